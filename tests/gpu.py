@@ -21,7 +21,7 @@ import scipy.linalg
 import scipy.signal
 
 from fnad.backends.cuda import driver
-from fnad.backends.cuda.driver import Operand
+from fnad.backends.cuda.driver import Operand, Scale
 from fnad.backends.cuda.executor import DeviceExecutor
 from fnad.backends.cuda.target import CUDA
 from fnad.errors import PlacementError
@@ -180,6 +180,7 @@ class Simulated:
 
     def __init__(self, seed: int = 0, warp: int = 32) -> None:
         self.calls: list[str] = []
+        self.scales: list[Scale] = []
         self.current = 0
         self.memory: dict[int, tuple[weakref.ref[np.ndarray], int]] = {}
         self.pool: dict[int, list[bytearray]] = {}
@@ -294,23 +295,26 @@ class Simulated:
 
     def products(
         self, out: Operand, a: Operand, b: Operand, size: tuple[int, int, int], count: int, steps: Sequence[int],
-        precision: str, stream: int,
+        scale: Scale, precision: str, stream: int,
     ) -> None:  # fmt: skip
         self.asked("products")
+        self.scales.append(scale)
         assert stream == (self.current if self.captured is None else CAPTURING)
         # a graph has their addresses, but no right to their memory
         given = [(x._replace(array=None), x.array.dtype, self.address(x.array)) for x in (out, a, b)]
-        self.run_or_note(lambda: self.multiply(given, size, count, steps, precision))
+        self.run_or_note(lambda: self.multiply(given, size, count, steps, scale, precision))
 
     def multiply(
-        self, given: Any, size: tuple[int, int, int], count: int, steps: Sequence[int], precision: str
+        self, given: Any, size: tuple[int, int, int], count: int, steps: Sequence[int], scale: Scale, precision: str
     ) -> None:
         m, k, n = size
         rounded = to_tf32 if precision == "tensorfloat32" else np.asarray
         operands = [x._replace(array=Distant(self.at(address, dtype))) for x, dtype, address in given]
         for i in range(count):
             c, left, right = (x._replace(offset=x.offset + i * step) for x, step in zip(operands, steps, strict=True))
-            matrix(c, m, n)[...] = rounded(matrix(left, m, k)) @ rounded(matrix(right, k, n))
+            product = rounded(matrix(left, m, k)) @ rounded(matrix(right, k, n))
+            into, (alpha, beta) = matrix(c, m, n), map(c.array.dtype.type, scale)
+            into[...] = alpha * product + beta * into if beta else alpha * product
 
     def evaluate(self, function: Any, values: Sequence[Distant]) -> tuple[Distant, ...]:
         self.asked("evaluate")

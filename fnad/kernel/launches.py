@@ -36,8 +36,11 @@ from fnad.kernel.registers import vectors
 from fnad.kernel.statements import COUNTERS, STATUS, Apply, Kernel, Statement, Store, bodies, expressions, walk
 from fnad.lower.allocation import Slot
 from fnad.lower.interchange import products_apart
+from fnad.lower.into_products import into_products
 from fnad.lower.loop_ir import (
+    BufferStore,
     Control,
+    Effect,
     Item,
     LibraryCall,
     LoopProgram,
@@ -47,9 +50,10 @@ from fnad.lower.loop_ir import (
     SequentialWhile,
     Switch,
     controls,
+    effects,
     touched,
 )
-from fnad.lower.nodes import Buffer
+from fnad.lower.nodes import Buffer, BufferLoad
 from fnad.lower.target import Target
 from fnad.records import dataclass
 from fnad.scalar.operation import Pointer
@@ -105,6 +109,7 @@ class DevicePlan(Placed):
 
     def __init__(self, loops: LoopProgram, target: Target, donated: Sequence[int] = ()) -> None:
         self.target = target
+        loops = into_products(loops, {loops.inputs[i] for i in donated}) if donated else loops
         parts = parts_of(loops.items, Mapping(target))
         statements = {piece: statements_of_piece(piece, target) for piece in pieces_of(parts)}
         of_some = {array for body in statements.values() for array in stored_by_some(body)}
@@ -119,11 +124,25 @@ class DevicePlan(Placed):
         self._touched = Counter(buffer for item in loops.items for buffer in touched(item))
         self.steps = self._steps(parts, None)
 
+    def _is_done(self, piece: Piece) -> bool:
+        """Whether a piece only copies elements to where they are, in the memory of arguments that are given away."""
+        return bool(self.donations) and all(self._stays(effect) for item in piece.items for effect in effects(item))
+
+    def _stays(self, effect: Effect | Product | LibraryCall) -> bool:
+        match effect:
+            case BufferStore(buffer, address, BufferLoad(source, place)):
+                here = self.donations.get(buffer.root)
+                return here is not None and here is source.root and address == place
+            case _:
+                return False
+
     def _steps(self, parts: Sequence[Part], guard: Guard | None) -> list[DeviceStep]:
         return [step for part in parts for step in self._of_part(part, guard)]
 
     def _of_part(self, part: Part, guard: Guard | None) -> Iterator[DeviceStep]:
         match part:
+            case Piece() if self._is_done(part):
+                pass
             case Piece():
                 body = vectors(part.shared_out(self._statements[part]))
                 yield self._launch(part, "launch", guarded(body, guard), part.blocks, part.threads)

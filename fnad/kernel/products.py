@@ -88,12 +88,12 @@ class ProductWriter(Writer):
             return replace(matrix, row_stride=1, column_stride=row.loop.tile * matrix.column_stride)
         return replace(matrix, row_stride=row.loop.tile * matrix.row_stride, column_stride=1)
 
-    def part_of_product(self, product: loop_ir.Product, part: Part, beta: int = 0) -> None:
-        """Write a part of a product, added to `beta` times what is there."""
+    def part_of_product(self, product: loop_ir.Product, part: Part, beta: float | None = None) -> None:
+        """Write a part of a product, added to `beta` times what is there, which is the product's own if not given."""
         out, a, b = product.out, product.a, product.b
         (row, column, term), (m, n, k) = part.first, part.size
         dtype = out.buffer.dtype
-        scales = Constant(dtype.type(1)), Constant(dtype.type(beta))
+        scales = Constant(dtype.type(product.alpha)), Constant(dtype.type(product.beta if beta is None else beta))
         left = part.moved(a, self.matrix(a), row, term)
         right = part.moved(b, self.matrix(b), term, column)
         target = part.moved(out, self.result_of(product), row, column)

@@ -122,10 +122,10 @@ class Matrix:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Product:
-    """out[m, n] = a[m, k] · b[k, n], by the BLAS; the sum of these over the loops at the `depths`.
+    """out[m, n] = alpha · a[m, k] · b[k, n] + beta · out, by the BLAS, where what was there is not read if beta is 0.
 
-    Tasks of such a loop have sums of their own in `parts`. One that `has_rows` is a part of the rows of a product that
-    is divided by these.
+    Over the loops at the `depths` it is summed. Tasks of such a loop have sums of their own in `parts`. One that
+    `has_rows` is a part of the rows of a product that is divided by these.
     """
 
     out: Matrix
@@ -138,6 +138,8 @@ class Product:
     depths: frozenset[int] = frozenset()
     parts: Buffer | None = None
     has_rows: bool = False
+    alpha: float = 1.0
+    beta: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -317,8 +319,9 @@ def writes(item: Effect | Product | LibraryCall) -> list[Access]:
 def reads(item: Effect | Product | LibraryCall) -> list[Access]:
     """What an effect reads; an update reads what it writes."""
     match item:
-        case Product(_, a, b, m, k, n):
-            return [*corners(a, m, k), *corners(b, k, n)]
+        case Product(out, a, b, m, k, n):
+            changed = corners(out, m, n) if item.beta else []
+            return [*corners(a, m, k), *corners(b, k, n), *changed]
         case LibraryCall():
             return [(buffer, None) for buffer in item.operands]
         case _:

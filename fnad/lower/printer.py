@@ -107,15 +107,25 @@ def _effect_text(item: Item) -> str:
         case Update(buffer, address, node, step):
             old = f"{buffer.name}[{index_text(address)}]"
             return f"{old} = {_step_text(step, buffer.dtype, old=Text(old), new=_text(node))}"
-        case Product(out, a, b, m, k, n, _, depths):
-            over = f"sum over {', '.join(f'i{d}' for d in sorted(depths))}: " if depths else ""
-            sizes = f"[{m},{k}] · [{k},{n}]"
-            return f"{_matrix_text(out)} = {over}{_matrix_text(a)} · {_matrix_text(b)}   {sizes}"
+        case Product():
+            return _product_text(item)
         case LibraryCall(primitive, _, operands, results):
             names = ", ".join(b.name for b in results)
             return f"{names} = {primitive.name}({', '.join(b.name for b in operands)})"
         case NestLoop() | Switch() | SequentialFor() | SequentialWhile():
             raise AssertionError("loops and branches have lines of their own")
+
+
+def _product_text(product: Product) -> str:
+    out, depths = _matrix_text(product.out), sorted(product.depths)
+    over = f"sum over {', '.join(f'i{d}' for d in depths)}: " if depths else ""
+    added = f" + {_scale_text(product.beta)}{out}" if product.beta else ""
+    factors = f"{_scale_text(product.alpha)}{_matrix_text(product.a)} · {_matrix_text(product.b)}"
+    return f"{out} = {over}{factors}{added}   [{product.m},{product.k}] · [{product.k},{product.n}]"
+
+
+def _scale_text(factor: float) -> str:
+    return "" if factor == 1 else f"{factor:g} * "
 
 
 def _matrix_text(matrix: Matrix) -> str:

@@ -15,7 +15,7 @@ from numpy.testing import assert_allclose
 
 import fnad
 from fnad.backends.cuda import driver, kept, ptx
-from fnad.backends.cuda.driver import Operand
+from fnad.backends.cuda.driver import Operand, Scale
 from fnad.backends.cuda.frame import Frame
 from fnad.backends.cuda.gpu import Gpu, Loaded
 from fnad.config import PrecisionName
@@ -57,8 +57,8 @@ def gemm(dtype: Any) -> Any:
         assert ldc >= max(1, m)
         left = by_columns(a, dtype, k, m, lda).T if ta else by_columns(a, dtype, m, k, lda)
         right = by_columns(b, dtype, n, k, ldb).T if tb else by_columns(b, dtype, k, n, ldb)
-        assert (at(alpha, dtype, 1)[0], at(beta, dtype, 1)[0]) == (1, 0)
-        by_columns(c, dtype, m, n, ldc)[...] = left @ right
+        into, scale, kept = by_columns(c, dtype, m, n, ldc), at(alpha, dtype, 1)[0], at(beta, dtype, 1)[0]
+        into[...] = scale * (left @ right) + (kept * into if kept else 0)
 
     return call
 
@@ -125,14 +125,13 @@ class Converting:
 @pytest.fixture
 def gpu() -> Gpu:
     made = object.__new__(Gpu)
-    made._library, made._functions = Cublas(), {}
+    made._library, made._functions, made._factors = Cublas(), {}, {}
     made._cupy = SimpleNamespace(
         cuda=SimpleNamespace(
             device=SimpleNamespace(get_cublas_handle=lambda: 7),
             get_current_stream=lambda: SimpleNamespace(ptr=5),
         )
     )
-    made._constants = {letter: (np.ones(1, letter), np.zeros(1, letter)) for letter in "fdFD"}
     return made
 
 
@@ -144,7 +143,8 @@ def test_products_are_those_of_the_matrices(gpu: Gpu, dtype: str, precision: Pre
         for layout in range(8):
             for count in (1, 3):
                 columns = [bool(layout & bit) for bit in (1, 2, 4)]
-                check(gpu, drawn, np.dtype(dtype), (m, k, n), columns, count, precision)
+                for scale in (Scale(1, 0), Scale(-0.5, 1), Scale(3, 0.25)):
+                    check(gpu, drawn, np.dtype(dtype), (m, k, n), columns, count, scale, precision)
     in_tf32 = precision == "tensorfloat32" and dtype in KINDS.values()
     letter = next(name for name, known in LETTERS.items() if known == dtype)
     wanted = {"GemmEx", "GemmStridedBatchedEx"} if in_tf32 else {f"{letter}gemm_v2", f"{letter}gemmStridedBatched"}
@@ -153,27 +153,32 @@ def test_products_are_those_of_the_matrices(gpu: Gpu, dtype: str, precision: Pre
 
 def check(
     gpu: Gpu, drawn: Any, dtype: Any, size: tuple[int, int, int], columns: list[bool], count: int,
-    precision: PrecisionName,
+    scale: Scale, precision: PrecisionName,
 ) -> None:  # fmt: skip
     m, k, n = size
     operands, steps = [], []
     for (rows, width), by_column in zip(((m, n), (m, k), (k, n)), columns, strict=True):
         leading = (rows if by_column else width) + 2
         steps.append(leading * (width if by_column else rows) + 3)
-        memory = drawn.standard_normal(steps[-1] * count + 9).astype(dtype)
+        memory = np.full(steps[-1] * count + 9, np.nan, dtype)  # what is not read may be anything
+        if operands or scale.beta:
+            memory[:] = drawn.standard_normal(memory.shape)
         strides = (1, leading) if by_column else (leading, 1)
         operands.append(Operand(Array(memory), 2, *strides))
-    gpu.products(*operands, size, count, steps, precision, 5)
+    matrices = []
     for i in range(count):
         moved = [x._replace(offset=x.offset + i * step) for x, step in zip(operands, steps, strict=True)]
         c, a, b = (matrix(x, *s) for x, s in zip(moved, ((m, n), (m, k), (k, n)), strict=True))
-        assert_allclose(c, a @ b, rtol=1e-5)
+        matrices.append((c, scale.alpha * (a @ b) + (scale.beta * c if scale.beta else 0)))
+    gpu.products(*operands, size, count, steps, scale, precision, 5)
+    for c, wanted in matrices:
+        assert_allclose(c, wanted, rtol=1e-5, atol=1e-6)
 
 
 def test_matrices_too_large_for_cublas_are_refused(gpu: Gpu) -> None:
     x = Operand(Array(np.zeros(4)), 0, 2**31, 1)
     with pytest.raises(LoweringError, match="more than 2147483647 rows"):
-        gpu.products(x, x, x, (2**31, 1, 1), 1, (0, 0, 0), "float32", 5)
+        gpu.products(x, x, x, (2**31, 1, 1), 1, (0, 0, 0), Scale(1, 0), "float32", 5)
 
 
 def test_a_launch_gives_the_addresses_of_its_arrays(gpu: Gpu) -> None:

@@ -36,6 +36,13 @@ class Operand(NamedTuple):
     column_stride: int
 
 
+class Scale(NamedTuple):
+    """The factors of a product, and of what is there, which is not read if that is 0."""
+
+    alpha: float
+    beta: float
+
+
 class Driver(Protocol):
     """A device."""
 
@@ -96,9 +103,9 @@ class Driver(Protocol):
 
     def products(
         self, out: Operand, a: Operand, b: Operand, size: tuple[int, int, int], count: int, steps: Sequence[int],
-        precision: PrecisionName, stream: int,
+        scale: Scale, precision: PrecisionName, stream: int,
     ) -> None:  # fmt: skip
-        """out[m, n] = a[m, k] · b[k, n] so many times, where (m, k, n) is the size.
+        """out[m, n] = alpha · a[m, k] · b[k, n] + beta · out so many times, where (m, k, n) is the size.
 
         Each of the matrices begins a step of its own further on than that of the time before. The precision is that of
         single precision; others have their own.

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from fnad.backends.cuda.driver import Array, DeviceArray, Operand
+from fnad.backends.cuda.driver import Array, DeviceArray, Operand, Scale
 from fnad.backends.cuda.kept import kept_ptx
 from fnad.config import PrecisionName
 from fnad.errors import DeviceError, DeviceMemoryError, LoweringError, PlacementError
@@ -83,8 +83,7 @@ class Gpu:
         name = properties["name"].decode()
         self.description = f"{name}, {size:.0f} GiB, {arch}, driver for CUDA {version // 1000}.{version % 1000 // 10}"
         self._functions: dict[str, Callable[..., None]] = {}
-        self._constants = {letter: (np.ones(1, letter), np.zeros(1, letter)) for letter in GEMM}
-
+        self._factors: dict[tuple[str, float], Array] = {}
         driver = import_module("cupy_backends.cuda.api.driver")
         self._launch, self._current = driver.launchKernel, cupy.cuda.runtime.getDevice
         self._replay, self._stream = cupy.cuda.runtime.graphLaunch, cupy.cuda.get_current_stream
@@ -176,14 +175,14 @@ class Gpu:
 
     def products(
         self, out: Operand, a: Operand, b: Operand, size: tuple[int, int, int], count: int, steps: Sequence[int],
-        precision: PrecisionName, stream: int,
+        scale: Scale, precision: PrecisionName, stream: int,
     ) -> None:  # fmt: skip
         (m, k, n), (out_step, a_step, b_step) = size, steps
         if out.row_stride != 1:  # cuBLAS stores by columns: a product by rows is the transposed one by columns
             out, a, b, m, n = transposed(out), transposed(b), transposed(a), n, m
             a_step, b_step = b_step, a_step
         letter = out.array.dtype.char
-        one, zero = (constant.ctypes.data for constant in self._constants[letter])
+        alpha, beta = (self._factor(letter, factor) for factor in scale)
         ta, lda = _layout(a, m, k)
         tb, ldb = _layout(b, k, n)
         ldc = max(out.column_stride, m)
@@ -196,7 +195,14 @@ class Gpu:
         left, right, result = ((_address(x), *kind, ld, *((step,) if count > 1 else ())) for x, ld, step in lines)
         multiply = self._cublas(_name_of_product(letter, is_fast=is_fast, is_batch=count > 1))
         counts = (count,) if count > 1 else ()
-        multiply(handle, ta, tb, m, n, k, one, *left, *right, zero, *result, *counts, *ending)
+        multiply(handle, ta, tb, m, n, k, alpha, *left, *right, beta, *result, *counts, *ending)
+
+    def _factor(self, letter: str, factor: float) -> int:
+        """Where a factor is, as a number of a dtype, which cuBLAS reads as it is called."""
+        key = letter, factor
+        if key not in self._factors:
+            self._factors[key] = np.array([factor], letter)
+        return self._factors[key].ctypes.data
 
     def _handle(self, stream: int) -> int:
         """CuPy's handle of cuBLAS, for a stream."""

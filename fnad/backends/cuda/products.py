@@ -7,7 +7,7 @@ from itertools import product as combinations
 from operator import itemgetter
 from typing import Any, TypeAlias
 
-from fnad.backends.cuda.driver import Driver, Operand
+from fnad.backends.cuda.driver import Driver, Operand, Scale
 from fnad.backends.cuda.frame import Frame, Run
 from fnad.errors import LoweringError
 from fnad.kernel.launches import Products
@@ -30,7 +30,7 @@ def products(step: Products, device: Driver, position: Callable[[Buffer], int]) 
     if not (product.m and product.n and count):
         return lambda frame: None
     matrices, multiply = [matrix(part, position) for part in parts], device.products
-    extents = [range(loop.extent) for loop in loops]
+    extents, scale = [range(loop.extent) for loop in loops], Scale(product.alpha, product.beta)
 
     def run(frame: Frame) -> None:
         counters = [*frame.counters, *[0] * len(step.loops)]
@@ -38,7 +38,7 @@ def products(step: Products, device: Driver, position: Callable[[Buffer], int]) 
             for loop, iteration in zip(loops, iterations, strict=True):
                 counters[loop.depth] = iteration
             out, a, b = (make(frame, counters) for make in matrices)
-            multiply(out, a, b, size, count, steps, frame.precision, frame.stream)
+            multiply(out, a, b, size, count, steps, scale, frame.precision, frame.stream)
 
     return run
 
