@@ -276,6 +276,22 @@ def test_no_driver_or_one_too_old_is_told_and_the_cpu_goes_on(monkeypatch: pytes
     assert_allclose(fnad.jit(lambda x: x * 2)(np.ones(3)), 2)
 
 
+def test_why_cupy_cannot_be_imported_is_told_in_a_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "cupy.py").write_text(
+        "try:\n    import cuda_pathfinder_that_is_not_here\n"
+        "except ImportError as error:\n    raise ImportError('=' * 64 + '\\nFailed to import CuPy.\\n') from error\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "cupy", raising=False)
+    monkeypatch.setattr(driver, "_drivers", [])
+    with pytest.raises(DeviceError) as found:
+        fnad.to_device(np.ones(3))
+    wanted = (
+        "CUDA needs CuPy, which cannot be imported: No module named 'cuda_pathfinder_that_is_not_here'\n  pip install"
+    )
+    assert str(found.value).startswith(wanted)
+
+
 def test_kernels_that_a_driver_does_not_take_are_an_error(gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> None:
     class Module:
         def load(self, ptx: bytes) -> None:

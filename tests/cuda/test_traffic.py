@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -180,6 +181,20 @@ def test_occupancy_is_what_the_scarcest_resource_leaves() -> None:
         assert occupancy(Resources(*taken), threads, arch) == wanted
     with pytest.raises(LoweringError, match="the occupancy of sm_30 is not known here, but of sm_80,"):
         occupancy(Resources(32, 0, 0), 256, "sm_30")
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
+def test_occupancy_is_that_of_warps_on_four_partitions(arch: str) -> None:
+    """Each of four partitions has 16 K registers and places for 16 warps; blocks are put there while there is room."""
+    shared = {"sm_80": 164, "sm_90": 228}[arch] * 1024
+    for registers in (24, 33, 40, 57, 72, 96, 128, 168, 255):
+        for warps in (1, 2, 3, 5, 6, 8, 9, 16, 32):
+            for bytes_of_block in (0, 96, 5000, 40000):
+                of_warp, of_block = 256 * ceil(registers * 32 / 256), 1024 + 128 * ceil(bytes_of_block / 128)
+                room, memory, blocks = 4 * min(16, 16384 // of_warp), shared, 0
+                while blocks < 32 and room >= warps and memory >= of_block:
+                    room, memory, blocks = room - warps, memory - of_block, blocks + 1
+                assert occupancy(Resources(registers, 0, bytes_of_block), 32 * warps, arch) == blocks * warps / 64
 
 
 def test_without_an_assembler_explain_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:

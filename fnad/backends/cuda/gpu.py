@@ -63,7 +63,8 @@ def open_gpu() -> Gpu:
     try:
         cupy = import_module("cupy")
     except ImportError as error:
-        raise DeviceError(f"CUDA needs CuPy, which cannot be imported: {error}", remedy=PACKAGES) from None
+        reason = error.__cause__ or error  # CuPy's own error is a page of text about its cause
+        raise DeviceError(f"CUDA needs CuPy, which cannot be imported: {reason}", remedy=PACKAGES) from None
     try:
         capability = cupy.cuda.Device().compute_capability
     except cupy.cuda.runtime.CUDARuntimeError as error:

@@ -2,8 +2,9 @@
 
 A block stays on one multiprocessor, which has room for so many threads and blocks, registers and bytes of shared memory
 (CUDA Programming Guide, section 5.1, "Technical specifications per compute capability"). The share of its threads that
-the blocks there have is the occupancy. Registers are given to a warp at a time, 256 together; shared memory by 128
-bytes, with 1,024 of each block for the system.
+the blocks there have is the occupancy. Registers are given to a warp at a time, 256 together, by the one of four
+partitions that it runs on, which has a fourth of them; shared memory by 128 bytes, with 1,024 of each block for the
+system.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from fnad.errors import LoweringError
 from fnad.kernel.launches import Launch
 from fnad.records import NamedTuple
 
-WARP, REGISTERS, REGISTERS_AT_ONCE = 32, 65536, 256
+WARP, PARTITIONS, REGISTERS, REGISTERS_AT_ONCE = 32, 4, 65536, 256
 SHARED_AT_ONCE, SHARED_OF_SYSTEM = 128, 1024
 
 
@@ -66,9 +67,10 @@ def occupancy(taken: Resources, threads: int, arch: str) -> float:
     if known is None:
         raise LoweringError(f"the occupancy of {arch} is not known here, but of {', '.join(MULTIPROCESSORS)}")
     warps = -(-threads // WARP)
-    registers = _rounded(taken.registers * WARP, REGISTERS_AT_ONCE) * warps
+    registers = _rounded(taken.registers * WARP, REGISTERS_AT_ONCE)
+    with_registers = PARTITIONS * (REGISTERS // PARTITIONS // registers)
     shared = _rounded(taken.shared + SHARED_OF_SYSTEM, SHARED_AT_ONCE)
-    blocks = min(known.blocks, known.threads // (WARP * warps), REGISTERS // registers, known.shared // shared)
+    blocks = min(known.blocks, min(known.threads // WARP, with_registers) // warps, known.shared // shared)
     return blocks * warps * WARP / known.threads
 
 
