@@ -83,7 +83,6 @@ UNREACHED = {
     "call them under cupy.cuda.Device": "it takes two GPUs",
     "give x.detach() of it": "it takes a GPU",
     "use smaller batches, or fnad.checkpoint": "it takes a GPU",
-    "apply it to one element at a time": "every primitive of this package can be; one of a user's may not",
 }
 """The beginnings of remedies that no call is known to raise, each with the reason."""
 

@@ -6,9 +6,10 @@ rows at once, and the region of a `checkpoint`.
 
 Everything else is done row by row, by a scan over the rows: branches that each row chooses for itself, of which only
 that one is run; loops that end when the row says so, and do not wait for the slowest row; functions with rules of their
-own, solvers and callbacks. In native code that is one loop. Where these are arithmetic on scalars, rows are computed
-together instead (`lockstep.py`), those of a loop a few at a time. Where loops leave residuals and take different
-numbers of steps, all of the program is done row by row, since residual stacks of different lengths make no array.
+own, solvers, callbacks, and searches in an array that differs among the rows. In native code that is one loop. Where
+these are arithmetic on scalars, rows are computed together instead (`lockstep.py`), those of a loop a few at a time.
+Where loops leave residuals and take different numbers of steps, all of the program is done row by row, since residual
+stacks of different lengths make no array.
 """
 
 from __future__ import annotations
@@ -27,7 +28,6 @@ from fnad.control.region_rules import pieces
 from fnad.control.scan import bind_scan, scan, scan_as_loop
 from fnad.control.signatures import Flags, Symbols
 from fnad.control.while_loop import while_as_loop, while_loop
-from fnad.ir.axes import Opaque
 from fnad.ir.builder import SymbolEnvironment, bind_equation, current_builder, inline, trace
 from fnad.ir.primitive import Primitive
 from fnad.ir.program import Equation, Program, Var
@@ -88,9 +88,9 @@ def batched_equation(equation: Equation, count: int, operands: Symbols, stacked:
         return results, [False] * len(results)
     if primitive in RULES:
         return RULES[primitive](equation, count, operands, stacked)
-    if isinstance(primitive.axes, Opaque):
-        return _equation_row_by_row(equation, count, operands, stacked)
     results = batched(primitive, count, operands, stacked, equation.params)
+    if results is None:
+        return _equation_row_by_row(equation, count, operands, stacked)
     return list(results), [True] * len(results)
 
 

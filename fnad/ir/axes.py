@@ -53,8 +53,9 @@ class Reindex(NamedTuple):
 class Custom(NamedTuple):
     """Any other relation.
 
-    `batch(count, operands, stacked, **params)` gives the result with a leading axis of `count`; of the operands, those
-    marked in `stacked` have one. `aligned(*operand_avals, **params)` gives the pairs of axes of each operand.
+    `batch(count, operands, stacked, **params)` gives the result with a leading axis of `count`, or None where it is to
+    be computed for one element of the stack after the other; of the operands, those marked in `stacked` have one.
+    `aligned(*operand_avals, **params)` gives the pairs of axes of each operand.
     """
 
     batch: Callable[..., Any]
@@ -62,7 +63,7 @@ class Custom(NamedTuple):
 
 
 class Opaque(NamedTuple):
-    """No known relation, with the reason: any element may affect any other, and stacks are not possible."""
+    """No known relation, with the reason: any element may affect any other, and stacks are computed row by row."""
 
     reason: str
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from fnad.errors import DomainError, ShapeError, UnsupportedFunctionError
+from fnad.errors import DomainError, ShapeError
 from fnad.ir.axes import Along, AxisPairs, Custom
 from fnad.ir.primitive import Library, NonDifferentiable, Primitive, Sample, register
 from fnad.ir.symbol import Symbol
@@ -93,13 +93,8 @@ def _infer_searchsorted(a: Aval, v: Aval, *, side: str) -> Aval:
     return v.with_dtype(I64)
 
 
-def _stack_searchsorted(count: int, operands: Sequence[Symbol], stacked: Sequence[bool], *, side: str) -> Symbol:
-    if stacked[0]:
-        raise UnsupportedFunctionError(
-            "searchsorted looks in one array, not in a stack of them",
-            remedy="map over the values alone, or loop over the arrays",
-        )
-    return searchsorted(*operands, side=side)
+def _stack_searchsorted(count: int, operands: Sequence[Symbol], stacked: Sequence[bool], *, side: str) -> Symbol | None:
+    return None if stacked[0] else searchsorted(*operands, side=side)
 
 
 def _align_searchsorted(a: Aval, v: Aval, **_: str) -> tuple[AxisPairs, ...]:

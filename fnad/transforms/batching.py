@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fnad.errors import UnsupportedFunctionError
 from fnad.ir.axes import Along, Contract, Custom, Elementwise, Opaque, Over, Reindex, Stacked
-from fnad.ir.builder import current_builder
 from fnad.ir.primitive import Primitive
 from fnad.ir.program import Params
 from fnad.ir.symbol import Symbol
@@ -22,22 +20,21 @@ from fnad.ops.shape import behind, in_front, stack_operands
 
 def batched(
     primitive: Primitive, count: int, operands: Sequence[Symbol], stacked: Sequence[bool], params: Params
-) -> tuple[Symbol, ...]:
-    """The results for a stack of `count`, along axis 0, like the operands marked in `stacked`."""
+) -> tuple[Symbol, ...] | None:
+    """The results for a stack of `count`, along axis 0, like the operands marked in `stacked`.
+
+    None where they are to be computed for one element after the other.
+    """
     match primitive.axes:
-        case Opaque(reason):
-            raise UnsupportedFunctionError(
-                f"{primitive} cannot be applied to a stack: {reason}",
-                source=current_builder().source,
-                remedy="apply it to one element at a time, in a loop of Python's or fnad.scan",
-            )
+        case Opaque():
+            return None
         case Custom(batch, _):
             results = batch(count, operands, stacked, **params)
         case Contract():
             results = _contract_stacks(operands, stacked, **params)
         case axes:
             results = primitive(*stack_operands(count, operands, stacked), **stacked_params(axes, count, params))
-    return results if isinstance(results, tuple) else (results,)
+    return (results,) if isinstance(results, Symbol) else results
 
 
 def stacked_params(axes: Elementwise | Stacked | Along | Over | Reindex, count: int, params: Params) -> dict[str, Any]:

@@ -233,6 +233,27 @@ def test_keys_draw_for_each_row() -> None:
     np.testing.assert_array_equal(found, np.stack([fnad.random.normal(key, (3,)) for key in keys]))
 
 
+def test_each_row_looks_in_its_own_table() -> None:
+    keys, weights = fnad.random.split(fnad.random.key(0), 5), np.abs(X) / np.sum(np.abs(X), axis=1, keepdims=True)
+    tables: dict[str, Callable[..., Any]] = {
+        "values alone": lambda x, y, key, p: np.searchsorted(np.sort(W), y),
+        "tables alone": lambda x, y, key, p: np.searchsorted(np.sort(x), W, side="right"),
+        "both": lambda x, y, key, p: np.searchsorted(np.sort(x), np.outer(y, y)),
+        "sorter": lambda x, y, key, p: np.searchsorted(x, y, sorter=np.argsort(x)),
+        "digitize": lambda x, y, key, p: np.digitize(y, np.sort(x)),
+        "interp": lambda x, y, key, p: np.interp(y, np.sort(x), x * y),
+        "choice": lambda x, y, key, p: fnad.random.choice(key, 3, (6,), p=p),
+        "choice of one key": lambda x, y, key, p: fnad.random.choice(fnad.random.key(1), x, (6,), p=p),
+        "choice without replacement": lambda x, y, key, p: fnad.random.choice(key, 3, (2,), replace=False, p=p),
+    }
+    for name, f in tables.items():
+        expected = in_loop(f, X, Y, keys, weights)
+        for run in (fnad.vmap(f), fnad.jit(fnad.vmap(f))):
+            np.testing.assert_array_equal(run(X, Y, keys, weights), expected, err_msg=name)
+        nested = fnad.vmap(fnad.vmap(f))(*[np.stack([a, a[::-1]]) for a in (X, Y, keys, weights)])
+        np.testing.assert_array_equal(nested, np.stack([expected, expected[::-1]]), err_msg=name)
+
+
 def test_callbacks_are_called_row_by_row() -> None:
     seen: list[float] = []
 
