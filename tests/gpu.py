@@ -41,7 +41,9 @@ CAPTURING = 99
 
 
 class Distant:
-    """An array in the memory of the device; `memory` is that."""
+    """An array in the memory of the device; `memory` is that, of another library if it `is_lent`."""
+
+    is_lent = False
 
     def __init__(self, memory: np.ndarray, number: int = 0) -> None:
         self.memory, self.number = memory, number
@@ -181,6 +183,7 @@ class Simulated:
     def __init__(self, seed: int = 0, warp: int = 32) -> None:
         self.calls: list[str] = []
         self.scales: list[Scale] = []
+        self.held: list[Distant] = []
         self.current = 0
         self.memory: dict[int, tuple[weakref.ref[np.ndarray], int]] = {}
         self.pool: dict[int, list[bytearray]] = {}
@@ -195,7 +198,11 @@ class Simulated:
         if value.number != 0:
             what = f"is in the memory of cuda:{value.number}, and programs run on cuda:0"
             raise PlacementError(what, remedy="copy it: fnad.to_device(fnad.to_host(x))")
-        return value if type(value) is Distant else Distant(value.memory.view())
+        if type(value) is Distant:
+            return value
+        shared = Distant(value.memory.view())
+        shared.is_lent = True
+        return shared
 
     def asked(self, name: str) -> None:
         self.calls.append(name)
@@ -289,6 +296,9 @@ class Simulated:
 
     def synchronize(self) -> None:
         self.asked("synchronize")
+
+    def hold(self, arrays: Sequence[Distant]) -> None:
+        self.held += [array for array in arrays if array.is_lent]
 
     def owns(self, array: Distant) -> bool:
         return type(array) is Distant and array.memory.flags.owndata

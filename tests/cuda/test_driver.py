@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import sys
+import weakref
+from collections import deque
 from functools import partial
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -318,6 +320,80 @@ def test_memory_of_another_context_is_refused(gpu: Gpu) -> None:
     gpu._cupy.asarray, gpu.array_type = asarray, Array
     with pytest.raises(PlacementError, match="does not give its memory: cudaErrorInvalidValue"):
         gpu.adopt(SimpleNamespace(__cuda_array_interface__={}))
+
+
+@pytest.mark.parametrize("error", [BufferError, RuntimeError, TypeError, ValueError])
+def test_what_dlpack_cannot_say_is_asked_by_the_other_interface(gpu: Gpu, error: type[Exception]) -> None:
+    def refuse(value: Any) -> None:
+        raise error("no")
+
+    class Tensor:
+        __dlpack__ = __dlpack_device__ = detach = None
+
+    gpu._cupy.from_dlpack, gpu._cupy.asarray, gpu.array_type = refuse, lambda value: "shared", Array
+    assert gpu._shared(Tensor()) == "shared"
+    if error is not BufferError:
+        gpu._cupy.asarray = refuse
+        with pytest.raises(PlacementError, match=r"does not give its memory: no\n.*x.detach\(\)"):
+            gpu._shared(Tensor())
+        with pytest.raises(PlacementError, match=r"does not give its memory: no\n.*give a copy"):
+            gpu._shared(SimpleNamespace(__cuda_array_interface__={}))
+
+
+@pytest.mark.parametrize(("kind", "is_copied"), [(0, False), (1, True), (3, True)])
+def test_pinned_and_managed_memory_is_copied_before_a_call_returns(gpu: Gpu, kind: int, is_copied: bool) -> None:
+    given, found = np.arange(6.0).reshape(2, 3), list[np.ndarray]()
+    gpu._cupy.empty = lambda shape, dtype: SimpleNamespace(set=found.append)
+    gpu._cupy.cuda.memory = SimpleNamespace(OutOfMemoryError=MemoryError)
+    gpu._cupy.cuda.runtime = SimpleNamespace(pointerGetAttributes=lambda address: SimpleNamespace(type=kind))
+    gpu.to_device(given)
+    assert np.shares_memory(found[0], given) is not is_copied
+    assert np.array_equal(found[0], given)
+
+
+class Memory:
+    """Memory of CuPy's own."""
+
+
+class Event:
+    """CUDA's event, done when it is said to be."""
+
+    made: ClassVar[list[Event]] = []
+
+    def __init__(self, *, disable_timing: bool) -> None:
+        self.done, self.is_recorded = False, False
+        self.made.append(self)
+
+    def record(self) -> None:
+        self.is_recorded = True
+
+
+def test_memory_of_other_libraries_is_neither_given_away_nor_let_go_too_early(gpu: Gpu) -> None:
+    class DLPackMemory: ...
+
+    class View:
+        base = None
+
+        def __init__(self, memory: Any) -> None:
+            self.data = SimpleNamespace(mem=memory)
+
+    gpu._own_memory, gpu._lent, gpu._cupy.cuda.Event = (Memory,), deque(), Event
+    Event.made.clear()
+    own, lent, other = View(Memory()), View(DLPackMemory()), View(DLPackMemory())
+    assert gpu.owns(own)
+    assert not gpu.owns(lent)
+    gpu.hold([own])
+    assert not Event.made
+    is_alive = weakref.ref(lent)
+    gpu.hold([own, lent])
+    del lent
+    gpu.hold([other])
+    assert is_alive()
+    assert all(event.is_recorded for event in Event.made)
+    Event.made[0].done = True
+    gpu.hold([])
+    assert not is_alive()
+    assert len(gpu._lent) == 1
 
 
 def test_another_current_device_is_refused(gpu: Gpu) -> None:

@@ -196,6 +196,18 @@ def test_what_is_given_away_is_written_to_if_nobody_else_has_it(device: Simulate
         assert_array_equal(getattr(shared, "memory", shared), X)
 
 
+def test_arrays_of_other_libraries_are_held_until_they_are_read(device: Simulated) -> None:
+    f = fnad.jit(lambda x, y: x + y, device="cuda")
+    other, turned = OtherLibrarys(X), OtherLibrarys(X.T)
+    for _ in range(2):
+        device.held.clear()
+        assert_array_equal(fnad.to_host(f(other, X)), X + X)
+        assert [held.memory.ctypes.data for held in device.held] == [X.ctypes.data]
+    device.held.clear()
+    assert_array_equal(fnad.to_host(f(turned, X.T)), X.T + X.T)
+    assert [held.memory.ctypes.data for held in device.held] == [X.ctypes.data]
+
+
 def test_an_array_that_begins_between_vectors_is_copied(device: Simulated) -> None:
     double = fnad.jit(lambda x: x * 2.0, device="cuda")
     x = fnad.to_device(np.arange(9.0, dtype=np.float32))

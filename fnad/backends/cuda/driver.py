@@ -132,6 +132,10 @@ class Driver(Protocol):
         """Whether nobody else has the memory of an array, so that it may be given away."""
         ...
 
+    def hold(self, arrays: Sequence[DeviceArray]) -> None:
+        """Keep arrays of other libraries, which know nothing of the stream, until all that was asked before is done."""
+        ...
+
 
 _drivers: list[Driver] = []
 

@@ -182,6 +182,7 @@ class DeviceExecutor:
             array = device.adopt(array)
         except PlacementError as error:
             raise PlacementError(f"an argument {error.what}", remedy=error.remedy) from None
+        frame.lent.append(array)
         if self._is_in_order(array):
             return array
         made = device.empty(array.shape, array.dtype)

@@ -43,6 +43,7 @@ class Frame:
         self.stream = 0
         self.precision: PrecisionName = "float32"
         self.given: tuple[int, ...] = ()
+        self.lent: list[DeviceArray] = []
         start = addressof(self._addresses)
         self._tables = [(c_uint64 * len(p))(*[start + 8 * position for position in p]) for p in taken]
         self.parameters = [addressof(table) for table in self._tables]
@@ -77,7 +78,9 @@ class Frame:
         self._addresses[: len(given)] = given
 
     def take_back(self) -> None:
-        """Hold on to the arrays of the call no longer."""
+        """Hold on to the arrays of the call no longer than its work does."""
+        self._device.hold(self.lent)
+        self.lent.clear()
         self.arrays[: len(self.given)] = [None] * len(self.given)
 
     # ---- graphs --------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ Everything runs on CuPy's current stream and device, so that it is in order with
 from __future__ import annotations
 
 import ctypes
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cached_property
@@ -47,6 +48,18 @@ ARGUMENTS = {
 
 NO_TRANSPOSITION, TRANSPOSITION = 0, 1
 
+UNREGISTERED = 0
+"""CUDA's number for memory of the host that it knows nothing of."""
+
+OWN_MEMORY = ("PooledMemory", "Memory", "MemoryAsync", "ManagedMemory")
+"""CuPy's classes of memory that it has allocated, not been given by another library."""
+
+REFUSALS = (RuntimeError, TypeError, ValueError)
+"""What libraries raise where an array cannot be shared."""
+
+DETACH = "give x.detach() of it"
+CONVERT = "give a copy, as an array of NumPy's or one that this process has made on the device"
+
 LARGEST = 2**31 - 1
 """The largest number that cuBLAS takes by these functions."""
 
@@ -85,6 +98,8 @@ class Gpu:
         self.description = f"{name}, {size:.0f} GiB, {arch}, driver for CUDA {version // 1000}.{version % 1000 // 10}"
         self._functions: dict[str, Callable[..., None]] = {}
         self._factors: dict[tuple[str, float], Array] = {}
+        self._own_memory = tuple(getattr(cupy.cuda.memory, name) for name in OWN_MEMORY)
+        self._lent: deque[tuple[Any, list[DeviceArray]]] = deque()
         driver = import_module("cupy_backends.cuda.api.driver")
         self._launch, self._current = driver.launchKernel, cupy.cuda.runtime.getDevice
         self._replay, self._stream = cupy.cuda.runtime.graphLaunch, cupy.cuda.get_current_stream
@@ -109,19 +124,26 @@ class Gpu:
     def _shared(self, value: Any) -> DeviceArray:
         """A view of another library's array, by DLPack, which has the libraries agree on the order of their work."""
         if hasattr(type(value), "__dlpack__"):
-            with suppress(
-                BufferError, RuntimeError, TypeError
-            ):  # what DLPack cannot say, such as a tensor with a record
+            with suppress(BufferError, *REFUSALS):  # what DLPack cannot say, such as a tensor with a record
                 return self._cupy.from_dlpack(value)
         try:
             return self._cupy.asarray(value)
-        except (RuntimeError, TypeError) as error:
-            raise PlacementError(f"does not give its memory: {error}", remedy="give x.detach() of it") from None
+        except REFUSALS as error:
+            remedy = DETACH if hasattr(value, "detach") else CONVERT
+            raise PlacementError(f"does not give its memory: {error}", remedy=remedy) from None
 
     def to_device(self, array: Array) -> DeviceArray:
         made = self.empty(array.shape, array.dtype)
-        made.set(np.ascontiguousarray(array).reshape(array.shape))
+        source = np.ascontiguousarray(array).reshape(array.shape)
+        made.set(source.copy() if self._is_read_later(source) else source)
         return made
+
+    def _is_read_later(self, array: Array) -> bool:
+        """Whether a copy of an array would be made when the stream is there, by which time it may have other contents.
+
+        That is so of memory that CUDA knows, pinned or managed; of other memory it has copied when it returns.
+        """
+        return bool(array.size) and self._cupy.cuda.runtime.pointerGetAttributes(array.ctypes.data).type != UNREGISTERED
 
     def to_host(self, value: Any) -> Array:
         return self._cupy.asnumpy(self._shared(value) if type(value) is not self.array_type else value)
@@ -239,8 +261,17 @@ class Gpu:
         self._cupy.cuda.get_current_stream().synchronize()
 
     def owns(self, array: DeviceArray) -> bool:
-        memory = array.data.mem
-        return array.base is None and not isinstance(memory, self._cupy.cuda.UnownedMemory)
+        return array.base is None and isinstance(array.data.mem, self._own_memory)
+
+    def hold(self, arrays: Sequence[DeviceArray]) -> None:
+        lent = [array for array in arrays if not isinstance(array.data.mem, self._own_memory)]
+        if lent:
+            event = self._cupy.cuda.Event(disable_timing=True)
+            event.record()
+            self._lent.append((event, lent))
+        while self._lent and self._lent[0][0].done:
+            with suppress(IndexError):  # another thread has taken the last one
+                self._lent.popleft()
 
 
 def checked(function: Any, name: str) -> Callable[..., None]:
