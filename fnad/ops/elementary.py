@@ -23,7 +23,9 @@ from fnad.ir.ranges import NONNEGATIVE, NONZERO, POSITIVE, WITHIN_ONE, Bounds, R
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import is_complex
 from fnad.ops.arithmetic import absorbing_mul, neg
+from fnad.ops.comparison import lt, select
 from fnad.ops.constructors import INEXACT, LINE, REALS, UNIT, Domain, Interval, Point, elementwise
+from fnad.ops.conversion import real
 from fnad.ops.shape import full_like
 
 INF = float("inf")
@@ -71,6 +73,16 @@ def one(x: Symbol) -> Symbol:
     That sign says on which side of a cut x lies: 1 + 0i - (3 + 0i) is -2 + 0i, 1 - 0i - (3 + 0i) is -2 - 0i.
     """
     return full_like(x, complex(1.0, -0.0) if is_complex(x.dtype) else 1.0)
+
+
+def one_minus_square(x: Symbol) -> Symbol:
+    """1 - x², without loss in itself near ±1 and in its derivative near 0.
+
+    Far from 0 it is the product (1 - x)(1 + x). The derivative of that is (1 - x) - (1 + x), in which small x is lost.
+    """
+    along = real(x) if is_complex(x.dtype) else x
+    is_near = lt(along * along, full_like(along, 0.25))
+    return select(is_near, 1.0 - x * x, absorbing_mul(one(x) - x, one(x) + x))
 
 
 def overflow(x: Symbol) -> Symbol:
@@ -164,7 +176,7 @@ cos = _function("cos", lambda y, x: neg(sin(x)), "Cosine.", edges=(INF,), bounde
 tan = _function("tan", lambda y, x: 1.0 + y * y, "Tangent.", over=(-1.2, 1.2))
 arcsin = _function(
     "arcsin",
-    lambda y, x: 1.0 / sqrt(absorbing_mul(one(x) - x, one(x) + x)),
+    lambda y, x: 1.0 / sqrt(one_minus_square(x)),
     "Inverse sine, in [-π/2, π/2]; its derivative at ±1 is inf.",
     over=(-0.9, 0.9),
     edges=(1.0, -1.0, 2.0),
@@ -173,7 +185,7 @@ arcsin = _function(
 )
 arccos = _function(
     "arccos",
-    lambda y, x: -1.0 / sqrt(absorbing_mul(one(x) - x, one(x) + x)),
+    lambda y, x: -1.0 / sqrt(one_minus_square(x)),
     "Inverse cosine, in [0, π]; its derivative at ±1 is -inf.",
     over=(-0.9, 0.9),
     edges=(1.0, -1.0, 2.0),
@@ -222,7 +234,7 @@ arccosh = _function(
 )
 arctanh = _function(
     "arctanh",
-    lambda y, x: 1.0 / absorbing_mul(1.0 - x, 1.0 + x),
+    lambda y, x: 1.0 / one_minus_square(x),
     "Inverse hyperbolic tangent, for -1 < x < 1.",
     over=(-0.9, 0.9),
     edges=(1.0, -1.0, 2.0),

@@ -105,6 +105,37 @@ def test_real_function(name: str, dtype: str, order: int, run: Run):
         assert_close(found, np.asarray(expected, found.dtype), tolerance(found.dtype, order), 1e-30)
 
 
+def of_sine(x: Any) -> tuple[Any, Any, Any]:
+    rest = 1 - x * x
+    return rest**-0.5, x * rest**-1.5, (1 + 2 * x * x) * rest**-2.5
+
+
+def of_cosine(x: Any) -> tuple[Any, Any, Any]:
+    first, second, third = of_sine(x)
+    return -first, -second, -third
+
+
+def of_tangent(x: Any) -> tuple[Any, Any, Any]:
+    rest = 1 - x * x
+    return 1 / rest, 2 * x / rest**2, (2 + 6 * x * x) / rest**3
+
+
+INVERSES = {"arcsin": of_sine, "arccos": of_cosine, "arctanh": of_tangent}
+"""The first three derivatives, from 1 - x² in fifty digits."""
+
+
+@pytest.mark.parametrize("name", INVERSES)
+def test_small_numbers_are_not_lost_beside_one(name: str, run: Run):
+    for x in (0.0, 1e-20, -3e-9, 1e-4, 0.4999, 0.5001, -0.9, 1 - 1e-9):
+        for order, expected in enumerate(INVERSES[name](mpmath.mpf(x)), 1):
+            found = derivative(run, name, "f64", (x,), (0,) * order)
+            assert_close(found, np.asarray(float(expected)), 1e-13, 0.0)
+    for z in (1e-20j, 1e-9 + 1e-9j, -1e-12 + 0.3j):
+        for order, expected in enumerate(INVERSES[name](mpmath.mpc(z)), 1):
+            found = derivative(run, name, "c128", (z,), (0,) * order)
+            assert_close(found, np.asarray(complex(expected)), 1e-13, 0.0)
+
+
 @pytest.mark.parametrize("order", [0, 1, 2])
 @pytest.mark.parametrize("name", [name for name, function in UNARY.items() if function.plane])
 def test_complex_function(name: str, order: int, run: Run):
