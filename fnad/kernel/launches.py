@@ -56,7 +56,8 @@ from fnad.lower.loop_ir import (
 from fnad.lower.nodes import Buffer, BufferLoad
 from fnad.lower.target import Target
 from fnad.records import dataclass
-from fnad.scalar.operation import Pointer
+from fnad.scalar.operation import Operation, Pointer
+from fnad.scalar.scipy_ufunc import UfuncOperation
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -333,12 +334,17 @@ def folds_in_parts(pieces: Iterable[Piece]) -> Iterator[Slot]:
         yield Slot(array.name, array.kind.dtype, size)
 
 
+def known_as(operation: Operation) -> str:
+    """The name of an operation as users know it: some are SciPy's functions, of which one may be private."""
+    return f"scipy.special.{operation.ufunc.lstrip('_')}" if isinstance(operation, UfuncOperation) else operation.name
+
+
 def launch(name: str, body: Sequence[Statement], blocks: int, threads: int, target: Target) -> Launch:
     """The launch of a kernel of statements, which are laid out in memory."""
     for statement in walk(body):
         for expression in expressions(statement):
             if isinstance(expression, Apply) and expression.operation.name not in target.instructions:
-                raise LoweringError(f"{target.name} has no instructions for {expression.operation.name}")
+                raise LoweringError(f"{target.name} has no instructions for {known_as(expression.operation)}")
     used = arrays_of(body)
     local = {STATUS.name, COUNTERS.name, *local_arrays([body])}
     arrays = [array for array in used if array.name not in local]

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.linalg
+import scipy.special
 from numpy.testing import assert_allclose, assert_array_equal
 
 import fnad
@@ -303,6 +304,16 @@ def test_what_the_device_lacks_is_named_with_the_way_out(device: Simulated) -> N
         f(SQUARES[0])
     with fnad.config.override(executor="interpreter"):
         assert_close(fnad.to_host(f(SQUARES[0])), np.trace(scipy.linalg.sqrtm(SQUARES[0] @ SQUARES[0])).real)
+
+
+def test_a_function_of_scipy_that_the_device_lacks_has_its_name(device: Simulated) -> None:
+    total = lambda x: np.sum(scipy.special.digamma(x))  # noqa: E731
+    for f, name in ((total, "psi"), (fnad.grad(total), "zeta")):
+        with pytest.raises(LoweringError, match=rf"cuda has no instructions for scipy\.special\.{name}\n.*executor="):
+            fnad.jit(f, device="cuda")(np.abs(X) + 1)
+        with fnad.device("cuda"):
+            assert f"none: cuda has no instructions for scipy.special.{name}" in str(fnad.explain(f, np.abs(X) + 1))
+    assert_array_equal(fnad.to_host(fnad.jit(lambda x: x + 1, device="cuda")(X)), X + 1)
 
 
 def test_a_program_compiled_ahead(device: Simulated) -> None:
