@@ -193,3 +193,14 @@ def test_compiled(name):
             found[executor] = fnad.value_and_grad(lambda x: np.sum(COMPILED[name](x)))(X)
     for compiled, interpreted in zip(found["compiled"], found["interpreter"], strict=True):
         np.testing.assert_allclose(compiled, interpreted, rtol=1e-14)
+
+
+def test_counts_of_nothing_have_the_dtype_of_their_weights() -> None:
+    """NumPy's are integers where there is nothing to count, and floats otherwise; a sum of weights has a derivative."""
+    none, weights = np.zeros(0, int), np.zeros(0)
+    for least in (0, 3):
+        for run in (fnad.jit, lambda f: lambda *args: fnad.vjp(lambda w: f(args[0], w), args[1])[0]):
+            found = run(lambda n, w: np.bincount(n, w, minlength=least))(none, weights)  # noqa: B023
+            assert (found.dtype, found.shape) == (np.float64, (least,))
+    assert fnad.jit(lambda n: np.bincount(n, minlength=3))(none).dtype == np.int64
+    assert fnad.grad(lambda w: np.sum(np.bincount(none, w, minlength=3) ** 2))(weights).shape == (0,)
