@@ -380,3 +380,19 @@ def test_launches_are_explained() -> None:
     assert "280 bytes read, 8 written" in text
     assert re.search(r"\d+ registers, .*occupancy \d+% of sm_90|registers and occupancy are not known: ", text)
     assert "launches" not in str(fnad.explain(lambda x: np.sum(np.sin(x)), X))
+
+
+def test_products_are_explained() -> None:
+    def f(w: Any, a: Any) -> Any:
+        w = fnad.fori_loop(0, 3, lambda i, w: w - 0.5 * (a[0].T @ a[1]) @ w, w)
+        return fnad.fori_loop(0, 3, lambda i, w: w + a[i] @ a[0], w), a @ a
+
+    with fnad.device("cuda"):
+        text = str(fnad.explain(f, np.ones((20, 20)), np.ones((3, 20, 20))))
+    found = re.findall(
+        r"  products by cuBLAS: (\d+) of \[20,20\] · \[20,20\], ([\d,]+) bytes read, ([\d,]+) written", text
+    )
+    # what is added to another one reads that, too; a stack is three
+    assert sorted(found) == [
+        ("1", "6,400", "3,200"), ("1", "6,400", "3,200"), ("1", "9,600", "3,200"), ("3", "19,200", "9,600"),
+    ]  # fmt: skip

@@ -14,7 +14,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import groupby
+from itertools import chain, groupby
 from math import prod
 from threading import get_ident
 from typing import Any
@@ -472,6 +472,24 @@ def launch_lines(planned: DevicePlan, arch: str = ARCH) -> Iterator[str]:
         yield f"{launch.kernel.name}: {grid}, {read:,} bytes read, {written:,} written{atomics}{text}"
     if missing and launches:
         yield missing
+    yield from chain.from_iterable(map(product_lines, planned.steps))
+
+
+def product_lines(step: DeviceStep) -> Iterator[str]:
+    """The matrix products of a step: how many one run of it makes, their sizes, and the bytes that these take."""
+    match step:
+        case DeviceControl():
+            for body in step.bodies:
+                yield from chain.from_iterable(map(product_lines, body))
+        case Product() | Products():
+            product = step if isinstance(step, Product) else step.product
+            m, k, n, count = product.m, product.k, product.n, nodes_of(step)
+            size = count * product.out.buffer.dtype.itemsize
+            read = size * (m * k + k * n + (m * n if product.beta else 0))
+            sizes = f"{count:,} of [{m},{k}] · [{k},{n}]"
+            yield f"products by cuBLAS: {sizes}, {read:,} bytes read, {size * m * n:,} written"
+        case _:
+            pass
 
 
 def _taken(found: Resources, launch: Launch, arch: str) -> str:
