@@ -27,6 +27,7 @@ from fnad.kernel.statements import (
     Assign,
     Comment,
     Constant,
+    Evaluate,
     Expression,
     For,
     If,
@@ -45,13 +46,11 @@ from fnad.kernel.statements import (
     with_parts,
 )
 from fnad.scalar.operation import Kind
-from fnad.scalar.operations import ACCUMULATE, ADD, DIVIDE, MULTIPLY, NEGATIVE, NOT_EQUAL, OPERATIONS, SUBTRACT
+from fnad.scalar.operations import ACCUMULATE, ADD, DIVIDE, MULTIPLY, NEGATIVE, NOT_EQUAL, STRONG_MULTIPLY, SUBTRACT
 from fnad.scalar.template import CASTS, cast_to
 
 FEWEST = 16
 """The fewest strong products that are worth a second loop, which takes as long to compile as the first."""
-
-STRONG_MULTIPLY = OPERATIONS["strong_multiply"]
 
 KEEPING = frozenset({ADD, SUBTRACT, MULTIPLY, NEGATIVE, ACCUMULATE, DIVIDE, STRONG_MULTIPLY, *map(cast_to, CASTS)})
 """What is nan if an operand is, where the result is a real number."""
@@ -112,7 +111,9 @@ def _checked(loop: For) -> list[Store]:
 
 
 def _is_repeatable(body: Sequence[Statement]) -> bool:
-    """Whether a loop's iterations read nothing that they change, so that they may run twice."""
+    """Whether a loop's iterations read nothing that they change, so that they may run twice; routines may."""
+    if any(isinstance(statement, Evaluate) for statement in walk(body)):
+        return False
     changed, before = set(assigned(body)), set[Name]()
     for statement in body:
         read = {part for inner in walk([statement]) for part in expressions(inner) if isinstance(part, Name)}
@@ -159,17 +160,19 @@ class _Origins:
             case Name():
                 return self.known.get(expression, NONE)
             case Load(_, index):
-                return self.passed(False, [self.of(index)])
+                return self.kept(self.of(index), keeps=False)
             case Apply(operation, operands, kind):
                 found = [self.of(operand) for operand in operands]
+                products = NONE.union(*found)
+                if operation is STRONG_MULTIPLY:
+                    products |= {next(self.numbers)}
                 keeps = operation in KEEPING and _is_real(kind) and not (operation is DIVIDE and found[1])
-                products = self.passed(keeps, found)
-                return products | {next(self.numbers)} if operation is STRONG_MULTIPLY else products
+                return self.kept(products, keeps=keeps)
             case Constant():
                 return NONE
 
-    def passed(self, keeps: bool, found: Sequence[Products]) -> Products:
-        products = NONE.union(*found)
+    @staticmethod
+    def kept(products: Products, *, keeps: bool) -> Products:
         if products and not keeps:
             raise UnknownError
         return products
@@ -190,7 +193,7 @@ def _twice(loop: For, results: Sequence[Store], number: int) -> list[Statement]:
     values = {id(store): Name(f"checked{number}_{n}", kind) for n, store in enumerate(results)}
     body = list[Statement]()
     for statement in loop.body:
-        plain = with_bodies(with_operands(statement, _plain), lambda inner: [with_operands(s, _plain) for s in inner])
+        plain = with_operands(statement, _plain)  # branches have no such products
         if isinstance(plain, Store) and id(statement) in values:
             value = values[id(statement)]
             body += [Assign((value,), plain.value), Store(plain.array, plain.index, value)]

@@ -46,7 +46,7 @@ from fnad.scalar.operations import (
     MULTIPLY,
     NEGATIVE,
     NOT_EQUAL,
-    OPERATIONS,
+    STRONG_MULTIPLY,
     SUBTRACT,
 )
 from fnad.scalar.template import CASTS, cast_to
@@ -64,8 +64,6 @@ FOLDED = frozenset(
     {ADD, SUBTRACT, MULTIPLY, NEGATIVE, LESS, GREATER_EQUAL, EQUAL, NOT_EQUAL, AND, *map(cast_to, CASTS)}
 )
 """What is computed of numbers here: addresses, conditions of branches, and elements of an identity."""
-
-STRONG_MULTIPLY = OPERATIONS["strong_multiply"]
 
 Names: TypeAlias = Mapping[str, Expression]
 """What stands for variables."""

@@ -143,6 +143,7 @@ GREATER_EQUAL = Operation("greater_equal", among("biuf", to_bool), operator.ge, 
 NEGATIVE = Operation("negative", among("iufc"), operator.neg, "-")
 INVERT = Operation("invert", among("biu"), operator.invert, "~")
 SELECT = Operation("select", selected, select)
+STRONG_MULTIPLY = Operation("strong_multiply", among("iufc"), strong_multiply)
 MIN = Operation("min", among("i"), min)
 MAX = Operation("max", among("i"), max)
 ACCUMULATE = Operation("accumulate", among("fc"), operator.add)
@@ -155,8 +156,7 @@ TABLE: tuple[Operation, ...] = (
     EQUAL, NOT_EQUAL, LESS, LESS_EQUAL, GREATER, GREATER_EQUAL,
     NEGATIVE, INVERT, LOGICAL_NOT,
     Operation("fmod", among("iuf"), np.fmod),
-    SELECT,
-    Operation("strong_multiply", among("iufc"), strong_multiply),
+    SELECT, STRONG_MULTIPLY,
     Operation("isnan", among("iufc", to_bool), np.isnan),
     Operation("isinf", among("iufc", to_bool), np.isinf),
     Operation("isfinite", among("iufc", to_bool), np.isfinite),

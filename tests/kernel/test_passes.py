@@ -140,6 +140,11 @@ UNTOLD = {
     "in a branch": "if v0 < 3:\n    v1 = strong_multiply(v1, t[i0])\ny[i0] = v1",
     "lost in a branch": "v2 = strong_multiply(v1, t[i0])\nif v0 < 3:\n    v2 = v1\ny[i0] = v2",
     "of integers": "indices[i0 + 8] = strong_multiply(v0, i0)",
+    "of integers that nothing reads": "status[i0 + 1] = strong_multiply(v0, i0)",
+    "after a routine": """\
+if v0 < 3:
+    gemv(x, 0, 2, False, x, 0, 1, t, 0, 2, 2, f64(1), f64(0))
+y[i0] = strong_multiply(v1, t[i0])""",
 }
 
 
