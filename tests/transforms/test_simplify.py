@@ -306,6 +306,32 @@ def test_the_gradient_of_pieces_is_put_together():
     assert names.count("concatenate") == 1
 
 
+def test_what_is_read_of_a_sum_beside_padding_is_not_padded():
+    check(
+        simplify,
+        """
+        f(z: f64[9], x: f64[2]) -> f64[1], f64[3] {
+          a: f64[9] = pad(x) low=(1,) high=(6,) interior=(0,)
+          b: f64[9] = add(z, a)
+          c: f64[1] = slice(b) starts=(2,) limits=(3,) strides=(1,)
+          d: f64[3] = slice(b) starts=(6,) limits=(9,) strides=(1,)
+          e: f64[3] = exp(d)
+          return c, e
+        }""",
+        """
+        f(z: f64[9], x: f64[2]) -> f64[1], f64[3] {
+          a: f64[1] = slice(x) starts=(1,) limits=(2,) strides=(1,)
+          b: f64[1] = slice(z) starts=(2,) limits=(3,) strides=(1,)
+          c: f64[1] = add(b, a)
+          d: f64[3] = slice(z) starts=(6,) limits=(9,) strides=(1,)
+          e: f64[3] = broadcast_in_dim(0.0:f64) shape=(3,) dims=()
+          g: f64[3] = add(d, e)
+          h: f64[3] = exp(g)
+          return c, h
+        }""",
+    )
+
+
 def test_an_array_made_element_by_element_is_a_concatenation():
     def f(x: Symbol) -> list[Symbol]:
         y = zeros_like(x)

@@ -76,6 +76,23 @@ def _slice_of_pad(x: Symbol, low: Ints, interior: Ints, starts: Ints, limits: In
     return _strided(x, inner_starts, inner_strides, counts)
 
 
+def _slice_of_padded_sum(
+    z: Symbol, x: Symbol, low: Ints, interior: Ints, starts: Ints, limits: Ints, strides: Ints
+) -> Symbol | None:
+    """A slice that reads only elements of x, or only zeros, needs neither the padded array nor all of the sum."""
+    read = _slice_of_pad(x, low, interior, starts, limits, strides)
+    if read is None and not _is_apart(x.shape, low, interior, starts, limits):
+        return None
+    rest = slice_(z, starts=starts, limits=limits, strides=strides)
+    return rest + (0 if read is None else read)
+
+
+def _is_apart(shape: Shape, low: Ints, interior: Ints, starts: Ints, limits: Ints) -> bool:
+    """Whether a box has no element of an array of this shape that is padded."""
+    ends = (a + (n - 1) * (i + 1) + 1 for n, a, i in zip(shape, low, interior, strict=True))
+    return any(limit <= a or start >= end for start, limit, a, end in zip(starts, limits, low, ends, strict=True))
+
+
 def _no_padding(x: Symbol, low: Ints, high: Ints, interior: Ints) -> Symbol | None:
     between = any(i and n > 1 for i, n in zip(interior, x.shape, strict=True))
     return None if between or any(low) or any(high) else x
@@ -185,6 +202,12 @@ MOVEMENT = (
     Rule(
         "slice(pad(x, low=low, interior=interior), starts=starts, limits=limits, strides=strides) = slice(x)",
         _slice_of_pad,
+    ),
+    Rule(
+        "slice(add(z, pad(x, low=low, interior=interior)), starts=starts, limits=limits, strides=strides)"
+        " = slice(z) + slice(x) or slice(z) + 0 where it reads nothing else",
+        _slice_of_padded_sum,
+        NUMBERS,
     ),
     Rule(
         "slice(concatenate(*xs, axis=axis), starts=starts, limits=limits, strides=strides) = slice(x of xs)",
