@@ -170,6 +170,18 @@ class Holder(NamedTuple):
     classes: tuple[type, ...]
 
 
+class Classes(NamedTuple):
+    """What is known of classes while a function is traced: their `names`, and those of which a value may be noted.
+
+    These are the user's, and those that say where an object keeps attributes outside of its namespace.
+    """
+
+    classes: tuple[type, ...]  # kept, since it is found by its identity
+    names: AbstractSet[str]
+    users: tuple[type, ...]
+    noted: tuple[type, ...]
+
+
 class Met(NamedTuple):
     """Something outside that cannot be compared: `anew` if it is read at each call, for which that is traced again."""
 
@@ -215,7 +227,7 @@ class Environment:
         self._imports: set[str] = set()
         self._kept: dict[int, Any] = {id(value): value for value in (MISSING, sys.modules)}
         self._classes: set[int] = set()
-        self._class_names: dict[int, tuple[tuple[type, ...], AbstractSet[str]]] = {}
+        self._known: dict[int, Classes] = {}
         self._listed: set[int] = set()
         self._visited: dict[tuple[int, int], CodeType] = {}
         self._made: dict[int, CodeType] = {}  # by code that runs
@@ -438,7 +450,7 @@ class Environment:
         self._visited.clear()  # of some hundred functions, which would take more than all that is compared
         self._made.clear()
         self._closures.clear()
-        self._class_names.clear()
+        self._known.clear()
 
     # ---- code ------------------------------------------------------------------------------------------------------
 
@@ -462,7 +474,7 @@ class Environment:
             PASSED.update({running.co_filename} - TELLING)
             self._visit_library(code)
             return
-        if in_library(str(namespace.get("__name__"))):
+        if id(namespace) not in self._kept and in_library(str(namespace.get("__name__"))):
             return
         if code.co_name == "<module>" and getattr(namespace.get("__spec__"), "_initializing", False):
             return  # a module that is imported, which happens once
@@ -581,13 +593,11 @@ class Environment:
 
         All at once, since it is each name for each of many objects, of which few are there: these are looked up.
         """
-        told: dict[int, AbstractSet[str]] = {}
         found: list[tuple[Holder, AbstractSet[str]]] = []
+        described = names & DESCRIBING
         for holder in holders:
             _, namespace, classes = holder
-            if (telling := told.get(id(classes))) is None:
-                telling = told[id(classes)] = self._telling(classes, names)
-            if telling:
+            if telling := self._telling(classes, names) if classes else described:
                 found.append((holder, telling))
             if namespace and not namespace.keys().isdisjoint(names):
                 present = names & namespace.keys()
@@ -601,12 +611,13 @@ class Environment:
         """The names that objects of these classes may have without having them in their namespace."""
         if threading.local in classes:  # each thread has a namespace of its own
             return names
-        known = self._class_names.get(id(classes))
+        return names & self._known_of(classes).names
+
+    def _known_of(self, classes: tuple[type, ...]) -> Classes:
+        known = self._known.get(id(classes))
         if known is None:
-            library = library_class(classes[0]) if classes else None
-            own = library.names if library is not None else frozenset(DESCRIBING).union(*map(vars, classes))
-            known = self._class_names[id(classes)] = classes, own
-        return names & known[1]
+            known = self._known[id(classes)] = known_of(classes)
+        return known
 
     def _reflect(self) -> None:
         """Note all attributes of all that has some, since names may be asked for by strings."""
@@ -635,18 +646,23 @@ class Environment:
 
     def _look_up(self, holder: Holder, name: str) -> None:
         """Note an attribute, or its absence where a class has it or the program may do without."""
-        value, namespace = holder.value, holder.namespace
-        having = [kind for kind in holder.classes if name in vars(kind)]
-        for kind in having:  # all of them, since `super()` passes over some
-            if isinstance(vars(kind)[name], MemberDescriptorType):  # a slot: the value is the object's own
-                self._note(functools.partial(getattr, value), value, name)
-            elif is_users(kind):
-                self._note(vars(kind).get, kind, name)
+        value, namespace, classes = holder
+        is_in_class = bool(classes) and self._look_in_classes(value, self._known_of(classes), name)
         is_described = name in DESCRIBING and isinstance(value, (FunctionType, type))
         if is_described or isinstance(value, threading.local):  # of which each thread has values of its own
             self._note(functools.partial(getattr, value), value, name)
         if namespace is not None:
-            self._look_in(holder.value, namespace, name, is_needless=bool(having) or name in self._optional)
+            self._look_in(holder.value, namespace, name, is_needless=is_in_class or name in self._optional)
+
+    def _look_in_classes(self, value: Any, known: Classes, name: str) -> bool:
+        """Note what classes have of a name, all of them, since `super()` passes over some; whether one has it."""
+        for kind in known.noted:
+            member = vars(kind).get(name, MISSING)
+            if isinstance(member, MemberDescriptorType):  # a slot: the value is the object's own
+                self._note(functools.partial(getattr, value), value, name)
+            elif member is not MISSING and kind in known.users:
+                self._note(vars(kind).get, kind, name)
+        return name in known.names
 
     def _look_in(self, value: Any, namespace: Namespace, name: str, *, is_needless: bool) -> None:
         """Note what a name stands for in a namespace, or its absence if that is no error."""
@@ -804,9 +820,9 @@ class Environment:
     ) -> None:
         """Hold what has attributes; `library` is what is known of its class, if that is a library's."""
         if classes and library is None:
-            self._note_classes(classes)
+            self._note_classes(self._known_of(classes).users)
         holder = Holder(value, namespace, classes)
-        if namespace is not None or (tells_names(value, classes) if library is None else library.has_slots):
+        if namespace is not None or (self._tells_names(value, classes) if library is None else library.has_slots):
             self._holders.append(holder)
             self._look([holder], self._sought)
         if makes_attributes(holder) if library is None else library.makes_attributes:
@@ -815,8 +831,12 @@ class Environment:
         if self._reflects:
             self._list(holder)
 
-    def _note_classes(self, classes: tuple[type, ...]) -> None:
-        for kind in filter(is_users, classes):
+    def _tells_names(self, value: Any, classes: tuple[type, ...]) -> bool:
+        """Whether anything is noted of attributes of what has no namespace: of few containers and arrays is any."""
+        return isinstance(value, (type, threading.local)) or (bool(classes) and bool(self._known_of(classes).noted))
+
+    def _note_classes(self, users: tuple[type, ...]) -> None:
+        for kind in users:
             if id(kind) not in self._classes:
                 self._classes.add(id(kind))
                 self._contents.append((check_of_class(kind), kind))
@@ -839,11 +859,6 @@ def _shown(value: Any) -> str:
     if isinstance(value, CONSTANTS):
         return reprlib.repr(value)
     return "another object" if isinstance(value, Remembered) else f"another {type(value).__name__}"
-
-
-def tells_names(value: Any, classes: tuple[type, ...]) -> bool:
-    """Whether anything is noted of attributes of what has no namespace: of most containers and arrays nothing is."""
-    return isinstance(value, (type, threading.local)) or any(is_users(kind) or has_slots(kind) for kind in classes)
 
 
 def has_slots(kind: type) -> bool:
@@ -889,6 +904,15 @@ def library_class(kind: type[Any]) -> LibraryClass | None:
         is_wrapper=issubclass(kind, WRAPPERS),
     )
     return made
+
+
+def known_of(classes: tuple[type, ...]) -> Classes:
+    """What is known of the classes of an object, or of a class and its metaclass, for as long as a trace takes."""
+    library = library_class(classes[0])
+    names = frozenset(DESCRIBING).union(*map(vars, classes)) if library is None else library.names
+    users = tuple(filter(is_users, classes)) if library is None else ()
+    noted = tuple(kind for kind in classes if (known := library_class(kind)) is None or known.has_slots)
+    return Classes(classes, names, users, noted)
 
 
 def makes_attributes(holder: Holder) -> bool:

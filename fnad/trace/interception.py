@@ -45,6 +45,7 @@ from fnad.trace.libraries import is_library
 from fnad.trace.objects import call_or_make
 from fnad.trace.selection import call_traced
 from fnad.trace.standard import STANDARD, class_of, mapped, on_numbers
+from fnad.trace.tables import TABLES
 from fnad.trace.vectorized import CALL, call_vectorized
 from fnad.watch import unwatched, unwatched_where
 
@@ -290,6 +291,7 @@ class _Watch:
                 np.vectorize.__call__ = call_vectorized
                 compiled.EXCHANGES.begin()
                 EXCHANGES.begin()
+                TABLES.begin()
 
     def end(self) -> None:
         with self.lock:
@@ -300,6 +302,7 @@ class _Watch:
                 np.vectorize.__call__ = CALL
                 compiled.EXCHANGES.end()
                 EXCHANGES.end()
+                TABLES.end()
 
 
 def watchable() -> list[ModuleType]:
