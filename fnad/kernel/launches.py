@@ -110,7 +110,7 @@ class DevicePlan(Placed):
 
     def __init__(self, loops: LoopProgram, target: Target, donated: Sequence[int] = ()) -> None:
         self.target = target
-        loops = into_products(loops, {loops.inputs[i] for i in donated}) if donated else loops
+        loops = into_products(loops, {loops.inputs[i] for i in donated})
         parts = parts_of(loops.items, Mapping(target))
         statements = {piece: statements_of_piece(piece, target) for piece in pieces_of(parts)}
         of_some = {array for body in statements.values() for array in stored_by_some(body)}

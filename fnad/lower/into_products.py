@@ -56,7 +56,7 @@ class Place(NamedTuple):
     product: Product
 
 
-def into_products(loops: LoopProgram, given: AbstractSet[Buffer] = frozenset()) -> LoopProgram:
+def into_products(loops: LoopProgram, given: AbstractSet[Buffer]) -> LoopProgram:
     """The program, with such nests as part of products; a result may take the memory of the inputs that are `given`."""
     everything = [effect for item in loops.items for effect in effects(item)]
     readers = Counts(buffer for effect in everything for buffer in {b.root for b, _ in reads(effect)})

@@ -6,7 +6,6 @@ from fnad.ir.program import Program
 from fnad.lower.across import across
 from fnad.lower.control_flow import Regions
 from fnad.lower.expressions import Shared
-from fnad.lower.into_products import into_products
 from fnad.lower.loop_ir import LoopProgram, touched
 from fnad.lower.nodes import Buffer
 from fnad.lower.target import Target
@@ -27,5 +26,4 @@ def lower(program: Program, target: Target) -> LoopProgram:
     used = {buffer for item in items for buffer in touched(item)}
     temporaries = tuple(buffer for buffer in shared.temporaries if buffer in used)
     stacks = (*shared.residual_stacks, *(buffer for buffer in outputs if buffer.aval.is_residual_stack))
-    lowered = LoopProgram(program.name, inputs, outputs, temporaries, stacks, tuple(items), tuple(shared.faults))
-    return lowered if target.grid is None else into_products(lowered)
+    return LoopProgram(program.name, inputs, outputs, temporaries, stacks, tuple(items), tuple(shared.faults))
