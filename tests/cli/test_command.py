@@ -365,12 +365,15 @@ def no_library(name: str) -> None:
     raise OSError(name)
 
 
-@pytest.mark.parametrize(("number", "status", "wanted"), [
-    (13020, 0, "for CUDA 13.2"),
-    (12040, 0, "for CUDA 12.4: too old, it takes one for CUDA 13 or later"),
-    (0, 34, "fails with CUDA's error 34"),
+@pytest.mark.parametrize(("cupy", "number", "status", "wanted"), [
+    ("cupy-cuda13x", 13020, 0, "for CUDA 13.2"),
+    ("cupy-cuda13x", 12040, 0, "for CUDA 12.4: too old, it takes one for CUDA 13 or later"),
+    ("cupy-cuda12x", 12040, 0, "for CUDA 12.4"),
+    ("cupy-cuda12x", 11080, 0, "for CUDA 11.8: too old, it takes one for CUDA 12 or later"),
+    ("", 12040, 0, "for CUDA 12.4: too old, it takes one for CUDA 13 or later"),
+    ("cupy-cuda13x", 0, 34, "fails with CUDA's error 34"),
 ])  # fmt: skip
-def test_the_driver_says_what_it_is_for(monkeypatch, number: int, status: int, wanted: str) -> None:
+def test_the_driver_is_for_the_version_of_cupy(monkeypatch, cupy: str, number: int, status: int, wanted: str) -> None:
     def version_of_driver(place: Any) -> int:
         place._obj.value = number
         return status
@@ -378,6 +381,7 @@ def test_the_driver_says_what_it_is_for(monkeypatch, number: int, status: int, w
     library = SimpleNamespace(cuDriverGetVersion=version_of_driver)
     given = SimpleNamespace(CDLL=lambda name: library, c_int=ctypes.c_int, byref=ctypes.byref)
     monkeypatch.setattr(offers, "ctypes", given)
+    monkeypatch.setattr(offers, "version_of", lambda package: package == cupy)
     assert offers.driver() == wanted
 
 

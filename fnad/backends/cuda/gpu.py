@@ -24,7 +24,9 @@ from fnad.kernel.launches import Launch
 from fnad.records import NamedTuple
 
 PACKAGES = "pip install 'fnad[cuda]' brings all packages that it takes"
-SEE = "it takes a GPU of NVIDIA's and its driver, for CUDA 13 or later: `fnad doctor` shows what is there"
+SEE = (
+    "it takes a GPU of NVIDIA's and its driver, for CuPy's version of CUDA or later: `fnad doctor` shows what is there"
+)
 GEMM = {"f": "Sgemm", "d": "Dgemm", "F": "Cgemm", "D": "Zgemm"}
 """cuBLAS's matrix products, by the letters of dtypes."""
 

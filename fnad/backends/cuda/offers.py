@@ -13,11 +13,10 @@ from fnad.backends.cuda import libdevice, tools
 from fnad.backends.cuda.driver import current
 from fnad.errors import LoweringError
 
-OLDEST_DRIVER = 13000
-"""The least version of CUDA that the driver has to be for, as the driver numbers it."""
-
 ALL = "pip install 'fnad[cuda]'"
-CUPY = ("cupy-cuda13x", "cupy-cuda12x", "cupy")
+CUPY = {"cupy-cuda13x": 13, "cupy-cuda12x": 12, "cupy": 12}
+"""CuPy's packages, with the version of CUDA that the driver has to be for; that of fnad's kernels, PTX 8.0, is 12."""
+
 LIBRARIES = ("cublas", "cusolver", "cusparse", "cufft", "curand", "cuda-nvrtc")
 """CUDA's libraries that CuPy calls, by the names of their packages without "nvidia-"."""
 
@@ -79,4 +78,5 @@ def driver() -> str:
     if status := library.cuDriverGetVersion(ctypes.byref(number)):
         return f"fails with CUDA's error {status}"
     name = f"for CUDA {number.value // 1000}.{number.value % 1000 // 10}"
-    return name if number.value >= OLDEST_DRIVER else f"{name}: too old, it takes one for CUDA 13 or later"
+    wanted = next((CUPY[package] for package in CUPY if version_of(package)), 13)
+    return name if number.value >= wanted * 1000 else f"{name}: too old, it takes one for CUDA {wanted} or later"
