@@ -71,6 +71,19 @@ def test_a_second_call_that_compiles_is_told_and_not_counted(clock: Clock) -> No
     assert stopwatch.calls == 8  # of 5 ms in all, though the second call alone took as long
 
 
+def test_a_later_call_that_compiles_does_not_make_batches_short(clock: Clock) -> None:
+    stopwatch = Call("a", "numpy", clock.taking(0.001, 0.001, 0.001, 0.001, 0.02, 0.001)).start()
+    stopwatch.first()
+    assert stopwatch.calls == 8
+
+
+def test_a_sample_is_taken_after_as_many_calls(clock: Clock) -> None:
+    slow_after_other_work = [0.009] * 8
+    stopwatch = Call("a", "numpy", clock.taking(*[0.001] * 32, *slow_after_other_work, 0.001)).start()
+    stopwatch.first()
+    assert stopwatch.sample() == pytest.approx(0.001)
+
+
 @pytest.mark.parametrize(
     ("theirs", "fault"),
     [
