@@ -3,8 +3,8 @@
 A temporary that only one nest touches, in parts that the iterations of its outermost loop keep to themselves
 (Note [Aligned accesses] in `footprint.py`), needs memory for the part of one iteration: so its rows stay in the cache,
 where whole arrays would stream through memory. If that is too large for the first-level cache, a loop inside may need
-less. What several pieces of a tile touch (`tiles.py`) needs memory for the tile. Rows that are shorter than a vector
-loop are left, since the loop around them may be the one that vectorises.
+less. What several pieces of a tile touch (`tiles.py`) needs memory for the tile, were it one number for each row. Other
+rows that are shorter than a vector loop are left, since the loop around them may be the one that vectorises.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from fnad.lower.tiles import pieces
 from fnad.records import dataclass
 
 SHORTEST = 32
-"""The fewest elements of a row."""
+"""The fewest elements of a row, or of the rows of a tile."""
 
 NEAR, NEAR_TILE = 2**15, 2**17
 """The most bytes of a row, and of the rows of a tile, that are preferred to those of a loop inside."""
@@ -163,8 +163,10 @@ def _row(
     if any(isinstance(atom, Counter) and atom.depth < outermost for place in places for atom, _ in place.terms):
         return None
     size, stride = max(place.range[1] for place in places) + 1, _stride(loop, addresses[0])
-    if not (turned or size >= SHORTEST) or size >= buffer.aval.size or (has_tile and stride < 0):
+    if size >= buffer.aval.size or (has_tile and stride < 0):
         return None
     several = size * loop.tile if turned else size + (stride * (loop.tile - 1) if has_tile else 0)
+    if several < SHORTEST and not turned:
+        return None
     whole = 2 ** (several - 1).bit_length()
     return Row(loop, outermost, has_tile, whole, turned) if whole * buffer.dtype.itemsize <= LARGEST else None

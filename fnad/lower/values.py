@@ -257,7 +257,7 @@ class Values:
     ) -> None:
         """Place the nest over a shape with this effect; an axis of size 1 needs no loop, an empty one no nest.
 
-        Of the second loop only a span may change something, that of the first one's index.
+        Of the second loop only a span may change something, that of the first one's index: both are loops then.
         """
         if 0 in shape:
             return
@@ -265,7 +265,7 @@ class Values:
         if _is_there(made):
             return
         nest = nested(shape, made, self.depth)
-        if span is not None and 1 not in shape[:2]:
+        if span is not None:
             assert isinstance(nest, NestLoop)
             (inner,) = nest.items
             assert isinstance(inner, NestLoop)
@@ -582,13 +582,18 @@ class Values:
         self._reduce(buffer, shape, axes, Fold("{dtype}(0)", "{acc} + {0}", sum=is_inexact(buffer.dtype)), element)
 
     def _contract_spans(self, equation: Equation, buffer: Buffer) -> None:
-        """Of each row of x only the columns in its span count; threads of a grid read the others, as if they were 0."""
+        """Of each row of x only the columns in its span count.
+
+        Where that is no loop, on a grid or in a single row, the others are read, as if they were 0.
+        """
         x, y, first, last = equation.operands
         element, nodes = self.expressions.element, self.expressions.nodes
 
         def product(indices: list[Index]) -> Node:
             row, column, other = indices
             operands = element(x, [row, column]), element(y, [row, other])
+            if is_loop:
+                return nodes.apply(MULTIPLY, *operands)
             number, (low, high) = nodes.number(column, I64), span(row)
             inside = "select(({0} >= {1}) & ({0} <= {2}), {3} * {4}, {dtype}(0))"
             return nodes.template(inside, x.aval.dtype, number, low, high, *operands)
@@ -597,7 +602,8 @@ class Values:
             return element(first, [row]), element(last, [row])
 
         shape, total = (*x.aval.shape, y.aval.shape[1]), Fold("{dtype}(0)", "{acc} + {0}", sum=True)
-        self._reduce(buffer, shape, (0,), total, product, span if self.shared.target.grid is None else None)
+        is_loop = self.shared.target.grid is None and 1 not in shape[:2]
+        self._reduce(buffer, shape, (0,), total, product, span if is_loop else None)
 
     def _multiply_matrices(self, x: Atom, y: Atom, dims: Dimensions, buffer: Buffer, is_narrow: bool) -> None:
         m, k, n = (prod(sizes) for sizes in (dims.m, dims.k, dims.n))

@@ -15,6 +15,7 @@ from fnad.backends.cpu.target import COSTS, CPU
 from fnad.ir.program import Program
 from fnad.ir.types import aval_of
 from fnad.kernel.plan import Plan
+from fnad.kernel.statements import SCRATCH
 from fnad.lower.loop_ir import Item, NestLoop
 from fnad.lower.lowering import lower
 from fnad.lower.printer import loops_text
@@ -226,6 +227,11 @@ def test_a_step_of_nearest_neighbours_runs_across_on_this_machine() -> None:
     args = arguments(10, rows=4000)
     assert across_in(by(1, weighted_minima), args, CPU) == 2
     check(by(1, weighted_minima), args, CPU)
+
+
+def test_what_is_one_number_for_each_row_has_memory_for_a_tile() -> None:
+    plan = Plan(lower(program_of(by(1, weighted_minima), arguments(10, rows=4000)), CPU), CPU)
+    assert max(slot.size for slot in plan.slots if slot.name != SCRATCH.name) == 10 * SIDE, "no number of all rows"
 
 
 def test_loops_across_are_part_of_the_text() -> None:

@@ -13,6 +13,7 @@ import fnad
 from fnad import config
 from fnad.backends.cpu.executor import compile_plan
 from fnad.backends.cpu.target import COSTS, CPU
+from fnad.ir.builder import trace
 from fnad.ir.primitive import Fold
 from fnad.ir.program import Program
 from fnad.ir.types import I64, aval_of
@@ -121,6 +122,21 @@ def test_a_span_is_part_of_the_text_and_of_no_collapsed_loop() -> None:
     loops = lower(program_of(weights, with_ties("f8")), CPU)
     assert " from select(t" in loops_text(loops)
     assert not any(isinstance(effect, Product) for loop in spans(list(loops.items)) for effect in effects(loop))
+
+
+def test_a_loop_over_a_span_does_not_ask_what_is_inside() -> None:
+    loops = lower(program_of(weights, with_ties("f8")), CPU)
+    assert " >= " not in loops_text(replace(loops, items=tuple(spans(list(loops.items)))))
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+def test_what_is_outside_of_a_span_is_not_multiplied(rows: int) -> None:
+    x, y, place = np.ones((rows, 9)), np.full((rows, 3), np.inf), np.full(rows, 4)
+    program = trace(lambda *xs: [contract_spans(*xs)], *map(aval_of, (x, y, place, place)))
+    (found,) = compile_plan(Plan(lower(program, CPU), CPU))([x, y, place, place])
+    expected = np.zeros((9, 3))
+    expected[4] = np.inf
+    np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.parametrize(
