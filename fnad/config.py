@@ -247,6 +247,15 @@ def debug_nans(debug: bool = True) -> AbstractContextManager[Settings]:
 
 
 def _changed(settings: Settings, changes: dict[str, Any]) -> Settings:
+    """The settings with these changes: for the same ones one object, since calls compare settings by identity."""
+    try:
+        return _kept(settings, **changes)
+    except TypeError:  # a value that cannot be hashed, which no setting has
+        return _kept.__wrapped__(settings, **changes)
+
+
+@lru_cache(64, typed=True)
+def _kept(settings: Settings, /, **changes: Any) -> Settings:
     names = ", ".join(Settings.__slots__)
     for name in changes:
         if name not in Settings.__slots__:

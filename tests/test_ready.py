@@ -14,7 +14,7 @@ from fnad import tree
 from fnad.api.paths import Paths
 from fnad.api.ready import OFTEN
 from fnad.backends.cpu.executor import NativeExecutor
-from fnad.errors import FnadError, MutationError, NonFiniteError
+from fnad.errors import FnadError, MutationError, NonFiniteError, SettingError
 
 X = np.linspace(0.5, 1.5, 4)
 SCALE = 1.0
@@ -142,6 +142,30 @@ def test_settings_are_compared(looked_up, compiled):
         function(X)
         function(X)
     assert len(looked_up) == 2
+
+
+def test_a_call_in_a_block_with_settings_is_like_one_in_another_block_with_the_same(looked_up, passed_on):
+    function = fnad.jit(np.sin)
+
+    def in_block():
+        with fnad.config.override(executor="compiled", threads=1):
+            return function(X)
+
+    for _ in range(3 + OFTEN):
+        in_block()
+    looked_up.clear()
+    passed_on.clear()
+    np.testing.assert_allclose(in_block(), np.sin(X), rtol=1e-15)
+    assert not looked_up
+    assert not passed_on
+
+
+def test_settings_of_another_type_are_not_those_of_a_block_before():
+    with fnad.config.override(threads=1, disable_jit=True):
+        pass
+    for wrong in ({"threads": True}, {"disable_jit": 1}, {"threads": [1]}, {"settings": 1}):
+        with pytest.raises(SettingError), fnad.config.override(**wrong):
+            pass
 
 
 def test_code_that_was_freed_is_made_again(compiled):
