@@ -166,7 +166,8 @@ def _captured(program: Program, leaves: int) -> Iterator[Found]:
 
 
 def _lines(explanation: Explanation) -> Iterator[str]:
-    yield f"{explanation.function}: {sum(explanation.operations.values())} operations"
+    count = sum(explanation.operations.values())
+    yield f"{explanation.function}: {count} operation{'s' * (count != 1)}"
     yield from _section("traced", [f"{found.name}: {found.aval}" for found in explanation.traced])
     yield from _section("captured", _counted(f"{found.aval}{_place(found.source)}" for found in explanation.captured))
     yield from _section("copies", _counted(f"{write.aval}{_place(write.source)}" for write in explanation.copies))

@@ -1,4 +1,4 @@
-"""The call that is dumped or checked, and its trace.
+"""The call that is dumped, explained or checked, and its trace.
 
 Its arguments are given by their types (`--args`) or by their values (`--values`).
 """
@@ -54,10 +54,10 @@ class Types:
             raise UsageError(f"--args has an array that NumPy cannot have: {error}") from None
         _check_fits(target, "--args", self.trees, {})
 
-    def drawn(self) -> Sequence[Any]:
-        """Arguments of these types: random floats, and integers that are 1."""
+    def call(self) -> tuple[Sequence[Any], dict[str, Any]]:
+        """Arguments of these types, random floats and integers that are 1, and none by name."""
         leaves = [_drawn(leaf, seed) for seed, leaf in enumerate(flatten(self.trees)[0])]
-        return cast("Sequence[Any]", self.structure.unflatten(leaves))
+        return cast("Sequence[Any]", self.structure.unflatten(leaves)), {}
 
     def text(self, stage: str) -> str:
         """The program of the call at a stage."""
@@ -118,6 +118,10 @@ class Values:
     def count(self) -> int:
         """How many positional arguments there are."""
         return len(self.args)
+
+    def call(self) -> tuple[Sequence[Any], dict[str, Any]]:
+        """The arguments by position and by name."""
+        return self.args, self.kwargs
 
     def text(self, stage: str) -> str:
         """The program of the call at a stage, as `jit` runs it."""

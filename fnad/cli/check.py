@@ -11,7 +11,6 @@ def check_call(function: str, types: str, values: str | None) -> Report:
     """The report on a function; raises `UsageError` if it does not exist or cannot be differentiated."""
     target = load_target(function)
     with user_code(target.path):
-        if values is None:
-            return check(target.function, *Types(types, target).drawn())
-        given = Values(values, target)
-        return check(target.function, *given.args, **given.kwargs)
+        given = Types(types, target) if values is None else Values(values, target)
+        args, kwargs = given.call()
+        return check(target.function, *args, **kwargs)

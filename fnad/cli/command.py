@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace, RawDescriptionHelpFormatter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn, TypeAlias
 
 import fnad
 from fnad import config
 from fnad.api.stages import STAGES
-from fnad.cli import cache, doctor, ops
+from fnad.cli import cache, doctor, explain, ops
 from fnad.cli.check import check_call
 from fnad.cli.dump import Request, dump
 from fnad.cli.lint import lint
@@ -39,6 +39,16 @@ examples:
   fnad dump package.model:loss --values 'np.linspace(0, 1, 5), scale=2.0' --value-and-grad
   fnad dump model.py:loss --args 'f32[1000,1000]' --grad --device cuda --stage ptx
   fnad dump model.py:loss --values '*EXAMPLE'     (with EXAMPLE = np.ones(3), 2.0 in model.py)
+"""
+EXPLAIN = """\
+Say what a trace of a function, or of its gradient, finds: what is traced and what captured from outside, the writes
+that copy an array, what Python decides by, what cannot be compared at later calls, operations, and the loops that were
+found again, or why not. With --device cuda also the launches, with the bytes that they move, registers and occupancy.
+"""
+EXPLAIN_EXAMPLE = """\
+examples:
+  fnad explain model.py:loss --args 'f64[3], {"W": f32[4,5], "b": f32[5]}' --memory
+  fnad explain package.model:loss --values 'np.linspace(0, 1, 5), scale=2.0' --value-and-grad
 """
 CHECK = """\
 Check the derivatives of a function, at a point, near it and at boundary points: forward mode against a complex step or
@@ -111,8 +121,9 @@ class _CommandParser(ArgumentParser):
 def _parser() -> ArgumentParser:
     parser = _CommandParser(prog="fnad", description="Differentiate NumPy functions and compile them: a look inside.")
     parser.add_argument("--version", action="version", version=f"fnad {fnad.__version__}")
-    commands = parser.add_subparsers(required=True, metavar="{dump,check,lint,ops,cache,doctor}")
+    commands = parser.add_subparsers(required=True, metavar="{dump,explain,check,lint,ops,cache,doctor}")
     _add_dump(commands)
+    _add_explain(commands)
     _add_check(commands)
     _add_lint(commands)
     _add_ops(commands)
@@ -130,18 +141,42 @@ def _add_dump(commands: Any) -> None:
         formatter_class=RawDescriptionHelpFormatter,
     )
     _add_call(parser)
-    modes = parser.add_mutually_exclusive_group()
-    for mode, meaning in MODES.items():
-        modes.add_argument(f"--{mode.replace('_', '-')}", dest="mode", action="store_const", const=mode, help=meaning)
-    parser.add_argument(
-        "--argnums",
-        type=_argnums,
-        metavar="N[,N…]",
-        help="the arguments to differentiate in, from 0; by default 0, and with --vjp and --jvp all",
-    )
+    _add_modes(parser, MODES)
+    _add_argnums(parser, "the arguments to differentiate in, from 0; by default 0, and with --vjp and --jvp all")
     parser.add_argument("--stage", choices=STAGES, default="simplified", help="the stage, by default simplified")
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="where it is to run, by default cpu")
+    _add_device(parser)
     parser.set_defaults(answer=_dump)
+
+
+def _add_explain(commands: Any) -> None:
+    parser = commands.add_parser(
+        "explain",
+        help="say what a trace of a function finds",
+        description=EXPLAIN,
+        epilog=EXPLAIN_EXAMPLE,
+        formatter_class=RawDescriptionHelpFormatter,
+    )
+    _add_call(parser)
+    _add_modes(parser, explain.MODES)
+    _add_argnums(parser, "the arguments to differentiate in, from 0; by default 0")
+    parser.add_argument("--memory", action="store_true", help="list what vjp keeps for the pullback, with its bytes")
+    _add_device(parser)
+    parser.set_defaults(answer=_explain)
+
+
+def _add_modes(parser: ArgumentParser, names: Iterable[str]) -> None:
+    modes = parser.add_mutually_exclusive_group()
+    for mode in names:
+        flag = f"--{mode.replace('_', '-')}"
+        modes.add_argument(flag, dest="mode", action="store_const", const=mode, help=MODES[mode])
+
+
+def _add_argnums(parser: ArgumentParser, meaning: str) -> None:
+    parser.add_argument("--argnums", type=_argnums, metavar="N[,N…]", help=meaning)
+
+
+def _add_device(parser: ArgumentParser) -> None:
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="where it is to run, by default cpu")
 
 
 def _add_call(parser: ArgumentParser) -> None:
@@ -232,6 +267,11 @@ def _dump(request: Namespace) -> Answer:
     asked = Request(request.target, request.args, request.mode, request.argnums, request.stage, request.values)
     with config.on(request.device):
         return dump(asked), 0
+
+
+def _explain(request: Namespace) -> Answer:
+    with config.on(request.device):
+        return explain.explain_call(request), 0
 
 
 def _check(request: Namespace) -> Answer:

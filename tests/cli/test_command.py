@@ -270,6 +270,30 @@ def test_a_file_imports_its_neighbours(fnad, tmp_path: Path) -> None:
     assert "neighbour_of_main.py:2 in double" in fnad("dump", f"{file}:f", "--args", "f64[3]")
 
 
+# ---- explain ---------------------------------------------------------------------------------------------------------
+
+
+def test_an_explanation_is_of_the_function_or_its_gradient(fnad) -> None:
+    call = "explain", f"{MODEL}:looked_up", "--args", "f64[3], float"
+    lines = fnad(*call).splitlines()
+    assert lines[:3] == ["looked_up: 3 operations", "traced:", "  x: f64[3]"]
+    assert lines[lines.index("captured:") + 1].startswith("  f64[3] at model.py:")
+    assert "  2 strong_mul" not in lines
+    assert "  2 strong_mul" in fnad(*call, "--grad").splitlines()
+    assert "kept for the pullback, " in fnad("explain", f"{MODEL}:loss", "--args", "f64[3]", "--memory")
+
+
+def test_an_explanation_lists_decisions_of_values_and_refuses_those_of_types(fnad, refusal) -> None:
+    assert "return x if x > 0 else -x  -> False" in fnad("explain", f"{MODEL}:branches", "--values", "-2.0")
+    assert "give values, with --values" in refusal("explain", f"{MODEL}:branches", "--args", "float")
+    assert "add --grad or --value-and-grad" in refusal("explain", f"{MODEL}:loss", "--args", "f64[3]", "--argnums", "0")
+
+
+def test_an_explanation_for_a_device_lists_its_launches(fnad) -> None:
+    text = fnad("explain", f"{MODEL}:loss", "--args", "f32[1000]", "--value-and-grad", "--device", "cuda")
+    assert "launches:\n  launch0: " in text
+
+
 # ---- check -----------------------------------------------------------------------------------------------------------
 
 
