@@ -28,14 +28,15 @@ several = pytest.mark.skipif(CORES < 2, reason="one core")
 
 WORD, ADDRESS = ctypes.c_int64, ctypes.c_void_p
 TASK = ctypes.CFUNCTYPE(None, ADDRESS, WORD, ADDRESS)
-SHARE = ctypes.CFUNCTYPE(None, TASK, ADDRESS, WORD, WORD, ctypes.c_bool, ADDRESS, ADDRESS, WORD)
+FLAG = ctypes.c_bool
+SHARE = ctypes.CFUNCTYPE(None, TASK, ADDRESS, WORD, WORD, FLAG, FLAG, ADDRESS, ADDRESS, WORD)
 
 
 def share(task: Callable[[int], None], tasks: int, number: int = 2, *, long: bool = False) -> None:
     """Run tasks on this many threads, which are woken whatever it costs."""
     threads.use(number)
     workers().field("threshold").value = -1
-    SHARE(workers().share)(TASK(lambda _, n, scratch: task(n)), None, tasks, number, long, None, None, 0)
+    SHARE(workers().share)(TASK(lambda _, n, scratch: task(n)), None, tasks, number, long, False, None, None, 0)
 
 
 @pytest.fixture
@@ -258,59 +259,164 @@ def test_no_more_threads_than_given() -> None:
 
 
 @several
-def test_a_loop_that_lost_by_sharing_is_not_shared() -> None:
+def test_a_thread_has_the_same_part_of_the_tasks_each_time() -> None:
+    """It takes that from its first task on, whichever thread is first, then what others have left."""
+    for _ in range(3):
+        both = threading.Barrier(2)
+        first: dict[int, int] = {}
+
+        def task(number: int, both: threading.Barrier = both, first: dict[int, int] = first) -> None:
+            if number and first.setdefault(threading.get_native_id(), number) == number:
+                both.wait(timeout=300)
+
+        share(task, 9)
+        assert first.pop(threading.get_native_id()) == 1
+        assert [*first.values()] == [4]
+
+
+@several
+def test_a_program_that_owes_is_not_shared() -> None:
     """Not until what it owes is paid: here that is longer than any test, then nothing."""
     seen: set[int] = set()
-    call = TASK(lambda *_: seen.add(threading.get_native_id()))
+    call, status = TASK(lambda *_: seen.add(threading.get_native_id())), (WORD * 3)()
+    run = lambda: SHARE(workers().share)(call, None, 9, 2, True, False, status, None, 0)  # noqa: E731
     threads.use(2)
     field = workers().field("threshold")
     before, field.value = field.value, 1
-    loops = (WORD * 8 * 4096).from_address(workers().engine.get_global_value_address("threads_loops"))
-    known = [list(loop[:2]) for loop in loops]
-    SHARE(workers().share)(call, None, 9, 2, True, None, None, 0)
-    (record,) = (loop for loop, was in zip(loops, known, strict=True) if list(loop[:2]) != was)
-    shared, record[4] = record[1], 2**62
+    place = workers().engine.get_global_value_address
+    loops, programs = ((WORD * 4 * 4096).from_address(place(f"threads_{name}")) for name in ("loops", "programs"))
+    known = [[*map(list, records)] for records in (loops, programs)]
+    run()
+    loop, program = (
+        next(record for record, was in zip(records, then, strict=True) if record[0] != was[0])
+        for records, then in zip((loops, programs), known, strict=True)
+    )
+    assert loop[1] == 1
+    program[2] = 2**62
     seen.clear()
     for _ in range(20):
-        SHARE(workers().share)(call, None, 9, 2, True, None, None, 0)
+        run()
     assert seen == {threading.get_native_id()}
-    assert record[1] == shared
-    record[4] = 0
-    SHARE(workers().share)(call, None, 9, 2, True, None, None, 0)
-    assert record[1] == shared + 1
+    assert loop[1] == 1
+    program[2] = 0
+    run()
+    assert loop[1] == 2
     field.value = before
 
 
-NEVER, SHARED = 2**63 - 1, 3
-"""No estimate, and runs on several threads."""
+class Simulated:
+    """A program whose loops take these times: functions (run, on several threads?) -> nanoseconds."""
+
+    def __init__(self, *loops: Callable[[int, bool], int]) -> None:
+        address = workers().engine.get_function_address
+        note = ctypes.CFUNCTYPE(None, ADDRESS, ADDRESS, WORD)
+        self.prefers_one = ctypes.CFUNCTYPE(FLAG, ADDRESS, ADDRESS, WORD)(address("threads_prefers_one"))
+        self.note_alone = note(address("threads_note_alone"))
+        self.note_shared = ctypes.CFUNCTYPE(None, *[ADDRESS] * 2, *[WORD] * 2)(address("threads_note_shared"))
+        self.program = (WORD * 4)()
+        self.loops = [((WORD * 4)(), loop) for loop in loops]
+        self.shared: list[bool] = []
+        self.nanoseconds = 0
+
+    def run(self, number: int, expected: int = 0, work: int = 0) -> None:
+        for _ in range(number):
+            for record, loop in self.loops:
+                several = not self.prefers_one(self.program, record, expected)
+                self.nanoseconds += (took := loop(len(self.shared), several))
+                self.shared.append(several)
+                if several:
+                    self.note_shared(self.program, record, took, work)
+                else:
+                    self.note_alone(self.program, record, took)
+
+
+MS = 1_000_000
+
+
+def test_a_program_that_gains_is_shared_but_when_it_is_measured() -> None:
+    simulated = Simulated(lambda _, several: 2 * MS if several else 4 * MS)
+    simulated.run(1024)
+    assert [n % 256 for n, several in enumerate(simulated.shared) if not several] == [0, 1] * 4
+
+
+@pytest.mark.parametrize("busy", [50 * MS, 12 * MS])
+@pytest.mark.parametrize("when", [2, 3, 4, 200])
+def test_it_is_shared_again_soon_after_the_cores_were_busy(busy: int, when: int) -> None:
+    """The longest of these moments comes before there is a credit, and costs 25 runs on one thread."""
+    simulated = Simulated(lambda run, several: busy if run == when else 2 * MS if several else 4 * MS)
+    simulated.run(256)
+    assert simulated.shared.count(False) <= 2 + 26
+    assert all(simulated.shared[when + 30 :])
+
+
+def test_it_is_shared_again_soon_after_the_cores_were_busy_for_long() -> None:
+    simulated = Simulated(lambda run, several: (10 if run < 2000 else 2) * MS if several else 4 * MS)
+    simulated.run(2000)
+    assert simulated.shared[200:].count(True) < 0.05 * 1800
+    simulated.run(200)
+    assert simulated.shared[-80:].count(False) <= 2
 
 
 @pytest.mark.parametrize(
-    ("times", "estimate", "alone", "balance", "debt"),
+    "loop",
     [
-        ([900, 600], NEVER, 600, 0, 0),  # the least time
-        ([600, 900], NEVER, 675, 0, 0),  # by an eighth more each time
-        ([600, (SHARED, 400), (SHARED, 400)], NEVER, 600, -400, 0),
-        ([600, (SHARED, 100), *[(SHARED, 100)] * 9], NEVER, 600, -2400, 0),
-        ([600, (SHARED, 400), (SHARED, 700)], NEVER, 600, -100, 0),  # the gain before was larger
-        ([600, (SHARED, 400), (SHARED, 900)], NEVER, 600, 0, 2000),
-        ([600, (SHARED, 700), 600, 600], NEVER, 600, 0, 800),
-        ([600, (SHARED, 620), 600, 600], NEVER, 600, 0, 0),
-        ([600, (SHARED, 500)], 400, 600, 0, 2000),
-        ([(SHARED, 500)], 400, 0, 0, 2000),
+        lambda _, several: MS * 3 // 10 if several else MS // 5,
+        lambda _, several: 400 * MS if several else 300 * MS,
+        lambda run, several: (4 * MS if run % 10 == 0 else MS // 10) if several else MS // 5,
+        lambda run, several: (8 if several else 4) * MS if run > 5000 else (2 if several else 4) * MS,
+    ],
+    ids=["short", "long", "by one run in ten", "from now on"],
+)
+def test_a_program_that_loses_takes_hardly_longer_than_on_one_thread(loop: Callable[[int, bool], int]) -> None:
+    simulated = Simulated(loop)
+    simulated.run(20_000)
+    assert simulated.nanoseconds < 1.05 * sum(loop(run, False) for run in range(20_000))
+
+
+def test_loops_are_shared_together_since_their_data_is_where_they_ran_last() -> None:
+    """What each moves to the cores that run it costs more than it takes, until all of it is there."""
+    spread = 0.0
+
+    def loop(_: int, several: bool) -> int:
+        nonlocal spread
+        moved = abs(several - spread)
+        spread = several + 0.7 * (spread - several)
+        return int((120_000 if several else 230_000) + 500_000 * moved)
+
+    simulated = Simulated(loop, loop)
+    simulated.run(20)
+    simulated.program[1:] = [0, 10 * MS, 6]
+    simulated.run(100)
+    assert all(simulated.shared[-100:])
+
+
+@pytest.mark.parametrize(
+    ("runs", "alone", "program"),
+    [
+        ([900, 600], 600, (0, 0, 0)),  # the least time
+        ([600, 900], 609, (0, 0, 0)),  # by little more each time
+        ([600, (400,)], 600, (0, 0, 0)),  # what moves data does not count
+        ([600, (400,), (400,), (500,)], 600, (300, 0, 0)),
+        ([600, (400,), (5400,)], 600, (-4800, 0, 0)),
+        ([600, (400,), (5401,)], 600, (0, 9602, 1)),
+        ([600, (400,), (5401,), 600, 700], 609, (0, 8302, 1)),
+        ([600, (400,), *[(5401,)] * 7], 600, (0, 4801 * 64, 6)),
+        ([5 * MS, (1,), (8 * MS,)], 5 * MS, (0, 6 * MS, 1)),  # the longest that moving data takes
+        ([5 * MS, (1,), (8 * MS,), *[(1 * MS,)] * 5], 5 * MS, (20 * MS, 6 * MS, 0)),
+        ([(500, 400)], 0, (-100, 0, 0)),  # by the time of the processor
+        ([(500,)], 0, (0, 0, 0)),
     ],
 )  # fmt: skip
-def test_what_sharing_gained_and_lost(times: list[Any], estimate: int, alone: int, balance: int, debt: int) -> None:
-    record = (WORD * 8)()
-    address = workers().engine.get_function_address
-    note_alone = ctypes.CFUNCTYPE(None, ADDRESS, WORD)(address("threads_note_alone"))
-    note_shared = ctypes.CFUNCTYPE(None, ADDRESS, WORD, WORD)(address("threads_note_shared"))
-    for taken in times:
-        if isinstance(taken, int):
-            note_alone(record, taken)
+def test_what_sharing_gained_and_lost(runs: list[Any], alone: int, program: tuple[int, ...]) -> None:
+    simulated = Simulated(lambda *_: 0)
+    ((record, _),) = simulated.loops
+    for run in runs:
+        if isinstance(run, int):
+            simulated.note_alone(simulated.program, record, run)
         else:
-            note_shared(record, taken[1], estimate)
-    assert record[2:5] == [alone, balance, debt]
+            simulated.note_shared(simulated.program, record, *run, *[0] * (2 - len(run)))
+    assert record[2] == alone
+    assert tuple(simulated.program[1:]) == program
 
 
 @several

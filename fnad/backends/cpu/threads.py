@@ -2,36 +2,46 @@
 
 A parallel loop is a function (context, n, scratch) and a number of tasks, which are the same however many threads there
 are: so are the results, to the bit. `share` runs task 0 alone, unless the loop is known to take `long`. If the others
-will take longer than a few times what it costs to wake threads, all threads take one task after the other until none is
-left. So a thread that gets no core, on a busy machine, delays nothing but the task that it is at, and nobody spins.
+will take longer than a few times what it costs to wake threads, each thread takes the tasks of its own part, one after
+the other, then those that are left of other parts. So a thread finds what it computed in the loop before in the caches
+of its core, and one that gets no core, on a busy machine, delays nothing but the task that it is at; nobody spins.
 
-Whether that pays is measured for each loop: how long the tasks take on this thread alone, in two of its first runs and
-of each 256, by the processor's time, and how long they took on several. What was lost, after what was gained before, is
-a debt: the loop is not shared until its runs have taken twenty times as long. A loop of more than 5 ms is not run alone
-to be measured; what it would take follows from the processor's time of the tasks. One loop at a time has the threads;
+Whether that pays is measured: how long the tasks of a loop take on this thread alone, in two of its first runs and of
+each 256, by the processor's time, and how long on several. A program, which is known by its status, shares all its long
+loops or none: what one core has in its caches another one reads slowly. What it gains by sharing is a credit of up to
+20 ms. It may lose that and what moving its data takes, which is 2.5 ms or eight times the loop; then what it lost is a
+debt, and the program runs on one thread for twice as long. After another such loss it does for four times as long, up
+to 64 times, until the credit has been full again. So a program that gains is soon shared again when cores were busy for
+a moment, and one that loses takes a few per cent more than on one thread. A loop of more than 5 ms is not run alone to
+be measured; what it would take follows from the processor's time of the tasks. One loop at a time has the threads;
 another one, of a second Python thread, runs on its own thread meanwhile.
 
-    share(function, context, tasks, threads, long, status, scratch, bytes):
+    share(function, context, tasks, threads, long, stops, status, scratch, bytes):
         helpers = min(threads, tasks, 1 + workers) - 1, but 0 if a worker's stack has no room for so many bytes
         if helpers > 0 and not long { rest = (tasks - 1) * the time of function(context, 0, scratch) }
         if helpers == 0, or rest < threshold: run the others here; return
-        loop = what is known of the function with so many tasks and helpers
-        if loop.debt > 0, or rest < SHORT and loop.runs++ % 256 < 2:
-            run the others here; loop.debt -= their time
-            loop.alone = the least of their time and 9/8 loop.alone, unless that is 0; return
+        program, loop = what is known of the status, and of the function with so many tasks, with so many helpers
+        if program.debt > 0, or loop.runs++ % 256 < 2 and rest < SHORT:
+            run the others here; program.debt -= their time; loop.moved = true
+            loop.alone = the least of their time and 65/64 loop.alone, unless that is 0; return
         if busy.exchange(1): run the others here; return
-        next = 0 if long, else 1; open = helpers; wake the workers; take(function, context, tasks, scratch)
-        open = 0; wait until active == 0; after each 50 ms, if there is a status and Ctrl-C: status[0] = STOPPED
-        alone = the least of loop.alone, rest and what all tasks take by the processor's time of those taken here
-        loop.balance += the time since next was set - alone, but it is -4 alone at least; busy = 0
-        if loop.balance > 0 { loop.debt = INTEREST * loop.balance; loop.balance = 0 }
-    worker:
+        parts = helpers + 1; next[part] = the first task of each part, but not task 0 again
+        open = helpers; wake the workers; take(function, context, 0, scratch)
+        open = 0; wait until active == 0; after each 50 ms, if it stops and there is Ctrl-C: status[0] = STOPPED
+        busy = 0; if loop.moved.exchange(false): return
+        alone = loop.alone, or what all tasks take by the processor's time of those taken here, unless these are 0
+        program.credit = the least of CREDIT and program.credit + alone - the time since the workers were woken
+        if program.credit == CREDIT { program.losses = 0 }
+        if program.credit < -min(8 * alone, MOVING):
+            program.losses += 1, up to LOSSES; program.debt = -program.credit * 2**program.losses; program.credit = 0
+    worker(number):
         sleep until open > 0 or stop; if stop: return
-        open -= 1; active += 1; take(function, context, tasks, so many bytes of its stack); active -= 1
+        open -= 1; active += 1; take(function, context, number, so many bytes of its stack); active -= 1
         if active == 0: wake who waits
         again
-    take(function, context, tasks, scratch):
-        while (n = next++) < tasks: function(context, n, scratch)
+    take(function, context, number, scratch):
+        for part in number, number + 1, ..., each modulo parts:
+            while (n = next[part]++) < the first task of the part after it: function(context, n, scratch)
 
 `open` and `active` change under the mutex. The workers are threads of the C library, which Python does not know and
 which take no signals. They start at the first call that may use them, and end before a fork and at the exit.
@@ -76,8 +86,17 @@ LAUNCHES = 4
 
 LAUNCHES_MEASURED = 11
 
-INTEREST = 20
-"""How many times the time that was lost by sharing a loop is spent on loops that are not shared: that loses 5 %."""
+CREDIT = 20_000_000
+"""The most time that a program has gained, in nanoseconds: what some turns of other processes take."""
+
+MOVING = 2_500_000
+"""The time, in nanoseconds, that it takes to move what a core has in its caches to others."""
+
+LOSSES = 6
+"""How often a debt is doubled at most: 64 times what was lost is spent without a loss."""
+
+PARTS = 64
+"""The most parts of the tasks, one for each thread: loops have no more tasks."""
 
 STACK = 2**22
 """The bytes of a worker's stack, on which tasks have their arrays: some systems give new threads an eighth of this."""
@@ -90,7 +109,7 @@ FIELDS = (
     "context",
     "tasks",
     "bytes",
-    "next",
+    "parts",
     "open",
     "active",
     "busy",
@@ -101,6 +120,18 @@ FIELDS = (
 LONG, PRIMITIVE = 8, 64  # the bytes of a field, and of a mutex or a condition variable, which take no more
 WORK, DONE, MUTEX = (len(FIELDS) * LONG + n * PRIMITIVE for n in range(3))
 SIZE = MUTEX + PRIMITIVE
+
+NUMBERS = {
+    "STOPPED": STOPPED,
+    "ROOM": ROOM,
+    "SHORT": SHORT,
+    "CREDIT": CREDIT,
+    "LOSSES": LOSSES,
+    "MOVING": MOVING,
+    "PARTS": PARTS,
+    "MOST": PARTS - 1,
+}
+"""The numbers in the code."""
 
 CODE = """
 @threads_state = external global i8
@@ -117,39 +148,62 @@ declare i32 @pthread_cond_broadcast(ptr)
 declare i64 @llvm.smin.i64(i64, i64)
 declare i64 @llvm.smax.i64(i64, i64)
 
-%loop = type { i64, i64, i64, i64, i64, [3 x i64] }  ; key, runs, alone, balance, debt
-@threads_loops = global [4096 x %loop] zeroinitializer, align 64
+%record = type { i64, i64, i64, i64 }  ; a key, and of a loop: runs, alone, moved; of a program: credit, debt, losses
+@threads_next = internal global [PARTS x [8 x i64]] zeroinitializer, align 64
+@threads_loops = global [4096 x %record] zeroinitializer, align 64
+@threads_programs = global [4096 x %record] zeroinitializer, align 64
 
-define internal ptr @loop_of(ptr %function, i64 %tasks, i64 %helpers) {
-  %address = ptrtoint ptr %function to i64
+define internal ptr @record_of(ptr %records, ptr %known_by, i64 %tasks, i64 %helpers) {
+  %address = ptrtoint ptr %known_by to i64
   %high = shl i64 %helpers, 32
   %number = or i64 %tasks, %high
   %spread = mul i64 %number, -7046029254386353131
   %key = xor i64 %address, %spread
   %mixed = mul i64 %key, -7046029254386353131
   %place = lshr i64 %mixed, 52
-  %loop = getelementptr [4096 x %loop], ptr @threads_loops, i64 0, i64 %place
-  %found = load i64, ptr %loop
+  %record = getelementptr [4096 x %record], ptr %records, i64 0, i64 %place
+  %found = load i64, ptr %record
   %same = icmp eq i64 %found, %key
   br i1 %same, label %done, label %new
 new:
-  store %loop zeroinitializer, ptr %loop
-  store i64 %key, ptr %loop
+  store %record zeroinitializer, ptr %record
+  store i64 %key, ptr %record
   br label %done
 done:
-  ret ptr %loop
+  ret ptr %record
 }
 
-define void @threads_note_alone(ptr %loop, i64 %took) {
-  %alone_place = getelementptr %loop, ptr %loop, i64 0, i32 2
-  %debt_place = getelementptr %loop, ptr %loop, i64 0, i32 4
+define i1 @threads_prefers_one(ptr %program, ptr %loop, i64 %expected) {
+  %runs_place = getelementptr %record, ptr %loop, i64 0, i32 1
+  %debt_place = getelementptr %record, ptr %program, i64 0, i32 2
+  %debt = load i64, ptr %debt_place
+  %owes = icmp sgt i64 %debt, 0
+  br i1 %owes, label %pay, label %measure
+pay:
+  ret i1 true
+measure:
+  %runs = load i64, ptr %runs_place
+  %counted = add i64 %runs, 1
+  store i64 %counted, ptr %runs_place
+  %turn = and i64 %runs, 255
+  %early = icmp ult i64 %turn, 2
+  %short = icmp slt i64 %expected, SHORT
+  %due = and i1 %early, %short
+  ret i1 %due
+}
+
+define void @threads_note_alone(ptr %program, ptr %loop, i64 %took) {
+  %alone_place = getelementptr %record, ptr %loop, i64 0, i32 2
+  %moved_place = getelementptr %record, ptr %loop, i64 0, i32 3
+  %debt_place = getelementptr %record, ptr %program, i64 0, i32 2
   %before = load i64, ptr %alone_place
   %none = icmp eq i64 %before, 0
-  %eighth = lshr i64 %before, 3
-  %raised = add i64 %before, %eighth
+  %little = lshr i64 %before, 6
+  %raised = add i64 %before, %little
   %most = select i1 %none, i64 9223372036854775807, i64 %raised
   %alone = call i64 @llvm.smin.i64(i64 %took, i64 %most)
   store i64 %alone, ptr %alone_place
+  store i64 1, ptr %moved_place
   %owed = load i64, ptr %debt_place
   %left = sub i64 %owed, %took
   %debt = call i64 @llvm.smax.i64(i64 %left, i64 0)
@@ -157,28 +211,47 @@ define void @threads_note_alone(ptr %loop, i64 %took) {
   ret void
 }
 
-define void @threads_note_shared(ptr %loop, i64 %took, i64 %estimate) {
-  %alone_place = getelementptr %loop, ptr %loop, i64 0, i32 2
-  %balance_place = getelementptr %loop, ptr %loop, i64 0, i32 3
-  %debt_place = getelementptr %loop, ptr %loop, i64 0, i32 4
+define void @threads_note_shared(ptr %program, ptr %loop, i64 %took, i64 %work) {
+  %alone_place = getelementptr %record, ptr %loop, i64 0, i32 2
+  %moved_place = getelementptr %record, ptr %loop, i64 0, i32 3
+  %credit_place = getelementptr %record, ptr %program, i64 0, i32 1
+  %debt_place = getelementptr %record, ptr %program, i64 0, i32 2
+  %losses_place = getelementptr %record, ptr %program, i64 0, i32 3
+  %moved = load i64, ptr %moved_place
+  store i64 0, ptr %moved_place
   %measured = load i64, ptr %alone_place
-  %none = icmp eq i64 %measured, 0
-  %known = select i1 %none, i64 9223372036854775807, i64 %measured
-  %alone = call i64 @llvm.smin.i64(i64 %known, i64 %estimate)
-  %before = load i64, ptr %balance_place
-  %comparable = icmp ne i64 %alone, 9223372036854775807
-  %difference = sub i64 %took, %alone
-  %lost = select i1 %comparable, i64 %difference, i64 0
-  %sum = add i64 %before, %lost
-  %most = mul i64 %alone, -4
-  %credit = select i1 %comparable, i64 %most, i64 %before
-  %balance = call i64 @llvm.smax.i64(i64 %sum, i64 %credit)
-  %loses = icmp sgt i64 %balance, 0
-  %interest = mul i64 %balance, INTEREST
-  %debt = select i1 %loses, i64 %interest, i64 0
-  %rest = select i1 %loses, i64 0, i64 %balance
+  %is_measured = icmp sgt i64 %measured, 0
+  %alone = select i1 %is_measured, i64 %measured, i64 %work
+  %known = icmp sgt i64 %alone, 0
+  %settled = icmp eq i64 %moved, 0
+  %counts = and i1 %known, %settled
+  br i1 %counts, label %count, label %return
+count:
+  %before = load i64, ptr %credit_place
+  %losses = load i64, ptr %losses_place
+  %gained = sub i64 %alone, %took
+  %sum = add i64 %before, %gained
+  %credit = call i64 @llvm.smin.i64(i64 %sum, i64 CREDIT)
+  %missing = sub i64 0, %credit
+  %some = shl i64 %alone, 3
+  %allowed = call i64 @llvm.smin.i64(i64 %some, i64 MOVING)
+  %lost = icmp sgt i64 %missing, %allowed
+  br i1 %lost, label %owe, label %keep
+owe:
+  %more = add i64 %losses, 1
+  %counted = call i64 @llvm.smin.i64(i64 %more, i64 LOSSES)
+  %debt = shl i64 %missing, %counted
   store i64 %debt, ptr %debt_place
-  store i64 %rest, ptr %balance_place
+  store i64 0, ptr %credit_place
+  store i64 %counted, ptr %losses_place
+  ret void
+keep:
+  %full = icmp eq i64 %credit, CREDIT
+  %left = select i1 %full, i64 0, i64 %losses
+  store i64 %credit, ptr %credit_place
+  store i64 %left, ptr %losses_place
+  br label %return
+return:
   ret void
 }
 
@@ -197,29 +270,72 @@ define void @threads_nothing(ptr %context, i64 %task, ptr %scratch) {
   ret void
 }
 
-define internal i64 @take(ptr %function, ptr %context, i64 %tasks, ptr %scratch) {
+define internal i64 @first_of(i64 %part) {
+  %parts = load i64, ptr @parts
+  %tasks = load i64, ptr @tasks
+  %product = mul i64 %part, %tasks
+  %first = udiv i64 %product, %parts
+  ret i64 %first
+}
+
+define internal ptr @next_of(i64 %part) {
+  %next = getelementptr [PARTS x [8 x i64]], ptr @threads_next, i64 0, i64 %part
+  ret ptr %next
+}
+
+define internal void @divide(i64 %begun) {
+  %parts = load i64, ptr @parts
   br label %again
 again:
-  %taken = phi i64 [0, %0], [%following, %run]
-  %task = atomicrmw add ptr @next, i64 1 monotonic
-  %more = icmp slt i64 %task, %tasks
-  br i1 %more, label %run, label %done
+  %part = phi i64 [0, %0], [%following, %again]
+  %first = call i64 @first_of(i64 %part)
+  %start = call i64 @llvm.smax.i64(i64 %first, i64 %begun)
+  %next = call ptr @next_of(i64 %part)
+  store atomic i64 %start, ptr %next monotonic, align 8
+  %following = add i64 %part, 1
+  %more = icmp slt i64 %following, %parts
+  br i1 %more, label %again, label %done
+done:
+  ret void
+}
+
+define internal i64 @take(ptr %function, ptr %context, i64 %number, ptr %scratch) {
+  %parts = load i64, ptr @parts
+  br label %begin
+begin:
+  %turn = phi i64 [0, %0], [%later, %end]
+  %before = phi i64 [0, %0], [%taken, %end]
+  %shifted = add i64 %number, %turn
+  %part = urem i64 %shifted, %parts
+  %next = call ptr @next_of(i64 %part)
+  %above = add i64 %part, 1
+  %stop = call i64 @first_of(i64 %above)
+  br label %again
+again:
+  %taken = phi i64 [%before, %begin], [%counted, %run]
+  %task = atomicrmw add ptr %next, i64 1 monotonic
+  %more = icmp slt i64 %task, %stop
+  br i1 %more, label %run, label %end
 run:
   call void %function(ptr %context, i64 %task, ptr %scratch)
-  %following = add i64 %taken, 1
+  %counted = add i64 %taken, 1
   br label %again
+end:
+  %later = add i64 %turn, 1
+  %others = icmp slt i64 %later, %parts
+  br i1 %others, label %begin, label %done
 done:
   ret i64 %taken
 }
 
-define internal void @take_on_stack(ptr %function, ptr %context, i64 %tasks, i64 %bytes) noinline {
+define internal void @take_on_stack(ptr %function, ptr %context, i64 %number, i64 %bytes) noinline {
   %scratch = alloca i8, i64 %bytes, align 64
-  call i64 @take(ptr %function, ptr %context, i64 %tasks, ptr %scratch)
+  call i64 @take(ptr %function, ptr %context, i64 %number, ptr %scratch)
   ret void
 }
 
 define void @threads_share(
-  ptr %function, ptr %context, i64 %tasks, i64 %threads, i1 %known, ptr %status, ptr %scratch, i64 %bytes
+  ptr %function, ptr %context, i64 %tasks, i64 %threads, i1 %known, i1 %stops, ptr %status, ptr %scratch, i64 %bytes
 ) {
   %time = alloca [2 x i64]
   %fraction = getelementptr i64, ptr %time, i64 1
@@ -229,7 +345,8 @@ define void @threads_share(
   %fits = icmp ule i64 %bytes, ROOM
   %able = select i1 %fits, i64 %workers, i64 0
   %few = call i64 @llvm.smin.i64(i64 %able, i64 %others)
-  %helpers = call i64 @llvm.smin.i64(i64 %few, i64 %later)
+  %fewer = call i64 @llvm.smin.i64(i64 %few, i64 MOST)
+  %helpers = call i64 @llvm.smin.i64(i64 %fewer, i64 %later)
   %several = icmp sgt i64 %helpers, 0
   br i1 %several, label %choose, label %alone
 choose:
@@ -249,23 +366,13 @@ consider:
   %learns = icmp sge i64 %threshold, 0
   br i1 %learns, label %look, label %claim
 look:
-  %loop = call ptr @loop_of(ptr %function, i64 %tasks, i64 %helpers)
-  %debt_place = getelementptr %loop, ptr %loop, i64 0, i32 4
-  %debt = load i64, ptr %debt_place
-  %owes = icmp sgt i64 %debt, 0
-  br i1 %owes, label %alone, label %measure
-measure:
-  %runs_place = getelementptr %loop, ptr %loop, i64 0, i32 1
-  %runs = load i64, ptr %runs_place
-  %counted = add i64 %runs, 1
-  store i64 %counted, ptr %runs_place
-  %turn = and i64 %runs, 255
-  %early = icmp ult i64 %turn, 2
-  %short = icmp slt i64 %expected, SHORT
-  %due = and i1 %early, %short
-  br i1 %due, label %alone, label %claim
+  %program = call ptr @record_of(ptr @threads_programs, ptr %status, i64 0, i64 %helpers)
+  %loop = call ptr @record_of(ptr @threads_loops, ptr %function, i64 %tasks, i64 %helpers)
+  %one = call i1 @threads_prefers_one(ptr %program, ptr %loop, i64 %expected)
+  br i1 %one, label %alone, label %claim
 claim:
-  %noted = phi ptr [null, %consider], [%loop, %measure]
+  %noted = phi ptr [null, %consider], [%loop, %look]
+  %account = phi ptr [null, %consider], [%program, %look]
   %busy = atomicrmw xchg ptr @busy, i64 1 acquire
   %free = icmp eq i64 %busy, 0
   br i1 %free, label %launch, label %alone
@@ -275,13 +382,15 @@ launch:
   store ptr %context, ptr @context
   store i64 %tasks, ptr @tasks
   store i64 %bytes, ptr @bytes
-  store atomic i64 %begun, ptr @next monotonic, align 8
+  %parts = add i64 %helpers, 1
+  store i64 %parts, ptr @parts
+  call void @divide(i64 %begun)
   store i64 %helpers, ptr @open
   call i32 @pthread_mutex_unlock(ptr @mutex)
   call i32 @pthread_cond_broadcast(ptr @work)
   %start_time = call i64 @now(i32 CLOCK)
   %start_work = call i64 @now(i32 WORK_CLOCK)
-  %taken = call i64 @take(ptr %function, ptr %context, i64 %tasks, ptr %scratch)
+  %taken = call i64 @take(ptr %function, ptr %context, i64 0, ptr %scratch)
   %end_work = call i64 @now(i32 WORK_CLOCK)
   call i32 @pthread_mutex_lock(ptr @mutex)
   store i64 0, ptr @open
@@ -302,8 +411,7 @@ sleep:
   store i64 %left_nanoseconds, ptr %fraction
   %woken = call i32 @pthread_cond_timedwait(ptr @done, ptr @mutex, ptr %time)
   %is_late = icmp ne i32 %woken, 0
-  %stoppable = icmp ne ptr %status, null
-  %asks = and i1 %is_late, %stoppable
+  %asks = and i1 %is_late, %stops
   br i1 %asks, label %signals, label %wait
 signals:
   call i32 @pthread_mutex_unlock(ptr @mutex)
@@ -324,19 +432,17 @@ finish:
   %each = sdiv i64 %own, %divisor
   %number = sub i64 %tasks, %begun
   %work_time = mul i64 %each, %number
-  %took_none = icmp eq i64 %taken, 0
-  %of_work = select i1 %took_none, i64 9223372036854775807, i64 %work_time
-  %alone_time = call i64 @llvm.smin.i64(i64 %of_work, i64 %expected)
   %with = sub i64 %end_time, %start_time
   store atomic i64 0, ptr @busy release, align 8
   %is_noted = icmp ne ptr %noted, null
   br i1 %is_noted, label %compare, label %return
 compare:
-  call void @threads_note_shared(ptr %noted, i64 %with, i64 %alone_time)
+  call void @threads_note_shared(ptr %account, ptr %noted, i64 %with, i64 %work_time)
   br label %return
 alone:
-  %start = phi i64 [0, %0], [1, %first], [%begun, %look], [%begun, %measure], [%begun, %claim]
-  %timed = phi ptr [null, %0], [null, %first], [%loop, %look], [%loop, %measure], [null, %claim]
+  %start = phi i64 [0, %0], [1, %first], [%begun, %look], [%begun, %claim]
+  %timed = phi ptr [null, %0], [null, %first], [%loop, %look], [null, %claim]
+  %payer = phi ptr [null, %0], [null, %first], [%program, %look], [null, %claim]
   %untimed = icmp eq ptr %timed, null
   br i1 %untimed, label %ready, label %start_clock
 start_clock:
@@ -358,13 +464,14 @@ leave:
 note:
   %now = call i64 @now(i32 WORK_CLOCK)
   %worked = sub i64 %now, %since
-  call void @threads_note_alone(ptr %timed, i64 %worked)
+  call void @threads_note_alone(ptr %payer, ptr %timed, i64 %worked)
   br label %return
 return:
   ret void
 }
 
-define ptr @threads_worker(ptr %unused) {
+define ptr @threads_worker(ptr %worker) {
+  %number = ptrtoint ptr %worker to i64
   call i32 @pthread_mutex_lock(ptr @mutex)
   br label %look
 look:
@@ -386,10 +493,9 @@ join:
   store i64 %more, ptr @active
   %function = load ptr, ptr @function
   %context = load ptr, ptr @context
-  %tasks = load i64, ptr @tasks
   %bytes = load i64, ptr @bytes
   call i32 @pthread_mutex_unlock(ptr @mutex)
-  call void @take_on_stack(ptr %function, ptr %context, i64 %tasks, i64 %bytes)
+  call void @take_on_stack(ptr %function, ptr %context, i64 %number, i64 %bytes)
   call i32 @pthread_mutex_lock(ptr @mutex)
   %active = load i64, ptr @active
   %left = sub i64 %active, 1
@@ -439,23 +545,22 @@ class Workers:
     def start(self, number: int) -> None:
         """Start workers until there are so many; if the system has no more threads, fewer."""
         with self.lock:
-            started = self.started(number - len(self.threads))
-            self.threads += started
+            before = len(self.threads)
+            while len(self.threads) < number and (thread := self.new_thread(len(self.threads) + 1)) is not None:
+                self.threads.append(thread)
             self.field("workers").value = len(self.threads)
-            if started:
+            if len(self.threads) > before:
                 self.field("threshold").value = max(LEAST, LAUNCHES * self.launch_nanoseconds())
 
-    def started(self, number: int) -> list[ctypes.c_void_p]:
-        return [thread for _ in range(number) if (thread := self.new_thread()) is not None]
-
-    def new_thread(self) -> ctypes.c_void_p | None:
-        """A worker, which takes no signals: Python's handlers are for the other threads."""
+    def new_thread(self, number: int) -> ctypes.c_void_p | None:
+        """A worker with this number, which takes no signals: Python's handlers are for the other threads."""
         thread, attributes = ctypes.c_void_p(), (ctypes.c_char * (2 * PRIMITIVE))()
         self.library.pthread_attr_init(attributes)
         self.library.pthread_attr_setstacksize(attributes, ctypes.c_size_t(STACK))
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         try:
-            failed = self.library.pthread_create(ctypes.byref(thread), attributes, ctypes.c_void_p(self.worker), None)
+            code, argument = ctypes.c_void_p(self.worker), ctypes.c_void_p(number)
+            failed = self.library.pthread_create(ctypes.byref(thread), attributes, code, argument)
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         return None if failed else thread
@@ -463,13 +568,13 @@ class Workers:
     def launch_nanoseconds(self) -> int:
         """What it costs to wake all workers, measured."""
         self.field("threshold").value = -1
-        word, address = ctypes.c_int64, ctypes.c_void_p
-        run = ctypes.CFUNCTYPE(None, address, address, word, word, ctypes.c_bool, address, address, word)(self.share)
+        word, address, flag = ctypes.c_int64, ctypes.c_void_p, ctypes.c_bool
+        run = ctypes.CFUNCTYPE(None, address, address, word, word, flag, flag, address, address, word)(self.share)
         times: list[int] = []
         for _ in range(LAUNCHES_MEASURED):
             sleep(0.0002)  # for a worker that is still awake costs nothing to wake
             start = perf_counter_ns()
-            run(self.nothing, None, len(self.threads) + 1, len(self.threads) + 1, False, None, None, 0)
+            run(self.nothing, None, len(self.threads) + 1, len(self.threads) + 1, False, False, None, None, 0)
             times.append(perf_counter_ns() - start)
         return sorted(times)[len(times) // 2]
 
@@ -497,8 +602,9 @@ def code() -> str:
     """The code, in which each place in the state is an address."""
     places = {name: n * LONG for n, name in enumerate(FIELDS)} | {"work": WORK, "done": DONE, "mutex": MUTEX}
     clock, work_clock = ("6", "16") if sys.platform == "darwin" else ("1", "3")  # monotonic; of the thread's own work
-    text = CODE.replace("WORK_CLOCK", work_clock).replace("CLOCK", clock).replace("INTEREST", str(INTEREST))
-    text = text.replace("STOPPED", str(STOPPED)).replace("ROOM", str(ROOM)).replace("SHORT", str(SHORT))
+    text = CODE.replace("WORK_CLOCK", work_clock).replace("CLOCK", clock)
+    for word, number in NUMBERS.items():
+        text = text.replace(word, str(number))
     address = lambda match: f"getelementptr (i8, ptr @{STATE}, i64 {places[match[1]]})"  # noqa: E731
     return re.sub(rf"@({'|'.join(places)})\b", address, text)
 

@@ -50,10 +50,10 @@ from fnad.scalar.operation import BOOL, INDEX, Dtype, Kind, Operation, Pointer
 from fnad.scalar.scipy_ufunc import UFUNC, UfuncOperation
 
 SHARE = "share"
-"""The routine share(function, context, tasks, threads, long, status, scratch, bytes).
+"""The routine share(function, context, tasks, threads, long, stops, status, scratch, bytes).
 
 It calls function(context, n, scratch) for each task n; each thread has so many bytes of scratch memory, this one those
-given. A loop with a status ends early where that is set, as it is after an interrupt.
+given. A loop that `stops` ends early where the status is set, as it is after an interrupt.
 """
 
 SCALAR = "scalar_"
@@ -278,15 +278,13 @@ class _Writer:
             builder.store(self.value(name), builder.gep(context, [WORD(0), WORD(n)]))
         task = add_task(function, body, record)
         threads = builder.load(builder.gep(self.values[STATUS.name], [long(THREADS)]))
-        is_stopped = any(isinstance(statement, Return) for statement in walk(loop.body))
-        status = self.values[STATUS.name] if is_stopped else long.as_pointer()(None)
-        known = ir.IntType(1)(is_long(loop))
+        known, stops = map(ir.IntType(1), (is_long(loop), any(isinstance(s, Return) for s in walk(loop.body))))
         scratch, nbytes = value_type(SCRATCH.kind)(None), long(0)
         if has_scratch:
             scratch = builder.gep(self.values[SCRATCH.name], [long(own_words(self.kernel.body))])
             nbytes = long(frame_words(loop.body) * INDEX.itemsize)
-        given = [task, builder.bitcast(context, BYTES), self.value(loop.stop), threads, known, status, scratch, nbytes]
-        self.target.instructions[SHARE](builder, (), given)
+        given = [task, builder.bitcast(context, BYTES), self.value(loop.stop), threads, known, stops]
+        self.target.instructions[SHARE](builder, (), [*given, self.values[STATUS.name], scratch, nbytes])
 
     def endless(self, statements: Sequence[Statement]) -> None:
         body, end = self.function.append_basic_block("while"), self.function.append_basic_block("end")
