@@ -36,11 +36,12 @@ another one, of a second Python thread, runs on its own thread meanwhile.
             program.losses += 1, up to LOSSES; program.debt = -program.credit * 2**program.losses; program.credit = 0
     worker(number):
         sleep until open > 0 or stop; if stop: return
-        open -= 1; active += 1; take(function, context, number, so many bytes of its stack); active -= 1
+        open -= 1; active += 1
+        take(function, context, 1 + (number - 1) % (parts - 1), so many bytes of its stack); active -= 1
         if active == 0: wake who waits
         again
-    take(function, context, number, scratch):
-        for part in number, number + 1, ..., each modulo parts:
+    take(function, context, own, scratch):
+        for part in own, own + 1, ..., each modulo parts:
             while (n = next[part]++) < the first task of the part after it: function(context, n, scratch)
 
 `open` and `active` change under the mutex. The workers are threads of the C library, which Python does not know and
@@ -299,13 +300,13 @@ done:
   ret void
 }
 
-define internal i64 @take(ptr %function, ptr %context, i64 %number, ptr %scratch) {
+define internal i64 @take(ptr %function, ptr %context, i64 %own, ptr %scratch) {
   %parts = load i64, ptr @parts
   br label %begin
 begin:
   %turn = phi i64 [0, %0], [%later, %end]
   %before = phi i64 [0, %0], [%taken, %end]
-  %shifted = add i64 %number, %turn
+  %shifted = add i64 %own, %turn
   %part = urem i64 %shifted, %parts
   %next = call ptr @next_of(i64 %part)
   %above = add i64 %part, 1
@@ -328,9 +329,9 @@ done:
   ret i64 %taken
 }
 
-define internal void @take_on_stack(ptr %function, ptr %context, i64 %number, i64 %bytes) noinline {
+define internal void @take_on_stack(ptr %function, ptr %context, i64 %own, i64 %bytes) noinline {
   %scratch = alloca i8, i64 %bytes, align 64
-  call i64 @take(ptr %function, ptr %context, i64 %number, ptr %scratch)
+  call i64 @take(ptr %function, ptr %context, i64 %own, ptr %scratch)
   ret void
 }
 
@@ -494,8 +495,13 @@ join:
   %function = load ptr, ptr @function
   %context = load ptr, ptr @context
   %bytes = load i64, ptr @bytes
+  %parts = load i64, ptr @parts
+  %others = sub i64 %parts, 1
+  %index = sub i64 %number, 1
+  %turn = urem i64 %index, %others
+  %own = add i64 %turn, 1
   call i32 @pthread_mutex_unlock(ptr @mutex)
-  call void @take_on_stack(ptr %function, ptr %context, i64 %number, i64 %bytes)
+  call void @take_on_stack(ptr %function, ptr %context, i64 %own, i64 %bytes)
   call i32 @pthread_mutex_lock(ptr @mutex)
   %active = load i64, ptr @active
   %left = sub i64 %active, 1
