@@ -260,8 +260,9 @@ def test_no_more_threads_than_given() -> None:
 
 @several
 def test_a_thread_has_the_same_part_of_the_tasks_each_time() -> None:
-    """It takes that from its first task on, whichever thread is first, then what others have left."""
-    for _ in range(3):
+    """It takes that from its first task on, whichever worker it is, then what others have left."""
+    threads.use(4)
+    for _ in range(10):
         both = threading.Barrier(2)
         first: dict[int, int] = {}
 
@@ -272,6 +273,14 @@ def test_a_thread_has_the_same_part_of_the_tasks_each_time() -> None:
         share(task, 9)
         assert first.pop(threading.get_native_id()) == 1
         assert [*first.values()] == [4]
+
+
+@pytest.mark.parametrize("number", [2, 3, 7])
+def test_each_task_is_taken_once(number: int) -> None:
+    for tasks in (2, 3, 8, 63, 64, 200):
+        taken: list[int] = []
+        share(taken.append, tasks, number)
+        assert sorted(taken) == list(range(tasks))
 
 
 @several
