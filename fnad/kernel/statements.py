@@ -172,11 +172,16 @@ EXPRESSIONS = Expressions()
 STATUS = Name("status", Pointer(INDEX))
 """Why a run ended early: a positive fault number, or a negative guard number and the value found.
 
-Its third number is given: the number of threads for parallel loops.
+Its third number is given: the number of threads for parallel loops. Those after it are kept from run to run.
 """
 
 THREADS = 2
 """The place of the number of threads in `STATUS`."""
+
+ACCOUNT = 3
+"""The place in `STATUS` of what the threads of parallel loops gained and lost: see `fnad/backends/cpu/threads.py`."""
+
+STATUS_SIZE = 6
 
 STOPPED = 2**62 - 1
 """The status where a parallel loop was interrupted."""

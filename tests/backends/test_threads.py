@@ -22,6 +22,7 @@ from fnad.backends.cpu.codegen import on_large_stack
 from fnad.backends.cpu.threads import workers
 from fnad.config import CORES
 from fnad.errors import SettingError
+from fnad.kernel.statements import ACCOUNT, STATUS_SIZE
 from tests.together import together
 
 several = pytest.mark.skipif(CORES < 2, reason="one core")
@@ -287,27 +288,23 @@ def test_each_task_is_taken_once(number: int) -> None:
 def test_a_program_that_owes_is_not_shared() -> None:
     """Not until what it owes is paid: here that is longer than any test, then nothing."""
     seen: set[int] = set()
-    call, status = TASK(lambda *_: seen.add(threading.get_native_id())), (WORD * 3)()
+    call, status = TASK(lambda *_: seen.add(threading.get_native_id())), (WORD * STATUS_SIZE)()
     run = lambda: SHARE(workers().share)(call, None, 9, 2, True, False, status, None, 0)  # noqa: E731
     threads.use(2)
     field = workers().field("threshold")
     before, field.value = field.value, 1
-    place = workers().engine.get_global_value_address
-    loops, programs = ((WORD * 4 * 4096).from_address(place(f"threads_{name}")) for name in ("loops", "programs"))
-    known = [[*map(list, records)] for records in (loops, programs)]
+    loops = (WORD * 4 * 4096).from_address(workers().engine.get_global_value_address("threads_loops"))
+    known = [loop[0] for loop in loops]
     run()
-    loop, program = (
-        next(record for record, was in zip(records, then, strict=True) if record[0] != was[0])
-        for records, then in zip((loops, programs), known, strict=True)
-    )
+    (loop,) = (loop for loop, key in zip(loops, known, strict=True) if loop[0] != key)
     assert loop[1] == 1
-    program[2] = 2**62
+    status[ACCOUNT + 1] = 2**62
     seen.clear()
     for _ in range(20):
         run()
     assert seen == {threading.get_native_id()}
     assert loop[1] == 1
-    program[2] = 0
+    status[ACCOUNT + 1] = 0
     run()
     assert loop[1] == 2
     field.value = before
@@ -322,7 +319,7 @@ class Simulated:
         self.prefers_one = ctypes.CFUNCTYPE(FLAG, ADDRESS, ADDRESS, WORD)(address("threads_prefers_one"))
         self.note_alone = note(address("threads_note_alone"))
         self.note_shared = ctypes.CFUNCTYPE(None, *[ADDRESS] * 2, *[WORD] * 2)(address("threads_note_shared"))
-        self.program = (WORD * 4)()
+        self.program = (WORD * 3)()
         self.loops = [((WORD * 4)(), loop) for loop in loops]
         self.shared: list[bool] = []
         self.nanoseconds = 0
@@ -394,7 +391,7 @@ def test_loops_are_shared_together_since_their_data_is_where_they_ran_last() -> 
 
     simulated = Simulated(loop, loop)
     simulated.run(20)
-    simulated.program[1:] = [0, 10 * MS, 6]
+    simulated.program[:] = [0, 10 * MS, 6]
     simulated.run(100)
     assert all(simulated.shared[-100:])
 
@@ -425,7 +422,7 @@ def test_what_sharing_gained_and_lost(runs: list[Any], alone: int, program: tupl
         else:
             simulated.note_shared(simulated.program, record, *run, *[0] * (2 - len(run)))
     assert record[2] == alone
-    assert tuple(simulated.program[1:]) == program
+    assert tuple(simulated.program) == program
 
 
 @several

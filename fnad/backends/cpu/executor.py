@@ -31,7 +31,7 @@ from fnad.backends.flow import Read, Reserve, Run, choose, fail, in_order, repea
 from fnad.errors import FnadError
 from fnad.ir.program import Program
 from fnad.kernel import residual_stack
-from fnad.kernel.statements import THREADS, For, Kernel, Return, walk
+from fnad.kernel.statements import STATUS_SIZE, THREADS, For, Kernel, Return, walk
 from fnad.kernel.steps import Chunk, PythonControl, Step
 from fnad.lower.loop_ir import LibraryCall, SequentialFor, SequentialWhile, Switch
 from fnad.lower.nodes import Buffer, BufferLoad
@@ -206,7 +206,7 @@ class NativeExecutor:
         stacks = residual_stack.new_table(len(self.plan.loops.residual_stacks))
         STORE.trim(self._workspace_size)
         slots = [np.empty(slot.size, slot.dtype) for slot in self.plan.slots]
-        return [*slots, *self._numbers, counters, stacks, np.zeros(3, np.int64)]
+        return [*slots, *self._numbers, counters, stacks, np.zeros(STATUS_SIZE, np.int64)]
 
     @property
     def workspace_bytes(self) -> int:

@@ -7,20 +7,20 @@ the other, then those that are left of other parts. So a thread finds what it co
 of its core, and one that gets no core, on a busy machine, delays nothing but the task that it is at; nobody spins.
 
 Whether that pays is measured: how long the tasks of a loop take on this thread alone, in two of its first runs and of
-each 256, by the processor's time, and how long on several. A program, which is known by its status, shares all its long
-loops or none: what one core has in its caches another one reads slowly. What it gains by sharing is a credit of up to
-20 ms. It may lose that and what moving its data takes, which is 2.5 ms or eight times the loop; then what it lost is a
-debt, and the program runs on one thread for twice as long. After another such loss it does for four times as long, up
-to 64 times, until the credit has been full again. So a program that gains is soon shared again when cores were busy for
-a moment, and one that loses takes a few per cent more than on one thread. A loop of more than 5 ms is not run alone to
-be measured; what it would take follows from the processor's time of the tasks. One loop at a time has the threads;
-another one, of a second Python thread, runs on its own thread meanwhile.
+each 256, by the processor's time, and how long on several. A program shares all its long loops or none: what one core
+has in its caches another one reads slowly. What it gains by sharing is a credit of up to 20 ms. It may lose that and
+what moving its data takes, which is 2.5 ms or eight times the loop; then what it lost is a debt, and the program runs
+on one thread for twice as long. After another such loss it does for four times as long, up to 64 times, until the
+credit has been full again. So a program that gains is soon shared again when cores were busy for a moment, and one that
+loses takes a few per cent more than on one thread. A loop of more than 5 ms is not run alone to be measured; what it
+would take follows from the processor's time of the tasks. One loop at a time has the threads; another one, of a second
+Python thread, runs on its own thread meanwhile.
 
     share(function, context, tasks, threads, long, stops, status, scratch, bytes):
         helpers = min(threads, tasks, 1 + workers) - 1, but 0 if a worker's stack has no room for so many bytes
         if helpers > 0 and not long { rest = (tasks - 1) * the time of function(context, 0, scratch) }
         if helpers == 0, or rest < threshold: run the others here; return
-        program, loop = what is known of the status, and of the function with so many tasks, with so many helpers
+        program = what the status keeps; loop = what is known of the function with so many tasks and helpers
         if program.debt > 0, or loop.runs++ % 256 < 2 and rest < SHORT:
             run the others here; program.debt -= their time; loop.moved = true
             loop.alone = the least of their time and 65/64 loop.alone, unless that is 0; return
@@ -68,7 +68,7 @@ from fnad.backends.llvm.emitter import Builder, Dtype, Emit, Instructions, Kinds
 from fnad.backends.llvm.instructions import SHARE
 from fnad.backends.llvm.scalar import call, memory_type
 from fnad.kernel.routines import LOCAL_ARRAYS
-from fnad.kernel.statements import STOPPED
+from fnad.kernel.statements import ACCOUNT, STOPPED
 
 SYMBOL, STATE = "threads_share", "threads_state"
 
@@ -123,6 +123,7 @@ WORK, DONE, MUTEX = (len(FIELDS) * LONG + n * PRIMITIVE for n in range(3))
 SIZE = MUTEX + PRIMITIVE
 
 NUMBERS = {
+    "ACCOUNT": ACCOUNT,
     "STOPPED": STOPPED,
     "ROOM": ROOM,
     "SHORT": SHORT,
@@ -149,34 +150,34 @@ declare i32 @pthread_cond_broadcast(ptr)
 declare i64 @llvm.smin.i64(i64, i64)
 declare i64 @llvm.smax.i64(i64, i64)
 
-%record = type { i64, i64, i64, i64 }  ; a key, and of a loop: runs, alone, moved; of a program: credit, debt, losses
+%loop = type { i64, i64, i64, i64 }  ; key, runs, alone, moved
+%program = type { i64, i64, i64 }  ; credit, debt, losses
 @threads_next = internal global [PARTS x [8 x i64]] zeroinitializer, align 64
-@threads_loops = global [4096 x %record] zeroinitializer, align 64
-@threads_programs = global [4096 x %record] zeroinitializer, align 64
+@threads_loops = global [4096 x %loop] zeroinitializer, align 64
 
-define internal ptr @record_of(ptr %records, ptr %known_by, i64 %tasks, i64 %helpers) {
-  %address = ptrtoint ptr %known_by to i64
+define internal ptr @loop_of(ptr %function, i64 %tasks, i64 %helpers) {
+  %address = ptrtoint ptr %function to i64
   %high = shl i64 %helpers, 32
   %number = or i64 %tasks, %high
   %spread = mul i64 %number, -7046029254386353131
   %key = xor i64 %address, %spread
   %mixed = mul i64 %key, -7046029254386353131
   %place = lshr i64 %mixed, 52
-  %record = getelementptr [4096 x %record], ptr %records, i64 0, i64 %place
-  %found = load i64, ptr %record
+  %loop = getelementptr [4096 x %loop], ptr @threads_loops, i64 0, i64 %place
+  %found = load i64, ptr %loop
   %same = icmp eq i64 %found, %key
   br i1 %same, label %done, label %new
 new:
-  store %record zeroinitializer, ptr %record
-  store i64 %key, ptr %record
+  store %loop zeroinitializer, ptr %loop
+  store i64 %key, ptr %loop
   br label %done
 done:
-  ret ptr %record
+  ret ptr %loop
 }
 
 define i1 @threads_prefers_one(ptr %program, ptr %loop, i64 %expected) {
-  %runs_place = getelementptr %record, ptr %loop, i64 0, i32 1
-  %debt_place = getelementptr %record, ptr %program, i64 0, i32 2
+  %runs_place = getelementptr %loop, ptr %loop, i64 0, i32 1
+  %debt_place = getelementptr %program, ptr %program, i64 0, i32 1
   %debt = load i64, ptr %debt_place
   %owes = icmp sgt i64 %debt, 0
   br i1 %owes, label %pay, label %measure
@@ -194,9 +195,9 @@ measure:
 }
 
 define void @threads_note_alone(ptr %program, ptr %loop, i64 %took) {
-  %alone_place = getelementptr %record, ptr %loop, i64 0, i32 2
-  %moved_place = getelementptr %record, ptr %loop, i64 0, i32 3
-  %debt_place = getelementptr %record, ptr %program, i64 0, i32 2
+  %alone_place = getelementptr %loop, ptr %loop, i64 0, i32 2
+  %moved_place = getelementptr %loop, ptr %loop, i64 0, i32 3
+  %debt_place = getelementptr %program, ptr %program, i64 0, i32 1
   %before = load i64, ptr %alone_place
   %none = icmp eq i64 %before, 0
   %little = lshr i64 %before, 6
@@ -213,11 +214,11 @@ define void @threads_note_alone(ptr %program, ptr %loop, i64 %took) {
 }
 
 define void @threads_note_shared(ptr %program, ptr %loop, i64 %took, i64 %work) {
-  %alone_place = getelementptr %record, ptr %loop, i64 0, i32 2
-  %moved_place = getelementptr %record, ptr %loop, i64 0, i32 3
-  %credit_place = getelementptr %record, ptr %program, i64 0, i32 1
-  %debt_place = getelementptr %record, ptr %program, i64 0, i32 2
-  %losses_place = getelementptr %record, ptr %program, i64 0, i32 3
+  %alone_place = getelementptr %loop, ptr %loop, i64 0, i32 2
+  %moved_place = getelementptr %loop, ptr %loop, i64 0, i32 3
+  %credit_place = getelementptr %program, ptr %program, i64 0, i32 0
+  %debt_place = getelementptr %program, ptr %program, i64 0, i32 1
+  %losses_place = getelementptr %program, ptr %program, i64 0, i32 2
   %moved = load i64, ptr %moved_place
   store i64 0, ptr %moved_place
   %measured = load i64, ptr %alone_place
@@ -367,8 +368,8 @@ consider:
   %learns = icmp sge i64 %threshold, 0
   br i1 %learns, label %look, label %claim
 look:
-  %program = call ptr @record_of(ptr @threads_programs, ptr %status, i64 0, i64 %helpers)
-  %loop = call ptr @record_of(ptr @threads_loops, ptr %function, i64 %tasks, i64 %helpers)
+  %program = getelementptr i64, ptr %status, i64 ACCOUNT
+  %loop = call ptr @loop_of(ptr %function, i64 %tasks, i64 %helpers)
   %one = call i1 @threads_prefers_one(ptr %program, ptr %loop, i64 %expected)
   br i1 %one, label %alone, label %claim
 claim:
