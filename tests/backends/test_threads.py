@@ -19,6 +19,7 @@ import fnad
 from fnad import nn
 from fnad.backends.cpu import threads
 from fnad.backends.cpu.codegen import on_large_stack
+from fnad.backends.cpu.executor import NativeExecutor
 from fnad.backends.cpu.threads import workers
 from fnad.config import CORES
 from fnad.errors import SettingError
@@ -308,6 +309,21 @@ def test_a_program_that_owes_is_not_shared() -> None:
     run()
     assert loop[1] == 2
     field.value = before
+
+
+def test_what_a_program_gained_is_known_after_a_run_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Any] = []
+    workspace = NativeExecutor._workspace
+    monkeypatch.setattr(NativeExecutor, "_workspace", lambda self: made.append(workspace(self)) or made[-1])
+    run, places = fnad.jit(lambda x, i: np.exp(x)[i]), np.arange(5)
+    with fnad.config.override(executor="compiled"):
+        run(VECTOR, places)
+        (status,) = (arrays[-1] for arrays in made)
+        status[ACCOUNT:] = 1, 2, 3
+        with pytest.raises(fnad.errors.OutOfRangeError):
+            run(VECTOR, places + VECTOR.size)
+    assert status.tolist()[:2] == [0, 0]
+    assert status.tolist()[ACCOUNT + 2 :] == [3]
 
 
 class Simulated:

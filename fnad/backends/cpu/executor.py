@@ -31,7 +31,7 @@ from fnad.backends.flow import Read, Reserve, Run, choose, fail, in_order, repea
 from fnad.errors import FnadError
 from fnad.ir.program import Program
 from fnad.kernel import residual_stack
-from fnad.kernel.statements import STATUS_SIZE, THREADS, For, Kernel, Return, walk
+from fnad.kernel.statements import ACCOUNT, STATUS_SIZE, THREADS, For, Kernel, Return, walk
 from fnad.kernel.steps import Chunk, PythonControl, Step
 from fnad.lower.loop_ir import LibraryCall, SequentialFor, SequentialWhile, Switch
 from fnad.lower.nodes import Buffer, BufferLoad
@@ -162,7 +162,7 @@ class NativeExecutor:
                 self._run(arrays)
             self._check(arrays)
         except BaseException:
-            workspace[-1].fill(0)
+            workspace[-1][:ACCOUNT].fill(0)
             raise
         finally:
             self._pool.append(workspace)
