@@ -299,7 +299,7 @@ class Compiled(Transformed):
             staged = with_traced_arrays(self._f, lambda f: stage(f, leaves, partial(call, f)))
         trace = traces[-1]()
         if trace is not None:  # nothing else has it but values of it that are stored somewhere
-            check_kept([self._f, *[fixed[place] for place, _ in form.static]], trace, environment.is_read)
+            check_kept([self._f, *[fixed[place] for place, _ in form.static]], trace, environment.read)
         if any(isinstance(key, Receiver) for _, key in form.static):
             environment = environment.released()
         captured = cast("Sequence[Array]", staged.operands[len(leaves) :])  # no trace is around this one

@@ -8,8 +8,9 @@ itself: what it made anew is not.
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterable, Iterator
-from itertools import pairwise
+from collections import deque
+from collections.abc import Container, Iterable, Iterator
+from itertools import pairwise, repeat
 from types import CellType, CodeType, FunctionType, MappingProxyType, ModuleType
 from typing import Any
 
@@ -23,69 +24,76 @@ from fnad.trace.handle import Handle
 
 STORES = {"STORE_ATTR", "STORE_GLOBAL", "STORE_DEREF", "STORE_NAME"}
 PLAIN = {bool, int, float, complex, str, bytes, type(None)}
-PASSED = (CellType, tuple, MappingProxyType)
-"""What only holds what something else has."""
+LEADING = {CellType, tuple, MappingProxyType, dict}
+"""What only holds what something else has; a dictionary may."""
 
 
-class Reached(NamedTuple):
-    """A value that is reached, what it refers to, and whose it is where it only holds what something else has."""
+class Holder(NamedTuple):
+    """What has traced values, among what it refers to, and whose it is where it only holds what something else has."""
 
     value: Any
     parts: list[Any]
     owner: Any
 
 
-def check_kept(roots: Iterable[Any], trace: Builder, is_read: Callable[[Any], bool]) -> None:
+def check_kept(roots: Iterable[Any], trace: Builder, read: Container[int]) -> None:
     """Raise where a value of a trace is stored in something that is reached from the roots.
 
-    `is_read` says of a value whether the function was found to read it.
+    `read` has the identities of what the function was found to read.
     """
-    reached, functions = _reached([(root, root) for root in roots], is_read), list[FunctionType]()
-    for holder in reached:
-        functions += _functions([holder])
+    functions: list[FunctionType] = []
+    holders = _holders(roots, read, functions)
+    for holder in holders:
         for part in holder.parts:
             if issubclass(type(part), Handle) and part.is_of(trace):  # a weak proxy may have no class
                 name = _name_in(holder.value, part)
                 what = _name_of(holder) if name is None else f"{name!r} of {_name_of(holder)}"
+                deque(holders, 0)  # to find the other functions
                 raise TracerEscapeError(
                     f"a traced value of aval {part.aval} was stored in {what}, which is there after the trace",
-                    source=_place(name, [*functions, *_functions(reached)]),
+                    source=_place(name, functions),
                     remedy="return it and store the result of the call: what is stored under jit has no numbers",
                 )
 
 
-def _reached(pending: list[tuple[Any, Any]], is_read: Callable[[Any], bool]) -> Iterator[Reached]:
-    seen = set[int]()
+def _holders(roots: Iterable[Any], read: Container[int], functions: list[FunctionType]) -> Iterator[Holder]:
+    """What has traced values, of what is reached; the functions that are reached are added to a list.
+
+    A namespace may have thousands of names: of most it takes a look at the identity, and no call. Nothing is reached
+    of what has numbers and texts alone, of which there may be many.
+    """
+    pending, seen = [(root, root) for root in roots], set[int]()
     while pending:
         value, owner = pending.pop()
         if id(value) in seen:
             continue
         seen.add(id(value))
-        parts = _parts(value)
+        own = type(value)
+        if own is FunctionType:
+            functions.append(value)
+        parts = gc.get_referents(value)
+        kinds = set(map(type, parts))
+        if kinds <= PLAIN:
+            continue
         for part in parts:
-            if type(part) in PASSED or _is_namespace(part, value):
+            if type(part) in LEADING and (type(part) is not dict or _is_namespace(part, value)):
                 pending.append((part, owner))
-            elif is_read(part) or (part is type(value) and is_users(part)):
+            elif id(part) in read or (part is own and is_users(own)):
                 pending.append((part, part))
-        yield Reached(value, parts, owner)
+        if any(map(issubclass, kinds, repeat(Handle))):
+            yield Holder(value, parts, owner)
 
 
-def _parts(value: Any) -> list[Any]:
-    """What a value refers to; nothing where that is numbers and texts alone, of which there may be many."""
-    parts = gc.get_referents(value)
-    return [] if PLAIN.issuperset(map(type, parts)) else parts
-
-
-def _is_namespace(part: Any, owner: Any) -> bool:
+def _is_namespace(part: dict[Any, Any], owner: Any) -> bool:
     """Whether it is where an object has its attributes, or a function its globals."""
-    if type(part) is not dict or isinstance(owner, ModuleType):
+    if isinstance(owner, ModuleType):
         return False
     return isinstance(owner, type) or part is getattr(
         owner, "__globals__" if isinstance(owner, FunctionType) else "__dict__", None
     )
 
 
-def _name_of(holder: Reached) -> str:
+def _name_of(holder: Holder) -> str:
     value, owner = holder.value, holder.owner
     if type(value) is CellType:
         return "a variable of an enclosing function"
@@ -101,10 +109,6 @@ def _name_in(holder: Any, value: Handle) -> Any:
     """The name under which a value is stored, None if it has none."""
     names: Any = holder if isinstance(holder, dict) else getattr(holder, "__dict__", {})
     return next((name for name, found in names.items() if found is value), None)
-
-
-def _functions(reached: Iterable[Reached]) -> Iterator[FunctionType]:
-    return (holder.value for holder in reached if isinstance(holder.value, FunctionType))
 
 
 def _place(name: Any, functions: Iterable[FunctionType]) -> Source | None:
