@@ -15,6 +15,7 @@ from fnad.numpy.bodies import OWN
 from fnad.numpy.namespace import follows
 from fnad.numpy.operands import as_symbol, to_dtype
 from fnad.numpy.registry import Rule
+from fnad.watch import unwatched
 
 Method: TypeAlias = Callable[..., Any]
 
@@ -44,9 +45,8 @@ class Distribution:
 
         @wraps(original)
         def call(*args: Any, **options: Any) -> Any:
-            bound = called.bind(*args, **options)
-            bound.apply_defaults()
-            return either(*bound.args, **bound.kwargs)
+            given, named = bound(called, args, options)
+            return either(*given, **named)
 
         call.__signature__ = called  # pyright: ignore[reportAttributeAccessIssue]  (what help() shows)
         setattr(self, name, call)
@@ -71,6 +71,14 @@ class Frozen:
     def __getattr__(self, name: str) -> Method:
         called = getattr(self.distribution, name)
         return lambda *x: called(*x, *self.args, **self.options)
+
+
+@unwatched
+def bound(called: Signature, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments of a call, with those that were not given."""
+    found = called.bind(*args, **options)
+    found.apply_defaults()
+    return found.args, found.kwargs
 
 
 def scipy_distribution(name: str) -> Any:
