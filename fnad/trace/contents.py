@@ -138,10 +138,12 @@ def function_in(value: Any) -> Any:
 
 def compiled_from(value: Any) -> Any:
     """The Python function in one that Numba compiles; None for anything else."""
-    is_numba = str(getattr(type(value), "__module__", "")).startswith(
-        "numba."
-    )  # of a class of Cython's, it is not text
-    return getattr(value, "py_func", None) if is_numba else None
+    return getattr(value, "py_func", None) if is_numba_class(type(value)) else None
+
+
+def is_numba_class(kind: type) -> bool:
+    """Whether a class is Numba's."""
+    return str(getattr(kind, "__module__", "")).startswith("numba.")  # of a class of Cython's, it is not text
 
 
 def parts(value: Any) -> tuple[Any, ...]:
@@ -255,10 +257,32 @@ def check_of_names(namespace: Mapping[str, Any]) -> NamesCheck:
     return NamesCheck(namespace, tuple(namespace))
 
 
+class ClassNames(NamedTuple):
+    """The names that a class has, and those of special methods among them."""
+
+    reference: weakref.ref[type]
+    names: AbstractSet[str]
+    special: tuple[str, ...]
+
+
+_NAMES: dict[int, ClassNames] = {}
+"""By the identity of the class: to compare its names with those it had takes less than to look through them."""
+
+
+def names_in(kind: type) -> ClassNames:
+    """The names that a class has now."""
+    found, namespace = _NAMES.get(id(kind)), vars(kind)
+    if found is not None and found.reference() is kind and namespace.keys() == found.names:
+        return found
+    address, names = id(kind), dict.fromkeys(namespace).keys()
+    reference = weakref.ref(kind, lambda _, forget=_NAMES.pop: forget(address, None))
+    made = _NAMES[address] = ClassNames(reference, names, tuple(filter(_is_special, names)))
+    return made
+
+
 def check_of_class(kind: type) -> Check:
     """The check that a class has the bases and names it has: Python looks for some of them unasked."""
-    namespace, bases = vars(kind), kind.__bases__
-    names = dict.fromkeys(namespace).keys()
+    namespace, bases, names = vars(kind), kind.__bases__, names_in(kind).names
     return lambda: kind.__bases__ is bases and namespace.keys() == names
 
 
@@ -267,7 +291,8 @@ def implicit_methods(kind: type) -> list[str]:
 
     Such are lambdas, functions under two names, decorated ones, and objects with `__call__` or `__get__`.
     """
-    return [name for name, value in vars(kind).items() if _is_special(name) and _is_anonymous(name, value)]
+    namespace = vars(kind)
+    return [name for name in names_in(kind).special if _is_anonymous(name, namespace[name])]
 
 
 def _is_special(name: str) -> bool:
@@ -441,11 +466,6 @@ class FunctionCheck(NamedTuple):
         return function.__defaults__ is self.defaults or same(function.__defaults__, self.defaults)
 
 
-def check_of_function(function: FunctionType) -> FunctionCheck:
-    """The check that a function keeps its code and its defaults, from now on."""
-    return FunctionCheck(function, original_of(function.__code__), function.__defaults__, function.__kwdefaults__)
-
-
 def in_library(name: Any) -> bool:
     """Whether a module is one whose content is taken not to change; classes of Cython's have a member in its place."""
     if not isinstance(name, str) or name in BUILT_IN or name.startswith("namedtuple_"):
@@ -467,7 +487,12 @@ def _is_made_by_code(kind: type) -> bool:
 
 def is_own(value: Any) -> bool:
     """Whether a value is traced, or of a class of this package."""
-    return isinstance(value, Handle) or str(getattr(type(value), "__module__", "")).partition(".")[0] == "fnad"
+    return isinstance(value, Handle) or is_own_class(type(value))
+
+
+def is_own_class(kind: type) -> bool:
+    """Whether a class is of traced values, or of this package."""
+    return issubclass(kind, Handle) or str(getattr(kind, "__module__", "")).partition(".")[0] == "fnad"
 
 
 def is_library_module(module: ModuleType) -> bool:

@@ -38,7 +38,7 @@ import threading
 import time
 from abc import ABCMeta, get_cache_token
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, KeysView, Mapping, Sequence
+from collections.abc import Callable, Generator, KeysView, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -83,7 +83,6 @@ from fnad.trace.contents import (
     check_of_array_like,
     check_of_class,
     check_of_elements,
-    check_of_function,
     check_of_generator,
     check_of_names,
     check_of_remembered_function,
@@ -94,7 +93,8 @@ from fnad.trace.contents import (
     implicit_methods,
     in_library,
     is_library_module,
-    is_own,
+    is_numba_class,
+    is_own_class,
     is_table,
     is_users,
     names_of,
@@ -149,6 +149,9 @@ TELLING = {
 PASSED: set[str] = set()
 """Files of libraries without, as far as code of them ran."""
 
+BUILTINS = vars(builtins).get
+NOTHING: AbstractSet[str] = frozenset()
+
 FILE, DRAW, CLOCK, COMPUTED = "a file is read", "random numbers are drawn", "the clock is read", "names are computed"
 DATE = datetime.datetime
 OUTSIDE = {
@@ -167,19 +170,21 @@ class Holder(NamedTuple):
 
     value: Any
     namespace: Namespace | None
-    classes: tuple[type, ...]
+    known: Classes | None
 
 
 class Classes(NamedTuple):
     """What is known of classes while a function is traced: their `names`, and those of which a value may be noted.
 
-    These are the user's, and those that say where an object keeps attributes outside of its namespace.
+    These are the user's, and those that say where an object keeps attributes outside of its namespace. Each thread has
+    a namespace of its own of what `is_local`.
     """
 
     classes: tuple[type, ...]  # kept, since it is found by its identity
     names: AbstractSet[str]
     users: tuple[type, ...]
     noted: tuple[type, ...]
+    is_local: bool
 
 
 class Met(NamedTuple):
@@ -209,7 +214,7 @@ class Environment:
         self.effect = None if seeks_effects else "not looked for"
         self._seeks_effects = seeks_effects
         self._names: dict[tuple[int, str], tuple[Get, str, Any]] = {}
-        self._absent: dict[int, tuple[KeysView[str], set[str]]] = {}
+        self._absent: dict[int, tuple[KeysView[str], AbstractSet[str]]] = {}
         self._kinds: tuple[list[Any], list[type]] = [], []
         self._namespaces: tuple[list[Any], list[Namespace]] = [], []
         self._contents: list[tuple[Check, Any]] = []
@@ -387,7 +392,7 @@ class Environment:
                 new._contents.append((check_of_remembered_function(value, memory), None))
             elif type(value) is dict and id(value) in owners:
                 names = self._before[id(value)]
-                new._contents.append((functools.partial(has_names, owners[id(value)][0], names), None))
+                new._contents.append((functools.partial(has_all_names, owners[id(value)][0], names), None))
             elif id(value) not in memory.seen:
                 new._contents.append((check, value))
         return new
@@ -481,20 +486,18 @@ class Environment:
         self._kept[id(namespace)] = namespace
         note_running(running, namespace)
         reads = reads_of(code)
-        self._made.update(zip(map(id, reads.made), reads.made, strict=True))
+        for made in reads.made:
+            self._made[id(made)] = made
         if code.co_freevars and id(code) not in self._made:
             self._closures[id(running)] = running
-        for name in reads.names | reads.strings if reads.reflects else reads.names:
-            self._note_use(namespace.get, namespace, name, reads)
-        for name in reads.names - namespace.keys():
-            self._enter(vars(builtins).get, builtins, name)
+        self._note_globals(namespace, reads)
         for level, name in reads.modules:
             self._import(resolve_name("." * level + name, namespace.get("__package__") or ""))
         for line in reads.evaluated:
             self._meet(COMPUTED, Source(code.co_filename, line, code.co_name), anew=False)
         self._handles |= reads.handles
         self._strings |= reads.strings
-        self._seek({*reads.attributes, code.co_name}, self._strings if self._reflects else set())
+        self._seek(reads.sought, self._strings if self._reflects else NOTHING)
         if reads.reflects:
             self._reflect()
 
@@ -547,17 +550,18 @@ class Environment:
         if anew:
             self._changing = what
 
-    def _seek(self, names: set[str], optional: AbstractSet[str] = frozenset()) -> None:
+    def _seek(self, names: AbstractSet[str], optional: AbstractSet[str] = NOTHING) -> None:
         """Look for more names in all that has attributes; the program may do without those that are `optional`."""
-        if not (optional or self._handles) and self._sought >= names:
+        handles = self._handles
+        if not optional and self._sought >= names and not (handles and len(self._optional) < len(self._sought)):
             return
-        sought = self._sought | names | optional
-        missed = (sought if self._handles else self._optional | optional) - self._optional
-        new = (sought - self._sought) | missed
-        self._sought = sought
+        new = (names | optional if optional else names) - self._sought
+        self._sought = sought = self._sought | new
+        missed = (sought if handles else optional) - self._optional
         self._optional |= missed
-        if new:
-            self._look(self._holders, new)
+        if new := new | missed:
+            is_described = not DESCRIBING.isdisjoint(new)
+            self._look(self._holders if is_described else [*filter(has_names, self._holders)], new)
 
     # ---- names -----------------------------------------------------------------------------------------------------
 
@@ -572,6 +576,24 @@ class Environment:
         if noted is None:
             noted = self._names[key] = self._unread.pop(key, None) or (get, name, get(name, MISSING))
         return noted[2]
+
+    def _note_globals(self, namespace: dict[str, Any], reads: Reads) -> None:
+        """Note what the globals and builtins stand for that code reads."""
+        names = reads.names | reads.strings if reads.reflects else reads.names
+        unused = reads.counted | reads.extended
+        for name in names & unused:
+            self._note_use(namespace.get, namespace, name, reads)
+        get, where, noted, unread = namespace.get, id(namespace), self._names, self._unread
+        for name in names - unused if unused else names:  # as `_note`, with less to call: there are many
+            key = where, name
+            found = noted.get(key)
+            if found is None:
+                found = noted[key] = unread.pop(key, None) or (get, name, get(name, MISSING))
+            value = found[2]
+            if type(value) not in SIMPLE and id(value) not in self._kept:
+                self.follow(value)
+        for name in reads.names - namespace.keys():
+            self._enter(BUILTINS, builtins, name)
 
     def _note_use(self, get: Get, where: object, name: str, reads: Reads) -> None:
         """Note what a name stands for, unless its value has no say here; then it is kept for whoever asks later."""
@@ -596,8 +618,9 @@ class Environment:
         found: list[tuple[Holder, AbstractSet[str]]] = []
         described = names & DESCRIBING
         for holder in holders:
-            _, namespace, classes = holder
-            if telling := self._telling(classes, names) if classes else described:
+            _, namespace, known = holder
+            telling = described if known is None else names if known.is_local else names & known.names
+            if telling:
                 found.append((holder, telling))
             if namespace and not namespace.keys().isdisjoint(names):
                 present = names & namespace.keys()
@@ -606,12 +629,6 @@ class Environment:
         for holder, present in found:  # what is found may lead to more, which all holders are asked for
             for name in present:
                 self._look_up(holder, name)
-
-    def _telling(self, classes: tuple[type, ...], names: AbstractSet[str]) -> AbstractSet[str]:
-        """The names that objects of these classes may have without having them in their namespace."""
-        if threading.local in classes:  # each thread has a namespace of its own
-            return names
-        return names & self._known_of(classes).names
 
     def _known_of(self, classes: tuple[type, ...]) -> Classes:
         known = self._known.get(id(classes))
@@ -622,7 +639,7 @@ class Environment:
     def _reflect(self) -> None:
         """Note all attributes of all that has some, since names may be asked for by strings."""
         self._reflects = True
-        self._seek(set(), self._strings)
+        self._seek(NOTHING, self._strings)
         for holder in list(self._holders):
             self._list(holder)
 
@@ -639,36 +656,38 @@ class Environment:
             self._before[id(holder.namespace)] = tuple(holder.namespace)
             for name in tuple(holder.namespace):
                 self._note(holder.namespace.get, holder.namespace, name)
-        for kind in filter(is_users, holder.classes):
+        for kind in holder.known.users if holder.known is not None else ():
             for name, value in tuple(vars(kind).items()):
                 if isinstance(value, MemberDescriptorType) or not hasattr(type(value), "__get__"):
                     self._look_up(holder, name)
 
     def _look_up(self, holder: Holder, name: str) -> None:
         """Note an attribute, or its absence where a class has it or the program may do without."""
-        value, namespace, classes = holder
-        is_in_class = bool(classes) and self._look_in_classes(value, self._known_of(classes), name)
+        value, namespace, known = holder
+        is_in_class = known is not None and self._look_in_classes(value, known, name)
         is_described = name in DESCRIBING and isinstance(value, (FunctionType, type))
         if is_described or isinstance(value, threading.local):  # of which each thread has values of its own
             self._note(functools.partial(getattr, value), value, name)
-        if namespace is not None:
-            self._look_in(holder.value, namespace, name, is_needless=is_in_class or name in self._optional)
+        if namespace is not None:  # what is optional is noted in the end
+            self._look_in(holder.value, namespace, name, is_needless=is_in_class and name not in self._optional)
 
     def _look_in_classes(self, value: Any, known: Classes, name: str) -> bool:
         """Note what classes have of a name, all of them, since `super()` passes over some; whether one has it."""
+        if name not in known.names:
+            return False
         for kind in known.noted:
             member = vars(kind).get(name, MISSING)
             if isinstance(member, MemberDescriptorType):  # a slot: the value is the object's own
                 self._note(functools.partial(getattr, value), value, name)
             elif member is not MISSING and kind in known.users:
                 self._note(vars(kind).get, kind, name)
-        return name in known.names
+        return True
 
     def _look_in(self, value: Any, namespace: Namespace, name: str, *, is_needless: bool) -> None:
         """Note what a name stands for in a namespace, or its absence if that is no error."""
         if name not in namespace:
             if is_needless:
-                self._note_absent(namespace, (name,))
+                self._note_absent(namespace, frozenset((name,)))
             return
         found = self._enter(namespace.get, namespace, name)
         is_trusted = isinstance(value, ModuleType) and is_library_module(value) and callable(found)
@@ -677,20 +696,24 @@ class Environment:
 
     def _note_missing(self) -> None:
         """Note for each namespace the absence of those names that the program may do without and did not find there."""
-        for namespace in [holder.namespace for holder in self._holders if holder.namespace is not None]:
-            if missing := self._optional - self._present.get(id(namespace), set()):
+        optional = frozenset(self._optional)
+        for namespace in [holder.namespace for holder in self._holders if optional and holder.namespace is not None]:
+            present = self._present.get(id(namespace))
+            if missing := optional - present if present else optional:
                 self._note_absent(namespace, missing)
         self._present.clear()
 
-    def _note_absent(self, namespace: Namespace, names: Iterable[str]) -> None:
+    def _note_absent(self, namespace: Namespace, names: frozenset[str]) -> None:
         """Note that a namespace has nothing of these names."""
-        self._absent.setdefault(id(namespace), (namespace.keys(), set()))[1].update(names)
+        noted = self._absent.get(id(namespace))
+        self._absent[id(namespace)] = (namespace.keys(), names) if noted is None else (noted[0], noted[1] | names)
 
     # ---- values ----------------------------------------------------------------------------------------------------
 
-    def is_read(self, value: Any) -> bool:
-        """Whether a value was followed: not where the function only appended to it."""
-        return id(value) in self._kept
+    @property
+    def read(self) -> KeysView[int]:
+        """The identities of all that was followed: not of what the function only appended to."""
+        return self._kept.keys()
 
     def follow(self, value: Any) -> None:
         """Note what a value is made of, so that a change inside it is seen."""
@@ -718,10 +741,10 @@ class Environment:
             self._hold(value, vars(value), ())
         elif isinstance(value, type):
             self._follow_class(cast("type[Any]", value))
+        elif (library := library_class(type(value))) is None or library.is_others:
+            self._follow_object(value, library)
         elif (function := compiled_from(value)) is not None:  # the rest of it is Numba's
             self.follow(function)
-        elif not is_own(value):
-            self._follow_object(value)
         elif not isinstance(value, Handle):  # a transformed function, which nobody else leads from to its own
             self.follow(getattr(value, "__wrapped__", None))
             self.follow(getattr(value, "rule", None))
@@ -732,7 +755,7 @@ class Environment:
         if is_users(value):
             self._hold(value, None, (*value.__mro__, *cast("type", type(value)).__mro__))
             if getattr(value, "_is_protocol", False):
-                self._seek(set(), {*vars(value), *vars(value).get("__annotations__", ())})
+                self._seek(NOTHING, {*vars(value), *vars(value).get("__annotations__", ())})
 
     def _follow_function(self, function: FunctionType) -> None:
         code = original_of(function.__code__)
@@ -740,7 +763,7 @@ class Environment:
             for cell in function.__closure__ or ():
                 self.follow(cell.cell_contents)
             return
-        self._contents.append((check_of_function(function), function))
+        self._contents.append((FunctionCheck(function, code, function.__defaults__, function.__kwdefaults__), function))
         self.follow(function.__defaults__)
         self.follow(function.__kwdefaults__)
         cells = function.__closure__  # none for the frame that Numba shows a profiler: what it compiled is fixed
@@ -750,9 +773,8 @@ class Environment:
                 self._note_use(functools.partial(_content, cell), cell, name, reads)
         self._hold(function, vars(function), ())
 
-    def _follow_object(self, value: Any) -> None:
+    def _follow_object(self, value: Any, library: LibraryClass | None) -> None:
         self.effect = self.effect or effect_of_object(value)
-        library = library_class(type(value))
         if library is None or library.is_wrapper:
             self._follow_wrapper(value)
         namespace = _namespace(value) if library is None or library.has_namespace else None
@@ -819,21 +841,19 @@ class Environment:
         library: LibraryClass | None = None,
     ) -> None:
         """Hold what has attributes; `library` is what is known of its class, if that is a library's."""
-        if classes and library is None:
-            self._note_classes(self._known_of(classes).users)
-        holder = Holder(value, namespace, classes)
-        if namespace is not None or (self._tells_names(value, classes) if library is None else library.has_slots):
+        known = self._known_of(classes) if classes else None
+        if known is not None and library is None:
+            self._note_classes(known.users)
+        holder = Holder(value, namespace, known)
+        if namespace is not None or (tells_names(holder) if library is None else library.has_slots):
             self._holders.append(holder)
-            self._look([holder], self._sought)
+            if has_names(holder) or not DESCRIBING.isdisjoint(self._sought):
+                self._look([holder], self._sought)
         if makes_attributes(holder) if library is None else library.makes_attributes:
             self._handles = True
-            self._seek(set())
+            self._seek(NOTHING)
         if self._reflects:
             self._list(holder)
-
-    def _tells_names(self, value: Any, classes: tuple[type, ...]) -> bool:
-        """Whether anything is noted of attributes of what has no namespace: of few containers and arrays is any."""
-        return isinstance(value, (type, threading.local)) or (bool(classes) and bool(self._known_of(classes).noted))
 
     def _note_classes(self, users: tuple[type, ...]) -> None:
         for kind in users:
@@ -869,7 +889,7 @@ def has_slots(kind: type) -> bool:
 class LibraryClass(NamedTuple):
     """What is known of a class that is a library's, with all its bases, so that it does not change.
 
-    `names` are those of its attributes.
+    `names` are those of its attributes; it `is_others` if it is neither this package's nor Numba's.
     """
 
     reference: ref[type]
@@ -879,6 +899,7 @@ class LibraryClass(NamedTuple):
     has_content: bool
     makes_attributes: bool
     is_wrapper: bool
+    is_others: bool
 
 
 _LIBRARY: dict[int, LibraryClass] = {}
@@ -902,6 +923,7 @@ def library_class(kind: type[Any]) -> LibraryClass | None:
         has_content=kind not in EMPTY,
         makes_attributes=any("__getattr__" in vars(base) for base in classes),
         is_wrapper=issubclass(kind, WRAPPERS),
+        is_others=not is_own_class(kind) and not is_numba_class(kind),
     )
     return made
 
@@ -910,16 +932,28 @@ def known_of(classes: tuple[type, ...]) -> Classes:
     """What is known of the classes of an object, or of a class and its metaclass, for as long as a trace takes."""
     library = library_class(classes[0])
     names = frozenset(DESCRIBING).union(*map(vars, classes)) if library is None else library.names
-    users = tuple(filter(is_users, classes)) if library is None else ()
-    noted = tuple(kind for kind in classes if (known := library_class(kind)) is None or known.has_slots)
-    return Classes(classes, names, users, noted)
+    facts = list(map(library_class, classes))
+    users = tuple(kind for kind, fact in zip(classes, facts, strict=True) if fact is None and is_users(kind))
+    noted = tuple(kind for kind, fact in zip(classes, facts, strict=True) if fact is None or fact.has_slots)
+    return Classes(classes, names, users, noted, any(kind is threading.local for kind in classes))
 
 
 def makes_attributes(holder: Holder) -> bool:
     """Whether an object, or a module of the user's, has a function that is asked for what it has not."""
     if isinstance(holder.value, ModuleType):
         return "__getattr__" in vars(holder.value) and not is_library_module(holder.value)
-    return any("__getattr__" in vars(kind) for kind in holder.classes)
+    return holder.known is not None and "__getattr__" in holder.known.names
+
+
+def has_names(holder: Holder) -> bool:
+    """Whether there may be other names than all have: in most functions there are none."""
+    return bool(holder.namespace) or holder.known is not None
+
+
+def tells_names(holder: Holder) -> bool:
+    """Whether anything is noted of attributes of what has no namespace: of few containers and arrays is any."""
+    is_noted = holder.known is not None and bool(holder.known.noted)
+    return is_noted or isinstance(holder.value, (type, threading.local))
 
 
 def found_in(reference: Callable[[], Any], reach: Callable[[Any], Get]) -> Get:
@@ -942,7 +976,7 @@ def is_of_kind(reference: Callable[[], Any], kind: type) -> bool:
     return type(reference()) is kind
 
 
-def has_names(reference: Callable[[], Any], names: tuple[str, ...]) -> bool:
+def has_all_names(reference: Callable[[], Any], names: tuple[str, ...]) -> bool:
     """Whether an object is there, and has attributes of these names, in this order."""
     owner = reference()
     return owner is not None and tuple(NAMESPACE(owner)) == names
