@@ -49,6 +49,7 @@ from fnad.trace.handle import TRACED, Aside, Elements, Handle
 from fnad.trace.identity import check_classes
 from fnad.trace.rebinding import check_rebinding
 from fnad.trace.source import current_source, line_of, user_frame
+from fnad.trace.tables import is_column
 from fnad.watch import unwatched_where
 
 Owners: TypeAlias = dict[int, Handle]
@@ -140,7 +141,10 @@ def are_plain(values: Iterable[Any]) -> bool:
 
 
 def is_plain(value: Any) -> bool:
-    """Whether a value is traced, an array or a number, or a list, tuple or slice of these, and of no user's class."""
+    """Whether a value is traced, an array or a number, or a list, tuple or slice of these, and of no user's class.
+
+    Columns of pandas's are arrays to those who do not ask for labels.
+    """
     if isinstance(value, Handle) or type(value) in PLAIN:
         return True
     if type(value) in (list, tuple):
@@ -149,7 +153,9 @@ def is_plain(value: Any) -> bool:
         return is_plain((value.start, value.stop, value.step))
     if type(value) is np.ndarray:
         return not value.dtype.hasobject
-    return isinstance(value, (np.generic, np.dtype)) and getattr(type(value), "__module__", "") == "numpy"
+    if isinstance(value, (np.generic, np.dtype)):
+        return getattr(type(value), "__module__", "") == "numpy"
+    return is_column(value)
 
 
 def call_seen(rule: Rule, args: Sequence[Any], kwargs: Arguments, /) -> Any:
