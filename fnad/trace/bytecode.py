@@ -123,6 +123,7 @@ OUTER = frozenset(
 )
 NAMING = GLOBAL | OUTER | ATTRIBUTES
 REBINDING = frozenset({"STORE_GLOBAL", "DELETE_GLOBAL"})
+RESUMED = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 REBINDING_FREE = frozenset({"STORE_DEREF", "DELETE_DEREF"})
 
 UNIT = 2
@@ -243,11 +244,21 @@ def rebinds(code: CodeType) -> bool:
     return _rebinds(code, frozenset(code.co_freevars))
 
 
-def _rebinds(code: CodeType, free: frozenset[str]) -> bool:
+def _rebinds(code: CodeType, free: AbstractSet[str]) -> bool:
     for step in steps_of(code):
         if step.name in REBINDING or (step.name in REBINDING_FREE and step.value in free):
             return True
     return any(_rebinds(inner, free) for inner in _inner(code))
+
+
+@remembered
+def sets_alone(code: CodeType, name: str) -> bool:
+    """Whether a variable that functions defined in code share is its own, and nobody sets it but a run of it.
+
+    A generator may have begun long before it sets one.
+    """
+    is_own = name in code.co_cellvars and not code.co_flags & RESUMED
+    return is_own and not any(_rebinds(inner, {name}) for inner in _inner(code))
 
 
 @remembered

@@ -61,11 +61,12 @@ from weakref import ProxyTypes, ref
 import numpy as np
 
 from fnad.codes import original_of
+from fnad.ir.builder import is_tracing
 from fnad.ir.program import Source
 from fnad.placement import is_on_device
 from fnad.records import NamedTuple
 from fnad.store import uncollected
-from fnad.trace.bytecode import Reads, address_of_function, function_of, line_naming, reads_of
+from fnad.trace.bytecode import Reads, address_of_function, function_of, line_naming, reads_of, sets_alone
 from fnad.trace.capture import Array
 from fnad.trace.conditions import MISSING, Attribute, Cell, Conditions, Name
 from fnad.trace.contents import (
@@ -235,8 +236,9 @@ class Environment:
         self._known: dict[int, Classes] = {}
         self._listed: set[int] = set()
         self._visited: dict[tuple[int, int], CodeType] = {}
-        self._made: dict[int, CodeType] = {}  # by code that runs
+        self._made: dict[int, CodeType] = {}  # by code, that which defines it
         self._closures: dict[int, CodeType] = {}  # made before
+        self._is_inside = False  # another trace
 
     def holds(self) -> bool:
         """Whether everything is as it was: first what was not the last time, which may change at each call."""
@@ -420,6 +422,7 @@ class Environment:
         """
         collecting = {id(callback.__code__) for callback in gc.callbacks if isinstance(callback, FunctionType)}
         visited, closures = self._visited, self._closures
+        self._is_inside = is_tracing()
 
         def note(frame: FrameType, event: str, arg: Any) -> None:
             code = frame.f_code
@@ -467,7 +470,9 @@ class Environment:
             if self._note_effect(frame):
                 del self._visited[key]
         if id(code) in self._closures and address_of_function(frame) not in self._kept:
-            self.follow(function_of(frame))  # for the sake of its cells
+            function = function_of(frame)
+            if not self._is_made_here(function):
+                self.follow(function)  # for the sake of its cells
         if code is IMPORT_MODULE and user_caller(frame):
             self._import_by_name(**frame.f_locals)
 
@@ -487,7 +492,7 @@ class Environment:
         note_running(running, namespace)
         reads = reads_of(code)
         for made in reads.made:
-            self._made[id(made)] = made
+            self._made[id(made)] = code
         if code.co_freevars and id(code) not in self._made:
             self._closures[id(running)] = running
         self._note_globals(namespace, reads)
@@ -500,6 +505,18 @@ class Environment:
         self._seek(reads.sought, self._strings if self._reflects else NOTHING)
         if reads.reflects:
             self._reflect()
+
+    def _is_made_here(self, function: FunctionType) -> bool:
+        """Whether it is sure that a function was made in this trace.
+
+        It is where a variable has a value of the trace that only the function around it sets, which began after that.
+        """
+        code = original_of(function.__code__)
+        maker = self._made.get(id(code))
+        if maker is None or self._is_inside:
+            return False
+        cells = zip(code.co_freevars, function.__closure__ or (), strict=False)
+        return any(is_of_trace(_content(cell, name, None)) and sets_alone(maker, name) for name, cell in cells)
 
     def _note_effect(self, frame: FrameType) -> bool:
         """Note what code may do beside computing; whether this was for a library, and may yet be for the user's."""
@@ -954,6 +971,13 @@ def tells_names(holder: Holder) -> bool:
     """Whether anything is noted of attributes of what has no namespace: of few containers and arrays is any."""
     is_noted = holder.known is not None and bool(holder.known.noted)
     return is_noted or isinstance(holder.value, (type, threading.local))
+
+
+def is_of_trace(value: Any) -> bool:
+    """Whether a value is traced, in a trace under way, or a tuple in which there is such."""
+    if type(value) is tuple:
+        return any(map(is_of_trace, value))
+    return issubclass(type(value), Handle) and value.is_alive
 
 
 def found_in(reference: Callable[[], Any], reach: Callable[[Any], Get]) -> Get:

@@ -219,6 +219,33 @@ def what_is_bound():
     assert not code.rebinds(augmented_own.__code__)
 
 
+def variables_that_one_function_sets():
+    def alone(x):
+        return lambda: x
+
+    def later():
+        x = 1.0
+        return lambda: lambda: x
+
+    def shared(x):
+        def put(value):
+            nonlocal x
+            x = value
+
+        return put, lambda: x
+
+    def outer(x):
+        return alone(lambda: x)
+
+    def generator(x):
+        yield lambda: x
+
+    assert [code.sets_alone(f.__code__, "x") for f in (alone, later, outer)] == [True, True, True]
+    assert [code.sets_alone(f.__code__, "x") for f in (shared, generator)] == [False, False]
+    assert not code.sets_alone(alone(1.0).__code__, "x")  # where it is free
+    assert not code.sets_alone(outer.__code__, "alone")
+
+
 def augmented_own(x):
     x += 1
     return x
@@ -511,6 +538,7 @@ if __name__ == "__main__":
     which_container()
     which_assignment()
     what_is_bound()
+    variables_that_one_function_sets()
     which_names_are_read()
     what_constants_stand_for()
     what_is_called_of_attributes()

@@ -859,3 +859,58 @@ def test_records_are_not_shared_where_none_held(monkeypatch: pytest.MonkeyPatch)
     assert not asked
     assert f(-1.0) == -1.0  # another path, traced from the same things
     assert asked
+
+
+TWO = np.array(2.0)
+
+
+# ---- functions that are made in the trace ----------------------------------------------------------------------------
+
+
+def with_rest(function: Callable[..., Any], *rest: Any) -> Callable[[Any], Any]:
+    """A function of the first argument."""
+    return lambda x: function(x, *rest)
+
+
+def test_a_trace_is_not_kept_by_functions_that_were_made_in_it() -> None:
+    traces: list[weakref.ref[Any]] = []
+
+    def product(x: Any, y: Any) -> Any:
+        return x * y
+
+    def total(x: Any, count: float) -> Any:
+        traces.append(weakref.ref(x.symbol.builder))
+        return np.sum(with_rest(product, x)(x)) * count  # by code that ran before it was seen to be defined
+
+    compiled = jit(with_rest(total, 2.0))
+    assert compiled(np.ones(3)) == 6.0
+    assert traces
+    assert traces[0]() is None
+
+
+def test_a_function_made_before_is_followed_where_another_has_set_its_variable() -> None:
+    def make(state: Any) -> tuple[Callable[[Any], None], Callable[[], Any]]:
+        def put(value: Any) -> None:
+            nonlocal state
+            state = value
+
+        def get(factor: Any = TWO) -> Any:
+            return state * factor
+
+        return put, get
+
+    first, (put, get) = make(1.0)[1], make(1.0)
+    address = id(get)
+
+    def total(x: Any) -> Any:
+        first()  # by code that ran before it was seen to be defined
+        make(x)
+        put(x)
+        result = ctypes.cast(address, ctypes.py_object).value()
+        put(1.0)
+        return result
+
+    compiled = jit(total)
+    assert compiled(3.0) == 6.0
+    get.__defaults__ = (np.array(5.0),)
+    assert compiled(3.0) == 15.0
