@@ -174,6 +174,9 @@ class Holder(NamedTuple):
     known: Classes | None
 
 
+NAMES = operator.attrgetter("namespace")
+
+
 class Classes(NamedTuple):
     """What is known of classes while a function is traced: their `names`, and those of which a value may be noted.
 
@@ -229,6 +232,8 @@ class Environment:
         self._reflects = False
         self._handles = False
         self._holders: list[Holder] = []
+        self._objects: list[Holder] = []
+        self._plain: list[Holder] = []  # functions and modules
         self._present: dict[int, set[str]] = {}  # by namespace, the names that were there when they were looked for
         self._imports: set[str] = set()
         self._kept: dict[int, Any] = {id(value): value for value in (MISSING, sys.modules)}
@@ -394,7 +399,7 @@ class Environment:
                 new._contents.append((check_of_remembered_function(value, memory), None))
             elif type(value) is dict and id(value) in owners:
                 names = self._before[id(value)]
-                new._contents.append((functools.partial(has_all_names, owners[id(value)][0], names), None))
+                new._contents.append((functools.partial(has_names, owners[id(value)][0], names), None))
             elif id(value) not in memory.seen:
                 new._contents.append((check, value))
         return new
@@ -577,8 +582,8 @@ class Environment:
         missed = (sought if handles else optional) - self._optional
         self._optional |= missed
         if new := new | missed:
-            is_described = not DESCRIBING.isdisjoint(new)
-            self._look(self._holders if is_described else [*filter(has_names, self._holders)], new)
+            is_named = not DESCRIBING.isdisjoint(new)  # of functions most have no other names
+            self._look(self._holders if is_named else [*self._objects, *filter(NAMES, self._plain)], new)
 
     # ---- names -----------------------------------------------------------------------------------------------------
 
@@ -864,7 +869,8 @@ class Environment:
         holder = Holder(value, namespace, known)
         if namespace is not None or (tells_names(holder) if library is None else library.has_slots):
             self._holders.append(holder)
-            if has_names(holder) or not DESCRIBING.isdisjoint(self._sought):
+            (self._plain if known is None else self._objects).append(holder)
+            if known is not None or namespace or not DESCRIBING.isdisjoint(self._sought):
                 self._look([holder], self._sought)
         if makes_attributes(holder) if library is None else library.makes_attributes:
             self._handles = True
@@ -962,11 +968,6 @@ def makes_attributes(holder: Holder) -> bool:
     return holder.known is not None and "__getattr__" in holder.known.names
 
 
-def has_names(holder: Holder) -> bool:
-    """Whether there may be other names than all have: in most functions there are none."""
-    return bool(holder.namespace) or holder.known is not None
-
-
 def tells_names(holder: Holder) -> bool:
     """Whether anything is noted of attributes of what has no namespace: of few containers and arrays is any."""
     is_noted = holder.known is not None and bool(holder.known.noted)
@@ -1000,7 +1001,7 @@ def is_of_kind(reference: Callable[[], Any], kind: type) -> bool:
     return type(reference()) is kind
 
 
-def has_all_names(reference: Callable[[], Any], names: tuple[str, ...]) -> bool:
+def has_names(reference: Callable[[], Any], names: tuple[str, ...]) -> bool:
     """Whether an object is there, and has attributes of these names, in this order."""
     owner = reference()
     return owner is not None and tuple(NAMESPACE(owner)) == names
