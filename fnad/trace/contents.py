@@ -445,8 +445,12 @@ def memory_of(value: Any, kind: type) -> bytes:
 
     To ask generators for their states makes hundreds of numbers, which takes longer than a short trace.
     """
-    head = object.__basicsize__
-    return ctypes.string_at(id(value) + head, kind.__basicsize__ - head)
+    return _block_of(kind).from_address(id(value) + object.__basicsize__).raw
+
+
+@functools.cache
+def _block_of(kind: type) -> type[ctypes.Array[ctypes.c_char]]:
+    return ctypes.c_char * (kind.__basicsize__ - object.__basicsize__)
 
 
 class FunctionCheck(NamedTuple):
@@ -474,10 +478,21 @@ def in_library(name: Any) -> bool:
     return module is not None and is_library_module(module)
 
 
+_USERS: dict[int, weakref.ref[type]] = {}
+"""The classes of which it was found out, by identity."""
+
+
 def is_users(kind: type) -> bool:
     """Whether a class is no library's, so that it may change; one made where no name is may have no module."""
+    address = id(kind)
+    found = _USERS.get(address)
+    if found is not None and found() is kind:
+        return True
     module = getattr(kind, "__module__", "")
-    return _is_made_by_code(kind) if module == "builtins" else not in_library(module)
+    if not (_is_made_by_code(kind) if module == "builtins" else not in_library(module)):
+        return False
+    _USERS[address] = weakref.ref(kind, lambda _, forget=_USERS.pop: forget(address, None))
+    return True
 
 
 def _is_made_by_code(kind: type) -> bool:

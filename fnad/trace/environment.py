@@ -43,6 +43,7 @@ from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from importlib.util import resolve_name
+from itertools import repeat
 from operator import is_
 from types import (
     BuiltinFunctionType,
@@ -958,7 +959,7 @@ def known_of(classes: tuple[type, ...]) -> Classes:
     facts = list(map(library_class, classes))
     users = tuple(kind for kind, fact in zip(classes, facts, strict=True) if fact is None and is_users(kind))
     noted = tuple(kind for kind, fact in zip(classes, facts, strict=True) if fact is None or fact.has_slots)
-    return Classes(classes, names, users, noted, any(kind is threading.local for kind in classes))
+    return Classes(classes, names, users, noted, any(map(is_, classes, repeat(threading.local))))
 
 
 def makes_attributes(holder: Holder) -> bool:
