@@ -123,6 +123,9 @@ class Target:
     wide_sums: bool = True
     """Whether single precision is summed in double precision, else with compensation."""
 
+    lanes: int = 8
+    """The numbers of single precision in a vector as wide as the processor prefers."""
+
     adds_atomically: bool = False
     """Whether threads add at computed places in any order, where the device can add at once."""
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import ctypes
 import itertools
 import math
+import re
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -664,7 +665,7 @@ BOTH = (f"{SUMMED[0]}; product = product * x[i]", False)
 @pytest.mark.skipif("avx2" not in vector_math.describe(), reason="no functions of eight numbers")
 @pytest.mark.parametrize(("step", "is_wide"), [SUMMED, MULTIPLIED, BOTH])
 def test_a_sum_of_doubles_does_not_narrow_functions_of_single_precision(step: str, is_wide: bool) -> None:
-    """LLVM would take four at a time; but told to take eight, it would change the order of a product."""
+    """LLVM would take half as many at a time; but told to take all, it would change the order of a product."""
     steps = "\n        ".join(step.split("; "))
     source = f"""
 def program(x, out):
@@ -676,12 +677,18 @@ def program(x, out):
     out[1] = f64(product)
 """
     function = compile_source(source, "program", [np.dtype("f4"), np.dtype("f8")])
-    assert ("_ZGVdN8v_expf" in function.asm()) == is_wide
+    assert (f"N{vector_math.preferred_bytes() // 4}v_expf" in function.asm()) == is_wide
     x, out = np.sin(np.arange(3000, dtype="f4")), np.empty(2)
     function.call(x, out)
     values = np.exp(x).astype("f8")
     expected = 1 + np.sum(values) if "accumulate" in step else np.prod(values)
     np.testing.assert_allclose(out[0], expected, rtol=1e-4)
+
+
+@pytest.mark.skipif("avx2" not in vector_math.describe(), reason="no functions of eight numbers")
+def test_vectors_are_as_wide_as_llvms_own() -> None:
+    function = compile_source(elementwise("a + a", 1, 4000), "program", [np.dtype("f4")] * 2)
+    assert {int(n) for n in re.findall(r"<(\d+) x float>", function.llvm())} == {vector_math.preferred_bytes() // 4}
 
 
 def test_without_vector_functions_calls_are_scalar_and_right(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,17 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 
-from fnad.backends.cpu import blas, functions, interrupt, linalg, masks, residual_stack, scipy_special, threads
+from fnad.backends.cpu import (
+    blas,
+    functions,
+    interrupt,
+    linalg,
+    masks,
+    residual_stack,
+    scipy_special,
+    threads,
+    vector_math,
+)
 from fnad.backends.llvm import accurate_sums, branchless, cast, complex_math, division, integer, operators, random_bits
 from fnad.ir.primitive import LOAD
 from fnad.lower.target import Costs, Target
@@ -48,6 +58,7 @@ CPU = Target(
     "host",
     COSTS,
     {name: emit for family in FAMILIES for name, emit in family.INSTRUCTIONS.items()},
+    lanes=vector_math.preferred_bytes() // 4,
 )
 
 PLAIN = replace(CPU, costs=replace(COSTS, sum_block=16))

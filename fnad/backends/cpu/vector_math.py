@@ -50,6 +50,12 @@ def describe() -> str:
     return f"{LIBRARY}: {', '.join(found)}"
 
 
+def preferred_bytes() -> int:
+    """The width of the vectors that LLVM makes of its own accord: of processors with AVX-512, AMD's have the widest."""
+    is_widest = llvm.get_host_cpu_name().startswith("znver") and llvm.get_host_cpu_features().get("avx512f")
+    return INSTRUCTION_SETS[0 if is_widest else 1][2]
+
+
 @cache
 def variants(symbol: str, arity: int, itemsize: int) -> tuple[tuple[str, int], ...]:
     """The name and lanes of each vector variant of `symbol` that the library has and this CPU runs."""

@@ -256,7 +256,7 @@ class _Writer:
             if self.target.memory == "device" and is_unrolled(loop):
                 loop_hints.unroll(back, self.function.module)
             elif builder.block is body:
-                loop_hints.innermost(loop, body, back, around, self.slots)
+                loop_hints.innermost(loop, body, back, around, self.slots, self.target.lanes)
         if slot is not None:
             self.slots[loop.counter.name] = slot
         if outer is not None:

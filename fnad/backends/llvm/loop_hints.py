@@ -37,18 +37,19 @@ MOST = 64
 """The most iterations, inner loops included, that are unrolled as a whole."""
 
 
-LANES = 8
-"""The lanes of the vectors of single precision that all processors with such functions prefer."""
+def innermost(
+    loop: For, body: ir.Block, back: ir.Instruction, around: For | None, carried: Container[str], lanes: int
+) -> None:
+    """Mark the branch that goes back to the top of an innermost loop, in which variables are `carried`.
 
-
-def innermost(loop: For, body: ir.Block, back: ir.Instruction, around: For | None, carried: Container[str]) -> None:
-    """Mark the branch that goes back to the top of an innermost loop, in which variables are `carried`."""
+    A vector has so many lanes of single precision.
+    """
     count, functions = iterations(loop), vector_functions(body)
     hints: list[list[ir.Value]] = []
     if (count is None or count >= FEWEST) and functions and not is_vectorised(around):
         hints.append([ir.MetaDataString(body.module, "llvm.loop.unroll.disable")])
-    if has_wide_sums(loop, carried) and functions and all(f"_ZGV_LLVM_N{LANES}v" in text for text in functions):
-        hints.append([ir.MetaDataString(body.module, "llvm.loop.vectorize.width"), ir.IntType(32)(LANES)])
+    if has_wide_sums(loop, carried) and functions and all(f"_ZGV_LLVM_N{lanes}v" in text for text in functions):
+        hints.append([ir.MetaDataString(body.module, "llvm.loop.vectorize.width"), ir.IntType(32)(lanes)])
     if hints:
         mark(back, body.module, *hints)
 
