@@ -17,6 +17,9 @@ from fnad.records import NamedTuple, dataclass
 FARTHEST = 3
 """From how many blocks before a value may come."""
 
+EQUATIONS_A_NUMBER = 4
+"""How many equations a loop replaces for each number of its tables, at least."""
+
 OUTSIDE = -(1 << 40)
 NUMBER = -(1 << 50)
 """Codes of operands: values from before the loop are counted downwards from the first; others are places in a block."""
@@ -119,16 +122,25 @@ class Run:
         self.starts = flow.starts(start, period, count)
         self.same = np.ones(count, bool)  # as the block before
         self.same[1:] = (self.codes[1:] == self.codes[:-1]).all(axis=1)
-        self.even = np.ones(count, bool)  # as far from the block before as that from its own
-        self.even[2:] = (np.diff(self.starts, 2, axis=0) == 0).all(axis=1) & self._even_numbers()
+        self.evenly_placed = np.ones(count, bool)  # slices as far from the block before as that from its own
+        self.evenly_placed[2:] = (np.diff(self.starts, 2, axis=0) == 0).all(axis=1)
+        self.has_tables = False
+        self.even = self._even()
+
+    def _even(self) -> Any:
+        even = self.evenly_placed.copy()
+        even[2:] &= self._even_numbers()
+        return even
 
     def _even_numbers(self) -> Any:
         even = np.ones(self.count - 2, bool)
-        for slot in np.flatnonzero((self.codes == NUMBER).any(axis=0)):
+        for slot in np.flatnonzero((self.codes == NUMBER).any(axis=0)).tolist():
             roots = [block[slot] for block in self.blocks]
             indices = integers(roots)
             if indices is not None:
                 even &= np.diff(indices, 2) == 0
+                continue
+            if self.has_tables and self._floats(slot):
                 continue
             values = [root.value if isinstance(root, Literal) else None for root in roots]
             keys = [root.key if isinstance(root, Literal) else None for root in roots]
@@ -137,9 +149,40 @@ class Run:
         return even
 
     def segments(self) -> list[Segment]:
-        """The blocks that become loops, if they are enough in all."""
+        """The blocks that become loops, if they are enough in all.
+
+        Where most would be left out since their floats do not grow evenly, these are taken from tables.
+        """
         found = list(self._segments())
+        if 2 * sum(each.count for each in found) < self.count and self._may_have_tables():
+            regular, self.has_tables = self.even, True
+            self.even = self._even()
+            longer = [each for each in self._segments() if self._is_worth_tables(each)]
+            if longer:
+                found = longer
+            else:
+                self.even, self.has_tables = regular, False
         return found if sum(self.flow.weight(each.start, each.end) for each in found) >= SMALLEST else []
+
+    def _may_have_tables(self) -> bool:
+        slots = np.flatnonzero((self.codes == NUMBER).all(axis=0)).tolist()
+        return any(len({number.key for number in self._floats(slot)}) > 1 for slot in slots)
+
+    def _floats(self, slot: int, first: int = 0, end: int | None = None) -> list[Literal]:
+        """The numbers that an operand is in blocks, if all are floats."""
+        roots = [block[slot] for block in self.blocks[first:end]]
+        floats = [root for root in roots if isinstance(root, Literal) and root.aval.dtype.kind in "fc"]
+        return floats if len(floats) == len(roots) else []
+
+    def _is_worth_tables(self, segment: Segment) -> bool:
+        """Whether the loop replaces many more equations than its tables have numbers."""
+        first = (segment.start - self.start) // self.period
+        tables: set[tuple[Any, ...]] = set()
+        for slot in [slot for slot, code in enumerate(segment.codes) if code == NUMBER]:
+            floats = self._floats(slot, first, first + segment.count)
+            if floats and not is_growth(floats):
+                tables.add(tuple([number.key for number in floats]))
+        return self.flow.weight(segment.start, segment.end) >= EQUATIONS_A_NUMBER * segment.count * len(tables)
 
     def _segments(self) -> Iterator[Segment]:
         begin = done = 0
@@ -158,11 +201,11 @@ class Run:
             begin = max(begin + 1, end - 1)
 
     def _grow(self, first: int, end: int) -> bool:
-        """Whether the numbers that differ among blocks grow evenly to the bit."""
-        for slot in np.flatnonzero(self.codes[end - 1] == NUMBER):
+        """Whether the numbers that differ among blocks grow evenly to the bit, or may be a table."""
+        for slot in np.flatnonzero(self.codes[end - 1] == NUMBER).tolist():
             roots = [block[slot] for block in self.blocks[first:end]]
             literals = [root for root in roots if isinstance(root, Literal)]
-            if len({literal.key for literal in literals}) > 1 and growth([each.value for each in literals]) is None:
+            if not is_growth(literals) and not (self.has_tables and self._floats(slot, first, end)):
                 return False
         return True
 
@@ -222,6 +265,11 @@ class Run:
 # ---- numbers that grow -----------------------------------------------------------------------------------------------
 
 
+def is_growth(numbers: Sequence[Literal]) -> bool:
+    """Whether numbers are all equal, or grow evenly to the bit."""
+    return len({each.key for each in numbers}) == 1 or growth([each.value for each in numbers]) is not None
+
+
 def integers(atoms: Sequence[Atom]) -> Any:
     """Atoms as an array, if all are integers of one dtype whose distances do not overflow."""
     if not {Literal}.issuperset(map(type, atoms)) or len(avals := {atom.aval for atom in atoms}) > 1:
@@ -259,6 +307,8 @@ def growth(values: Sequence[np.generic]) -> Growth | None:
         if max(abs(int(value)) for value in values) >= 2**62:
             return None
         return Growth(0, np.int64(int(second) - int(first)), np.int64(int(first)))
+    if dtype.kind != "f":
+        return None
     bits = np.array(values).tobytes()
     with np.errstate(all="ignore"):
         by = second - first  # type: ignore[operator]

@@ -27,7 +27,7 @@ from fnad.control.rolled import FEWEST, SMALLEST, may_repeat
 from fnad.control.rolling import Rolling, Written, bound, boxed, moved, reshaped
 from fnad.control.scan import scan
 from fnad.ir.builder import Builder, rebuilt
-from fnad.ir.program import Equation, Program, Source, Var
+from fnad.ir.program import Equation, Literal, Program, Source, Var
 from fnad.ir.symbol import Symbol
 from fnad.ir.walk import all_equations
 from fnad.ops.shape import concatenate, reshape, reverse, slice_
@@ -73,7 +73,9 @@ def differences(program: Program) -> list[Difference]:
     """Why what looks like a loop is not one in the program as it is `rolled`, or not whole."""
     found: list[Difference] = []
     left = _looked_through(program, found)
-    counts = Counter(equation.source for equation in left.equations if not equation.regions)
+    counts = Counter(
+        equation.source for equation in left.equations if not equation.regions and not _is_constant(equation)
+    )
     kept = {each.source: each for each in reversed(found) if each.source in counts}
     for source in [*_between(left), *(source for source, count in counts.items() if count >= SMALLEST)]:
         kept.setdefault(source, Difference(source, STEP_DIFFERS if source in _between(left) else STEPS_DIFFER))
@@ -84,6 +86,11 @@ STEP_DIFFERS = "a step with other operations than its neighbours, or values from
 STEPS_DIFFER = (
     "the steps differ in shapes, operations or order, or few are alike, or large arrays of some are read later"
 )
+
+
+def _is_constant(equation: Equation) -> bool:
+    """Whether an equation is of numbers only, as those that make a table are."""
+    return all(isinstance(atom, Literal) for atom in equation.operands)
 
 
 def _between(program: Program) -> list[Source | None]:

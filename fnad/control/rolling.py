@@ -18,7 +18,7 @@ from fnad.ir.types import I64, Aval
 from fnad.ops.arithmetic import add, mul
 from fnad.ops.conversion import convert
 from fnad.ops.indexing import dynamic_slice, dynamic_update_slice
-from fnad.ops.shape import broadcast_in_dim, iota, reshape, reverse, slice_, transpose
+from fnad.ops.shape import broadcast_in_dim, concatenate, iota, reshape, reverse, slice_, transpose
 from fnad.records import NamedTuple
 
 
@@ -138,6 +138,13 @@ def rows_of(builder: Builder, x: Symbol, step: Step, axis: int, by: int, count: 
 
 
 # ---- numbers that grow -----------------------------------------------------------------------------------------------
+
+
+def numbers(builder: Builder, values: Sequence[np.generic]) -> Symbol:
+    """Numbers as a vector: a counter where they grow evenly, else a table."""
+    if growth(values) is not None:
+        return counter(builder, values)
+    return bound(builder, concatenate, *[_filled(builder, value, (1,)) for value in values], axis=0)
 
 
 def counter(builder: Builder, values: Sequence[np.generic]) -> Symbol:
@@ -368,7 +375,7 @@ class Rolling:
         assert len(literals) == len(roots)
         if len({literal.key for literal in literals}) == 1:
             return self.body.builder.literal(literals[0].value)
-        return self.body.row(counter(self.outer.builder, [literal.value for literal in literals]))
+        return self.body.row(numbers(self.outer.builder, [literal.value for literal in literals]))
 
     def _carried(self, slot: int) -> Symbol:
         """A value of a block before, from a chain of carried values, the newest first."""

@@ -19,7 +19,7 @@ from fnad.control import flow, reroll
 from fnad.control.repeats import View, lines_of
 from fnad.control.reroll import rolled
 from fnad.ir.content import content_key
-from fnad.ir.program import Program
+from fnad.ir.program import Program, Var
 from fnad.ir.verifier import verify
 from fnad.ops.shape import reshape, slice_, transpose
 from fnad.transforms.differentiation import value_and_gradient
@@ -29,6 +29,7 @@ from tests.control.random_loops import DRAWN, random_loop
 RNG = np.random.default_rng(0)
 U, V, X = RNG.random(12), RNG.random(4), RNG.random(40)
 GRID, ROWS = RNG.random((12, 14)), RNG.random((40, 4))
+TIMES, CAPTURED = np.linspace(0.0, 3.0, 41), RNG.random(40)
 Function = Callable[..., Any]
 
 
@@ -177,6 +178,32 @@ def counted(a: Any, x: Any) -> Any:
     return np.sum(x)
 
 
+def runge_kutta(rate: Any, u: Any) -> Any:
+    flow = lambda u: rate * u * (1 - u)  # noqa: E731
+    for h in np.diff(TIMES):
+        k1 = flow(u)
+        k2 = flow(u + h / 2 * k1)
+        k3 = flow(u + h / 2 * k2)
+        u = u + h / 6 * (k1 + 2 * k2 + 2 * k3 + flow(u + h * k3))
+    return np.sum(u)
+
+
+def filter_of_captured(q: Any, spread: Any) -> Any:
+    mean, found = 0.0, 0.0
+    for z in CAPTURED:
+        spread = spread + q
+        gain = spread / (spread + 0.1)
+        found = found + (z - mean) ** 2 / (spread + 0.1) + np.log(spread + 0.1)
+        mean, spread = mean + gain * (z - mean), (1 - gain) * spread
+    return found
+
+
+def rotated(angle: Any, z: Any) -> Any:
+    for w in CAPTURED * np.exp(1j * CAPTURED):
+        z = np.sin(angle * z + w) * np.cos(z) + z * z * 0.1
+    return np.sum(np.abs(z))
+
+
 LOOPS: list[tuple[Function, tuple[Any, ...], int]] = [
     (heat, (U, 0.1), 1),
     (recurrent, (RNG.random((4, 4)), ROWS), 1),
@@ -197,6 +224,9 @@ LOOPS: list[tuple[Function, tuple[Any, ...], int]] = [
     (by_two, (0.5, X), 1),
     (written_twice, (0.5, X), 1),
     (counted, (0.5, V), 1),
+    (runge_kutta, (0.5, V), 1),
+    (filter_of_captured, (0.3, 1.0), 1),
+    (rotated, (0.5, V + 0.2j), 1),
 ]
 
 
@@ -206,7 +236,7 @@ def test_a_loop_is_found_again_with_the_same_bits_and_gradients(f: Function, arg
     program = rolled(traced.program)
     verify(program)
     assert primitives(program).count("scan") == loops
-    assert len(program.equations) < 30
+    assert sum(any(isinstance(atom, Var) for atom in each.operands) for each in program.equations) < 30
     operands: Any = traced.operands
     assert_same_bits(interpreter(program)(operands), interpreter(traced.program)(operands))
     if traced.program.outputs[0].aval.shape == () and len(traced.program.equations) < 3000:
@@ -249,6 +279,8 @@ def test_compiled_derivatives_are_those_of_a_complex_step() -> None:
         (filtered, (0.5, X)),
         (gauss_seidel_2d, (GRID, GRID)),
         (recurrent, (np.eye(4) / 3, ROWS)),
+        (runge_kutta, (0.5, V)),
+        (filter_of_captured, (0.3, 1.0)),
     ):
         value, gradient = fnad.jit(fnad.value_and_grad(f, argnums=(0, 1)))(first, second)
         directions = np.ones_like(first), np.cos(second)
@@ -334,6 +366,15 @@ def test_a_loop_that_almost_repeats_is_right_and_explained(f: Function, args: tu
     assert "left unrolled:" in text
     assert reason in text
     assert f"in {f.__name__}:" in text
+
+
+def test_steps_whose_numbers_are_irregular_take_them_from_tables() -> None:
+    assert len(set(np.diff(TIMES))) > 2
+    explanation = fnad.explain(runge_kutta, 0.5, V)
+    assert len(explanation.loops) == 1
+    assert explanation.unrolled == ()
+    tables = [e for e in rolled(staged(runge_kutta, 0.5, V).program).equations if e.primitive.name == "concatenate"]
+    assert [len(table.operands) for table in tables] == [40, 40, 40]  # h / 2, h, h / 6: one each
 
 
 def test_explain_lists_loops() -> None:
