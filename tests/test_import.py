@@ -104,6 +104,15 @@ for transform in (lambda f: f, fnad.jit):
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
+def test_numpys_classes_are_there_before_anything_is_traced() -> None:
+    program = """
+import fnad.numpy as jnp
+assert jnp.float32(1).dtype == jnp.dtype(jnp.float32)
+assert list(jnp.vectorize(lambda x: x + 1)([1, 2])) == [2, 3]
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
 def test_a_module_of_the_users_may_have_the_name_of_one_of_pythons(tmp_path: Path) -> None:
     (tmp_path / "statistics.py").write_text("def mean(x): return 3.0 * x")
     program = f"""

@@ -46,6 +46,6 @@ __all__ = ["c_", "implements", "r_", "writes"]
 def __getattr__(name: str) -> Any:
     value = numpy_name(name)
     if isinstance(value, type):
-        return CALLS["standing_for"](value)
+        return CALLS["standing_for"](value) if "standing_for" in CALLS else value  # nothing has been traced yet
     globals()[name] = value
     return value
