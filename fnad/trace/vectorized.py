@@ -45,17 +45,18 @@ def vectorized(self: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         here = given | {p: element(given[p], array[at]) for p, array in zip(places, spread, strict=True)}
         return self.pyfunc(*[here[i] for i in range(len(args))], **{name: here[name] for name in kwargs})
 
+    kinds = [np.dtype(kind) for kind in self.otypes or ()]  # a string of characters until NumPy 2.3
     if 0 in shape:
-        return nothing(shape, self.otypes)
+        return nothing(shape, kinds)
     results = [one(at, as_it_is if self.signature else as_python_number) for at in np.ndindex(shape)]
     example = results[0] if self.signature or self.otypes else one((0,) * len(shape), as_it_is)
     if not isinstance(example, tuple):
-        return gathered(results, shape, self.otypes or _array(example).dtype)
-    columns, kinds = list(zip(*results, strict=True)), self.otypes or [_array(part).dtype for part in example]
+        return gathered(results, shape, kinds[0] if kinds else _array(example).dtype)
+    columns, kinds = list(zip(*results, strict=True)), kinds or [_array(part).dtype for part in example]
     return tuple(gathered(column, shape, kind) for column, kind in zip(columns, kinds, strict=True))
 
 
-def nothing(shape: tuple[int, ...], kinds: str | None) -> Any:
+def nothing(shape: tuple[int, ...], kinds: Sequence[np.dtype[Any]]) -> Any:
     """The results of no calls."""
     if not kinds:
         raise DomainError("cannot call `vectorize` on size 0 inputs unless `otypes` is set")
@@ -78,7 +79,9 @@ def as_python_number(given: Any, element: Any) -> Any:
     """The arguments that NumPy calls a function with: for an array of numbers a Python number, whatever the dtype."""
     if isinstance(given, np.generic) or (isinstance(given, Handle) and given.is_scalar):
         return element
-    return python_number(element) if isinstance(element, Handle) else element.item()
+    if isinstance(element, Handle):
+        return python_number(element)
+    return element.item() if isinstance(element, np.generic) else element  # which is of an array of objects
 
 
 def _array(value: Any) -> Any:

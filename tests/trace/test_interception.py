@@ -82,6 +82,12 @@ VECTORIZED = {
     "of integers": (lambda v: np.vectorize(lambda a: 1 if a is None else a)(v.astype(int)), V),
     "float32": (lambda v, h: (np.vectorize(np.sin)(v), np.vectorize(np.sin)(h)), V.astype("f"), HALF),
     "otypes": (lambda v: np.vectorize(lambda a: a, otypes="f")(v), V),
+    "a list of otypes": (lambda v: np.vectorize(lambda a: a * a, otypes=[np.float32])(v), V),
+    "two otypes": (lambda v: np.vectorize(lambda a: (a * a, a), otypes=[float, np.float32])(v), V),
+    "objects": (
+        lambda v: np.vectorize(lambda name, a: len(name) * a)(np.array(["a", None, "bc"])[[0, 2, 0]], v[:3]),
+        V,
+    ),
     "two results": (lambda m: np.vectorize(lambda a: (a, 2))(m), M),
     "0-d": (lambda a, t: (np.vectorize(np.cos)(a), np.vectorize(np.cos)(t)), np.array(2.0), T),
     "excluded": (lambda v, m: np.vectorize(lambda p, a: p[0] * a + p[1], excluded=[0])(v, m), V, M),
@@ -114,6 +120,7 @@ def test_vectorize_of_nothing():
     with pytest.raises(ValueError, match="cannot call `vectorize` on size 0 inputs"):
         fnad.grad(lambda v: np.vectorize(np.sin)(v[:0]).sum())(V)
     check(lambda v: np.vectorize(np.sin, otypes="d")(v[:0]), V)
+    check(lambda v: np.vectorize(np.sin, otypes=[float])(v[:0]), V)
 
 
 def test_gradient_of_a_vectorized_branch():
