@@ -158,6 +158,14 @@ def test_all_points_are_checked() -> None:
     assert list(dict.fromkeys(row.point for row in report.rows)) == points
 
 
+def test_a_report_says_where_no_derivative_could_be_compared() -> None:
+    report = check(lambda x: np.log(x) - 1, -0.5)
+    assert report.is_right
+    said = "no derivative was compared with differences: give a point where the function is smooth and finite"
+    assert str(report).splitlines()[-1] == said
+    assert said not in str(check(np.log, 0.5))
+
+
 def test_integers_have_nothing_to_check() -> None:
     with pytest.raises(NonDifferentiableArgumentError):
         check(lambda n: n, 3)

@@ -163,7 +163,8 @@ def _check_fits(
     try:
         return inspect.signature(target.function).bind(*args, **kwargs)
     except TypeError as error:
-        raise UsageError(f"{option} does not fit {target.name}: {error}") from None
+        hint = "" if args or kwargs else "; give the types of the arguments, with --args, or values, with --values"
+        raise UsageError(f"{option} does not fit {target.name}: {error}{hint}") from None
     except ValueError:  # it has no signature; the call itself will tell
         return None
 

@@ -8,5 +8,6 @@ class UsageError(Exception):
 
 
 def one_line(error: BaseException) -> str:
-    """The message of an error, with its lines joined into one."""
-    return "; ".join(part for line in str(error).splitlines() if (part := line.strip()))
+    """The message of an error, with its lines joined into one; of a syntax error without the place in the text."""
+    message = error.msg if isinstance(error, SyntaxError) else str(error)
+    return "; ".join(part for line in message.splitlines() if (part := line.strip()))

@@ -53,6 +53,9 @@ ROWS = 3
 """How many points are stacked for `vmap`."""
 
 
+WITHOUT_TRUTH = "no derivative was compared with differences: give a point where the function is smooth and finite"
+
+
 class Row(NamedTuple):
     """One comparison at one point: the error and what is allowed of it, or why there is nothing to compare."""
 
@@ -101,9 +104,15 @@ class Report(NamedTuple):
         failed, compared = sum(not row.is_right for row in self.rows), sum(not row.skipped for row in self.rows)
         table = columns(list(self._table()))
         if not failed:
-            return f"{table}\n{self.function}: all {compared} comparisons agree"
+            first = f"{table}\n{self.function}: all {compared} comparisons agree"
+            return first if self._has_truth else f"{first}\n{WITHOUT_TRUTH}"
         blamed = [f"to blame: {blame}" for blame in self.blamed] or ["no operation is wrong by itself"]
         return "\n".join([table, f"{self.function}: {failed} of {compared} comparisons failed", *blamed])
+
+    @property
+    def _has_truth(self) -> bool:
+        """Whether a first derivative was compared with what is known to be right."""
+        return any(row.compared == "forward" and not row.skipped for row in self.rows)
 
     def _table(self) -> Iterator[list[str]]:
         """A line for each comparison, a column for each point."""

@@ -205,7 +205,10 @@ def test_python_numbers_do_not_promote(fnad) -> None:
         ([f"{MODEL}:nothing"], f"there is no nothing in {MODEL}"),
         ([f"{MODEL}:NUMBER"], f"NUMBER in {MODEL} is int, not a function"),
         ([f"{MODEL}:loss", "--args", "f64"], "--args 1:1: f64 lacks a shape: f64[] for a scalar, f64[3] for a vector"),
-        ([f"{MODEL}:loss"], "--args does not fit loss: missing a required argument: 'x'"),
+        (
+            [f"{MODEL}:loss"],
+            "--args does not fit loss: missing a required argument: 'x'; give the types of the arguments, with --args",
+        ),
         ([f"{MODEL}:loss", "--values", "2.0, y=1"], "--values does not fit loss: got an unexpected keyword argument"),
         ([f"{MODEL}:loss", "--values", "1 / 0"], "--values raised ZeroDivisionError: division by zero"),
         ([f"{MODEL}:loss", "--values", "2.0)"], "--values raised SyntaxError: unmatched ')'"),
@@ -241,6 +244,10 @@ def test_python_numbers_do_not_promote(fnad) -> None:
 @pytest.mark.filterwarnings("error")
 def test_refusals_are_one_line(refusal, arguments: list[str], message: str) -> None:
     assert message in refusal("dump", *arguments)
+
+
+def test_a_syntax_error_in_values_names_no_place_that_the_user_does_not_know(refusal) -> None:
+    assert "<string>" not in refusal("dump", f"{MODEL}:loss", "--values", "2.0)")
 
 
 def test_an_escape_names_the_line(refusal) -> None:
