@@ -23,6 +23,8 @@ _NETWORK = "parameters are any pytree, and a network is a function of them: see 
 _PARAMETERS = "parameters are any pytree: give them to opt.init(params) and opt.update(gradients, state, params)"
 _WRITE = "write x[i] = v or x[i] += v on a copy, x = x.copy(): the caller's array is left alone"
 _GRADIENT = "differentiate the function, fnad.grad(f)(x), which returns the gradient"
+_EACH = "write fnad.vmap(fnad.grad(f)), or fnad.grad(lambda x: np.sum(f(x)))"
+_REGISTER = "dataclasses are pytrees as they are; optree.register_pytree_node registers others, in the namespace 'fnad'"
 _RATE = "write learning_rate="
 _B = "write b1= and b2="
 _COMPLEX = "leave it out: for f of real output grad is df/dx - i df/dy; fnad.jacrev(f, holomorphic=True) is df/dz"
@@ -72,7 +74,13 @@ WORDS: dict[str, str] = {
     "fnad.debug_infs": "write fnad.debug_nans, which stops at inf too",
     "fnad.enable_x64": "leave it out: dtypes are NumPy's, f64 unless arrays are f32",
     "fnad.stages": "write fnad.jit(f).lower(*args)",
-    "fnad.elementwise_grad": "write fnad.vmap(fnad.grad(f)), or fnad.grad(lambda x: np.sum(f(x)))",
+    **{f"fnad.{name}": _EACH for name in ("elementwise_grad", "egrad", "deriv")},
+    "fnad.holomorphic_grad": "write fnad.jacrev(f, holomorphic=True)",
+    "fnad.tensor_jacobian_product": "write fnad.vjp(f, x), whose pullback takes the tensor",
+    "fnad.hessian_tensor_product": "write fnad.hvp(f, (x,), (v,))",
+    "fnad.multigrad_dict": "write fnad.grad(lambda kwargs: f(**kwargs)), which takes a dict",
+    "fnad.defvjp": "write fnad.custom_vjp",
+    "fnad.typing": "arrays are np.ndarray",
     "fnad.multigrad": "write fnad.grad(f, argnums=(0, 1))",
     "fnad.grad_and_aux": "write fnad.grad(f, has_aux=True)",
     "fnad.make_vjp": "write fnad.vjp(f, x)",
@@ -126,6 +134,11 @@ WORDS: dict[str, str] = {
     "fnad.random.seed": "write key = fnad.random.key(0), and draw from it: see docs/random.md",
     **{f"fnad.random.{name}": "write fnad.random.normal(key, shape)" for name in ("randn", "standard_normal")},
     **{f"fnad.random.{name}": "write fnad.random.uniform(key, shape)" for name in ("rand", "random", "random_sample")},
+    "fnad.random.shuffle": "write fnad.random.permutation(key, x)",
+    "fnad.random.multivariate_normal": "write mean + np.linalg.cholesky(cov) @ fnad.random.normal(key, mean.shape)",
+    **{f"fnad.tree.{name}": _REGISTER for name in ("register_pytree_node", "register_pytree_node_class")},
+    "fnad.tree.register_dataclass": _REGISTER,
+    "fnad.nn.dot_product_attention": "write fnad.nn.softmax(q @ k.mT / np.sqrt(q.shape[-1])) @ v",
     "fnad.nn.functional": "its functions are in fnad.nn itself",
     "fnad.nn.Conv2d": "write fnad.nn.conv(x, kernel, strides, padding)",
     "fnad.nn.initializers": "draw with fnad.random, and scale",

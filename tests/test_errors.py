@@ -71,8 +71,12 @@ def raises(kind: type[errors.FnadError], *lines: str) -> Generator[None]:
 
 
 HERE = "here"
-CONVERT = "  convert it to one of bool, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64, c64, c128"
-CONTAINERS = "  put arrays and numbers in tuples, lists, dicts or classes registered with optree"
+CONVERT = (
+    "  convert it with astype to one of bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float32, "
+    "float64, complex64, complex128"
+)
+CONTAINERS = "  put arrays and numbers in tuples, lists, dicts, dataclasses or classes registered with optree"
+CONSTANT = "  name it in static_argnums or static_argnames, which make it a constant of the program"
 
 
 # ---- grad ------------------------------------------------------------------------------------------------------------
@@ -283,30 +287,47 @@ def test_no_pair_where_has_aux_wants_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("argument", "path"),
+    ("argument", "path", "under_jit"),
     [
-        ("abc", "x is of type str"),
-        (object(), "x is of type object"),
-        ({"a": [1.0, decimal.Decimal(1)]}, "x['a'][1] is of type decimal.Decimal"),
-        ((1.0, {1.0, 2.0}), "x[1] is of type set"),
-        (lambda: 0, "x is of type function"),
+        ("abc", "x is of type str", CONSTANT),
+        ({"a": "abc"}, "x['a'] is of type str", CONTAINERS),
+        (object(), "x is of type object", CONTAINERS),
+        ({"a": [1.0, decimal.Decimal(1)]}, "x['a'][1] is of type decimal.Decimal", CONTAINERS),
+        ((1.0, {1.0, 2.0}), "x[1] is of type set", CONTAINERS),
+        (lambda: 0, "x is of type function", CONSTANT),
+        (np.sin, "x is of type numpy.ufunc", CONSTANT),
     ],
 )
-def test_argument_that_is_no_pytree_of_arrays(argument: Any, path: str) -> None:
+def test_argument_that_is_no_pytree_of_arrays(argument: Any, path: str, under_jit: str) -> None:
     lines = f"{path}, not an array or a number", HERE, CONTAINERS
     with raises(errors.ArgumentTypeError, *lines):
         grad(total)(argument)
-    with raises(errors.ArgumentTypeError, *lines):
+    with raises(errors.ArgumentTypeError, *lines[:2], under_jit):
         jit(total)(argument)
-    with raises(errors.ArgumentTypeError, *lines):
+    with raises(errors.ArgumentTypeError, *lines[:2], under_jit):
         jit(total)(x=argument)
     with raises(errors.ArgumentTypeError, *lines):
         vjp(total, argument)
 
 
 def test_arguments_without_a_name() -> None:
-    with raises(errors.ArgumentTypeError, "args[1] is of type str, not an array or a number", HERE, CONTAINERS):
+    with raises(errors.ArgumentTypeError, "args[1] is of type str, not an array or a number", HERE, CONSTANT):
         jit(lambda *args: args[0])(1.0, "a")
+
+
+class Foreign:
+    """An array of another library's, as PyTorch's and JAX's are."""
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return X
+
+
+def test_arrays_of_other_libraries() -> None:
+    what = "x is of type tests.test_errors.Foreign, not an array or a number"
+    for transform in (grad, jit):
+        with raises(errors.ArgumentTypeError, what, HERE, "  give np.asarray of it"):
+            transform(total)(Foreign())
+    assert jit(total)(np.asarray(Foreign())) == total(X)
 
 
 @pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning")

@@ -67,7 +67,7 @@ def test_names_of_modules() -> None:
                 assert not hasattr(resolved(module), name)
 
 
-@pytest.mark.parametrize("module", [fnad, fnad.nn, fnad.optim, fnad.random])
+@pytest.mark.parametrize("module", [fnad, fnad.nn, fnad.optim, fnad.random, fnad.tree])
 def test_a_name_that_nobody_has(module: Any) -> None:
     with pytest.raises(AttributeError, match=f"^module '{module.__name__}' has no attribute 'nonsense'$"):
         module.nonsense  # noqa: B018

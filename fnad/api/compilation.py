@@ -14,7 +14,10 @@ import warnings
 import weakref
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+from numpy import ufunc
 
 from fnad import config
 from fnad.api.aliasing import check_written, outside
@@ -68,6 +71,10 @@ MANY = 3
 OTHERS = "pass what changes as an argument"
 OWN = "the function itself writes to this: return the new value instead, and keep it outside"
 """What to do about what changes between calls, and about what the function itself changes."""
+
+STATIC = str, bytes, type, FunctionType, ufunc
+CONSTANT = "name it in static_argnums or static_argnames, which make it a constant of the program"
+"""The types of arguments that are no arrays, and choose what a function does; and what to do about them."""
 
 
 @with_options
@@ -269,6 +276,9 @@ class Compiled(Transformed):
                 weak = array is not value and is_weak(value)
                 marks.append((array.dtype, array.shape, weak, not array.shape and is_zero_dimensional(value)))
         except LeafError as error:
+            value = values[len(arrays)]
+            if isinstance(value, STATIC) and any(value is tree for tree in trees):
+                error = LeafError(error.kind, error.what, remedy=CONSTANT)
             places = form.positions if form else range(len(trees))
             names = [*[argument_name(self._f, i) for i in places], *(form.names if form else ())]
             raise error.at(path(trees, len(arrays), names.__getitem__), current_source()) from None

@@ -53,7 +53,8 @@ METHOD = (
 )
 
 
-NAMED = f"convert it to one of {', '.join(NAMES.values())}"
+CONTAINERS = "put arrays and numbers in tuples, lists, dicts, dataclasses or classes registered with optree"
+NAMED = f"convert it with astype to one of {', '.join(map(str, NAMES))}"
 
 
 class Leaf(NamedTuple):
@@ -203,11 +204,8 @@ def array_of(value: Any) -> Array:
         return _adopted(value)
     if hasattr(value, "to_numpy"):  # a Series or DataFrame, of which a program takes the values
         return _values(value)
-    raise LeafError(
-        ArgumentTypeError,
-        f"is of type {type_name(value)}, not an array or a number",
-        "put arrays and numbers in tuples, lists, dicts or classes registered with optree",
-    )
+    remedy = "give np.asarray of it" if hasattr(value, "__array__") else CONTAINERS
+    raise LeafError(ArgumentTypeError, f"is of type {type_name(value)}, not an array or a number", remedy)
 
 
 def _adopted(value: Any) -> Array:

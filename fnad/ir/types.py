@@ -39,7 +39,8 @@ def dtype_name(dtype: Dtype) -> str:
     name = NAMES.get(dtype)
     if name is None:
         raise DtypeError(
-            f"dtype {dtype} is not supported", remedy=f"convert it to one of {', '.join(DTYPES)} before the call"
+            f"dtype {dtype} is not supported",
+            remedy=f"convert it to one of {', '.join(map(str, NAMES))} before the call",
         )
     return name
 

@@ -50,8 +50,10 @@ def copy_function(a: Any) -> ArrayView:
 def view(a: Symbol, dtype: Any = None, type: Any = None) -> ArrayView:  # noqa: A002  # NumPy's name
     """The same memory once more.
 
-    Raises `UnsupportedFunctionError` for its bytes as another dtype.
+    Raises `UnsupportedFunctionError` for its bytes as another dtype, and for a shape, which PyTorch's method takes.
     """
+    if isinstance(dtype, (int, tuple)):
+        raise UnsupportedFunctionError("numpy.ndarray.view takes a dtype, no shape", remedy="write x.reshape(shape)")
     if type not in (None, np.ndarray) or dtype not in (None, np.ndarray, a.dtype):
         raise UnsupportedFunctionError("numpy.ndarray.view as another dtype has no rule", remedy="convert with astype")
     return ArrayView(a)
