@@ -112,6 +112,15 @@ def test_another_argument_is_looked_up(another, looked_up, compiled):
     np.testing.assert_array_equal(function(X), 2 * X)
 
 
+@pytest.mark.parametrize("dtype", [">f8", ">f4", ">i4", ">c16"])
+@pytest.mark.parametrize("shape", [(4,), (), (0,)], ids=str)
+def test_an_array_in_another_byte_order_is_copied_at_each_call(dtype, shape, compiled):
+    x = np.full(shape, 0.75).astype(dtype)
+    function = compiled(lambda x, y: {"twice": 2 * x, "other": y}, x, X)
+    for _ in range(2):
+        np.testing.assert_array_equal(function(x, X)["twice"], 2 * x)
+
+
 def test_fewer_and_more_arguments_are_looked_up(compiled):
     function = compiled(lambda *xs: sum(xs), X)
     np.testing.assert_array_equal(function(X, X), 2 * X)

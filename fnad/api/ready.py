@@ -112,5 +112,11 @@ def ready(path: TracedPath, args: tuple[Any, ...], values: Sequence[Any], struct
     is_native = path.is_compiled and settings.executor != "interpreter" and not settings.debug_nans
     if path.guards or path.written or not is_native:
         return None
-    are_plain = all(type(value) is np.ndarray or type(value) in NUMBERS or is_drivers(value) for value in values)
-    return Ready(path, args, values, structure) if are_plain else None
+    return Ready(path, args, values, structure) if all(map(is_given_as_it_is, values)) else None
+
+
+def is_given_as_it_is(value: Any) -> bool:
+    """Whether a program takes the memory of a value, or any other number of its type, and nothing made of it."""
+    if type(value) is np.ndarray:
+        return value.dtype in NAMES  # in another byte order it is copied
+    return type(value) in NUMBERS or is_drivers(value)
