@@ -67,7 +67,7 @@ def nothing(shape: tuple[int, ...], kinds: Sequence[np.dtype[Any]]) -> Any:
 def gathered(results: Sequence[Any], shape: tuple[int, ...], dtype: Any) -> Any:
     """The results as an array of a dtype."""
     whole = call_function(np.stack, (list(results),), {}) if has_traced(results) else np.array(results)
-    return whole.astype(dtype).reshape(*shape, *whole.shape[1:])
+    return whole.astype(dtype).reshape((*shape, *whole.shape[1:]))
 
 
 def as_it_is(given: Any, element: Any) -> Any:

@@ -89,6 +89,7 @@ VECTORIZED = {
         V,
     ),
     "two results": (lambda m: np.vectorize(lambda a: (a, 2))(m), M),
+    "a number from outside": (lambda v: (bound_before(2.0, 3) * v, np.vectorize(abs, otypes=[int])(-2) * v), V),
     "0-d": (lambda a, t: (np.vectorize(np.cos)(a), np.vectorize(np.cos)(t)), np.array(2.0), T),
     "excluded": (lambda v, m: np.vectorize(lambda p, a: p[0] * a + p[1], excluded=[0])(v, m), V, M),
     "signature": (lambda m, v: np.vectorize(np.dot, signature="(n),(n)->()")(m, v), M, V),
