@@ -27,6 +27,9 @@ from typing import Any
 import numpy as np
 import optree
 import pytest
+import scipy.interpolate
+import scipy.sparse
+import scipy.stats
 from numpy.testing import assert_array_equal
 
 import fnad
@@ -528,6 +531,58 @@ def test_containers(value: Any, change: Any) -> None:
     assert environment.holds()
     change(value)
     assert not environment.holds()
+
+
+class Parameters(collections.UserDict[str, float]):
+    """A dict as a class of the user's: what it has stands in an attribute that code of the standard library reads."""
+
+
+class Text(collections.UserString):
+    pass
+
+
+Weights: Any = type("Weights", (scipy.sparse.csr_array,), {})
+Curve: Any = type("Curve", (scipy.interpolate.CubicSpline,), {})
+KNOTS = np.arange(4.0)
+
+
+@pytest.mark.parametrize(
+    ("make", "read", "change"),
+    [
+        (lambda: scipy.sparse.csr_array(np.eye(3)), lambda m, x: m @ x, lambda m: m.__setitem__((0, 0), 5.0)),
+        (lambda: scipy.sparse.coo_array(np.eye(3)), lambda m, x: m @ x, lambda m: setattr(m, "data", 2 * m.data)),
+        (lambda: Weights(np.eye(3)), lambda m, x: m @ x, lambda m: setattr(m, "data", 2 * m.data)),
+        (
+            lambda: scipy.interpolate.CubicSpline(KNOTS, KNOTS**3),
+            lambda s, x: x * float(s(1.5)),
+            lambda s: s.c.fill(2.0),
+        ),
+        (lambda: Curve(KNOTS, KNOTS**3), lambda s, x: x * s(1.5), lambda s: s.c.fill(2.0)),
+        (lambda: scipy.stats.norm(0.0, 2.0), lambda d, x: d.logpdf(x), lambda d: setattr(d, "args", (1.0, 3.0))),
+        (lambda: Parameters(a=1.0), lambda p, x: x * p["a"], lambda p: p.update(a=3.0)),
+        (lambda: collections.UserString("ab"), lambda s, x: x * len(s), lambda s: setattr(s, "data", "abc")),
+        (lambda: Text("ab"), lambda s, x: x * len(s), lambda s: setattr(s, "data", "abc")),
+    ],
+    ids=["csr", "coo", "class of csr", "spline", "class of spline", "distribution", "dict", "text", "class of text"],
+)
+def test_what_code_of_libraries_reads_from_objects(make: Any, read: Any, change: Any) -> None:
+    value, x = make(), np.array([0.5, 1.0, 2.0])
+    function = jit(lambda x: np.sum(read(value, x)))
+    gradient = value_and_grad(lambda x: np.sum(read(value, x)))
+    for _ in range(2):
+        for _ in range(3):
+            np.testing.assert_allclose(function(x), np.sum(read(value, x)))
+            np.testing.assert_allclose(gradient(x)[0], np.sum(read(value, x)))
+        change(value)
+
+
+def test_a_distribution_is_not_traced_again_when_others_draw() -> None:
+    normal = scipy.stats.norm(0.0, 2.0)
+    run = jit(lambda x: normal.logpdf(x))
+    for _ in range(3):
+        run(1.0)
+        np.random.random()  # noqa: NPY002  (the generator that distributions share)
+    assert run.paths()[0].runs == 3
 
 
 def test_subclasses_of_containers_with_attributes() -> None:

@@ -10,7 +10,7 @@ import os
 import pickle
 import sys
 import weakref
-from collections import deque
+from collections import UserString, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from types import (
@@ -205,6 +205,8 @@ def elements_of(value: Any) -> Elements | None:
         return None
     if isinstance(value, Mapping):
         return lambda: (*value.keys(), *value.values())
+    if isinstance(value, UserString):  # each letter is another one
+        return lambda: (value.data,)
     return (lambda: value) if isinstance(value, (Sequence, AbstractSet)) else None
 
 
@@ -426,6 +428,12 @@ def shared_states() -> tuple[object, ...]:
     numpy_random, python_random = sys.modules.get("numpy.random"), sys.modules.get("random")
     of_numpy = () if numpy_random is None else _state_of_numpy(numpy_random.mtrand._rand)
     return *of_numpy, *(() if python_random is None else _state_of_python(python_random._inst))
+
+
+def is_shared(value: Any) -> bool:
+    """Whether a value is the generator that all users of `numpy.random` share."""
+    numpy_random = sys.modules.get("numpy.random")
+    return numpy_random is not None and value is numpy_random.mtrand._rand
 
 
 def _state_of_numpy(shared: Any) -> tuple[object, ...]:

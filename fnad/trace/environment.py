@@ -7,7 +7,7 @@ these names, containers to their elements:
     names       a global, an attribute, a cell, a default, a module: the same object, or an equal number or string
     absence     of an attribute whose class has one, or which a program may do without: nothing of that name
     contents    of an array, the same bits; of a list, dict or set, the same elements; of a class, the same names and
-                bases; of an object, the same class
+                bases; of an object, the same class, and for one of NumPy's or SciPy's the same attributes
 
 `holds()` looks at all of it again. Three things are taken at their word: what functions and classes of the standard
 library, NumPy, what else this package stands on, and pandas do, though not that a name of their modules stands for
@@ -97,6 +97,7 @@ from fnad.trace.contents import (
     is_library_module,
     is_numba_class,
     is_own_class,
+    is_shared,
     is_table,
     is_users,
     names_of,
@@ -108,7 +109,7 @@ from fnad.trace.contents import (
 from fnad.trace.effects import effect_of_code, effect_of_function, effect_of_object
 from fnad.trace.handle import Handle
 from fnad.trace.identity import note_running
-from fnad.trace.libraries import is_trusted
+from fnad.trace.libraries import is_machinery, is_trusted
 from fnad.trace.source import user_caller
 from fnad.watch import profiled
 
@@ -182,7 +183,8 @@ class Classes(NamedTuple):
     """What is known of classes while a function is traced: their `names`, and those of which a value may be noted.
 
     These are the user's, and those that say where an object keeps attributes outside of its namespace. Each thread has
-    a namespace of its own of what `is_local`.
+    a namespace of its own of what `is_local`. Where `is_unwatched`, functions of a library may read any attribute of an
+    object, which nobody sees.
     """
 
     classes: tuple[type, ...]  # kept, since it is found by its identity
@@ -190,6 +192,7 @@ class Classes(NamedTuple):
     users: tuple[type, ...]
     noted: tuple[type, ...]
     is_local: bool
+    is_unwatched: bool
 
 
 class Met(NamedTuple):
@@ -678,10 +681,12 @@ class Environment:
             self._contents.append((check_of_names(holder.namespace), holder.namespace))
             self._before[id(holder.namespace)] = tuple(holder.namespace)
             for name in tuple(holder.namespace):
-                self._note(holder.namespace.get, holder.namespace, name)
-        for kind in holder.known.users if holder.known is not None else ():
+                found = self._enter(holder.namespace.get, holder.namespace, name)
+                if not is_shared(found):  # what is drawn of it is seen
+                    self.follow(found)
+        for kind in holder.known.classes if holder.known is not None else ():
             for name, value in tuple(vars(kind).items()):
-                if isinstance(value, MemberDescriptorType) or not hasattr(type(value), "__get__"):
+                if isinstance(value, MemberDescriptorType) or (is_users(kind) and not hasattr(type(value), "__get__")):
                     self._look_up(holder, name)
 
     def _look_up(self, holder: Holder, name: str) -> None:
@@ -876,7 +881,7 @@ class Environment:
         if makes_attributes(holder) if library is None else library.makes_attributes:
             self._handles = True
             self._seek(NOTHING)
-        if self._reflects:
+        if self._reflects or (known is not None and known.is_unwatched):
             self._list(holder)
 
     def _note_classes(self, users: tuple[type, ...]) -> None:
@@ -913,7 +918,8 @@ def has_slots(kind: type) -> bool:
 class LibraryClass(NamedTuple):
     """What is known of a class that is a library's, with all its bases, so that it does not change.
 
-    `names` are those of its attributes; it `is_others` if it is neither this package's nor Numba's.
+    `names` are those of its attributes; it `is_others` if it is neither this package's nor Numba's. For `is_unwatched`
+    see `Classes`; elements of its containers are compared.
     """
 
     reference: ref[type]
@@ -924,6 +930,7 @@ class LibraryClass(NamedTuple):
     makes_attributes: bool
     is_wrapper: bool
     is_others: bool
+    is_unwatched: bool
 
 
 _LIBRARY: dict[int, LibraryClass] = {}
@@ -948,6 +955,7 @@ def library_class(kind: type[Any]) -> LibraryClass | None:
         makes_attributes=any("__getattr__" in vars(base) for base in classes),
         is_wrapper=issubclass(kind, WRAPPERS),
         is_others=not is_own_class(kind) and not is_numba_class(kind),
+        is_unwatched=kind not in EMPTY and np.ndarray not in classes and any(map(is_of_machinery, classes)),
     )
     return made
 
@@ -959,7 +967,30 @@ def known_of(classes: tuple[type, ...]) -> Classes:
     facts = list(map(library_class, classes))
     users = tuple(kind for kind, fact in zip(classes, facts, strict=True) if fact is None and is_users(kind))
     noted = tuple(kind for kind, fact in zip(classes, facts, strict=True) if fact is None or fact.has_slots)
-    return Classes(classes, names, users, noted, any(map(is_, classes, repeat(threading.local))))
+    is_unwatched = are_unwatched(classes) if library is None else library.is_unwatched
+    return Classes(classes, names, users, noted, any(map(is_, classes, repeat(threading.local))), is_unwatched)
+
+
+def are_unwatched(classes: tuple[type, ...]) -> bool:
+    """Whether one of these classes has functions of NumPy or SciPy, or is a library's container to derive others from.
+
+    It is not noted what the code of a library reads from an object. Of an array the content is compared anyway.
+    """
+    if type in classes or np.ndarray in classes:
+        return False
+    return any(is_of_machinery(kind) or (keeps_elements(kind) and not is_users(kind)) for kind in classes)
+
+
+def is_of_machinery(kind: type) -> bool:
+    """Whether a class is NumPy's or SciPy's."""
+    module = sys.modules.get(str(kind.__module__))
+    return is_machinery(str(getattr(module, "__file__", "")))
+
+
+def keeps_elements(kind: type) -> bool:
+    """Whether a class has a function in Python that finds elements, as `UserDict` has, and `Mapping` has not."""
+    find = vars(kind).get("__getitem__")
+    return isinstance(find, FunctionType) and not getattr(find, "__isabstractmethod__", False)
 
 
 def makes_attributes(holder: Holder) -> bool:
