@@ -66,6 +66,7 @@ from fnad.records import NamedTuple
 from fnad.trace.callees import is_void, standing_for, with_stand_ins
 from fnad.trace.contents import function_in
 from fnad.trace.identity import reach_of
+from fnad.trace.labelled import Labelled, labelled
 from fnad.trace.opening import OutsideChanged, opened
 from fnad.trace.source import current_source, source_of_error
 from fnad.trace.tracer import Tracer
@@ -386,4 +387,5 @@ def _handle(tracer: Tracer) -> Tracer:
     symbol = current_builder().lift(tracer.symbol)
     if tracer.is_weak:
         symbol = WeakSymbol(symbol.builder, symbol.atom, symbol.aval)
-    return Tracer(symbol, is_scalar=tracer.is_scalar)
+    found = Tracer(symbol, is_scalar=tracer.is_scalar)
+    return labelled(found, tracer.labels) if isinstance(tracer, Labelled) else found

@@ -54,6 +54,7 @@ from fnad.ir.types import Dtype, Shape, aval_of
 from fnad.records import NamedTuple
 from fnad.trace.environment import Environment
 from fnad.trace.kept import check_kept
+from fnad.trace.labelled import Labels, is_table, labels_of
 from fnad.trace.source import current_source
 from fnad.trace.tracer import Tracer
 from fnad.watch import seen
@@ -61,8 +62,8 @@ from fnad.watch import seen
 if TYPE_CHECKING:
     from fnad.api.lowered import TracedCall
 
-Mark: TypeAlias = tuple[Dtype, Shape, bool, bool]
-"""What a signature has of a leaf: dtype, shape, whether it is a Python number, or an array without dimensions."""
+Mark: TypeAlias = tuple[Dtype, Shape, bool, bool, Labels | None]
+"""Of a leaf in a signature: dtype, shape, whether it is a Python number, or an array without dimensions, its labels."""
 
 SIGNATURES = 1024
 MANY = 3
@@ -235,7 +236,7 @@ class Compiled(Transformed):
         paths = self._paths.get(signature) or self._begin(signature)
         taken, results, failures = paths.run(arrays)
         if taken is None:
-            leaves = [Leaf(array, aval_of(array), *kind) for array, (_, _, *kind) in zip(arrays, marks, strict=True)]
+            leaves = [Leaf(array, aval_of(array), *mark[2:]) for array, mark in zip(arrays, marks, strict=True)]
             before = paths.known[0] if paths.known and not failures else None
             taken = self._trace(leaves, structure, form or CallForm(tuple(range(len(args))), ()), args, kwargs)
             if before is not None:
@@ -269,12 +270,14 @@ class Compiled(Transformed):
         """The leaves as arrays, and what of them belongs to the signature."""
         arrays: list[Array] = []
         marks: list[Mark] = []
+        has_tables = False
         try:
             for value in values:
                 array = array_of(value)
                 arrays.append(array)
                 weak = array is not value and is_weak(value)
-                marks.append((array.dtype, array.shape, weak, not array.shape and is_zero_dimensional(value)))
+                has_tables = has_tables or (array is not value and is_table(value))
+                marks.append((array.dtype, array.shape, weak, not array.shape and is_zero_dimensional(value), None))
         except LeafError as error:
             value = values[len(arrays)]
             if isinstance(value, STATIC) and any(value is tree for tree in trees):
@@ -282,6 +285,9 @@ class Compiled(Transformed):
             places = form.positions if form else range(len(trees))
             names = [*[argument_name(self._f, i) for i in places], *(form.names if form else ())]
             raise error.at(path(trees, len(arrays), names.__getitem__), current_source()) from None
+        if has_tables:
+            for i, labels in labels_of(values).items():
+                marks[i] = (*marks[i][:4], labels)
         return arrays, marks
 
     def _trace(

@@ -22,7 +22,7 @@ from fnad.api.leaves import (
 from fnad.api.listing import Decision, decision_lines, decisions_of
 from fnad.api.residuals import Residual, residuals_of
 from fnad.api.running import Made, made_of
-from fnad.api.staging import output_leaves
+from fnad.api.staging import output_leaves, with_labels
 from fnad.backends.base import current_backend
 from fnad.backends.tiers import staged
 from fnad.control.reroll import differences, loops
@@ -100,7 +100,7 @@ def explain(f: Function, *args: Any, memory: bool = False, **kwargs: Any) -> Exp
 
     def attempt(f: Function, receive: Any) -> Traced:
         def call(tracers: Sequence[Tracer]) -> list[Any]:
-            given = dict(zip(leaves, tracers, strict=True))
+            given = dict(zip(leaves, with_labels(tracers, list(leaves.values())), strict=True))
             received = [given[i] if i in given else receive(value) for i, value in enumerate(values)]
             return output_leaves(f(*structure.unflatten(received), **map_leaves(receive, kwargs)), f)[0]
 

@@ -27,6 +27,7 @@ from fnad.placement import adopted, is_on_device
 from fnad.records import NamedTuple
 from fnad.trace.capture import way_out_of
 from fnad.trace.dispatch import are_plain, is_plain, tracing_builder
+from fnad.trace.labelled import Labels, labels_of
 from fnad.trace.source import current_source
 from fnad.trace.tracer import Tracer
 from fnad.watch import is_hidden, seen
@@ -58,12 +59,16 @@ NAMED = f"convert it with astype to one of {', '.join(map(str, NAMES))}"
 
 
 class Leaf(NamedTuple):
-    """What a program receives for one leaf; `weak` marks a Python number, `is_array` an array without dimensions."""
+    """What a program receives for one leaf; `weak` marks a Python number, `is_array` an array without dimensions.
+
+    `labels` are those of a Series or DataFrame.
+    """
 
     value: Operand
     aval: Aval
     weak: bool
     is_array: bool = False
+    labels: Labels | None = None
 
 
 class LeafError(Exception):
@@ -154,6 +159,8 @@ def leaves_of(trees: Sequence[Any], names: Callable[[int], str]) -> tuple[list[L
             if are_records(values):
                 return leaves_of(trees, names)
             raise error.at(path(trees, len(leaves), names), current_source()) from None
+    for i, labels in labels_of(values).items():
+        leaves[i] = leaves[i]._replace(labels=labels)
     return leaves, structure
 
 

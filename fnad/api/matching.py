@@ -62,7 +62,7 @@ class ExpectedTree(NamedTuple):
         return f"give both the same containers{more}"
 
     def _fitted(self, value: Any, aval: Aval) -> Operand:
-        given, found, weak, _ = leaf_of(value)
+        given, found, weak, *_ = leaf_of(value)
         if found == aval:
             return given
         if weak and isinstance(given, np.ndarray) and not aval.shape and _converts(found.dtype, aval.dtype):

@@ -32,6 +32,7 @@ from fnad.records import NamedTuple
 from fnad.trace.capture import Guard
 from fnad.trace.contents import CONSTANTS
 from fnad.trace.dispatch import call
+from fnad.trace.labelled import labelled
 from fnad.trace.tracer import Tracer
 from fnad.trace.tracing import trace_function
 from fnad.watch import seen
@@ -123,6 +124,7 @@ def stage(
     found: list[tuple[int, Output, Auxiliary]] = []
 
     def run(tracers: list[Tracer]) -> list[Any]:
+        tracers = with_labels(tracers, leaves)
         output, auxiliary = _pair(call(tracers), f) if has_aux else (call(tracers), None)
         values, structure = output_leaves(output, f)
         beside = Auxiliary(auxiliary)
@@ -134,6 +136,11 @@ def stage(
     avals, weak, arrays = [leaf.aval for leaf in leaves], [leaf.weak for leaf in leaves], [x.is_array for x in leaves]
     traced = trace_function(run, avals, name=name, weak=weak, arrays=arrays, values=values)
     return Staged(traced.program, [*values, *traced.captured], traced.guards, len(leaves), *found[0])
+
+
+def with_labels(tracers: Sequence[Tracer], leaves: Sequence[Leaf]) -> list[Tracer]:
+    """What the user's function receives for leaves: a Series or DataFrame has its labels."""
+    return [labelled(tracer, leaf.labels) for tracer, leaf in zip(tracers, leaves, strict=True)]
 
 
 def output_leaves(output: Any, f: Function) -> tuple[list[Any], Structure]:

@@ -30,7 +30,7 @@ from fnad.ops.requirement import require
 from fnad.ops.shape import broadcast_to, reshape_to
 from fnad.trace.dispatch import call, call_function, call_function_seen, call_ufunc
 from fnad.trace.guards import decided
-from fnad.trace.handle import Deferred, Handle
+from fnad.trace.handle import Aside, Deferred, Handle
 from fnad.trace.source import current_source
 
 REMEDY = (
@@ -247,13 +247,21 @@ def undecided_of(operands: Any) -> Masked | None:
 
 
 def call_traced(function: Any, args: Any, kwargs: Any) -> Any:
-    """The result of an array function on traced values, selections among them."""
-    first = undecided_of(args)
+    """The result of an array function on traced values, those among them that see to it themselves."""
+    first = aside_of(args)
     if first is None and kwargs:
-        first = undecided_of(kwargs.values())
+        first = aside_of(kwargs.values())
     if first is None:
         return call_function_seen(function, args, kwargs)
     return first.__array_function__(function, (), args, kwargs)
+
+
+def aside_of(operands: Any) -> Any:
+    """The first operand that sees itself to what it is computed with; a selection that has memory does not."""
+    for operand in operands:
+        if issubclass(type(operand), Aside) and not (isinstance(operand, Masked) and operand.mask is None):
+            return operand
+    return None
 
 
 def _method(function: Any) -> Callable[..., Any]:
