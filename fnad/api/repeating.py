@@ -126,7 +126,7 @@ class Repeats:
         fixed = [*wrt.constants, *others]
         if any(map(is_on_device, fixed)):  # whose content is not compared
             return stage_in(self._f, chosen, wrt, args, kwargs, has_aux=self._has_aux)
-        marks = tuple([(leaf.aval, leaf.weak, leaf.is_array) for leaf in wrt.leaves])
+        marks = tuple([(leaf.aval, leaf.weak, leaf.is_array, leaf.labels) for leaf in wrt.leaves])
         signature = wrt.structure, marks, chosen, structure
         known = self._known.get(signature)
         if known is None:

@@ -139,3 +139,6 @@ def test_a_path_is_for_the_labels_it_was_traced_with() -> None:
         product(SERIES, BACKWARDS)
     inner = fnad.jit(lambda s: fnad.grad(lambda t: t.std())(s))
     np.testing.assert_allclose(inner(SERIES), fnad.grad(lambda t: t.std())(SERIES), rtol=1e-13)
+    spread = fnad.value_and_grad(lambda s: s.std())
+    for s in (SERIES, SERIES.to_numpy()) * 3:
+        np.testing.assert_allclose(spread(s)[0], s.std(), rtol=1e-13)
