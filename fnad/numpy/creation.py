@@ -64,7 +64,7 @@ def array(
     if x.ndim < ndmin:
         x = reshape_to(x, (1,) * (ndmin - x.ndim) + x.shape)
     if copy is None or copy is False:
-        return ArrayView(x, is_array=True)
+        return ArrayView(x, is_array=True, is_same=True)
     return fresh(x, in_order=order == "C" or (order == "K" and isinstance(object, (list, tuple))))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from math import prod
 from typing import Any
 
@@ -50,11 +51,16 @@ def copy_function(a: Any) -> ArrayView:
 def view(a: Symbol, dtype: Any = None, type: Any = None) -> ArrayView:  # noqa: A002  # NumPy's name
     """The same memory once more.
 
-    Raises `UnsupportedFunctionError` for its bytes as another dtype, and for a shape, which PyTorch's method takes.
+    Raises `UnsupportedFunctionError` for its bytes as another dtype, for another class of arrays, and for a shape, which
+    PyTorch's method takes.
     """
     if isinstance(dtype, (int, tuple)):
         raise UnsupportedFunctionError("numpy.ndarray.view takes a dtype, no shape", remedy="write x.reshape(shape)")
-    if type not in (None, np.ndarray) or dtype not in (None, np.ndarray, a.dtype):
+    kind = dtype if type is None and isinstance(dtype, builtins.type) and issubclass(dtype, np.ndarray) else type
+    if kind not in (None, np.ndarray):
+        what = f"numpy.ndarray.view as {kind.__module__}.{kind.__name__} has no rule"
+        raise UnsupportedFunctionError(what, remedy="compute with arrays: of np.matrix A * B is A @ B")
+    if dtype not in (None, np.ndarray, a.dtype):
         raise UnsupportedFunctionError("numpy.ndarray.view as another dtype has no rule", remedy="convert with astype")
     return ArrayView(a)
 

@@ -64,8 +64,8 @@ class ArrayView:
 
     Around a symbol that is no operand it is new memory: a NumPy array even without dimensions, not a scalar. Whether
     that is surely in C order is `in_order`. What is seen of a scalar is a scalar, unless `is_array` says otherwise.
-    With `is_copy` it is what is seen at present, in new memory, and a scalar only of a scalar. What is `seen` is there
-    once it was read.
+    With `is_copy` it is what is seen at present, in new memory, and a scalar only of a scalar; with `is_same` the
+    operand itself, if that is an array. What is `seen` is there once it was read.
     """
 
     base: Symbol
@@ -73,6 +73,7 @@ class ArrayView:
     in_order: bool = False
     is_array: bool = False
     is_copy: bool = False
+    is_same: bool = False
     seen: Symbol | None = None
 
     def read(self) -> Symbol:

@@ -292,6 +292,8 @@ def _wrap_view(view: ArrayView, owners: Owners) -> Handle:
     if owner is None:
         handle = Handle.fresh(strong(view.read()), False)
         return handle.in_order() if view.in_order else handle
+    if view.is_same and not owner.is_scalar:
+        return owner
     if not (owner.is_scalar or view.is_copy):
         return owner.through(view.steps, view.read())
     symbol = view.read()
@@ -327,6 +329,14 @@ def is_of_ma(kind: type[Any]) -> bool:
         return False
     module = sys.modules.get("numpy.ma")
     return module is not None and issubclass(kind, module.MaskedArray)
+
+
+def unmasked(value: Any) -> Any:
+    """A value as it is written into an ordinary array; of an array of numpy.ma the data."""
+    kind = type(value)
+    if is_of_ma(kind) or (issubclass(kind, Aside) and not issubclass(kind, Handle)):
+        return import_module("fnad.trace.masked").unmasked(value)
+    return value
 
 
 def as_number(operand: Any) -> Any:

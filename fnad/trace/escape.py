@@ -305,7 +305,7 @@ def refused(error: Exception) -> FnadError | None:
         return _attribute_set(error)
     if isinstance(error, FnadError) or not isinstance(error, TypeError):
         return None
-    what, source = re.sub("'?Tracer'?( object)?", "a traced value", str(error)), source_of_error(error)
+    what, source = re.sub(r"(\ban? )?'?Tracer'?( object)?", "a traced value", str(error)), source_of_error(error)
     if (word := word_for_keyword(what)) and is_public(what.partition("(")[0]):
         return UnknownKeywordError(what, source=source, remedy=word)
     if "JSON serializable" in what:

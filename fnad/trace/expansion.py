@@ -196,7 +196,7 @@ def _make(returned: Any, inputs: Sequence[Symbol], places: dict[Atom, int]) -> M
         return _make_symbol(returned, inputs, places)
     if isinstance(returned, ArrayView):
         view, base, seen = returned, *[_make_symbol(s, inputs, places) for s in (returned.base, returned.read())]
-        kept = view.steps, view.in_order, view.is_array, view.is_copy
+        kept = view.steps, view.in_order, view.is_array, view.is_copy, view.is_same
         if not view.steps:  # all of the base is seen
             return lambda *found: ArrayView(made := base(*found), *kept, made)
         return lambda *found: ArrayView(base(*found), *kept, seen(*found))

@@ -166,7 +166,7 @@ class TracedMaskedArray(Aside):
             return found if function in (np.shape, np.ndim, np.size) else found(*args[1:], **kwargs)
         if function is np.expand_dims:
             return of_both(function)(*args, **kwargs)
-        raise unsupported(f"{function.__module__}.{function.__qualname__}")
+        return on_function(function, args, kwargs)
 
     # ---- reductions ----------------------------------------------------------------------------------------------
 
@@ -275,13 +275,18 @@ def made(data: Any, mask: Any, fill_value: Any = None) -> Any:
 
 def number(data: Any, mask: Any) -> Any:
     """`masked` where the mask is true for the arguments at hand; where nobody has them, the program asks."""
-    if not is_handle(mask):
-        return ma.masked if mask else data
-    known = known_value(mask.symbol)
-    answer = guards.truth(mask.symbol) if known is None else bool(known)
+    answer = truth_of(mask)
     if answer is None:
         return call(require, (data, ~mask), MASKED)
     return ma.masked if answer else data
+
+
+def truth_of(mask: Any) -> bool | None:
+    """A bool for the arguments at hand, where somebody has these."""
+    if not is_handle(mask):
+        return bool(mask)
+    known = known_value(mask.symbol)
+    return guards.truth(mask.symbol) if known is None else bool(known)
 
 
 def is_kept(keepdims: Any) -> bool:
@@ -354,6 +359,8 @@ def is_no_divisor(a: Any, b: Any) -> Any:
 
 def on_ufunc(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
     """A ufunc of NumPy's on masked arrays: computed everywhere, and masked outside of its domain too."""
+    if ufunc is np.matmul and method == "__call__" and not kwargs:
+        return on_function(ufunc, inputs, kwargs)
     if method != "__call__" or kwargs.keys() - {"dtype"} or ufunc.nout != 1 or ufunc.signature is not None:
         raise unsupported(f"numpy.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}"))
     data, mask = [data_of(x) for x in inputs], mask_or(*map(mask_of, inputs))
@@ -363,6 +370,57 @@ def on_ufunc(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
         mask, fill = mask_or(mask, wrong), CORE.ufunc_fills[ufunc]
         result = np.where(wrong, np.asarray(fill if len(data) == 1 else fill[-1], result.dtype), result)
     return made(result, mask, fill_value_of(*inputs))
+
+
+OF_DATA = {
+    *(np.broadcast_to, np.convolve, np.corrcoef, np.correlate, np.cov, np.einsum, np.inner, np.interp, np.linalg.norm),
+    *(np.outer, np.vdot, np.where),
+}
+"""Functions of NumPy's that make ordinary arrays of masked ones."""
+
+OF_BOTH_KINDS = {
+    *(np.append, np.atleast_1d, np.atleast_2d, np.concatenate, np.diff, np.dot, np.hstack, np.linalg.inv),
+    *(np.linalg.solve, np.matmul, np.sort, np.stack, np.tile, np.vstack),
+}
+"""Those that make masked arrays, without the mask."""
+
+
+def on_function(function: Any, args: Any, kwargs: Any) -> Any:
+    """A function of NumPy's that loses a mask, where nothing is masked."""
+    name = f"{getattr(function, '__module__', 'numpy')}.{function.__name__}"
+    if any(map(may_be_masked, masks_in([*args, *kwargs.values()]))):
+        raise unsupported(name)
+    found = call_function(function, [data_in(x) for x in args], {k: data_in(x) for k, x in kwargs.items()})
+    if function in OF_DATA or not getattr(found, "shape", ()):
+        return found
+    if function not in OF_BOTH_KINDS:
+        raise unsupported(name)
+    return made(found, ma.nomask, fill_value_of(*args))
+
+
+def unmasked(x: Any) -> Any:
+    """The data of a masked array in which nothing is masked."""
+    if may_be_masked(mask_of(x)):
+        raise unsupported("an ordinary array that is written to")
+    return data_of(x)
+
+
+def masks_in(operands: Any) -> list[Any]:
+    """The masks of masked arrays in nested lists."""
+    found: list[Any] = []
+    for operand in operands:
+        found += masks_in(operand) if isinstance(operand, (list, tuple)) else [mask_of(operand)]
+    return found
+
+
+def may_be_masked(mask: Any) -> bool:
+    """Whether there may be a true element in a mask."""
+    return mask is not ma.nomask and truth_of(np.any(mask)) is not False
+
+
+def data_in(x: Any) -> Any:
+    """The data of masked arrays in nested lists."""
+    return [data_in(part) for part in x] if isinstance(x, (list, tuple)) else data_of(x)
 
 
 # ---- methods that are alike --------------------------------------------------------------------------------------
@@ -449,7 +507,13 @@ ON_MA = {"add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide"
 for _name, _function in {**ON_MA, "pow": "power"}.items():
     setattr(TracedMaskedArray, f"__{_name}__", on_ma(_function))
     setattr(TracedMaskedArray, f"__r{_name}__", on_ma(_function, reflected=True))
-for _name, _ufunc in {"mod": np.remainder, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}.items():
+for _name, _ufunc in {
+    "matmul": np.matmul,
+    "mod": np.remainder,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+}.items():
     setattr(TracedMaskedArray, f"__{_name}__", on_numpy(_ufunc))
     setattr(TracedMaskedArray, f"__r{_name}__", on_numpy(_ufunc, reflected=True))
 for _name, _ufunc in {"neg": np.negative, "pos": np.positive, "abs": np.absolute, "invert": np.invert}.items():

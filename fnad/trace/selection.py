@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any, cast
 
 import numpy as np
@@ -28,7 +29,7 @@ from fnad.numpy.registry import RULES
 from fnad.ops.comparison import select
 from fnad.ops.requirement import require
 from fnad.ops.shape import broadcast_to, reshape_to
-from fnad.trace.dispatch import call, call_function, call_function_seen, call_ufunc
+from fnad.trace.dispatch import SIMPLE, call, call_function, call_function_seen, call_ufunc, is_of_ma
 from fnad.trace.guards import decided
 from fnad.trace.handle import Aside, Deferred, Handle
 from fnad.trace.source import current_source
@@ -253,15 +254,34 @@ def call_traced(function: Any, args: Any, kwargs: Any) -> Any:
         first = aside_of(kwargs.values())
     if first is None:
         return call_function_seen(function, args, kwargs)
+    if is_of_ma(type(first)):
+        return import_module("fnad.trace.masked").on_function(function, args, kwargs)
     return first.__array_function__(function, (), args, kwargs)
 
 
 def aside_of(operands: Any) -> Any:
-    """The first operand that sees itself to what it is computed with; a selection that has memory does not."""
+    """The first operand that sees itself to what it is computed with, or is an array of numpy.ma, in a list too."""
     for operand in operands:
-        if issubclass(type(operand), Aside) and not (isinstance(operand, Masked) and operand.mask is None):
+        kind = type(operand)
+        if kind in SIMPLE or kind is np.ndarray:
+            continue
+        if kind in (list, tuple):
+            found = next((x for x in operand if is_masked_array(type(x))), None)
+            if found is not None:
+                return found
+        elif is_masked_array(kind) or (issubclass(kind, Aside) and not is_array(operand)):
             return operand
     return None
+
+
+def is_masked_array(kind: type[Any]) -> bool:
+    """Whether a class is one of arrays of numpy.ma, traced or not."""
+    return is_of_ma(kind) or (issubclass(kind, Aside) and not issubclass(kind, Handle))
+
+
+def is_array(operand: Any) -> bool:
+    """Whether it was a selection, and has memory now."""
+    return isinstance(operand, Masked) and operand.mask is None
 
 
 def _method(function: Any) -> Callable[..., Any]:

@@ -22,6 +22,7 @@ from fnad.numpy.indexing import is_place
 from fnad.numpy.namespace import MAKING
 from fnad.numpy.registry import RULES
 from fnad.trace import escape, guards
+from fnad.trace.bytecode import calls_a_global
 from fnad.trace.dispatch import (
     SIMPLE,
     STRAIGHT,
@@ -40,12 +41,14 @@ from fnad.trace.dispatch import (
     operate_in_place,
     python_number,
     runs_no_users_code,
+    unmasked,
 )
 from fnad.trace.flags import Flags
 from fnad.trace.flat import Flat
 from fnad.trace.handle import TRACED, Aside, Cell, Handle
 from fnad.trace.kinds import ARRAY, Kind, classes_of, kind_of
 from fnad.trace.selection import Masked, is_under, put, selection
+from fnad.trace.source import caller
 from fnad.trace.subscript import indexes_an_array, is_reading
 from fnad.trace.text import formats_a_number, number_to_format, text
 from fnad.watch import unwatched_where
@@ -112,6 +115,8 @@ class Tracer(Handle, metaclass=Kind):
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
+            if hasattr(self.__class__, name) and calls_a_global(caller(), {"hasattr"}):
+                return None
             raise AttributeError(f"a traced value has no {name!r}", name=name, obj=self)
         return escape.attribute_asked(self.aval, self.__class__, name)
 
@@ -139,8 +144,12 @@ class Members(Tracer):
 
     @unwatched_where(lambda self, function, types, args, kwargs: is_own_call(function, args, kwargs))
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        if any(issubclass(kind, Aside) for kind in types):
-            return NotImplemented
+        for kind in types:
+            if kind not in SIMPLE and kind is not ARRAY:
+                if issubclass(kind, Aside):
+                    return NotImplemented
+                if is_of_ma(kind):
+                    return import_module("fnad.trace.masked").on_function(function, args, kwargs)
         return call_function_seen(function, args, kwargs)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
@@ -149,6 +158,9 @@ class Members(Tracer):
             return mask.copy()
         value = self._known(escape.array_asked).astype(dtype or self.aval.dtype)
         return value if copy else self.lend(value)
+
+    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+        return array
 
     # ---- what is known while tracing ---------------------------------------------------------------------------------
 
@@ -264,6 +276,9 @@ class Members(Tracer):
         return bool(np.any(self == value))
 
     def __setitem__(self, index: Any, value: Any) -> None:
+        kind = type(value)
+        if kind not in SIMPLE and kind is not ARRAY:
+            value = unmasked(value)
         if is_place(index):
             assign(indexing.write_at, self, index, value)
         elif is_under(index, value, self.aval.ndim):
@@ -385,7 +400,7 @@ def _reflected(ufunc: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _in_place(ufunc: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda x, y: operate_in_place(ufunc, x, y)
+    return lambda x, y: operate_in_place(ufunc, x, unmasked(y))
 
 
 @following(operator.pow)

@@ -39,6 +39,7 @@ NAMES = {
     *("__matmul__", "__iadd__", "__and__", "__invert__", "__round__", "__add__", "__lt__", "__bool__", "__hash__"),
     *("shape", "dtype", "ndim", "size", "T", "real", "imag", "conjugate", "conj", "sum", "mean", "astype"),
     *("__array__", "__array_ufunc__", "__array_function__", "__array_priority__", "__complex__"),
+    *("__array_interface__", "__array_struct__", "__array_wrap__", "__array_finalize__", "__dlpack__"),
     *("__trunc__", "is_integer", "as_integer_ratio", "hex", "bit_length"),
     *("item", "tolist", "copy", "reshape", "dot", "sort", "fill", "flat", "nonexistent"),
 }
@@ -50,6 +51,7 @@ QUESTIONS = {
     "is named": lambda x: [type(x).__name__, type(x).__module__, type(x).__qualname__, x.__class__, repr(type(x))],
     "is iterable": np.iterable,
     "is a scalar": np.isscalar,
+    "is itself as an array": lambda x: [np.asarray(x) is x, np.asanyarray(x) is x, np.array(x) is x],
     "is an array": lambda x: (hasattr(x, "__array__"), getattr(x, "__array__", None) is None),
     "has priority": lambda x: getattr(x, "__array_priority__", None),
 }

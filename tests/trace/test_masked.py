@@ -54,6 +54,45 @@ def under_a_name(x, y):
     return bound_before(y > 0, y)
 
 
+def into_arrays(x, y):
+    found, other = y * 1, y * 1
+    found += ma.array(y)
+    found *= ma.array(CONSTANT.data)
+    other[:] = ma.array(y) * x
+    other[1] = ma.array(CONSTANT.data)[2]
+    other[0, 1] = m(y)[1, 1]
+    return found + other
+
+
+OF_DATA = {
+    "where": lambda a, y: np.where(y > 0, a, y),
+    "outer": lambda a, y: np.outer(a[1], y[0]),
+    "einsum": lambda a, y: np.einsum("ij,ij->i", a, y),
+    "interp": lambda a, y: np.interp(y[0], np.arange(4.0), a[1]),
+    "convolve": lambda a, y: np.convolve(a[1], y[0]) + np.correlate(y[0], a[1], "full"),
+    "cov": lambda a, y: np.cov(a, y) + np.corrcoef(y, a),
+    "norm": lambda a, y: np.linalg.norm(a) * np.vdot(a[0], y[0]) + np.inner(y[0], a[1]),
+    "broadcast_to": lambda a, y: np.broadcast_to(a, (2, 3, 4)) * y,
+}
+"""What NumPy makes ordinary arrays of."""
+
+OF_BOTH_KINDS = {
+    "dot": lambda a, y: np.dot(a, y.T) + np.dot(y, a.T),
+    "matmul": lambda a, y: (a[:, :3] @ y[:, 1:]) + (y[:, 1:] @ a[:, :3]) + np.matmul(a[:, 1:], y[0, :3]),
+    "concatenate": lambda a, y: np.concatenate([y, a]),
+    "stack": lambda a, y: np.stack([a, y]) + np.stack([y, a]),
+    "stacks": lambda a, y: np.vstack([y, a])[1:4] * np.hstack([a, y])[:, 2:6],
+    "solve": lambda a, y: np.linalg.solve(a[:, :3] + 5 * np.eye(3), y[:, 1:]) + np.linalg.inv(a[:, 1:] + np.eye(3)),
+    "append": lambda a, y: np.append(y, a),
+    "diff": lambda a, y: np.diff(a) + np.tile(a, 2)[:, 1:4] + np.sort(a)[:, :3] + np.atleast_2d(a)[:, 1:],
+    "undefined": lambda a, y: y / np.concatenate([a, y])[:3],
+}
+"""What it makes masked arrays of, where nothing is masked."""
+
+
+LOSING = OF_DATA | OF_BOTH_KINDS
+
+
 def each(kind, module, names, call):
     """What is computed by each function of a module, under names of a kind."""
     return {kind.format(name): partial(call, getattr(module, name)) for name in names}
@@ -107,6 +146,10 @@ FUNCTIONS = {
     "compressed by a traced mask": lambda x, y: ma.masked_where(y > 0, y).compressed(),
     "rounded": lambda x, y: (m(y) * 3).round().clip(-2, 2),
     "its own value to fill with": lambda x, y: ma.array(y, mask=MASK, fill_value=-3.0) * 2,
+    **{f"np.{name}": lambda x, y, f=f: f(ma.array(y), y) for name, f in LOSING.items()},
+    **{f"np.{name} of a constant": lambda x, y, f=f: f(ma.array(CONSTANT.data), y) for name, f in LOSING.items()},
+    "np.dot, a traced mask": lambda x, y: np.dot(ma.array(y, mask=y > 9), y.T),
+    "into arrays": into_arrays,
     "in place": in_place,
     "written": written,
     "copied": lambda x, y: copy.deepcopy(m(y)) + m(y).copy(),
@@ -237,7 +280,7 @@ REFUSED = {
     "hard_mask": lambda x: ma.array(x, mask=FEW, hard_mask=True).sum(),
     "test_masked.Own": lambda x: Own(x, mask=FEW).sum(),
     "asked for an ordinary array": lambda x: ma.median(ma.array(x, mask=FEW)),
-    "follows other rules": lambda x: np.where(x > 0, ma.array(x, mask=FEW), 0.0).sum(),
+    "numpy.where": lambda x: np.where(x > 0, ma.array(x, mask=FEW), 0.0).sum(),
     "MaskedArray, which follows other rules": lambda x: ma.array(x, mask=FEW),
     "MaskedConstant, which follows other rules": lambda x: ma.array(x, mask=True).sum(),
 }
