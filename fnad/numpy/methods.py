@@ -51,8 +51,8 @@ def copy_function(a: Any) -> ArrayView:
 def view(a: Symbol, dtype: Any = None, type: Any = None) -> ArrayView:  # noqa: A002  # NumPy's name
     """The same memory once more.
 
-    Raises `UnsupportedFunctionError` for its bytes as another dtype, for another class of arrays, and for a shape, which
-    PyTorch's method takes.
+    Raises `UnsupportedFunctionError` for its bytes as another dtype, for another class of arrays, and for a shape, as
+    PyTorch's method takes one.
     """
     if isinstance(dtype, (int, tuple)):
         raise UnsupportedFunctionError("numpy.ndarray.view takes a dtype, no shape", remedy="write x.reshape(shape)")

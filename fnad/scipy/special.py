@@ -29,6 +29,7 @@ from fnad.ops import arithmetic, bessel
 from fnad.ops.arithmetic import div, strong_mul, sub
 from fnad.ops.autodiff import stop_gradient
 from fnad.ops.comparison import bitwise_not, eq, isfinite, select
+from fnad.ops.conversion import real
 from fnad.ops.elementary import exp, log
 from fnad.ops.piecewise import abs_, sign
 from fnad.ops.requirement import require
@@ -170,19 +171,21 @@ def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, r
     """log(Σ b exp(a)) over axes (all if None), without overflow; -inf with derivative 0 where the sum is 0.
 
     The result has a's dtype, f64 for integers, and a's shape without the axes, or with size 1 there if `keepdims`.
-    With `return_sign` it is log|Σ b exp(a)| and the sign of the sum. Complex numbers are refused.
+    With `return_sign` it is log|Σ b exp(a)| and the sign of the sum, of real numbers.
 
     >>> logsumexp([1000.0, 1000.0])
     np.float64(1000.6931471805599)
     """
     if b is None:
-        x = real_inexact(a)
+        x = as_symbol(a, _inexact(a))
         top = shift(x, axis)
         terms = exp(sub(x, broadcast_to(top, x.shape)))
     else:
-        x, weights = broadcast_all([as_symbol(operand, _dtype(a, b)) for operand in (a, b)])
+        x, weights = broadcast_all([as_symbol(operand, _inexact(a, b)) for operand in (a, b)])
         top = shift(select(eq(weights, zeros_like(x)), full_like(x, -np.inf), x), axis)
         terms = strong_mul(weights, exp(sub(x, broadcast_to(top, x.shape))))
+    if return_sign and x.dtype.kind == "c":
+        raise DtypeError(f"return_sign has no rule for {x.dtype}", remedy="leave it out: the logarithm has the phase")
     total = total_over(terms, axis)
     shape = total.shape if keepdims else SUM(x, axis).shape
     result = reshape_to(_log_total(abs_(total) if return_sign else total, top), shape)
@@ -225,9 +228,10 @@ def total_over(x: Symbol, axis: Any) -> Symbol:
 
 
 def shift(x: Symbol, axis: Any) -> Symbol:
-    """The largest element where it is finite, else 0: a constant, on which no result here depends."""
-    top = MAX(x, axis, True, -np.inf if x.aval.size == 0 else UNSET)
-    return stop_gradient(select(isfinite(top), top, zeros_like(top)))
+    """The largest real part where it is finite, else 0: a constant, on which no result here depends."""
+    parts = real(x) if x.dtype.kind == "c" else x
+    top = MAX(parts, axis, True, -np.inf if x.aval.size == 0 else UNSET)
+    return to_dtype(stop_gradient(select(isfinite(top), top, zeros_like(top))), x.dtype)
 
 
 def real_inexact(a: Any) -> Symbol:
@@ -236,9 +240,14 @@ def real_inexact(a: Any) -> Symbol:
 
 
 def _dtype(*operands: Any) -> Any:
-    dtype = common_dtype(*operands)
+    dtype = _inexact(*operands)
     if dtype.kind == "c":
         raise DtypeError(f"sums of exponentials have no rule for {dtype}", remedy="take the real and imaginary parts")
+    return dtype
+
+
+def _inexact(*operands: Any) -> Any:
+    dtype = common_dtype(*operands)
     return F64 if dtype.kind in "biu" else dtype
 
 

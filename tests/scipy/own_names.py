@@ -499,6 +499,8 @@ CASES: dict[str, list[Case]] = {
         of(lambda x, y: stats.linregress(x, y, "greater").intercept_stderr, LONG, [0.3, -0.1, 0.5, 0.9, 0.4]),
     ],
     "stats by SciPy's formulas": [
+        of(lambda x, a: stats.norminvgauss.sf(x, a, 0.5), X, 1.5),
+        of(lambda x, a: stats.truncnorm.sf(x, -a, 3.0) + stats.truncnorm.logcdf(x, -a, 3.0), X, 1.2),
         of(lambda x, c, s: stats.weibull_min.logpdf(x, c, scale=s), X, 1.7, 2.5),
         of(lambda x, c, s: stats.weibull_min(c, scale=s).sf(x), X, 1.7, 2.5),
         of(lambda c, s: stats.weibull_min(c, 0.3, s).mean(), 1.7, 2.5),

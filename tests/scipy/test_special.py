@@ -244,7 +244,22 @@ def test_what_is_refused():
     with pytest.raises(UnsupportedFunctionError, match="order that is no integer"):
         traced(special.spherical_jn, 1.5, 2.0)
     with pytest.raises(DtypeError, match="sums of exponentials have no rule for complex128"):
-        traced(special.logsumexp, np.array([1.0 + 1j]))
+        traced(special.softmax, np.array([1.0 + 1j]))
+    with pytest.raises(DtypeError, match="return_sign has no rule for complex128"):
+        traced(lambda x: special.logsumexp(x, return_sign=True), np.array([1.0 + 1j]))
+
+
+def test_logarithms_of_complex_sums():
+    x, weights = np.array([1.0 + 2j, 3.0 - 1j, 1000.0 + 0.5j, 999.5 - 3j]), np.array([1.0, -2.0, 0.5, 0.3])
+    for call in (
+        special.logsumexp,
+        lambda x: special.logsumexp(x, b=weights),
+        lambda x: special.logsumexp(x.reshape(2, 2), axis=0, keepdims=True),
+        lambda x: special.logsumexp(x * 0 - np.inf),
+    ):
+        np.testing.assert_allclose(fnad.jit(call)(x), call(x), rtol=1e-14)
+    of_real = fnad.grad(lambda t: special.logsumexp(np.array([1.0, 0.5]) * t + np.array([0.0, np.pi * 1j])).real)
+    np.testing.assert_allclose(of_real(2.0), (np.e**2 - 0.5 * np.e) / (np.e**2 - np.e), rtol=1e-14)
 
 
 @pytest.mark.peers

@@ -15,7 +15,7 @@ from types import FunctionType, MethodType
 from typing import Any
 
 import numpy as np
-from scipy import special
+from scipy import integrate, special
 
 from fnad.errors import UnsupportedFunctionError
 from fnad.ir.types import F64
@@ -37,8 +37,8 @@ SEARCHING = {
 }
 """What the base classes compute by numerical derivatives, integrals and searches, for those that have no formula."""
 
-KINKED = {"gennorm": ("_cdf", "_sf", "_ppf", "_isf")}
-"""Formulas with a kink where the function has none: derivatives there would be wrong."""
+WRONG = {"gennorm": ("_cdf", "_sf", "_ppf", "_isf"), "norminvgauss": ("_isf",)}
+"""Formulas with a kink where the function has none, and those that search element by element."""
 
 
 def _cauchy_ppf(_: Any, q: Any) -> Any:
@@ -46,11 +46,19 @@ def _cauchy_ppf(_: Any, q: Any) -> Any:
     return XP.where(XP.abs(q - 0.5) < 0.25, XP.tan(np.pi * (q - 0.5)), -XP.cos(angle) / XP.sin(angle))
 
 
+def _norminvgauss_sf(self: Any, x: Any, a: Any, b: Any) -> Any:
+    """SciPy's formula, which goes over the elements of arguments of one shape."""
+    rows = zip(*[XP.ravel(part) for part in XP.broadcast_arrays(x, a, b)], strict=True)
+    found = [integrate.quad(self._pdf, start, np.inf, args=(a, b))[0] for start, a, b in rows]
+    return XP.reshape(XP.stack(found), np.broadcast_shapes(x.shape, a.shape, b.shape))
+
+
 OTHERS: dict[str, dict[str, Callable[..., Any]]] = {
     "beta": {"_ppf": lambda _, q, a, b: special.betaincinv(a, b, q)},
+    "norminvgauss": {"_sf": _norminvgauss_sf},
     "cauchy": {"_ppf": _cauchy_ppf, "_isf": lambda _, q: -_cauchy_ppf(_, q)},
 }
-"""Formulas in the place of those that are functions of Boost's without a rule."""
+"""Formulas in the place of those that are functions of Boost's without a rule, or for one element alone."""
 
 SINGULAR = {"genextreme", "genpareto", "skewnorm"}
 """Distributions with another formula where the shape parameter is 0, which has no derivative in it."""
@@ -86,7 +94,7 @@ def _formulas(distribution: Any) -> Any:
     kind = _formulas_class(type(distribution))
     made = object.__new__(kind)
     vars(made).update(vars(distribution))
-    for name in KINKED.get(distribution.name, ()):
+    for name in WRONG.get(distribution.name, ()):
         vars(made)[name] = MethodType(_refused(name, "this"), made)
     for name, formula in OTHERS.get(distribution.name, {}).items():
         vars(made)[name] = MethodType(formula, made)
