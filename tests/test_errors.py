@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import decimal
+import importlib
 import linecache
 import operator
 import traceback
@@ -797,3 +798,35 @@ def test_the_structure_of_a_result_is_printed_for_errors_alone(monkeypatch: pyte
     monkeypatch.setattr(gradient, "structure_text", lambda structure: printed.append(structure))
     assert value_and_grad(lambda x: x * x)(3.0) == (9.0, 6.0)
     assert printed == []
+
+
+# ---- in the code of installed packages -------------------------------------------------------------------------------
+
+
+def test_an_error_in_an_installed_package_names_the_users_line_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packages = tmp_path / "site-packages"
+    (packages / "another_package").mkdir(parents=True)
+    code = (
+        "import numpy as np",
+        "def product(x):",
+        "    return times(x)",
+        "def times(x):",
+        "    return np.ones((2, 4)) @ x",
+    )
+    (packages / "another_package" / "__init__.py").write_text("\n".join(code))
+    monkeypatch.syspath_prepend(packages)
+    package = importlib.import_module("another_package")
+
+    def loss(x: Any) -> Any:
+        return np.sum(package.product(x))
+
+    line = loss.__code__.co_firstlineno + 1
+    for transform in (grad, jit):
+        with pytest.raises(errors.ShapeError) as caught:
+            transform(loss)(X)
+        assert str(caught.value).splitlines()[1:3] == [
+            "  at __init__.py:5 in times:  return np.ones((2, 4)) @ x",
+            f"  called at test_errors.py:{line} in loss:  return np.sum(package.product(x))",
+        ]

@@ -34,6 +34,7 @@ from fnad.ir.types import BOOL, NAMES, Aval
 from fnad.numpy.operands import CHOOSE, NUMBERS
 from fnad.trace.asking import ask_for_stand_ins
 from fnad.trace.capture import APART
+from fnad.trace.libraries import package_of
 from fnad.trace.scipy_call import scipy_remedy
 from fnad.trace.source import current_source, library_frames, source_of_error, user_frame, user_line
 from fnad.trace.subscript import is_reading, is_storing
@@ -110,6 +111,9 @@ PICKLE = "return it from the traced function, and pickle the result"
 STORE = (
     "make the array with fnad.numpy (zeros, empty, full, array) in place of numpy, or from a traced one with "
     "np.zeros_like(x)"
+)
+OF_PACKAGE = (
+    "call the package's function on results, after the traced function, or inside it by fnad.callback(function, x)"
 )
 
 NUMBER_TYPES = [f"{dtype}_?" if dtype.kind == "b" else str(dtype) for dtype in NAMES]
@@ -264,7 +268,9 @@ def _stored(aval: Aval) -> FnadError | None:
         return None
     ask_for_stand_ins()
     what = f"a traced value of aval {aval} was written into an ordinary array"
-    return _kept(MutationError(what, source=current_source(), remedy=STORE))
+    source = current_source()
+    remedy = OF_PACKAGE if source is not None and package_of(source.file) else STORE
+    return _kept(MutationError(what, source=source, remedy=remedy))
 
 
 def user_text() -> str:

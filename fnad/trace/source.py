@@ -7,8 +7,9 @@ import sys
 from types import FrameType
 
 from fnad.codes import notes_of
+from fnad.errors import CALLERS
 from fnad.ir.program import Source
-from fnad.trace.libraries import is_library
+from fnad.trace.libraries import is_library, package_of
 
 _IMPORT = ("_bootstrap", "_bootstrap_external")
 _LOADING = {"linecache", *[f"importlib.{name}" for name in _IMPORT], "_frozen_importlib", "_frozen_importlib_external"}
@@ -66,6 +67,19 @@ def current_source() -> Source | None:
     """The line of the user's code."""
     frame = user_frame()
     return None if frame is None else line_of(frame)
+
+
+def caller_of(source: object) -> Source | None:
+    """The line of the user's own code that runs a line of an installed package; None where the line is the user's."""
+    if not isinstance(source, Source) or package_of(source.file) is None:
+        return None
+    frame = user_frame()
+    while frame is not None and (is_library(frame.f_code.co_filename) or package_of(frame.f_code.co_filename)):
+        frame = frame.f_back
+    return None if frame is None else line_of(frame)
+
+
+CALLERS["of"] = caller_of
 
 
 def line_of(frame: FrameType) -> Source:
