@@ -22,6 +22,7 @@ import types
 import warnings
 from collections.abc import Callable, Iterator
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -574,6 +575,33 @@ def test_what_code_of_libraries_reads_from_objects(make: Any, read: Any, change:
             np.testing.assert_allclose(function(x), np.sum(read(value, x)))
             np.testing.assert_allclose(gradient(x)[0], np.sum(read(value, x)))
         change(value)
+
+
+class Hiding:
+    """An object with no attributes but elements of a dict, not even a class, as NumPy's files of arrays have one."""
+
+    def __init__(self, elements: dict[str, Any]) -> None:
+        object.__setattr__(self, "elements", elements)
+
+    def __getattribute__(self, name: str) -> Any:
+        try:
+            return object.__getattribute__(self, "elements")[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+
+def test_an_object_that_hides_its_class(tmp_path: Path) -> None:
+    elements = {"a": 2.0}
+    hiding = Hiding(elements)
+    run = jit(lambda x: x * hiding.a)
+    assert run(1.0) == 2.0
+    elements["a"] = 3.0
+    assert run(1.0) == 3.0
+    np.savez(tmp_path / "arrays.npz", w=X)
+    with np.load(tmp_path / "arrays.npz") as arrays:
+        run = jit(lambda x: x * arrays["w"] + arrays.f.w)
+        assert_array_equal(run(2.0), 3 * X)
+        assert_array_equal(run(2.0), 3 * X)
 
 
 def test_a_distribution_is_not_traced_again_when_others_draw() -> None:

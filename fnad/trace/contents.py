@@ -196,18 +196,19 @@ def elements_of(value: Any) -> Elements | None:
         return lambda: cast("Iterable[Any]", value)
     if isinstance(value, np.ndarray):
         return (lambda: value.flat) if value.dtype.hasobject else None
-    if isinstance(value, type(os.environ)):
+    kind = type(value)  # abstract classes ask objects for their class, which some hide
+    if issubclass(kind, type(os.environ)):
         encoded = vars(value)["_data"]  # of which reading the mapping itself decodes all, which takes much longer
         return lambda: (*encoded.keys(), *encoded.values())
     if is_buffer(value):
         return lambda: (bytes(value),)
-    if not in_library(getattr(type(value), "__module__", "")):
+    if not in_library(getattr(kind, "__module__", "")):
         return None
-    if isinstance(value, Mapping):
+    if issubclass(kind, Mapping):
         return lambda: (*value.keys(), *value.values())
-    if isinstance(value, UserString):  # each letter is another one
+    if issubclass(kind, UserString):  # each letter is another one
         return lambda: (value.data,)
-    return (lambda: value) if isinstance(value, (Sequence, AbstractSet)) else None
+    return (lambda: value) if issubclass(kind, (Sequence, AbstractSet)) else None
 
 
 def is_buffer(value: Any) -> bool:

@@ -827,7 +827,7 @@ class Environment:
     def _note_kind(self, value: Any, namespace: Namespace | None) -> None:
         self._kinds[0].append(value)
         self._kinds[1].append(type(value))
-        if namespace is not None and NAMESPACE(value) is namespace:
+        if namespace is not None and getattr(value, "__dict__", None) is namespace:
             self._namespaces[0].append(value)
             self._namespaces[1].append(namespace)
 
