@@ -200,7 +200,7 @@ class Builder(AcrossWriter):
             self.add(Assign((self.folds[fold.effect],), self.zero(fold)))
         with self.block() as body:
             self.items(loop.items)
-        self.add(For(counter(loop.depth), start, stop, 1, body))
+        self.add(For(counter(loop.depth), start, stop, 1, body, span=loop.span is not None))
         for fold in opened:
             self.compensate(fold)
 

@@ -60,7 +60,7 @@ class _Reader:
             case ast.Assign([target], value):
                 return self._assignment(target, value)
             case ast.For(ast.Name(counter), ast.Call(ast.Name(kind), bounds), body):
-                return [self._for(counter, bounds, body, parallel=kind == "prange")]
+                return [self._for(counter, bounds, body, kind)]
             case ast.While(test, body):
                 return [While([*self._ending(test), *self.block(body)])]
             case ast.If():
@@ -118,12 +118,12 @@ class _Reader:
             raise OperandError(f"{target.id} is of {name.kind}, and is assigned a value of {kind}: cast it first")
         return name
 
-    def _for(self, counter: str, bounds: Sequence[ast.expr], body: Sequence[ast.stmt], *, parallel: bool) -> For:
+    def _for(self, counter: str, bounds: Sequence[ast.expr], body: Sequence[ast.stmt], kind: str) -> For:
         given = [self.expression(bound) for bound in bounds]
         start, stop = (integer(0), given[0]) if len(given) == 1 else given[:2]
         step = int(given[2].value) if len(given) == 3 and isinstance(given[2], Constant) else 1
         name = self.names.setdefault(counter, Name(counter, INDEX))
-        return For(name, start, stop, step, self.block(body), parallel)
+        return For(name, start, stop, step, self.block(body), kind == "prange", kind == "span")
 
     def expression(self, node: ast.expr) -> Expression:
         number = number_of(node)

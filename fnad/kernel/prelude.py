@@ -182,9 +182,10 @@ def prelude(text: str) -> str:
     lines += ["import numpy as np", f"from numba import njit{', prange' * ('prange' in words)}"]
     lines += [f"from numpy import {DTYPES[word].name} as {word}" for word in words if word in DTYPES]
     lines += [f"from numpy import {', '.join(found)}"] if (found := [w for w in words if w in NUMPY]) else []
+    lines += ["", "span = range"] * ("span" in words)
     lines += [f"# {word} needs fnad" for word in words if word not in KNOWN and routine_named(word)]
     return "\n".join([*lines, *(f"\n\n@njit(error_model='numpy')\n{helper}" for helper in helpers)])
 
 
-KNOWN = frozenset((*DTYPES, *NUMPY, *DEFINITIONS, "min", "max"))
+KNOWN = frozenset((*DTYPES, *NUMPY, *DEFINITIONS, "min", "max", "span"))
 """Everything that printed kernels may call without fnad."""

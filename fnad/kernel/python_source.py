@@ -67,7 +67,7 @@ def module_text(kernels: Sequence[Kernel]) -> str:
 def namespace(text: str = "") -> dict[str, object]:
     """The globals that a printed kernel is executed in as plain Python, on flat NumPy arrays."""
     called = {word: routine for word in words_of(text) if (routine := routine_named(word))}
-    return {**ROUTINES, **called, **SPELLINGS, "prange": range, "inf": float("inf"), "nan": float("nan")}
+    return {**ROUTINES, **called, **SPELLINGS, "prange": range, "span": range, "inf": float("inf"), "nan": float("nan")}
 
 
 def plain_text(kernel: Kernel) -> str:
@@ -111,7 +111,8 @@ def _header(loop: For | While) -> str:
     bounds = [start, stop, str(loop.step)]
     if loop.step == 1:
         bounds = [stop] if start == "0" else [start, stop]
-    return f"for {loop.counter.name} in {'prange' if loop.parallel else 'range'}({', '.join(bounds)}):"
+    kind = "prange" if loop.parallel else "span" if loop.span else "range"
+    return f"for {loop.counter.name} in {kind}({', '.join(bounds)}):"
 
 
 def _branches(statement: If, indent: str, word: str, comments: bool) -> Iterator[str]:

@@ -103,7 +103,7 @@ class For:
     """The body for counter = start, start + step, … up to stop, exclusive.
 
     The iterations of a `parallel` loop may run on several threads: none touches what another one writes, variables that
-    one assigns are its own, and none ends the run.
+    one assigns are its own, and none ends the run. A loop over a `span` hardly ever has more than one.
     """
 
     counter: Name
@@ -112,6 +112,7 @@ class For:
     step: int
     body: list[Statement] = field(default_factory=list["Statement"])
     parallel: bool = False
+    span: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -685,6 +685,27 @@ def program(x, out):
     np.testing.assert_allclose(out[0], expected, rtol=1e-4)
 
 
+@pytest.mark.skipif("avx2" not in vector_math.describe(), reason="no vectors of four numbers")
+def test_vectors_go_along_the_loop_within_one_over_a_span() -> None:
+    """LLVM would unroll it, and make vectors of iterations that hardly ever run together."""
+    source = """
+def program(x, first, last, out):
+    for i in range(200):
+        for j in span(first[i], last[i]):
+            for d in range(16):
+                out[16 * j + d] = out[16 * j + d] + x[16 * i + d]
+"""
+    function = compile_source(source, "program", [np.dtype(d) for d in ("f8", "i8", "i8", "f8")])
+    assert re.search(r"fadd[ a-z]* <\d+ x double>", function.llvm())
+    assert "gather" not in function.llvm()
+    x, out = np.random.default_rng(0).standard_normal((200, 16)), np.zeros((7, 16))
+    first = np.arange(200) % 7
+    last = np.where(np.arange(200) % 5, first + 1, 7)
+    function.call(x, first, last, out)
+    inside = (first[:, None] <= np.arange(7)) & (np.arange(7) < last[:, None])
+    np.testing.assert_allclose(out, inside.T @ x, rtol=1e-12, atol=1e-14)
+
+
 @pytest.mark.skipif("avx2" not in vector_math.describe(), reason="no functions of eight numbers")
 def test_vectors_are_as_wide_as_llvms_own() -> None:
     function = compile_source(elementwise("a + a", 1, 4000), "program", [np.dtype("f4")] * 2)

@@ -15,7 +15,7 @@ from fnad.cli.dump import Request, dump
 from fnad.ir.parser import parse_program
 from fnad.kernel.parser import parse_kernel
 from fnad.kernel.prelude import BY_KIND, DEFINITIONS, KNOWN
-from fnad.kernel.python_source import module_text
+from fnad.kernel.python_source import kernel_text, module_text
 from fnad.kernel.statements import Kernel
 from fnad.scalar.operation import OperandError, Pointer
 from fnad.scalar.operations import DTYPES, OPERATIONS, TABLE
@@ -131,6 +131,15 @@ def check_program(text: str, types: str) -> None:
         by_numba(kernel)(*(ours[parameter.name] for parameter in kernel.parameters))
     for buffer in planned.loops.outputs:
         np.testing.assert_allclose(ours[buffer.name], arrays[buffer.name], rtol=1e-6 if "f32" in types else 1e-13)
+
+
+def test_a_loop_over_a_span_is_one_for_numba() -> None:
+    source = "def k(x, first, out):\n    for i in span(first[0], 5):\n        out[0] = out[0] + x[i]\n"
+    kernel = parse_kernel(source, "k", [np.dtype(d) for d in ("f8", "i8", "f8")])
+    assert "in span(first[0], 5):" in kernel_text(kernel)
+    out = np.zeros(1)
+    by_numba(kernel)(np.arange(6.0), np.array([3]), out)
+    assert out[0] == 7
 
 
 def test_what_has_no_form_without_fnad_is_named() -> None:

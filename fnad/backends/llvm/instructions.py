@@ -255,6 +255,8 @@ class _Writer:
             back = builder.branch(top)
             if self.target.memory == "device" and is_unrolled(loop):
                 loop_hints.unroll(back, self.function.module)
+            elif loop.span:
+                loop_hints.over_span(back, self.function.module)
             elif builder.block is body:
                 loop_hints.innermost(loop, body, back, around, self.slots, self.target.lanes)
         if slot is not None:

@@ -3,6 +3,8 @@
 LLVM unrolls a short loop as a whole before it vectorises, so that its calls of `exp` or `tanh` stay scalar, at five
 times the cost. That is an advantage only where the loop around it becomes one block by that, and is vectorised instead.
 
+Where hardly ever more than one iteration runs, it is the loops inside that are worth vectors.
+
 It takes as many lanes as the widest type in memory or in a sum has room for. Sums of single precision are of doubles,
 so the functions of a loop that sums would be called for half as many numbers as they take at once.
 """
@@ -46,8 +48,9 @@ def innermost(
     """
     count, functions = iterations(loop), vector_functions(body)
     hints: list[list[ir.Value]] = []
-    if (count is None or count >= FEWEST) and functions and not is_vectorised(around):
-        hints.append([ir.MetaDataString(body.module, "llvm.loop.unroll.disable")])
+    is_inner = functions or (around is not None and around.span)
+    if (count is None or count >= FEWEST) and is_inner and not is_vectorised(around):
+        hints.append(_rolled(body.module))
     if has_wide_sums(loop, carried) and functions and all(f"_ZGV_LLVM_N{lanes}v" in text for text in functions):
         hints.append([ir.MetaDataString(body.module, "llvm.loop.vectorize.width"), ir.IntType(32)(lanes)])
     if hints:
@@ -73,7 +76,7 @@ def has_wide_sums(loop: For, carried: Container[str]) -> bool:
 
 def is_vectorised(around: For | None) -> bool:
     """Whether LLVM may vectorise a loop, since it makes one block of its body."""
-    if around is None:
+    if around is None or around.span:
         return False
     inner = [iterations(statement) for statement in _loops(around.body)]
     is_straight = not any(isinstance(statement, If | While | Evaluate) for statement in walk(around.body))
@@ -96,6 +99,15 @@ def _loops(statements: Sequence[Statement]) -> list[For]:
 def unroll(back: ir.Instruction, module: ir.Module) -> None:
     """Mark the branch that goes back to the top of a loop that must be unrolled as a whole."""
     mark(back, module, [ir.MetaDataString(module, "llvm.loop.unroll.full")])
+
+
+def over_span(back: ir.Instruction, module: ir.Module) -> None:
+    """Mark the branch that goes back to the top of a loop of hardly ever more than one iteration."""
+    mark(back, module, [ir.MetaDataString(module, "llvm.loop.vectorize.enable"), ir.IntType(1)(0)], _rolled(module))
+
+
+def _rolled(module: ir.Module) -> list[ir.Value]:
+    return [ir.MetaDataString(module, "llvm.loop.unroll.disable")]
 
 
 def mark(back: ir.Instruction, module: ir.Module, *hints: Sequence[ir.Value]) -> None:
