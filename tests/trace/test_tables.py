@@ -40,11 +40,12 @@ def hidden(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 def noting(monkeypatch: pytest.MonkeyPatch, kind: type, name: str) -> list[bool]:
     """Have a method, or a property, note whether it is hidden."""
     found: list[bool] = []
-    own = getattr(kind, name)
+    own: Any = getattr(kind, name)
+    called = getattr(own, "fget", own)
 
     def find(*args: Any) -> Any:
         found.append(is_hidden())
-        return (own.fget if isinstance(own, property) else own)(*args)
+        return called(*args)
 
     monkeypatch.setattr(kind, name, property(find) if isinstance(own, property) else find)
     return found
