@@ -35,7 +35,7 @@ from fnad.numpy.operands import CHOOSE, NUMBERS
 from fnad.trace.asking import ask_for_stand_ins
 from fnad.trace.capture import APART
 from fnad.trace.libraries import package_of
-from fnad.trace.scipy_call import scipy_remedy
+from fnad.trace.scipy_call import compiled_remedy, scipy_remedy
 from fnad.trace.source import current_source, library_frames, source_of_error, user_frame, user_line
 from fnad.trace.subscript import is_reading, is_storing
 from fnad.words import WORDS, word_for_keyword
@@ -168,7 +168,8 @@ def array_asked(aval: Aval) -> FnadError:
 
 
 def _array_remedy() -> str:
-    return scipy_remedy(library_frames()) or _remedy_of_others() or _cast_remedy() or ARRAY
+    scipys = scipy_remedy(library_frames()) or compiled_remedy(user_frame())
+    return scipys or _remedy_of_others() or _cast_remedy() or ARRAY
 
 
 def _remedy_of_others() -> str | None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import linecache
 import re
 from collections.abc import Sequence
-from itertools import takewhile
-from types import CodeType, FrameType
+from itertools import islice, takewhile
+from types import CodeType, FrameType, ModuleType
 from typing import Any
 
 WRAPPED = ("fun", "f", "func", "hypotest_fun_in")
@@ -20,7 +21,16 @@ def scipy_remedy(frames: Sequence[FrameType]) -> str | None:
     called = next((f for f in reversed(frames) if f.f_globals.get("__name__", "").startswith("scipy.")), None)
     if called is None:
         return None
-    name = _name(called)
+    return _remedy(_name(called))
+
+
+def compiled_remedy(frame: FrameType | None) -> str | None:
+    """The way out of a call of SciPy's compiled code, which has no frame, from this one; None if it is none."""
+    name = None if frame is None else _name_of_callee(frame)
+    return None if name is None else _remedy(name)
+
+
+def _remedy(name: str) -> str:
     solver = SOLVERS.get(name)
     way = "use NumPy's functions" if solver is None else f"use fnad.{solver}"
     return f"scipy.{name} has no rule for traced values, and SciPy computes on ordinary arrays: {way}"
@@ -39,6 +49,26 @@ def _name(frame: FrameType) -> str:
         owner = given["args"][0]
     own = [] if name in ("__call__", "__init__") else [name]
     return ".".join([*public, *([] if owner is None else [_owner_name(owner)]), *own])
+
+
+def _name_of_callee(frame: FrameType) -> str | None:
+    """The name of what a frame is calling, by the text of the call, if that begins with something of SciPy's."""
+    line, last, start, end = next(islice(frame.f_code.co_positions(), frame.f_lasti // 2, None), (None,) * 4)
+    if line is None or line != last:
+        return None
+    text = linecache.getline(frame.f_code.co_filename, line).encode()[start:end].decode(errors="replace")
+    match = re.match(r"(\w+)(.*)\(", text)
+    if match is None:
+        return None
+    found = frame.f_locals.get(match[1], frame.f_globals.get(match[1]))
+    named: Any = found if hasattr(found, "__name__") else type(found)
+    is_module = isinstance(found, ModuleType)
+    module = named.__name__ if is_module else named.__module__ or ""
+    if not module.startswith("scipy"):
+        return None
+    own = "" if is_module else f".{named.__name__}"
+    public = takewhile(lambda part: not part.startswith("_"), module.split(".")[1:])
+    return (".".join(public) + own + match[2]).removeprefix(".")
 
 
 def is_exchanged(code: CodeType) -> bool:

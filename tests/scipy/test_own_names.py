@@ -24,8 +24,16 @@ import scipy.sparse
 import scipy.special
 import scipy.stats
 from scipy.integrate import solve_ivp
-from scipy.optimize import LinearConstraint, NonlinearConstraint, brentq, least_squares, minimize, root
-from scipy.spatial import distance
+from scipy.optimize import (
+    LinearConstraint,
+    NonlinearConstraint,
+    brentq,
+    least_squares,
+    linear_sum_assignment,
+    minimize,
+    root,
+)
+from scipy.spatial import ConvexHull, cKDTree, distance
 from scipy.special import logsumexp
 
 import fnad
@@ -589,3 +597,24 @@ def test_numbers_of_transforms_that_are_none() -> None:
                 way(np.ones(3))
     with pytest.raises(ShapeError, match="Invalid number of data points"):
         fnad.grad(lambda x: scipy.fft.dct(x, 1)[0])(np.ones(1))
+
+
+TREE = cKDTree(np.eye(2))
+
+COMPILED: dict[str, tuple[str, Any]] = {
+    "of a module": ("optimize.linear_sum_assignment", lambda x: x[scipy.optimize.linear_sum_assignment(x)].sum()),
+    "a name": ("optimize.linear_sum_assignment", lambda x: x[linear_sum_assignment(x)].sum()),
+    "a method": ("spatial.cKDTree.query", lambda x: TREE.query(x)[0].sum()),
+    "a method of what is made": (
+        r"spatial.cKDTree\(np.eye\(2\)\).query",
+        lambda x: cKDTree(np.eye(2)).query(x)[0].sum(),
+    ),
+    "a class": ("spatial.ConvexHull", lambda x: ConvexHull(x).volume),
+}
+
+
+@pytest.mark.parametrize("what", COMPILED)
+def test_compiled_code_which_has_no_frame_is_named(what: str) -> None:
+    name, f = COMPILED[what]
+    with pytest.raises(TracerEscapeError, match=rf"scipy\.{name} has no rule for traced values"):
+        fnad.grad(f)(np.array([[0.5, 2.0], [1.0, 0.3], [1.5, 1.6]]))
