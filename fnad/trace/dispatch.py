@@ -416,6 +416,8 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: di
             raise undefined_elements(ufunc_name(ufunc, method))
         return call_with_options(ufunc_name(ufunc, method), rule, inputs, kwargs)
     if not isinstance(outs[0], Handle):
+        if is_call and outs[0].dtype == object:
+            return import_module("fnad.trace.objects").in_place(ufunc, inputs, {"out": outs, "where": where, **kwargs})
         check_rebinding(inputs, outs)
     result = call_with_options(ufunc_name(ufunc, method), rule, inputs, kwargs)
     if method in REDUCING:

@@ -26,7 +26,7 @@ MAKING = {**dict.fromkeys((*TAKING, np.empty, np.zeros, np.ones), 1), np.full: 2
 
 def call_or_make(function: Any, args: Any, kwargs: Any) -> Any:
     """The result of a NumPy function on traced values, also where that is an array of objects."""
-    if function in MAKING and _asks_for_objects(args, kwargs, MAKING[function]):
+    if function in MAKING and asks_for_objects(args, kwargs, MAKING[function]):
         return _made(function, *args, **kwargs)
     return call_traced(function, args, kwargs)
 
@@ -34,7 +34,8 @@ def call_or_make(function: Any, args: Any, kwargs: Any) -> Any:
 CALLS["traced"] = call_or_make
 
 
-def _asks_for_objects(args: Any, kwargs: Any, place: int) -> bool:
+def asks_for_objects(args: Any, kwargs: Any, place: int) -> bool:
+    """Whether the dtype, at this place among arguments or by name, is that of objects."""
     dtype = kwargs.get("dtype", args[place] if len(args) > place else None)
     return dtype is object or (isinstance(dtype, (str, np.dtype)) and np.dtype(dtype) == object)
 
@@ -53,12 +54,17 @@ class Objects(np.ndarray):
     """An array of objects that takes traced values in lists, and makes a traced array of them."""
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        super().__setitem__(index, object_array(value) if CALLS["has_traced"](value) and _shape(value) else value)
+        super().__setitem__(index, object_array(value) if CALLS["has_traced"](value) else value)
 
     def astype(self, dtype: Any, *args: Any, **options: Any) -> Any:
         if np.dtype(dtype) == object or self.dtype != object:
             return super().astype(dtype, *args, **options)
         return call_function(np.array, (self,), {}).astype(dtype)
+
+
+def in_place(ufunc: np.ufunc, inputs: Any, options: dict[str, Any]) -> Any:
+    """What a ufunc writes into an array of objects, by Python's operators on each element."""
+    return ufunc(*[object_array(x) if isinstance(x, Handle) else x for x in inputs], **options)
 
 
 def object_array(values: Any) -> Objects:

@@ -47,6 +47,7 @@ from fnad.trace.flags import Flags
 from fnad.trace.flat import Flat
 from fnad.trace.handle import TRACED, Aside, Cell, Handle
 from fnad.trace.kinds import ARRAY, Kind, classes_of, kind_of
+from fnad.trace.objects import asks_for_objects, object_array
 from fnad.trace.selection import Masked, is_under, put, selection
 from fnad.trace.source import caller
 from fnad.trace.subscript import indexes_an_array, is_reading
@@ -377,7 +378,6 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 """Methods that are functions of the same arguments."""
 
 METHODS: dict[str, Callable[..., Any]] = {
-    "astype": methods.astype,
     "clip": mathematical.within_bounds,
     "compress": methods.compress,
     "copy": methods.copy,
@@ -425,6 +425,12 @@ def _method(rule: Callable[..., Any]) -> Callable[..., Any]:
     return method
 
 
+def _astype(x: Any, dtype: Any, *args: Any, **kwargs: Any) -> Any:
+    if asks_for_objects((dtype,), {}, 0):
+        return object_array(x)
+    return call_alike(lambda *given, **options: call(methods.astype, given, options), x, dtype, *args, **kwargs)
+
+
 def _members() -> Iterator[tuple[str, Callable[..., Any]]]:
     for name, ufunc in (BINARY | {"divmod": np.divmod}).items():
         yield f"__{name}__", _operator(ufunc)
@@ -435,6 +441,7 @@ def _members() -> Iterator[tuple[str, Callable[..., Any]]]:
     yield from ((f"__{name}__", _unary(ufunc)) for name, ufunc in UNARY.items())
     yield from ((name, _function(function)) for name, function in FUNCTIONS.items())
     yield from ((name, _method(rule)) for name, rule in METHODS.items())
+    yield "astype", _astype
 
 
 for _name, _member in _members():

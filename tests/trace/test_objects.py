@@ -57,7 +57,28 @@ class Prior:
     __radd__ = __rmul__
 
 
+def updated_objects(t):
+    a = np.array([t, 2 * t, 1.0], dtype=object)
+    a += t
+    a *= t * X[:3]
+    a -= 2
+    return a.sum()
+
+
+def filled_objects(t):
+    a = np.zeros((2, 2), dtype=object)
+    a[0] = [t, t * t]
+    a[:, 1] = 3 * t
+    a[1:] = t * X[:2]
+    return a.sum() + a[0, 0] * a[0, 1]
+
+
 OBJECTS = {
+    "updated": updated_objects,
+    "rows": filled_objects,
+    "converted": lambda t: (
+        (t * X).astype(object).sum() + (t * X).astype("O")[1] * (t * X)[:1].astype(np.dtype(object))[0]
+    ),
     "with None": lambda t: np.array([t, None], dtype=object)[0] * t,
     "a power": lambda t: np.sum(np.array([t, 2 * t], dtype=object) ** 2),
     "full": lambda t: np.full((2,), t, dtype=object).sum() * np.full(3, fill_value=t, dtype="O")[2],
