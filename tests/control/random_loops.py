@@ -10,6 +10,7 @@ import numpy as np
 STEPS = 9
 _rng = np.random.default_rng(0)
 DRAWN = _rng.random(24), _rng.random(4), _rng.random((14, 14))
+IRREGULAR = _rng.random(24)
 
 
 class _Text:
@@ -27,7 +28,8 @@ class _Text:
         i = self.place(1, 4)
         elements = f"x[{i}]", f"y[{i}]", f"z[{i}]", f"m[{i},1]", f"m[2,{i}]", "y[3]", "x[4]", "y[-1]"
         return self.of(
-            "s", "t", "p", *elements, "0.5", "0.1*i", "float(i)", "(i+1)*0.3", "out[-1]", "out[-2]", "np.sum(a)"
+            *("s", "t", "p", *elements, "0.5", "0.1*i", "float(i)", "(i+1)*0.3", f"r[{i}]", "r[i]"),
+            *("out[-1]", "out[-2]", "np.sum(a)"),
         )
 
     def vector(self) -> str:
@@ -79,6 +81,6 @@ def random_loop(seed: int) -> Callable[..., Any]:
         f"    lists = np.sum(np.stack(out)**2) + np.sum(np.stack(vs, axis={text.of('0', '1')})*0.5)",
         "    return lists + np.sum(y*z) + s*t + p + np.sum(a*b) + np.sum(m**2)",
     ]
-    names: dict[str, Any] = {"np": np}
+    names: dict[str, Any] = {"np": np, "r": IRREGULAR}
     exec(compile("\n".join(lines), f"random_loop_{seed}", "exec"), names)
     return names["f"]
