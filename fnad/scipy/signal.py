@@ -24,6 +24,7 @@ from fnad.ir.types import F64, Shape, is_complex
 from fnad.numpy import fourier
 from fnad.numpy.bodies import XP
 from fnad.numpy.operands import Ints, as_symbol, axes_of, broadcast_all, common_dtype, to_dtype
+from fnad.numpy.padding import pad
 from fnad.ops.arithmetic import mul
 from fnad.ops.convolution import backwards
 from fnad.ops.convolution import convolve as convolve_op
@@ -47,6 +48,32 @@ def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> An
     """
     dtype = common_dtype(in1, in2)
     return convolved(as_symbol(in1, dtype), as_symbol(in2, dtype), mode, method)
+
+
+@of_scipy
+def convolve2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: Any = 0) -> Any:
+    """The convolution of two images, where the first one goes on outside: with `fillvalue`, periodic or mirrored.
+
+    >>> convolve2d([[1.0, 2.0]], [[1.0, 1.0]], boundary="wrap")
+    array([[3., 3., 3.]])
+    """
+    dtype = common_dtype(in1, in2)
+    x, y = as_symbol(in1, dtype), as_symbol(in2, dtype)
+    check_operands(x, y, mode)
+    if x.ndim != 2:
+        raise ShapeError("convolve2d inputs must both be 2-D arrays")
+    if boundary not in OUTSIDE:
+        raise ShapeError("Acceptable boundary flags are 'fill', 'circular' (or 'wrap'), and 'symmetric' (or 'symm').")
+    if mode == "valid" or (boundary == "fill" and isinstance(fillvalue, (int, float)) and fillvalue == 0):
+        return directly(x, y, mode)
+    options = {"constant_values": fillvalue} if boundary == "fill" else {}
+    wider = pad(x, [(m - 1, m - 1) for m in y.shape], OUTSIDE[boundary], **options).read()
+    whole = convolve_op(to_dtype(wider, dtype), y, mode="valid")
+    return whole if mode == "full" else centered(whole, x.shape)
+
+
+OUTSIDE = {"fill": "constant", "wrap": "wrap", "circular": "wrap", "symm": "symmetric", "symmetric": "symmetric"}
+"""What NumPy calls the ways in which an image goes on."""
 
 
 @of_scipy

@@ -28,7 +28,7 @@ TABLE["scipy.fft._realtransforms_backend"] = {"fnad.scipy.fft": (
 )}
 TABLE["scipy.fft._fftlog_backend"] = {"fnad.scipy.fft": ("fht", "ifht")}
 TABLE["scipy.signal"] = {"fnad.scipy.signal": (
-    "convolve", "correlate", "fftconvolve", "filtfilt", "lfilter", "lfilter_zi", "oaconvolve", "sosfilt",
+    "convolve", "convolve2d", "correlate", "fftconvolve", "filtfilt", "lfilter", "lfilter_zi", "oaconvolve", "sosfilt",
 )}
 TABLE["scipy.spatial.distance"] = {"fnad.scipy.spatial.distance": (
     "braycurtis", "canberra", "cdist", "chebyshev", "cityblock", "correlation", "cosine", "euclidean", "mahalanobis",

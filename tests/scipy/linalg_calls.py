@@ -189,6 +189,18 @@ SIGNAL = {
         C,
         K,
     ),
+    "convolve2d": (
+        lambda c, k, z: [
+            *[signal.convolve2d(x, k, mode, "wrap") for mode in ("full", "same", "valid") for x in (c, z)],
+            signal.convolve2d(c, k, "same"),
+            signal.convolve2d(c, k, "same", "symm"),
+            signal.convolve2d(c, k[:1], "full", fillvalue=2.0),
+            signal.convolve2d(k, c, "valid"),
+        ],
+        C,
+        K,
+        Z,
+    ),
     "fftconvolve": (
         lambda c, k, z: [
             *[

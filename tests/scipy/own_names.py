@@ -146,6 +146,7 @@ CASES: dict[str, list[Case]] = {
     "signal": [
         of(lambda x, y: signal.convolve(x, y), X, Y),
         of(lambda x, y: signal.correlate(x, y, mode="same"), X, Y),
+        of(lambda x, y: signal.convolve2d(x, y, "same", "symm"), SPD, [[0.5, -1.0], [2.0, 0.3]]),
         of(lambda x, y: signal.fftconvolve(x, y), X, Y),
     ],
     "signal, recursive": [

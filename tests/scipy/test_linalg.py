@@ -162,6 +162,8 @@ def test_unused_corners_of_a_band_do_not_count() -> None:
         (lambda x: signal.convolve(x, x, method="none"), (V,)),
         (lambda x: signal.convolve(x, np.ones((2, 4)), "valid"), (A,)),
         (lambda x: signal.fftconvolve(x, np.ones((2, 2)), axes=0), (A,)),
+        (lambda x: signal.convolve2d(x, x), (V,)),
+        (lambda x: signal.convolve2d(x, x, boundary="none"), (A,)),
     ],
 )
 def test_error_is_scipys(function: Any, args: Any) -> None:
