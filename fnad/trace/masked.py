@@ -374,7 +374,7 @@ def on_ufunc(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
 
 OF_DATA = {
     *(np.broadcast_to, np.convolve, np.corrcoef, np.correlate, np.cov, np.einsum, np.inner, np.interp, np.linalg.norm),
-    *(np.outer, np.vdot, np.where),
+    *(np.outer, np.polyval, np.vdot, np.where),
 }
 """Functions of NumPy's that make ordinary arrays of masked ones."""
 

@@ -116,7 +116,7 @@ class Tracer(Handle, metaclass=Kind):
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
-            if hasattr(self.__class__, name) and calls_a_global(caller(), {"hasattr"}):
+            if any(name in vars(kind) for kind in self.__class__.__mro__) and calls_a_global(caller(), {"hasattr"}):
                 return None
             raise AttributeError(f"a traced value has no {name!r}", name=name, obj=self)
         return escape.attribute_asked(self.aval, self.__class__, name)
@@ -378,6 +378,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 """Methods that are functions of the same arguments."""
 
 METHODS: dict[str, Callable[..., Any]] = {
+    "astype": methods.astype,
     "clip": mathematical.within_bounds,
     "compress": methods.compress,
     "copy": methods.copy,
@@ -426,9 +427,10 @@ def _method(rule: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _astype(x: Any, dtype: Any, *args: Any, **kwargs: Any) -> Any:
-    if asks_for_objects((dtype,), {}, 0):
-        return object_array(x)
-    return call_alike(lambda *given, **options: call(methods.astype, given, options), x, dtype, *args, **kwargs)
+    return object_array(x) if asks_for_objects((dtype,), {}, 0) else AS_NUMBERS(x, dtype, *args, **kwargs)
+
+
+AS_NUMBERS = _method(methods.astype)
 
 
 def _members() -> Iterator[tuple[str, Callable[..., Any]]]:

@@ -40,6 +40,7 @@ NAMES = {
     *("shape", "dtype", "ndim", "size", "T", "real", "imag", "conjugate", "conj", "sum", "mean", "astype"),
     *("__array__", "__array_ufunc__", "__array_function__", "__array_priority__", "__complex__"),
     *("__array_interface__", "__array_struct__", "__array_wrap__", "__array_finalize__", "__dlpack__"),
+    *("__call__", "__dict__", "__next__", "__enter__", "__mro__", "__name__"),
     *("__trunc__", "is_integer", "as_integer_ratio", "hex", "bit_length"),
     *("item", "tolist", "copy", "reshape", "dot", "sort", "fill", "flat", "nonexistent"),
 }

@@ -70,6 +70,7 @@ OF_DATA = {
     "einsum": lambda a, y: np.einsum("ij,ij->i", a, y),
     "interp": lambda a, y: np.interp(y[0], np.arange(4.0), a[1]),
     "convolve": lambda a, y: np.convolve(a[1], y[0]) + np.correlate(y[0], a[1], "full"),
+    "polyval": lambda a, y: np.polyval(a[0], y),
     "cov": lambda a, y: np.cov(a, y) + np.corrcoef(y, a),
     "norm": lambda a, y: np.linalg.norm(a) * np.vdot(a[0], y[0]) + np.inner(y[0], a[1]),
     "broadcast_to": lambda a, y: np.broadcast_to(a, (2, 3, 4)) * y,
