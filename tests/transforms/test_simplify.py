@@ -344,6 +344,39 @@ def test_an_array_made_element_by_element_is_a_concatenation():
     assert names.count("concatenate") == 1
 
 
+def test_what_stays_of_an_array_is_put_together_in_a_sum() -> None:
+    """The cotangent of an array of which the inner part was written is no copy that is written twice."""
+    check(
+        simplify,
+        """
+        f(x: f64[4,6], y: f64[4,6]) -> f64[4,6] {
+          a: f64[3,4] = broadcast_in_dim(0.0:f64) shape=(3, 4) dims=()
+          b: f64[4,6] = dynamic_update_slice(x, a, 1:i64, 1:i64)
+          c: f64[4,6] = add(y, b)
+          return c
+        }""",
+        """
+        f(x: f64[4,6], y: f64[4,6]) -> f64[4,6] {
+          a: f64[3,4] = broadcast_in_dim(0.0:f64) shape=(3, 4) dims=()
+          b: f64[3,1] = slice(x) starts=(1, 0) limits=(4, 1) strides=(1, 1)
+          c: f64[3,1] = slice(x) starts=(1, 5) limits=(4, 6) strides=(1, 1)
+          d: f64[3,6] = concatenate(b, a, c) axis=1
+          e: f64[1,6] = slice(x) starts=(0, 0) limits=(1, 6) strides=(1, 1)
+          f: f64[4,6] = concatenate(e, d) axis=0
+          g: f64[4,6] = add(f, y)
+          return g
+        }""",
+    )
+    small = """
+        f(x: f64[4,6], y: f64[4,6]) -> f64[4,6] {
+          a: f64[1,6] = broadcast_in_dim(0.0:f64) shape=(1, 6) dims=()
+          b: f64[4,6] = dynamic_update_slice(x, a, 1:i64, 0:i64)
+          c: f64[4,6] = add(b, y)
+          return c
+        }"""
+    check(simplify, small, small)
+
+
 def test_long_chains_of_rewrites_do_not_exhaust_the_stack():
     """What the first element is was decided 500 writes ago."""
 

@@ -8,8 +8,9 @@ import numpy as np
 
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Shape
+from fnad.ops.arithmetic import add
 from fnad.ops.indexing import dynamic_update_slice
-from fnad.ops.shape import Ints, slice_
+from fnad.ops.shape import Ints, concatenate, slice_
 from fnad.transforms.pattern import Rule
 from fnad.transforms.rewrite import constant_of
 from fnad.transforms.rules.movement import join, pad_in
@@ -58,6 +59,32 @@ def _update_of_pad(
     return None if joined is None else pad_in(*joined, padded.shape)
 
 
+def _add_to_constant_update(
+    x: Symbol, update: Symbol, k: np.generic, starts: Sequence[Symbol], y: Symbol
+) -> Symbol | None:
+    """Put together what stays of an array of which most becomes a constant, so that no copy of it is made.
+
+    The cotangent of an array that was written to is such a sum.
+    """
+    at = _constant_starts(starts, x.shape, update.shape)
+    if at is None or 2 * update.aval.size < x.aval.size:
+        return None
+    for axis in range(x.ndim - 1, -1, -1):
+        low, high = at[axis], at[axis] + update.shape[axis]
+        box = [(at[n], at[n] + update.shape[n]) if n < axis else (0, size) for n, size in enumerate(x.shape)]
+        before, behind = (0, low), (high, x.shape[axis])
+        pieces = [_part(x, [*box[:axis], before, *box[axis + 1 :]])] * (low > 0)
+        pieces.append(update)
+        pieces += [_part(x, [*box[:axis], behind, *box[axis + 1 :]])] * (high < x.shape[axis])
+        update = pieces[0] if len(pieces) == 1 else concatenate(*pieces, axis=axis)
+    return add(update, y)
+
+
+def _part(x: Symbol, box: Sequence[tuple[int, int]]) -> Symbol:
+    starts, limits = zip(*box, strict=True)
+    return slice_(x, starts=starts, limits=limits, strides=(1,) * x.ndim)
+
+
 def _slice_of_update(
     x: Symbol, update: Symbol, at: Sequence[Symbol], starts: Ints, limits: Ints, strides: Ints
 ) -> Symbol | None:
@@ -87,6 +114,12 @@ INDEXING = (
         "dynamic_update_slice(padded := pad(x, low=low, interior=interior), update, *starts)"
         " = pad(concatenate(x, update)) where the starts are constants",
         _update_of_pad,
+    ),
+    Rule(
+        "add(dynamic_update_slice(x, update := constant(k), *starts), y)"
+        " = add(concatenate(slice(x), update, slice(x)), y)"
+        " where the starts are constants, and update is most of x",
+        _add_to_constant_update,
     ),
     Rule(
         "slice(dynamic_update_slice(x, update, *at), starts=starts, limits=limits, strides=strides)"
