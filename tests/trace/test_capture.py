@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import fnad
-from fnad.errors import ArgumentTypeError, DtypeError, MutationError, UsedAfterTraceError
+from fnad.errors import ArgumentTypeError, DtypeError, MutationError, UnsupportedFunctionError, UsedAfterTraceError
 from fnad.ir.builder import current_builder
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import DTYPES, F32, F64, I64, Aval
@@ -108,14 +108,14 @@ REFUSED = [
     (np.ones(3, np.longdouble), DtypeError, f"dtype {np.dtype(np.longdouble)} is not supported"),
     (np.array(["a", "b", "c"]), DtypeError, "dtype <U1 is not supported"),
     (np.zeros(3, [("a", int)]), DtypeError, r"dtype \[\('a', '<i8'\)\] is not supported"),
-    (np.ma.ones(3), ArgumentTypeError, "numpy.ma.MaskedArray follows other rules than an ordinary array"),
+    (np.ma.array(np.ones(3), mask=True), UnsupportedFunctionError, "numpy.concatenate has no rule for masked arrays"),
     (np.ones(3).view(np.matrix), ArgumentTypeError, "numpy.matrix follows other rules than an ordinary array"),
 ]
 
 
 @pytest.mark.parametrize(("array", "error", "what"), REFUSED, ids=lambda case: str(case)[:20])
 def test_arrays_refused_by_name(array, error, what):
-    with pytest.raises(error, match=f"^{what}\n  at test_capture.py:"):
+    with pytest.raises(error, match=f"^{what}.*\n  at test_capture.py:"):
         trace(lambda x: np.concatenate([x, array]))
 
 
