@@ -1,4 +1,4 @@
-"""Unrolling: a short loop within another one becomes its iterations, one after the other.
+"""Unrolling: a short loop that runs often, within others, becomes its iterations, one after the other.
 
 Then what the iterations store in a small array, a vector of three or a matrix of two by two, is at addresses that
 differ by numbers, so store forwarding makes variables of its elements. Indices are in a form in which that is seen: the
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
 from itertools import count
+from math import inf
 from typing import TypeAlias
 
 import numpy as np
@@ -54,6 +55,9 @@ from fnad.scalar.template import CASTS, cast_to
 MOST = 4
 """The most iterations of a loop that is unrolled."""
 
+SELDOM = 4
+"""So many runs of a loop are few: to unroll it takes longer than all of them."""
+
 LARGEST = 256
 """The most statements that unrolling adds: more take longer to compile than they save."""
 
@@ -71,7 +75,7 @@ Names: TypeAlias = Mapping[str, Expression]
 
 def unroll(statements: Sequence[Statement]) -> list[Statement]:
     """The statements of a kernel with short loops within others unrolled."""
-    return _Unrolling(statements).block(statements, is_inside=False)
+    return _Unrolling(statements).block(statements, 1)
 
 
 class _Unrolling:
@@ -81,13 +85,14 @@ class _Unrolling:
         self.assigned = Counter(assigned(statements))
         self.numbers = count()
 
-    def block(self, statements: Sequence[Statement], *, is_inside: bool) -> list[Statement]:
-        return [found for statement in statements for found in self.statement(statement, is_inside)]
+    def block(self, statements: Sequence[Statement], runs: float) -> list[Statement]:
+        return [found for statement in statements for found in self.statement(statement, runs)]
 
-    def statement(self, statement: Statement, is_inside: bool) -> list[Statement]:
-        is_loop = isinstance(statement, For | While)
-        statement = with_bodies(statement, lambda body: self.block(body, is_inside=is_inside or is_loop))
-        if not (is_inside and isinstance(statement, For) and _is_short(statement)):
+    def statement(self, statement: Statement, runs: float) -> list[Statement]:
+        """A statement that runs so many times, at most."""
+        inside = runs * _iterations(statement)
+        statement = with_bodies(statement, lambda body: self.block(body, inside))
+        if not (runs > SELDOM and isinstance(statement, For) and _is_short(statement)):
             return [statement]
         inner = Counter(assigned(statement.body))
         own = {name: times for name, times in inner.items() if times == self.assigned[name]}
@@ -107,6 +112,17 @@ def iteration_of(statements: Sequence[Statement], counter: Name, value: Expressi
     """The statements with a value for a counter, and with other names for what they assign."""
     own = {name.name: Name(name.name + suffix, name.kind) for name in assigned(statements)}
     return list(_replaced(statements, {**own, counter.name: value}, ()))
+
+
+def _iterations(statement: Statement) -> float:
+    """How often the blocks in a statement run each time, at most."""
+    match statement:
+        case For(start=Constant(), stop=Constant()):
+            return len(_counted(statement))
+        case For() | While():
+            return inf
+        case _:
+            return 1
 
 
 def _counted(loop: For) -> range:

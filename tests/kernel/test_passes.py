@@ -206,20 +206,28 @@ UNROLLED = {
 
 @pytest.mark.parametrize("inner", UNROLLED.values(), ids=UNROLLED)
 def test_an_unrolled_loop_does_what_it_did(inner: str) -> None:
-    whole = kernel("acc0 = f64(0)\nfor i0 in range(3):\n" + indent(dedent(inner), "    "))
+    whole = kernel("acc0 = f64(0)\nfor i0 in range(5):\n" + indent(dedent(inner), "    "))
     parts = forward(unroll(whole.body))
     assert text(parts).count("for ") == 1
-    found = [np.zeros(12), np.zeros(12)]
+    found = [np.zeros(20), np.zeros(20)]
     for written, statements in zip(found, (whole.body, parts), strict=True):
         names = dict(namespace())
         exec(kernel_text(Kernel("k", whole.parameters, statements)), names)
-        names["k"](np.arange(1.0, 13.0), written, np.zeros(4), np.array([3, 38]), None)
+        names["k"](np.arange(1.0, 21.0), written, np.zeros(4), np.array([3, 38]), None)
     np.testing.assert_array_equal(*found)
 
 
 def test_a_loop_of_two_may_be_long() -> None:
     stores = "".join(f"\n        t[{n} + i1] = x[{n} + i0]\n        y[{n} + i1] = t[{n} + i1]" for n in range(120))
     assert "for i1" not in text(unroll(kernel(f"for i0 in range(9):\n    for i1 in range(2):{stores}").body))
+
+
+def test_a_loop_that_runs_a_few_times_in_all_stays_one() -> None:
+    nest = "for i0 in range(4):\n    for i1 in range(3):\n        for i2 in range(2):\n            y[i0 + i1] = x[i2]"
+    assert text(unroll(kernel(nest).body)).count("for ") == 2, "the inner loop alone runs more than four times"
+    assert text(unroll(kernel(nest.replace("(3)", "(1)")).body)).count("for ") == 3
+    repeated = "while True:\n    if x[0] > y[0]:\n        break\n    for i0 in range(3):\n        y[i0] = x[i0]"
+    assert "for " not in text(unroll(kernel(repeated).body))
 
 
 def test_what_is_unrolled_is_bounded() -> None:
