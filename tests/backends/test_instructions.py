@@ -671,18 +671,33 @@ def test_a_sum_of_doubles_does_not_narrow_functions_of_single_precision(step: st
 def program(x, out):
     acc = f64(1.0)
     product = f32(1.0)
-    for i in range(0, 3000):
+    for i in range(0, 3008):
         {steps}
     out[0] = acc
     out[1] = f64(product)
 """
     function = compile_source(source, "program", [np.dtype("f4"), np.dtype("f8")])
     assert (f"N{vector_math.preferred_bytes() // 4}v_expf" in function.asm()) == is_wide
-    x, out = np.sin(np.arange(3000, dtype="f4")), np.empty(2)
+    x, out = np.sin(np.arange(3008, dtype="f4")), np.empty(2)
     function.call(x, out)
     values = np.exp(x).astype("f8")
     expected = 1 + np.sum(values) if "accumulate" in step else np.prod(values)
     np.testing.assert_allclose(out[0], expected, rtol=1e-4)
+
+
+@pytest.mark.skipif("avx2" not in vector_math.describe(), reason="no functions of eight numbers")
+def test_no_more_is_left_over_by_the_widest_vectors_than_by_half() -> None:
+    """What is left over runs one by one."""
+    source = """
+def program(x, out):
+    acc = f64(0.0)
+    for i in range(1000):
+        acc = accumulate(acc, f64(exp(x[i])))
+    out[0] = acc
+"""
+    asm = compile_source(source, "program", [np.dtype("f4"), np.dtype("f8")]).asm()
+    assert "N8v_expf" in asm
+    assert "N16v_expf" not in asm
 
 
 @pytest.mark.skipif("avx2" not in vector_math.describe(), reason="no vectors of four numbers")

@@ -35,6 +35,9 @@ VARIANTS = "vector-function-abi-variant"
 FEWEST = 4
 """The fewest iterations that are worth a vector."""
 
+NARROWEST = 8
+"""The fewest lanes of single precision that processors with such functions prefer."""
+
 MOST = 64
 """The most iterations, inner loops included, that are unrolled as a whole."""
 
@@ -51,6 +54,8 @@ def innermost(
     is_inner = functions or (around is not None and around.span)
     if (count is None or count >= FEWEST) and is_inner and not is_vectorised(around):
         hints.append(_rolled(body.module))
+    if count is not None and count % lanes >= NARROWEST:
+        lanes = NARROWEST  # what is left over runs one by one
     if has_wide_sums(loop, carried) and functions and all(f"_ZGV_LLVM_N{lanes}v" in text for text in functions):
         hints.append([ir.MetaDataString(body.module, "llvm.loop.vectorize.width"), ir.IntType(32)(lanes)])
     if hints:
