@@ -37,7 +37,9 @@ CALLS["traced"] = call_or_make
 def asks_for_objects(args: Any, kwargs: Any, place: int) -> bool:
     """Whether the dtype, at this place among arguments or by name, is that of objects."""
     dtype = kwargs.get("dtype", args[place] if len(args) > place else None)
-    return dtype is object or (isinstance(dtype, (str, np.dtype)) and np.dtype(dtype) == object)
+    if isinstance(dtype, str):
+        return dtype in ("O", "|O", "object", "object_")
+    return dtype is object or (isinstance(dtype, np.dtype) and dtype == np.dtype(object))
 
 
 def _made(function: Any, given: Any, *args: Any, **options: Any) -> Any:
