@@ -145,6 +145,11 @@ class Values:
         return Differentiable(staged, [True] * staged.leaves, [names[place] for place in wrt.places])
 
 
+def given_call(target: Target, types: str, values: str | None) -> Types | Values:
+    """The call with arguments of given types, or of given values if there are some."""
+    return Types(types, target) if values is None else Values(values, target)
+
+
 def _leaf(type_: Aval | type) -> Leaf:
     aval = type_ if isinstance(type_, Aval) else Aval(PYTHON_DTYPES[type_])
     return Leaf(np.broadcast_to(np.zeros((), aval.dtype), aval.shape), aval, weak=type_ is not aval)

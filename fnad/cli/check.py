@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fnad.cli.calls import Types, Values
+from fnad.cli.calls import given_call
 from fnad.cli.load import load_target, user_code
 from fnad.testing.check import Report, check
 
@@ -11,6 +11,5 @@ def check_call(function: str, types: str, values: str | None) -> Report:
     """The report on a function; raises `UsageError` if it does not exist or cannot be differentiated."""
     target = load_target(function)
     with user_code(target.path):
-        given = Types(types, target) if values is None else Values(values, target)
-        args, kwargs = given.call()
+        args, kwargs = given_call(target, types, values).call()
         return check(target.function, *args, **kwargs)

@@ -13,7 +13,7 @@ from fnad.api.leaves import Function
 from fnad.api.naming import input_names, pullback_names, tangent_names
 from fnad.api.running import derived, prepared
 from fnad.api.stages import Part, stage_text
-from fnad.cli.calls import Differentiable, Types, Values
+from fnad.cli.calls import Differentiable, given_call
 from fnad.cli.load import load_target, user_code
 from fnad.cli.usage import UsageError
 from fnad.records import dataclass
@@ -37,7 +37,7 @@ def dump(request: Request) -> str:
         raise UsageError("--argnums says in what to differentiate: add --grad, --value-and-grad, --vjp or --jvp")
     target = load_target(request.target)
     with user_code(target.path):
-        given = Types(request.types, target) if request.values is None else Values(request.values, target)
+        given = given_call(target, request.types, request.values)
         if request.mode is None:
             return given.text(request.stage)
         traced = given.differentiable(_chosen(request, given.count))

@@ -6,7 +6,7 @@ from argparse import Namespace
 
 from fnad.api.explaining import explain
 from fnad.api.gradient import grad, value_and_grad
-from fnad.cli.calls import Types, Values
+from fnad.cli.calls import Types, given_call
 from fnad.cli.load import load_target, user_code
 from fnad.cli.usage import UsageError
 
@@ -19,7 +19,7 @@ def explain_call(request: Namespace) -> str:
         raise UsageError("--argnums says in what to differentiate: add --grad or --value-and-grad")
     target = load_target(request.target)
     with user_code(target.path):
-        given = Types(request.args, target) if request.values is None else Values(request.values, target)
+        given = given_call(target, request.args, request.values)
         if isinstance(given, Types):
             given.staged()  # which refuses a function that decides by values
         args, kwargs = given.call()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from fnad.api.staging import Staged
-from fnad.cli.calls import Types, Values
+from fnad.cli.calls import given_call
 from fnad.cli.load import load_target, user_code
 from fnad.control.singular import Finding, findings, range_of
 from fnad.ir.program import Var
@@ -17,7 +17,7 @@ def lint(function: str, types: str, values: str | None) -> tuple[str, int]:
     """The findings as text, and how many; raises `UsageError` if the function does not exist or cannot be traced."""
     target = load_target(function)
     with user_code(target.path):
-        staged = (Types(types, target) if values is None else Values(values, target)).staged()
+        staged = given_call(target, types, values).staged()
     found = found_in(staged)
     return "\n".join([*map("\n".join, map(_lines, found)), f"{target.name}: {_count(found)}"]), len(found)
 
