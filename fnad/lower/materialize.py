@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 
 from fnad.ir.primitive import (
     ArgFold,
@@ -57,9 +58,9 @@ def materialized_values(
     These are the ones in `stored`, and the others that are better materialized. Values in `read` are read at the end,
     those in `whole` in a loop.
     """
-    readers = _readers(program)
     outputs = {atom for atom in stored if isinstance(atom, Var)}
     read_at_the_end = set(read)
+    readers = _readers(program, {*outputs, *read_at_the_end, *whole})
     wanted = _wanted_whole(program, whole)
     efforts = {var: _load(var) for var in program.inputs}
     materialized: set[Var] = set(program.inputs)
@@ -118,10 +119,12 @@ def _is_one_of_many(var: Var, effort: _Effort, costs: Costs) -> bool:
     return has_many and effort.cost(costs) <= costs.recompute_of_many
 
 
-def _readers(program: Program) -> dict[Atom, list[Equation]]:
-    """The equations that read each value; those that read few of its elements are not counted."""
+def _readers(program: Program, used: AbstractSet[Atom]) -> dict[Atom, list[Equation]]:
+    """The equations that read each value; those that read few of its elements, or are read so, are not counted."""
     readers: dict[Atom, list[Equation]] = defaultdict(list)
-    for equation in program.equations:
+    for equation in reversed(program.equations):
+        if is_inlined(equation) and equation.results[0] not in used and not readers[equation.results[0]]:
+            continue
         for atom in equation.operands[isinstance(equation.primitive.lower, SpanContraction) :]:
             readers[atom].append(equation)
     return readers

@@ -21,8 +21,8 @@ from fnad.ir.primitive import Primitive
 from fnad.ir.program import Params, Program
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import I64
-from fnad.ops.arithmetic import div, mul, neg, strong_mul
-from fnad.ops.comparison import bitwise_or, eq, isnan, select
+from fnad.ops.arithmetic import add, div, mul, neg, strong_mul, sub
+from fnad.ops.comparison import bitwise_or, eq, isnan, right_shift, select
 from fnad.ops.contraction import dot_general
 from fnad.ops.conversion import convert
 from fnad.ops.reduction import reduce_max, reduce_min
@@ -43,12 +43,18 @@ from fnad.transforms.rewrite import application, constant_of, rewrite
 FEWEST = 8
 """The fewest columns for which it takes less time."""
 
+MOST = 2**16
+"""The most columns whose places have a sum below 2^32."""
+
 
 def by_spans(program: Program) -> Program:
     """The program with such products and sums over spans."""
     if not {isnan, eq, select}.issubset(equation.primitive for equation in program.equations):
         return program
-    return dce(rewrite(program, _spanned))
+    spanned = rewrite(program, _spanned)
+    if not any(equation.primitive is contract_spans for equation in spanned.equations):
+        return spanned
+    return dce(rewrite(spanned, _counted))
 
 
 def _spanned(primitive: Primitive, operands: Sequence[Symbol], params: Params) -> Symbol | None:
@@ -59,6 +65,16 @@ def _spanned(primitive: Primitive, operands: Sequence[Symbol], params: Params) -
     if primitive is dot_general and params == {"contract": ((0,), (0,)), "batch": ((), ())}:
         return _product(*operands)
     return None
+
+
+def _counted(primitive: Primitive, operands: Sequence[Symbol], params: Params) -> Symbol | None:
+    """The number of extrema of each row, by which cotangents are divided, from the sum that has their places."""
+    if primitive is not reduce_sum or params["axes"] != (1,):
+        return None
+    counted = application(operands[0], convert)
+    if counted is None or not _has_spans(chosen := counted[0][0]) or not _are_extrema(chosen):
+        return None
+    return convert(right_shift(_places(chosen), _number(32, chosen)), dtype=operands[0].dtype)
 
 
 def _product(x: Symbol, y: Symbol) -> Symbol | None:
@@ -72,20 +88,32 @@ def _product(x: Symbol, y: Symbol) -> Symbol | None:
 
 
 def _contracted(x: Symbol, y: Symbol, chosen: Symbol) -> Symbol:
-    """The product with the rows' spans: one element, or all of them.
-
-    The place of one element is the sum of all chosen places: an addition, where their least needs a comparison too.
-    """
-    column = iota(dtype=I64, shape=x.shape, axis=1)
-    place = reduce_sum(select(chosen, column, zeros_like(column)), axes=(1,))
-    is_one = eq(total := reduce_sum(convert(chosen, dtype=x.dtype), axes=(1,)), ones_like(total))
-    first, last = zeros_like(place), constant(x.shape[1] - 1, I64, place.shape)
+    """The product with the rows' spans: one element, or all of them."""
+    places = _places(chosen)
+    is_one = eq(right_shift(places, _number(32, chosen)), _number(1, chosen))
+    place = sub(places, _number(2**32, chosen))
+    first, last = (_number(column, chosen) for column in (0, x.shape[1] - 1))
     return contract_spans(x, y, select(is_one, place, first), select(is_one, place, last))
+
+
+def _places(chosen: Symbol) -> Symbol:
+    """For each row 2^32 times the number of chosen elements, plus the sum of their places: one sum for both.
+
+    The place of a single element is the sum of the places: an addition, where their least needs a comparison too.
+    """
+    column = iota(dtype=I64, shape=chosen.shape, axis=1)
+    counted = add(column, constant(2**32, I64, chosen.shape))
+    return reduce_sum(select(chosen, counted, zeros_like(counted)), axes=(1,))
+
+
+def _number(number: int, chosen: Symbol) -> Symbol:
+    """A number for each row."""
+    return constant(number, I64, chosen.shape[:1])
 
 
 def _chosen(x: Symbol) -> Symbol | None:
     """Where the elements of a matrix can differ from 0, if it is at the extrema of the rows of another one."""
-    if x.ndim != 2 or x.shape[1] < FEWEST:
+    if not _has_spans(x):
         return None
     for primitive in (neg, convert, strong_mul):
         if found := application(x, primitive):
@@ -96,6 +124,10 @@ def _chosen(x: Symbol) -> Symbol | None:
     if found is None or (zero := constant_of(found[0][2])) is None or zero != 0:
         return None
     return found[0][0] if _are_extrema(found[0][0]) else None
+
+
+def _has_spans(x: Symbol) -> bool:
+    return x.ndim == 2 and FEWEST <= x.shape[1] <= MOST
 
 
 def _scaled(x: Symbol) -> Symbol | None:

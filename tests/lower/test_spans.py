@@ -101,11 +101,36 @@ def test_ties_and_nans_share_in_loops_over_spans(number: int, dtype: str) -> Non
         np.testing.assert_allclose(compile_plan(Plan(loops, target))(args)[0], expected, rtol=bound, atol=bound)
 
 
-def test_the_one_place_of_a_row_is_a_sum_of_places() -> None:
+@pytest.mark.parametrize(("function", "extremum"), [(weights, "reduce_max"), (turned, "reduce_min")])
+def test_places_and_their_number_are_one_sum(function: Callable[..., Any], extremum: str) -> None:
     """For the least place, integers would be compared for each element of each row."""
-    program = by_spans(program_of(weights, with_ties("f8")))
-    folds = [e for e in program.equations if isinstance(e.primitive.lower, Fold) and e.results[0].aval.dtype == I64]
-    assert [fold.primitive.name for fold in folds] == ["reduce_sum"]
+    program = by_spans(program_of(function, with_ties("f8")))
+    folds = [e for e in program.equations if isinstance(e.primitive.lower, Fold) and e.params["axes"] == (1,)]
+    assert [(e.primitive.name, e.results[0].aval.dtype) for e in folds] == [(extremum, "f8"), ("reduce_sum", I64)]
+
+
+def test_the_number_is_a_sum_of_its_own_where_no_loop_needs_the_places() -> None:
+    program = by_spans(program_of(lambda x, y, c: fnad.grad(lambda x: np.sum(np.max(x, axis=1)))(x), with_ties("f8")))
+    assert all(e.results[0].aval.dtype != I64 for e in program.equations)
+
+
+@pytest.mark.parametrize("columns", [2**16, 2**16 + 1])
+def test_rows_have_loops_over_spans_up_to_a_length(columns: int) -> None:
+    """All elements of the first row are chosen, so the sum of places is the largest there is."""
+    x, y = np.array([[1.0], [2.0]]) * np.ones(columns), np.array([[3.0], [5.0]])
+    x[1, -1] = 7.0
+    args = [x, y, np.zeros((1, columns))]
+    program = program_of(weights, args)
+    assert any(e.primitive is contract_spans for e in by_spans(program).equations) == (columns == 2**16)
+    expected = np.full(columns, 3.0 / columns)
+    expected[-1] += 5.0
+    np.testing.assert_allclose(compile_plan(Plan(lower(program, CPU), CPU))(args)[0][0], expected, rtol=1e-12)
+
+
+def test_the_mask_is_not_stored() -> None:
+    """A loop over a span reads hardly any of its elements, and compares them again."""
+    loops = lower(program_of(weights, with_ties("f8")), CPU)
+    assert all(buffer.dtype != np.bool_ for buffer in loops.temporaries)
 
 
 def test_results_do_not_depend_on_threads() -> None:
@@ -120,7 +145,7 @@ def test_results_do_not_depend_on_threads() -> None:
 
 def test_a_span_is_part_of_the_text_and_of_no_collapsed_loop() -> None:
     loops = lower(program_of(weights, with_ties("f8")), CPU)
-    assert " from select(t" in loops_text(loops)
+    assert " from select(" in loops_text(loops)
     assert not any(isinstance(effect, Product) for loop in spans(list(loops.items)) for effect in effects(loop))
 
 
