@@ -602,6 +602,57 @@ def program(x, out):
     assert np.isnan(out[0])
 
 
+@pytest.mark.skipif(not vector_math.available(), reason="the CPU has no wide vectors, or libmvec is not there")
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("size", [16, 24, 32])
+@pytest.mark.parametrize("row", ["i", "rows[i]"])
+def test_the_lanes_of_a_short_row_are_its_elements(dtype: str, size: int, row: str) -> None:
+    """LLVM would unroll the inner loop, and take a column of eight rows by a gather."""
+    name = NAMES[dtype]
+    source = f"""
+def program(x, rows, squares, largest, twice):
+    for i in range(0, 4096):
+        acc = {name}(0.0)
+        for j in range(0, {size}):
+            acc = accumulate(acc, x[{size} * {row} + j] * x[{size} * {row} + j])
+            twice[{size} * (i - 0) + j] = {name}(2.0) * x[{size} * {row} + j]
+        squares[i] = acc
+        most = x[{size} * {row}]
+        for j in range(0, {size}):
+            most = maximum(most, x[{size} * {row} + j])
+        largest[i] = most
+"""
+    number = np.dtype(dtype)
+    function = compile_source(source, "program", [number, np.dtype("i8"), *[number] * 3])
+    assembly = function.asm()
+    assert has_wide_vectors(assembly)
+    assert "gather" not in assembly
+    assert "scatter" not in assembly
+    x, rows = np.random.default_rng(0).standard_normal((4096, size)).astype(dtype), np.arange(4096)[::-1].copy()
+    squares, largest, twice = np.empty(4096, dtype), np.empty(4096, dtype), np.empty((4096, size), dtype)
+    function.call(x, rows, squares, largest, twice)
+    x = x if row == "i" else x[::-1]
+    np.testing.assert_allclose(squares, (x**2).sum(1), rtol=32 * np.finfo(dtype).eps)
+    np.testing.assert_array_equal(largest, x.max(1))
+    np.testing.assert_array_equal(twice, 2 * x)
+
+
+@pytest.mark.skipif(not vector_math.available(), reason="the CPU has no wide vectors, or libmvec is not there")
+@pytest.mark.parametrize("index", ["4096 * j + i", "i + j"])
+def test_the_lanes_of_a_sum_of_columns_are_the_columns(index: str) -> None:
+    source = f"""
+def program(x, out):
+    for i in range(0, 4096):
+        acc = f64(0.0)
+        for j in range(0, 16):
+            acc = accumulate(acc, x[{index}])
+        out[i] = acc
+"""
+    function = compile_source(source, "program", [np.dtype("f8")] * 2)
+    assert "llvm.loop.unroll.disable" not in str(module_of(function.kernel))
+    assert has_wide_vectors(function.asm())
+
+
 @pytest.mark.skipif(not vector_math.available(), reason="libmvec is not there")
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_a_fused_loop_with_functions_vectorises(dtype: str) -> None:

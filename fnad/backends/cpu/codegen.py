@@ -30,6 +30,13 @@ def target() -> Any:
     return found
 
 
+TUNING = "+prefer-no-gather,+prefer-no-scatter"
+"""No vectors from elements that lie apart, on processors that have instructions for it.
+
+They take as long as scalar loads and stores. LLVM, for which they are cheap, would take the rows of a matrix as lanes
+where a loop along a row is short, with a gather for each column.
+"""
+
 HIGHEST, PLAIN = 3, 0
 """LLVM's levels of code generation: the best one, and instruction by instruction, in an eighth of the time."""
 
@@ -37,8 +44,9 @@ HIGHEST, PLAIN = 3, 0
 @cache
 def machine(level: int = HIGHEST) -> Any:
     """The target machine: this CPU with its features, at a level of code generation."""
-    relocation = "static" if target().name.startswith("x86") else "default"
-    features = llvm.get_host_cpu_features().flatten()
+    is_x86 = target().name.startswith("x86")
+    relocation = "static" if is_x86 else "default"
+    features = f"{llvm.get_host_cpu_features().flatten()},{TUNING if is_x86 else ''}"
     return target().create_target_machine(
         cpu=llvm.get_host_cpu_name(), features=features, opt=level, reloc=relocation, codemodel="jitdefault", jit=True
     )

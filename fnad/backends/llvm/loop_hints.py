@@ -3,6 +3,8 @@
 LLVM unrolls a short loop as a whole before it vectorises, so that its calls of `exp` or `tanh` stay scalar, at five
 times the cost. That is an advantage only where the loop around it becomes one block by that, and is vectorised instead.
 
+So is a loop along a row of a matrix, where the lanes of the loop around it would lie apart: see `codegen.TUNING`.
+
 Where hardly ever more than one iteration runs, it is the loops inside that are worth vectors.
 
 It takes as many lanes as the widest type in memory or in a sum has room for. Sums of single precision are of doubles,
@@ -11,7 +13,7 @@ so the functions of a loop that sums would be called for half as many numbers as
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterator, Sequence
 
 import llvmlite.ir as ir
 import numpy as np
@@ -21,13 +23,18 @@ from fnad.kernel.statements import (
     Assign,
     Constant,
     Evaluate,
+    Expression,
     For,
     If,
+    Name,
     Statement,
+    Store,
     While,
+    loads,
+    subexpressions,
     walk,
 )
-from fnad.scalar.operations import ACCUMULATE
+from fnad.scalar.operations import ACCUMULATE, ADD, MULTIPLY, SUBTRACT
 
 VARIANTS = "vector-function-abi-variant"
 """The attribute of a function with variants for vectors."""
@@ -37,6 +44,9 @@ FEWEST = 4
 
 NARROWEST = 8
 """The fewest lanes of single precision that processors with such functions prefer."""
+
+SHORTEST_ROW = 16
+"""The fewest elements of a row that are worth vectors: shorter ones take less time as a straight sequence."""
 
 MOST = 64
 """The most iterations, inner loops included, that are unrolled as a whole."""
@@ -52,7 +62,7 @@ def innermost(
     count, functions = iterations(loop), vector_functions(body)
     hints: list[list[ir.Value]] = []
     is_inner = functions or (around is not None and around.span)
-    if (count is None or count >= FEWEST) and is_inner and not is_vectorised(around):
+    if is_along_row(loop, around) or ((count is None or count >= FEWEST) and is_inner and not is_vectorised(around)):
         hints.append(_rolled(body.module))
     if count is not None and count % lanes >= NARROWEST:
         lanes = NARROWEST  # what is left over runs one by one
@@ -60,6 +70,40 @@ def innermost(
         hints.append([ir.MetaDataString(body.module, "llvm.loop.vectorize.width"), ir.IntType(32)(lanes)])
     if hints:
         mark(back, body.module, *hints)
+
+
+def is_along_row(loop: For, around: For | None) -> bool:
+    """Whether a loop takes neighbours one after the other, and the loop around it does not."""
+    count = iterations(loop)
+    if around is None or count is None or not SHORTEST_ROW <= count <= MOST:
+        return False
+    places = list(_places(loop.body))
+    is_row = {_step(place, loop.counter) for place in places} <= {0, 1}
+    return is_row and any(_step(place, around.counter) not in (0, 1) for place in places)
+
+
+def _places(statements: Sequence[Statement]) -> Iterator[Expression]:
+    """The places of all elements that are read or stored."""
+    for statement in walk(statements):
+        yield from (load.index for load in loads(statement))
+        if isinstance(statement, Store):
+            yield statement.index
+
+
+def _step(place: Expression, counter: Name) -> int | None:
+    """By how much a place grows with a counter; None if it is not known to be linear."""
+    match place:
+        case Name():
+            return int(place == counter)
+        case Apply(operation, (one, other)) if operation in (ADD, SUBTRACT):
+            first, second = _step(one, counter), _step(other, counter)
+            sign = 1 if operation is ADD else -1
+            return None if first is None or second is None else first + sign * second
+        case Apply(operation, (Constant(factor), other)) if operation is MULTIPLY:
+            step = _step(other, counter)
+            return None if step is None else int(factor) * step
+        case _:
+            return None if counter in subexpressions(place) else 0
 
 
 def vector_functions(block: ir.Block) -> list[str]:
