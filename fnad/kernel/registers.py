@@ -321,7 +321,7 @@ def _is_vector(statement: Statement) -> bool:
 
 
 def _apart(loop: Statement, array: Callable[[Dtype, int], Name]) -> Iterator[Statement]:
-    """A loop over a vector as one that loads, one that computes and one that stores."""
+    """A loop over a vector as one that loads, one that computes and one for each store, in the order of memory."""
     assert isinstance(loop, For)
     head = list(_head(loop.body))
     body = loop.body[len(head) :]
@@ -342,7 +342,7 @@ def _apart(loop: Statement, array: Callable[[Dtype, int], Name]) -> Iterator[Sta
                 inside.append(Store(own, loop.counter, value))
             case _:
                 inside.append(statement)
-    for part in (loaded, inside, stored):
+    for part in (loaded, inside, *([store] for store in stored)):
         if part:
             yield For(loop.counter, loop.start, loop.stop, loop.step, [*head, *part])
 

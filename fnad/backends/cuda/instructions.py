@@ -140,9 +140,29 @@ SYMBOLS = {
 }  # fmt: skip
 """The functions of libm, by the names of operations."""
 
+
+def undefined_at_infinity(symbol: str) -> Emit:
+    """The emitter of a function that SciPy does not define at the infinities, where libdevice has its limits."""
+
+    def emit(builder: Builder, kinds: Kinds, values: Values) -> Value:
+        (x,) = values
+        nothing = builder.fsub(x, x)  # 0, or nan
+        return builder.select(builder.fcmp_ordered("==", nothing, nothing), libm(builder, symbol, x), nothing)
+
+    return emit
+
+
+def emit_log_gamma(builder: Builder, kinds: Kinds, values: Values) -> Value:
+    (x,) = values
+    is_infinite = builder.fcmp_ordered("==", x, ir.Constant(x.type, float("-inf")))
+    return builder.select(is_infinite, x, libm(builder, "lgamma", x))  # as SciPy has it; libdevice's is inf
+
+
 SPECIAL = {
-    "gamma": "tgamma", "gammaln": "lgamma", "i0": "cyl_bessel_i0", "i1": "cyl_bessel_i1", "ndtri": "normcdfinv",
-    **{name: name for name in ("erfcinv", "erfcx", "erfinv", "exp10", "j0", "j1", "y0", "y1")},
+    "gamma": function("tgamma"), "gammaln": emit_log_gamma, "ndtri": function("normcdfinv"),
+    **{name: function(name) for name in ("erfcinv", "erfcx", "erfinv", "exp10")},
+    **{name: undefined_at_infinity(name) for name in ("j0", "j1", "y0", "y1")},
+    **{name: undefined_at_infinity(f"cyl_bessel_{name}") for name in ("i0", "i1")},
 }  # fmt: skip
 """The functions of SciPy that libdevice has, for real numbers."""
 
@@ -165,7 +185,7 @@ def of_reals(name: str, emit: Emit) -> Emit:
 
 INSTRUCTIONS: Instructions = {
     **{name: of_floats(name, function(symbol)) for name, symbol in SYMBOLS.items()},
-    **{f"{PREFIX}{name}": of_reals(name, function(symbol)) for name, symbol in SPECIAL.items()},
+    **{f"{PREFIX}{name}": of_reals(name, emit) for name, emit in SPECIAL.items()},
     "power": by_kind(iu=integer.power, f=function("pow"), c=COMPLEX["power"]),
     "sqrt": of_floats("sqrt", intrinsic("llvm.sqrt")),
     **{name: intrinsic(f"llvm.{name}") for name in ("floor", "ceil", "trunc", "rint", "copysign")},

@@ -55,6 +55,11 @@ def ptx_of(launch: Launch, arch: str = "sm_90") -> str:
 
 def ptx_of_all(launches: Sequence[Launch], arch: str = "sm_90") -> str:
     """The PTX of several kernels, whose entries have their names."""
+    return machine(arch).emit_assembly(optimized(linked(module_text(launches, arch)), machine(arch)))
+
+
+def module_text(launches: Sequence[Launch], arch: str) -> str:
+    """The LLVM module of several kernels, which declares the functions of libm that they call."""
     module = ir.Module("kernels")
     module.triple, module.data_layout = TRIPLE, str(machine(arch).target_data)
     for launch in launches:
@@ -65,9 +70,9 @@ def ptx_of_all(launches: Sequence[Launch], arch: str = "sm_90") -> str:
         function.linkage, function.calling_convention = "", "ptx_kernel"
         for argument in function.args:
             argument.attributes.align = ALIGNMENT
-    text = linked(str(module))
+    text = str(module)
     take_apart(module)
-    return machine(arch).emit_assembly(optimized(text, machine(arch)))
+    return text
 
 
 def optimized(text: str, machine: Any) -> Any:

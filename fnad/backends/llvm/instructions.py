@@ -17,8 +17,10 @@ from fnad.backends.llvm import loop_hints
 from fnad.backends.llvm.emitter import Emit, Value
 from fnad.backends.llvm.scalar import llvm_type, memory_type
 from fnad.errors import LoweringError
+from fnad.kernel.forward import stored_arrays
 from fnad.kernel.liveness import used_outside
 from fnad.kernel.plain_products import is_unvectorised
+from fnad.kernel.python_source import is_barrier
 from fnad.kernel.registers import is_unrolled
 from fnad.kernel.scratch import frame_words, large_arrays, makes_array, own_words
 from fnad.kernel.statements import (
@@ -65,6 +67,9 @@ BYTES, WORD = ir.IntType(8).as_pointer(), ir.IntType(32)
 def add_function(module: ir.Module, kernel: Kernel, target: Target) -> ir.Function:
     """Define the function of a kernel in a module; its arrays do not overlap.
 
+    That is what `noalias` says, but also that nobody else writes into an array: LLVM would take the value behind a
+    barrier for that before it. So where there are barriers, arrays that are stored into do not have it.
+
     After the parameters it takes the large arrays that it makes, if it has scratch memory.
     Raises `LoweringError` where the target has no instructions for an operation.
     """
@@ -72,9 +77,10 @@ def add_function(module: ir.Module, kernel: Kernel, target: Target) -> ir.Functi
     types = [value_type(parameter.kind) for parameter in parameters]
     function = ir.Function(module, ir.FunctionType(ir.VoidType(), types), name=kernel.name)
     function.linkage = "internal"
+    # Another thread may write the status at any time, so it is read where that is written.
+    exchanged = {STATUS.name, *(stored_arrays(kernel.body) if any(map(is_barrier, walk(kernel.body))) else ())}
     for parameter, argument in zip(parameters, function.args, strict=True):
-        # Another thread may write the status, so it is read where that is written.
-        if isinstance(parameter.kind, Pointer) and parameter != STATUS:
+        if isinstance(parameter.kind, Pointer) and parameter.name not in exchanged:
             argument.add_attribute("noalias")
     _Writer(function, kernel, target).write()
     return function

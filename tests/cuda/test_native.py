@@ -1,0 +1,153 @@
+"""What LLVM makes of kernels for a GPU gives what the interpreter gives: nothing has been moved across a barrier."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fnad.backends.cuda import executor
+from fnad.backends.cuda.executor import DeviceExecutor
+from fnad.backends.cuda.instructions import SYMBOLS
+from fnad.errors import LoweringError
+from fnad.kernel.launches import DevicePlan, Launch
+from fnad.kernel.parser import parse_kernel
+from fnad.lower.lowering import lower
+from fnad.scalar.scipy_ufunc import PREFIX
+from fnad.testing import assert_close, tolerance
+from fnad.transforms.interpret import interpret
+from tests.catalogue.cases import CASES
+from tests.cuda import native, test_graphs
+from tests.cuda import test_catalogue as catalogue
+from tests.cuda.test_grid import PROGRAMS, SMALL, program_of
+from tests.cuda.test_ptx import features, has_libdevice
+from tests.gpu import SMALL as FEW_THREADS
+from tests.gpu import driver
+from tests.together import together
+
+pytestmark = pytest.mark.skipif(not has_libdevice(), reason="nvidia-nvvm, which has libdevice, is for Linux on x86-64")
+
+F64 = np.dtype(float)
+EXCHANGES: dict[str, tuple[str, Any]] = {
+    "one stores, all load": (
+        """
+    if thread() == 0:
+        t[0] = x[0] * 2.0
+    barrier()
+    out[thread()] = t[0]
+""",
+        lambda x, t: 0 * x + 2 * x[0],
+    ),
+    "loaded before as well": (
+        """
+    v0 = t[0]
+    barrier()
+    if thread() == 0:
+        t[0] = v0 + x[3]
+    barrier()
+    out[thread()] = t[0]
+""",
+        lambda x, t: 0 * x + t[0] + x[3],
+    ),
+    "stored again": (
+        """
+    t[thread()] = x[thread()]
+    barrier()
+    v0 = t[(thread() + 1) % 8]
+    barrier()
+    t[thread()] = v0 * 2.0
+    barrier()
+    out[thread()] = t[(thread() + 2) % 8]
+""",
+        lambda x, t: 2 * np.roll(x, -3),
+    ),
+    "in each iteration": (
+        """
+    for i0 in range(5):
+        v0 = t[(thread() + 1) % 8]
+        barrier()
+        t[thread()] = v0 + x[i0]
+        barrier()
+    out[thread()] = t[thread()]
+""",
+        lambda x, t: np.roll(t, -5) + np.sum(x[:5]),
+    ),
+    "in shared memory": (
+        """
+    near = shared_f64(i64(8))
+    near[thread()] = x[thread()]
+    barrier()
+    v0 = near[0]
+    barrier()
+    if thread() == 3:
+        near[0] = v0 + x[1]
+    barrier()
+    out[thread()] = near[0] + v0
+""",
+        lambda x, t: 0 * x + 2 * x[0] + x[1],
+    ),
+    "by lanes": (
+        """
+    v0 = x[thread()]
+    v1 = v0 + shuffle_down(v0, 2)
+    v2 = v1 + shuffle_down(v1, 1)
+    t[thread()] = shuffle_first(v2, 4)
+    warp_barrier()
+    out[thread()] = t[thread() ^ 1]
+""",
+        lambda x, t: np.repeat([np.sum(x[:4]), np.sum(x[4:])], 4),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", EXCHANGES)
+def test_what_threads_leave_for_others_is_found(name: str) -> None:
+    text, wanted = EXCHANGES[name]
+    x, t, out = np.arange(8.0) + 1, np.arange(8.0) * 10, np.zeros(8)
+    expected = wanted(x, t.copy())
+    kernel = parse_kernel(f"def kernel(x, t, out):{text}", "kernel", [F64, F64, F64])
+    native.run(Launch(kernel, 1, 8), [array.ctypes.data for array in (x, t, out)], warp=4)
+    np.testing.assert_array_equal(out, expected)
+
+
+@pytest.mark.slow
+def test_programs() -> None:
+    with together() as check:
+        for name, (function, arguments) in PROGRAMS.items():
+            with check(name):
+                program = program_of(function, arguments)
+                run = DeviceExecutor(DevicePlan(lower(program, SMALL), SMALL), native.Compiled(warp=SMALL.grid.warp))
+                found = run(list(map(np.asarray, arguments)))
+                for a, b in zip(found, interpret(program, list(arguments)), strict=True):
+                    assert_close(a.memory, np.asarray(b, a.dtype), tolerance(a.dtype))
+
+
+@pytest.mark.slow
+def test_loops_of_the_host_and_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(executor, "CUDA", FEW_THREADS)
+    with driver.using(native.Compiled(warp=4)), together() as check:
+        for name, (function, arguments) in test_graphs.PROGRAMS.items():
+            with check(name):
+                test_graphs.run_again(function, arguments)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(2))
+def test_functions_of_libdevice(part: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are NumPy's and SciPy's where these have no limit, too."""
+    monkeypatch.setattr(catalogue, "Simulated", native.Compiled)
+    with together() as check:
+        for case in CASES[part::2]:
+            with check(str(case)):
+                try:
+                    plan = DevicePlan(lower(case.program(), FEW_THREADS), FEW_THREADS)
+                    if any(map(calls_libdevice, plan.launches.values())):
+                        catalogue.check(case, plan, seed=0)
+                except LoweringError as error:
+                    assert "cuda" in str(error), error  # noqa: PT017
+
+
+def calls_libdevice(launch: Launch) -> bool:
+    names = {found[0] for found in features(launch.kernel) if isinstance(found, tuple)}
+    return not names.isdisjoint({*SYMBOLS, "power"}) or any(name.startswith(PREFIX) for name in map(str, names))
