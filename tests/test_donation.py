@@ -80,3 +80,14 @@ def test_a_path_with_guards_keeps_its_arguments_for_another():
 def test_an_argument_that_is_not_there():
     with pytest.raises(StaticArgumentError, match="donate_argnums names argument 2 of <lambda>, which takes 1"):
         fnad.jit(lambda x: x, donate_argnums=2)
+
+
+@pytest.mark.parametrize("n", [8, 3000])
+def test_what_a_view_among_the_arguments_shows_is_not_written_over(n):
+    f = fnad.jit(lambda x, y: x * 2.0 + y[::-1], donate_argnums=0)
+    for part in (slice(None), slice(None, None, -1)):
+        x = np.arange(float(n))
+        wanted = x * 2.0 + x[part][::-1]
+        np.testing.assert_array_equal(f(x, x[part]), wanted)
+    x, y = np.arange(float(n)), np.ones(n)
+    assert f(x, y) is x

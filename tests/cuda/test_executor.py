@@ -197,6 +197,15 @@ def test_what_is_given_away_is_written_to_if_nobody_else_has_it(device: Simulate
         assert_array_equal(getattr(shared, "memory", shared), X)
 
 
+def test_what_another_argument_shows_is_not_written_over(device: Simulated) -> None:
+    f = fnad.jit(lambda x, y: x * 2.0 + y[::-1], donate_argnums=0, device="cuda")
+    x = np.arange(8.0)
+    for library in (Distant, OtherLibrarys):
+        given = fnad.to_device(x)
+        assert_array_equal(fnad.to_host(f(given, library(given.memory[:]))), 2 * x + x[::-1])
+        assert f(given, fnad.to_device(x)).memory is given.memory
+
+
 def test_arrays_of_other_libraries_are_held_until_they_are_read(device: Simulated) -> None:
     f = fnad.jit(lambda x, y: x + y, device="cuda")
     other, turned = OtherLibrarys(X), OtherLibrarys(X.T)

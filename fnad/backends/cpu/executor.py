@@ -395,11 +395,11 @@ def _new_array(buffer: Buffer) -> NewArray:
 
 
 def _donated_memory(arguments: Sequence[Array], position: int) -> Array:
-    """An argument's array if it owns its memory and is passed only once, else a copy."""
+    """An argument's array if it owns its memory and is passed only once, and no view of it is, else a copy."""
     array = arguments[position]
     flags = array.flags
     is_own = type(array) is np.ndarray and flags.c_contiguous and flags.aligned and flags.writeable and flags.owndata
-    is_shared = sum(array is other for other in arguments) > 1
+    is_shared = sum(array is other or array is other.base for other in arguments) > 1
     return array if is_own and not is_shared else np.array(array, order="C")
 
 

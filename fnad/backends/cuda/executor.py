@@ -131,7 +131,7 @@ class DeviceExecutor:
         frame = self._frame(stream)
         frame.stream, frame.precision = stream, config.current().matmul_precision
         arrays = [self._input(frame, n, array) for n, array in enumerate(arguments)]
-        outputs = self._new_outputs(arguments)
+        outputs = self._new_outputs(arguments, arrays)
         arrays += outputs
         frame.give(arrays)
         self._run(frame)
@@ -193,23 +193,25 @@ class DeviceExecutor:
         """Whether kernels can use an array where it is."""
         return array.flags.c_contiguous and not self._device.address(array) % ALIGNMENT
 
-    def _new_outputs(self, arguments: Sequence[Array]) -> list[Any]:
+    def _new_outputs(self, arguments: Sequence[Array], arrays: Sequence[Any]) -> list[Any]:
         """The arrays of results: new ones, without rows where their number is not known."""
         empty = self._device.empty
         outputs = [None if new is None else empty(*new) for new in self._outputs]
         for output, given in self._donations:
-            outputs[output] = self._donated(arguments, given)
+            outputs[output] = self._donated(arguments[given], given, arrays)
         return outputs
 
-    def _donated(self, arguments: Sequence[Array], position: int) -> Any:
+    def _donated(self, given: Array, position: int, arrays: Sequence[Any]) -> Any:
         """The array of an argument that is given away, if nobody else has it, else a copy."""
-        given = arguments[position]
-        is_shared = sum(given is other for other in arguments) > 1
-        if is_on_device(given) and not is_shared and self._device.owns(given) and self._is_in_order(given):
-            return given
-        source = given if is_on_device(given) else self._device.to_device(np.asarray(given))
-        made = self._device.empty(source.shape, source.dtype)
-        self._device.copy(source, made)
+        device, array = self._device, arrays[position]
+        if array is given and device.owns(given):
+            start = device.address(given)
+            stop = start + given.nbytes
+            places = [(device.address(x), x.nbytes) for n, x in enumerate(arrays) if n != position]
+            if not any(place < stop and start < place + size for place, size in places):
+                return given
+        made = device.empty(array.shape, array.dtype)
+        device.copy(array, made)
         return made
 
     def _check(self, frame: Frame) -> None:
