@@ -33,8 +33,12 @@ def is_on_device(value: Any) -> bool:
 
 def scipy_module(array: Any, name: str) -> Any:
     """SciPy's module of this name, kept out of `import fnad`; for arrays of CuPy's its own, of the same functions."""
-    library = type(array).__module__.partition(".")[0]
-    return import_module(f"cupyx.scipy.{name}" if library == "cupy" else f"scipy.{name}")
+    return import_module(f"cupyx.scipy.{name}" if is_cupys(array) else f"scipy.{name}")
+
+
+def is_cupys(array: Any) -> bool:
+    """Whether an array is one of CuPy's, whose functions lack some options of NumPy's."""
+    return type(array).__module__.partition(".")[0] == "cupy"
 
 
 def driver() -> Any:

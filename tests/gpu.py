@@ -98,6 +98,8 @@ class Taken(np.lib.mixins.NDArrayOperatorsMixin):
         return given(getattr(ufunc, method)(*taken(inputs), **taken(options)))
 
     def __array_function__(self, function: Any, types: Any, inputs: Any, options: Any) -> Any:
+        if unknown := options.keys() - set(CUPYS.get(function, " ".join(options)).split()):
+            raise TypeError(f"{function.__name__}() got an unexpected keyword argument {min(unknown)!r}")
         return given(function(*taken(inputs), **taken(options)))
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
@@ -147,6 +149,13 @@ def through(function: Any) -> Any:
     """A function of SciPy's or a method as CuPy's."""
     return lambda *inputs, **options: given(function(*taken(inputs), **taken(options)))
 
+
+CUPYS = {
+    np.argsort: "axis kind", np.searchsorted: "side sorter", np.linalg.cholesky: "", np.linalg.qr: "mode",
+    np.linalg.svd: "full_matrices compute_uv", np.linalg.eigh: "UPLO", np.linalg.eigvalsh: "UPLO",
+    np.linalg.pinv: "rcond", np.linalg.lstsq: "rcond", **dict.fromkeys((np.fft.fft, np.fft.rfft), "n axis norm"),
+}  # fmt: skip
+"""The options that CuPy's functions have, in its version 14."""
 
 CUPYX = {
     "cupyx.scipy.linalg": SimpleNamespace(

@@ -47,7 +47,7 @@ from fnad.ops.matrix import (
     upper,
 )
 from fnad.ops.shape import constant, iota, pad, sample
-from fnad.placement import scipy_module
+from fnad.placement import is_cupys, scipy_module
 
 I32, I64 = DTYPES["i32"], DTYPES["i64"]
 
@@ -325,6 +325,13 @@ def hermitian_samples(**params: Any) -> Iterable[Sample]:
         yield Sample((positive(shape, DTYPES["f64"]),), params)
 
 
+@by_lapack(IF_NOT_POSITIVE)
+def _cholesky(a: Any, *, upper: bool) -> Any:
+    if upper and is_cupys(a):
+        return np.conj(np.swapaxes(np.linalg.cholesky(np.conj(np.swapaxes(a, -1, -2))), -1, -2))
+    return np.linalg.cholesky(a, upper=True) if upper else np.linalg.cholesky(a)
+
+
 def _cholesky_samples() -> Iterable[Sample]:
     for is_upper in (False, True):
         yield from hermitian_samples(upper=is_upper)
@@ -334,9 +341,7 @@ cholesky = register(
     Primitive(
         "cholesky",
         _infer_cholesky,
-        by_lapack(IF_NOT_POSITIVE)(
-            lambda a, *, upper: np.linalg.cholesky(a, upper=upper) if upper else np.linalg.cholesky(a)
-        ),
+        _cholesky,
         Push(_push_cholesky),
         Library(
             "potrf",

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import sys
+import threading
 import weakref
 from collections import deque
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -128,10 +130,12 @@ class Converting:
 def gpu() -> Gpu:
     made = object.__new__(Gpu)
     made._library, made._functions, made._factors = Cublas(), {}, {}
+    made._device, made._current, made._thread = 0, lambda: 0, threading.local()
     made._cupy = SimpleNamespace(
         cuda=SimpleNamespace(
             device=SimpleNamespace(get_cublas_handle=lambda: 7),
             get_current_stream=lambda: SimpleNamespace(ptr=5),
+            runtime=SimpleNamespace(memGetInfo=lambda: (5, 9)),
         )
     )
     return made
@@ -397,9 +401,36 @@ def test_memory_of_other_libraries_is_neither_given_away_nor_let_go_too_early(gp
 
 
 def test_another_current_device_is_refused(gpu: Gpu) -> None:
-    gpu._device, gpu._current = 0, lambda: 1
+    gpu._current = lambda: 1
     with pytest.raises(PlacementError, match="programs run on cuda:0, and the current device is cuda:1"):
         gpu.check_current()
+
+
+def test_each_thread_has_a_context_before_it_launches(gpu: Gpu) -> None:
+    """The runtime makes one current at the first call that needs it. A launch is the call of a driver, which does not."""
+    asked: list[int] = []
+    gpu._cupy.cuda.runtime.memGetInfo = lambda: asked.append(threading.get_ident()) or (5, 9)
+    for _ in range(2):
+        gpu.check_current()
+    thread = threading.Thread(target=gpu.check_current)
+    thread.start()
+    thread.join()
+    assert asked == [threading.get_ident(), asked[1]]
+    assert asked[1] != asked[0]
+
+
+def test_a_library_without_room_is_told(gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> None:
+    class OutOfMemoryError(Exception): ...
+
+    def solve(*arrays: Any) -> None:
+        raise OutOfMemoryError("allocating 800 bytes")
+
+    cupyx = ModuleType("cupyx")
+    cupyx.__dict__["errstate"] = lambda **_: nullcontext()
+    monkeypatch.setitem(sys.modules, "cupyx", cupyx)
+    gpu._cupy.cuda.memory = SimpleNamespace(OutOfMemoryError=OutOfMemoryError)
+    with pytest.raises(DeviceMemoryError, match=r"no room: allocating 800 bytes\n.*: 5 of 9 bytes are free"):
+        gpu.evaluate(solve, [])
 
 
 def test_kernels_are_assembled_once_for_all_processes(

@@ -6,6 +6,7 @@ Everything runs on CuPy's current stream and device, so that it is in order with
 from __future__ import annotations
 
 import ctypes
+import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -104,6 +105,7 @@ class Gpu:
         self._lent: deque[tuple[Any, list[DeviceArray]]] = deque()
         driver = import_module("cupy_backends.cuda.api.driver")
         self._launch, self._current = driver.launchKernel, cupy.cuda.runtime.getDevice
+        self._thread = threading.local()
         self._replay, self._stream = cupy.cuda.runtime.graphLaunch, cupy.cuda.get_current_stream
         self.failures = (cupy.cuda.runtime.CUDARuntimeError, driver.CUDADriverError)
 
@@ -113,6 +115,10 @@ class Gpu:
                 f"programs run on cuda:{self._device}, and the current device is cuda:{number}",
                 remedy=f"call them under cupy.cuda.Device({self._device}): a process has one device for programs",
             )
+        if not hasattr(self._thread, "has_context"):
+            # A launch takes the context of its thread, which it has from a call of the runtime that needs one.
+            self._cupy.cuda.runtime.memGetInfo()
+            self._thread.has_context = True
 
     def adopt(self, value: Any) -> DeviceArray:
         array = value if type(value) is self.array_type else self._shared(value)
@@ -154,11 +160,14 @@ class Gpu:
         try:
             return self._cupy.empty(shape, dtype)
         except self._cupy.cuda.memory.OutOfMemoryError as error:
-            free, total = self._cupy.cuda.runtime.memGetInfo()
             raise DeviceMemoryError(
                 f"{np.prod(shape, dtype=object) * dtype.itemsize} bytes for {dtype}{list(shape)} are not free: {error}",
-                remedy=f"use smaller batches, or fnad.checkpoint: {free} of {total} bytes are free on the GPU",
+                remedy=self._room(),
             ) from None
+
+    def _room(self) -> str:
+        free, total = self._cupy.cuda.runtime.memGetInfo()
+        return f"use smaller batches, or fnad.checkpoint: {free} of {total} bytes are free on the GPU"
 
     def copy(self, source: DeviceArray, target: DeviceArray) -> None:
         self._cupy.copyto(target, source.reshape(target.shape))
@@ -172,6 +181,7 @@ class Gpu:
     def load(self, launches: Sequence[Launch]) -> list[Loaded]:
         if not launches:
             return []
+        self.check_current()
         module = self._cupy.cuda.function.Module()
         try:
             module.load(kept_ptx(launches, self.arch))
@@ -253,6 +263,8 @@ class Gpu:
         with import_module("cupyx").errstate(linalg="raise"):
             try:
                 found = function(*values)  # NumPy's functions hand arrays of CuPy's over to it
+            except self._cupy.cuda.memory.OutOfMemoryError as error:
+                raise DeviceMemoryError(f"a library has no room: {error}", remedy=self._room()) from None
             except ImportError as error:
                 raise DeviceError(f"CuPy lacks a library for this: {error}", remedy=PACKAGES) from None
             except (TypeError, NotImplementedError) as error:
