@@ -8,6 +8,7 @@ shares, by every thread in the same order: so all of them have the result, and i
 
 from __future__ import annotations
 
+from collections import defaultdict, deque
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 
@@ -37,8 +38,14 @@ from fnad.lower.interchange import nest_of, ordered
 from fnad.lower.loop_ir import Effect, NestLoop, Reduce, Scan, Update
 from fnad.lower.sharing import groups, loop_effects, roles, size
 from fnad.lower.target import Target
-from fnad.scalar.operation import INDEX, Pointer
+from fnad.scalar.operation import INDEX, Kind, Pointer
 from fnad.scalar.operations import ADD, AND, EQUAL, FLOOR_DIVIDE, LESS, MIN, MULTIPLY, REMAINDER
+
+MOST_SHARED = 2**14
+"""The bytes from which on a block uses the arrays that it shares again: it may have 48 KB, others need room, too."""
+
+AT_ONCE = 4
+"""The most arrays of one kind that are in use at the same time."""
 
 
 class DeviceBuilder(Builder):
@@ -46,7 +53,7 @@ class DeviceBuilder(Builder):
 
     Where blocks have rows, a thread takes `row_width` neighbouring elements at once. `own_columns` are the folds over
     rows, with accumulators for each element that a thread has of a row, of which `element` is the number. A row has a
-    `group` of threads: all of a block, or some of a warp.
+    `group` of threads: all of a block, or some of a warp. What is `made` first are the arrays that a block shares.
     """
 
     def __init__(self, depth: int, blocks: int, threads: int, target: Target) -> None:
@@ -63,6 +70,9 @@ class DeviceBuilder(Builder):
         self.scattered: set[Folded] = set()
         self.adds_atomically = False
         self.directly_compensated: dict[Folded, Accumulator] = {}
+        self.shared_arrays: defaultdict[tuple[Kind, int], deque[Name]] = defaultdict(deque)
+        self.shared_bytes = 0
+        self.made: list[Statement] = []
 
     # ---- loops ---------------------------------------------------------------------------------------------------
 
@@ -338,10 +348,16 @@ class DeviceBuilder(Builder):
             self.combine_parts(fold, [self.assign("v", Load(array, integer(n))) for array in arrays])
 
     def shared(self, variable: Name, elements: int) -> Name:
-        """A new array that the threads of a block share."""
+        """An array that the threads of a block share: a new one, or, if there are many, that used longest ago."""
+        arrays = self.shared_arrays[variable.kind, elements]
+        if self.shared_bytes > MOST_SHARED and len(arrays) >= AT_ONCE:
+            arrays.rotate(-1)
+            return arrays[-1]
         array = self.part(variable.kind)
         assert isinstance(array.kind, Pointer)
-        self.add(Assign((array,), apply(SHARED_ARRAYS[array.kind.dtype], integer(elements))))
+        self.shared_bytes += elements * array.kind.dtype.itemsize
+        self.made.append(Assign((array,), apply(SHARED_ARRAYS[array.kind.dtype], integer(elements))))
+        arrays.append(array)
         return array
 
 

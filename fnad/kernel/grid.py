@@ -308,17 +308,16 @@ class Whole(Divided):
             with builder.block(level=False) as body:
                 self.fold(builder, folds, number, (apply(FLOOR_DIVIDE, apply(THREAD), integer(columns)), self.lines))
             builder.add(If(is_result, body))
-            shared = {v: builder.shared(v, self.threads) for fold in folds for v in builder.variables(fold)}
-            builder.add(*(Store(array, apply(THREAD), variable) for variable, array in shared.items()))
-            with builder.block(level=False) as body:
-                for fold in folds:
+            is_first = apply(LESS, apply(THREAD), integer(columns))
+            for fold in folds:
+                shared = {v: builder.shared(v, self.threads) for v in builder.variables(fold)}
+                builder.add(*(Store(array, apply(THREAD), variable) for variable, array in shared.items()))
+                with builder.block(level=False) as body:
                     for line in range(1, self.lines):
                         place = apply(ADD, integer(line * columns), apply(THREAD))
-                        found = [builder.assign("v", Load(shared[v], place)) for v in builder.variables(fold)]
-                        builder.combine_parts(fold, found)
+                        builder.combine_parts(fold, [builder.assign("v", Load(a, place)) for a in shared.values()])
                     builder.close_fold(fold)
-            is_first = apply(LESS, apply(THREAD), integer(columns))
-            builder.add(If(apply(AND, is_first, is_result), body))
+                builder.add(If(apply(AND, is_first, is_result), body))
 
     def fold(
         self, builder: DeviceBuilder, folds: Sequence[Accumulator], result: Expression,
@@ -414,7 +413,7 @@ def statements_of_piece(piece: Piece, target: Target) -> list[Statement]:
     builder = DeviceBuilder(piece.depth, piece.blocks, piece.threads, target)
     builder.add(*(Assign((counter(d),), Load(COUNTERS, integer(d))) for d in range(piece.depth)))
     piece.write(builder)
-    return kept(forward(builder.body.statements), piece.threads)
+    return kept(forward([*builder.made, *builder.body.statements]), piece.threads)
 
 
 class Mapping:

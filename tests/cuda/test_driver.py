@@ -407,7 +407,7 @@ def test_another_current_device_is_refused(gpu: Gpu) -> None:
 
 
 def test_each_thread_has_a_context_before_it_launches(gpu: Gpu) -> None:
-    """The runtime makes one current at the first call that needs it. A launch is the call of a driver, which does not."""
+    """The runtime makes one current at the first call that needs it. A launch, by the driver, does not."""
     asked: list[int] = []
     gpu._cupy.cuda.runtime.memGetInfo = lambda: asked.append(threading.get_ident()) or (5, 9)
     for _ in range(2):

@@ -16,6 +16,7 @@ from fnad.backends.cuda.executor import DeviceExecutor
 from fnad.backends.cuda.target import CUDA
 from fnad.errors import OutOfRangeError
 from fnad.ir.program import Program
+from fnad.kernel import device_build
 from fnad.kernel.launches import DevicePlan, Launch
 from fnad.kernel.parser import parse_kernel
 from fnad.kernel.python_source import kernel_text
@@ -190,6 +191,15 @@ def test_on_threads(name: str) -> None:
     for found, again, wanted in zip(*runs, interpret(program, list(arguments)), strict=True):
         np.testing.assert_array_equal(found, again)  # whatever the order of threads, the result is the same to the bit
         assert_close(found, np.asarray(wanted, found.dtype), tolerance(found.dtype))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["sums", "complex sums", "softmax of long rows", "rows and columns", "positions"],
+)
+def test_arrays_that_a_block_shares_are_used_again(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setattr(device_build, "MOST_SHARED", 0)
+    test_on_threads(name)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
