@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -378,8 +379,29 @@ def test_stages_of_a_program_on_a_device() -> None:
 def test_machine_code_without_nvidias_programs_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_HOME", "/nowhere")
     monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setattr(tools, "files_of", lambda *_: iter(()))
     with pytest.raises(LoweringError, match="takes NVIDIA's nvdisasm"):
         tools.program("no-such-package", "nvdisasm")
+
+
+def test_nvidias_files_are_those_of_a_package_of_the_toolkit_or_of_triton(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    compiler, places = (
+        tmp_path / "cuda/bin/nvcc",
+        [tmp_path / name / "file" for name in ("package", "cuda/lib", "triton")],
+    )
+    brought = {"package": places[:1], "triton": places[2:]}
+    monkeypatch.delenv("CUDA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(compiler.parent))
+    monkeypatch.setattr(tools, "files_of", lambda package, name: iter(brought[package]))
+    for place in (compiler, *places):
+        place.parent.mkdir(parents=True)
+        place.touch(0o755)
+    for place in places:
+        assert tools.file_of("package", "file", "lib") == place
+        place.unlink()
+    assert tools.file_of("package", "file", "lib") is None
 
 
 def test_launches_are_explained() -> None:

@@ -228,7 +228,7 @@ def test_however_many_folds_there_are_a_block_has_room_for_what_it_shares(tmp_pa
         return x
 
     plans = [
-        plan_for(lambda x: [np.sum(np.sin(x * k), axis=0) for k in range(39)], np.ones((4096, 300), np.complex128)),
+        plan_for(lambda x: [np.sum((x + k) * x, axis=0) for k in range(39)], np.ones((4096, 300), np.complex128)),
         plan_for(one_by_one, np.ones(1000, np.complex128)),
     ]
     launches = [launch for plan in plans for launch in plan.launches.values()]

@@ -12,7 +12,7 @@ from fnad.backends.cuda.executor import compile_program
 from fnad.errors import LoweringError
 from fnad.ir.program import Program
 from fnad.testing import EXECUTORS, Run
-from tests.edge_cases.ways import DEVICE
+from tests.edge_cases.ways import DEVICE, device
 from tests.gpu import OnThreads
 
 LACKING = (
@@ -40,7 +40,7 @@ def run(request: pytest.FixtureRequest, on_threads: OnThreads) -> Run:
     test = request.node
     if test.name in LACKING:
         request.applymarker(pytest.mark.xfail(raises=LoweringError, strict=True))
-    if DEVICE == "cuda":
+    if DEVICE in ("cuda", "native"):
         return on_gpu
     if test.originalname in LARGE:
         pytest.skip("too many elements for threads that are simulated")
@@ -48,4 +48,5 @@ def run(request: pytest.FixtureRequest, on_threads: OnThreads) -> Run:
 
 
 def on_gpu(program: Program, arrays: Sequence[Any]) -> list[Any]:
-    return list(map(to_host, compile_program(program)(arrays)))
+    with device():
+        return list(map(to_host, compile_program(program)(arrays)))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -17,10 +17,15 @@ import numpy as np
 
 from fnad import cond, config, grad, jit, jvp, to_host, value_and_grad, vjp, while_loop
 from fnad import map as fnad_map
-from tests.gpu import simulated
+from fnad.backends.cuda import driver
+from tests.cuda.native import Compiled
+from tests.gpu import Simulated
 
 DEVICE = os.environ.get("FNAD_TEST_DEVICE")
-"""Where all is to be run, too: on "cuda", or "simulated". If it is not set, some is run on a simulated device."""
+"""Where all is to be run, too: on "cuda", "simulated", or "native", as LLVM compiles kernels for a GPU.
+
+If it is not set, some is run on a simulated device.
+"""
 
 Function: TypeAlias = Callable[..., Any]
 
@@ -76,10 +81,21 @@ def check_on_device(
     compiled: Function, args: tuple[Any, ...], expected: dict[str, Any], rtol: float, atol: float
 ) -> None:
     """Assert the same of what a device computes, whose functions may round in another way."""
-    with nullcontext() if DEVICE == "cuda" else simulated(), config.override(device="cuda", executor="compiled"):
+    with device(), config.override(device="cuda", executor="compiled"):
         found = to_host(compiled(*args))
     for name, value in found.items():
         np.testing.assert_allclose(value, expected[name], rtol=rtol, atol=atol, err_msg=f"on the device {name}")
+
+
+def device() -> AbstractContextManager[Any]:
+    """The device that programs are to run on."""
+    match DEVICE:
+        case "cuda":
+            return nullcontext()
+        case "native":
+            return driver.using(Compiled())
+        case _:
+            return driver.using(Simulated())
 
 
 def check_inside(

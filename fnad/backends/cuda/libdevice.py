@@ -1,6 +1,6 @@
 """NVIDIA's libdevice: the elementary functions as LLVM code, of which a kernel gets the ones that it calls.
 
-The bitcode is in the package nvidia-nvvm, and in every CUDA toolkit. It is parsed once in a process.
+The bitcode is in the package nvidia-nvvm, in every CUDA toolkit, and in Triton. It is parsed once in a process.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def libdevice() -> Libdevice:
 
 @cache
 def path() -> Path:
-    """The file with the bitcode: of the package, else of the toolkit that CUDA_HOME names."""
+    """The file with the bitcode."""
     found = file_of(PACKAGE, FILE, "nvvm/libdevice")
     if found is None:
         raise LoweringError(

@@ -1,11 +1,14 @@
-"""NVIDIA's programs and files: of the packages that bring them, else of the toolkit that CUDA_HOME names."""
+"""NVIDIA's programs and files: of packages that bring them, else of the toolkit, else of Triton, which PyTorch has."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import subprocess
+from collections.abc import Iterator
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, files
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -19,17 +22,21 @@ BINARIES = (
 
 
 def file_of(package: str, name: str, folder: str) -> Path | None:
-    """A file by its name: of a package, else in a folder of the toolkit."""
-    try:
-        found = [Path(str(file.locate())) for file in files(package) or () if file.name == name]
-    except PackageNotFoundError:
-        found = []
-    return next((file for file in (*found, Path(toolkit(), folder, name)) if file.exists()), None)
+    """A file by its name: of a package, else in a folder of the toolkit, else of Triton."""
+    places = chain(files_of(package, name), [Path(toolkit(), folder, name)], files_of("triton", name))
+    return next((file for file in places if file.exists()), None)
+
+
+def files_of(package: str, name: str) -> Iterator[Path]:
+    """The files of this name that a package brings."""
+    with suppress(PackageNotFoundError):
+        yield from (Path(str(file.locate())) for file in files(package) or () if file.name == name)
 
 
 def toolkit() -> str:
-    """The folder of the CUDA toolkit, which may not be there."""
-    return os.environ.get("CUDA_HOME") or TOOLKIT
+    """The folder of the CUDA toolkit, which may not be there: that CUDA_HOME names, else that of the compiler."""
+    compiler = shutil.which("nvcc")
+    return os.environ.get("CUDA_HOME") or (str(Path(compiler).resolve().parents[1]) if compiler else TOOLKIT)
 
 
 def program(package: str, name: str) -> str:
