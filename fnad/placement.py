@@ -7,6 +7,7 @@ knows CUDA, is loaded when the first array or program asks for it.
 
 from __future__ import annotations
 
+import warnings
 from importlib import import_module
 from typing import Any
 
@@ -33,7 +34,10 @@ def is_on_device(value: Any) -> bool:
 
 def scipy_module(array: Any, name: str) -> Any:
     """SciPy's module of this name, kept out of `import fnad`; for arrays of CuPy's its own, of the same functions."""
-    return import_module(f"cupyx.scipy.{name}" if is_cupys(array) else f"scipy.{name}")
+    if not is_cupys(array):
+        return import_module(f"scipy.{name}")
+    with warnings.catch_warnings(action="ignore", category=FutureWarning):  # of what CuPy itself imports
+        return import_module(f"cupyx.scipy.{name}")
 
 
 def is_cupys(array: Any) -> bool:

@@ -18,6 +18,7 @@ import fnad
 from fnad import random
 from fnad.backends.cuda import driver, executor
 from tests.cuda.test_executor import assert_close
+from tests.edge_cases.ways import DEVICE, device
 from tests.gpu import SMALL, Simulated
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -28,9 +29,10 @@ KEY = random.key(0)
 
 @pytest.fixture(autouse=True)
 def _few_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A device of few threads, which small arrays keep busy."""
-    monkeypatch.setattr(executor, "CUDA", SMALL)
-    with driver.using(Simulated(warp=SMALL.grid.warp)):
+    """A device of few threads, which small arrays keep busy; or that which the tests are asked for."""
+    if not DEVICE:
+        monkeypatch.setattr(executor, "CUDA", SMALL)
+    with device() if DEVICE else driver.using(Simulated(warp=SMALL.grid.warp)):
         yield
 
 

@@ -33,7 +33,11 @@ PARTS = 8
 REASONS = ("has no routine", "has no instructions", "has no function", "cannot do")
 """What the error of a program says that the device cannot run."""
 
-pytestmark = [pytest.mark.cuda, pytest.mark.usefixtures("_gpu")]
+pytestmark = [
+    pytest.mark.cuda,
+    pytest.mark.usefixtures("_gpu"),
+    pytest.mark.filterwarnings("default"),  # what CuPy, PyTorch or JAX warn of is no error
+]
 
 
 @pytest.fixture(scope="module")
@@ -160,14 +164,18 @@ def from_torch(x: Any) -> Any:
 
 
 def from_jax(x: Any) -> Any:
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # or JAX takes most of the memory
     jax = pytest.importorskip("jax")
     jax.config.update("jax_enable_x64", True)
     return jax.device_put(x, jax.devices("gpu")[0])
 
 
-def test_edge_cases() -> None:
-    """In a process of their own, which asks for each way to run a function on the GPU, too."""
+@pytest.mark.timeout(550)
+@pytest.mark.parametrize("tests", ["tests/edge_cases", "tests/cuda/test_examples.py"])
+def test_edge_cases_and_examples(tests: str) -> None:
+    """In processes of their own, which ask for each way to run a function on the GPU, too."""
     environment = os.environ | {"FNAD_TEST_DEVICE": "cuda"}
-    command = [sys.executable, "-m", "pytest", "-q", "--numprocesses=4", "--timeout=900", "tests/edge_cases"]
+    options = ["-q", "-Wdefault", "--numprocesses=8", "--timeout=540"]
+    command = [sys.executable, "-m", "pytest", *options, tests]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-10_000:]
