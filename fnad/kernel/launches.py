@@ -142,7 +142,7 @@ class DevicePlan(Placed):
 
     def _of_part(self, part: Part, guard: Guard | None) -> Iterator[DeviceStep]:
         match part:
-            case Piece() if self._is_done(part):
+            case Piece() if not arrays_of(self._statements[part]) or self._is_done(part):
                 pass
             case Piece():
                 body = vectors(part.shared_out(self._statements[part]))

@@ -132,6 +132,12 @@ def test_loops_of_unknown_length_are_asked_seldom(device: Simulated) -> None:
                 assert ("replay" in calls) == (steps > 31)
 
 
+def test_nothing_is_no_launch(device: Simulated) -> None:
+    """The number of iterations after a loop is that of residual stacks, which this one does not have."""
+    run = compile_program(simplify(fnad.make_program(halved)(SMALL, 1.0).program))
+    assert all(launch.kernel.parameters for launch in run.launches)
+
+
 def chosen(x: Any, n: Any) -> Any:
     """Branches in a loop, whose number it computes."""
 
