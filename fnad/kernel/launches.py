@@ -18,7 +18,7 @@ from typing import TypeAlias
 from fnad.errors import LoweringError
 from fnad.kernel.barriers import is_shared_out
 from fnad.kernel.chunk_kernels import arrays_of, local_arrays
-from fnad.kernel.grid import Mapping, OnBlocks, Parts, Piece, statements_of_piece
+from fnad.kernel.grid import Mapping
 from fnad.kernel.guards import (
     GOES_ON,
     Guard,
@@ -30,6 +30,7 @@ from fnad.kernel.guards import (
     next_iteration,
 )
 from fnad.kernel.liveness import live
+from fnad.kernel.pieces import OnBlocks, Parts, Piece, statements_of_piece
 from fnad.kernel.plan import Placed
 from fnad.kernel.python_source import kernel_text
 from fnad.kernel.registers import vectors

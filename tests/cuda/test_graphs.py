@@ -11,7 +11,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import fnad
 from fnad.backends.cuda import driver, executor
-from fnad.backends.cuda.executor import LARGEST_GRAPH, compile_program, nodes_of
+from fnad.backends.cuda.captures import LARGEST_GRAPH, nodes_of
+from fnad.backends.cuda.executor import compile_program
 from fnad.errors import LoopLimitError, OutOfRangeError
 from fnad.transforms.pipeline import simplify
 from tests.gpu import SMALL as FEW_THREADS

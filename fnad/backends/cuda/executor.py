@@ -14,7 +14,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import chain, groupby
+from itertools import groupby
 from math import prod
 from threading import get_ident
 from typing import Any
@@ -23,22 +23,29 @@ import numpy as np
 
 from fnad import config
 from fnad.backends.base import Array, CallBefore
+from fnad.backends.cuda.captures import (
+    LARGEST_GRAPH,
+    LARGEST_UNROLLED,
+    is_at_counters,
+    is_captured,
+    is_part_of_graph,
+    nodes_of,
+)
 from fnad.backends.cuda.driver import Driver, current
+from fnad.backends.cuda.explain import ARCH, launch_lines
 from fnad.backends.cuda.frame import Frame, Run
-from fnad.backends.cuda.occupancy import Resources, occupancy, resources
 from fnad.backends.cuda.offers import offers
 from fnad.backends.cuda.products import products
 from fnad.backends.cuda.ptx import ALIGNMENT, ptx_of_all
 from fnad.backends.cuda.target import CUDA
 from fnad.backends.cuda.tools import machine_code
 from fnad.backends.flow import Read, choose, fail, in_order
-from fnad.errors import DeviceError, FnadError, LoweringError, PlacementError
+from fnad.errors import DeviceError, FnadError, PlacementError
 from fnad.ir.primitive import HOST, Library
 from fnad.ir.program import Program
 from fnad.ir.types import I64
 from fnad.kernel.launches import DeviceControl, DevicePlan, DeviceStep, Launch, Products
 from fnad.kernel.statements import COUNTERS, STATUS
-from fnad.kernel.traffic import additions, moved
 from fnad.lower.loop_ir import LibraryCall, Product, SequentialFor, SequentialWhile, Switch
 from fnad.lower.lowering import lower
 from fnad.lower.nodes import Buffer, BufferLoad
@@ -48,15 +55,8 @@ from fnad.store import STORE
 __all__ = ["ARCH", "DeviceExecutor", "compile_program", "launch_lines", "offers", "plan", "ptx", "sass"]
 
 STATUS_SIZE = 3
-ARCH = "sm_90"
-"""The architecture of texts, which no GPU is asked for."""
-
 KEPT_BYTES = 2**25
 """The largest workspace that is kept for the next call. With more, the work takes longer than to ask for memory."""
-
-LARGEST_GRAPH, LARGEST_UNROLLED = 1024, 8192
-"""The most launches of a program that is captured as a whole, with its loops unrolled; and of one with a loop that can
-be captured in no other way, since products in it are not at the same places in each iteration."""
 
 TOGETHER = 16
 """The iterations of a loop that are one graph."""
@@ -457,95 +457,10 @@ def sass(program: Program, arch: str = ARCH) -> str:
     return machine_code(ptx(program, arch), arch)
 
 
-def launch_lines(planned: DevicePlan, arch: str = ARCH) -> Iterator[str]:
-    """Each launch: its grid, the bytes that it reads and writes, and what it takes of a multiprocessor."""
-    launches = list(planned.launches.values())
-    try:
-        taken = [_taken(found, launch, arch) for found, launch in zip(resources(launches, arch), launches, strict=True)]
-        missing = ""
-    except LoweringError as error:
-        taken, missing = [""] * len(launches), f"registers and occupancy are not known: {error.what}"
-    sizes = {b.name: b.aval.size for b in (*planned.loops.inputs, *planned.loops.outputs)}
-    sizes |= {slot.name: slot.size for slot in planned.slots}
-    for launch, text in zip(launches, taken, strict=True):
-        read, written = moved(launch, sizes)
-        grid = f"{launch.blocks} x {launch.threads} threads"
-        atomics = f", {count:,} atomic additions" if (count := additions(launch)) else ""
-        yield f"{launch.kernel.name}: {grid}, {read:,} bytes read, {written:,} written{atomics}{text}"
-    if missing and launches:
-        yield missing
-    yield from chain.from_iterable(map(product_lines, planned.steps))
-
-
-def product_lines(step: DeviceStep) -> Iterator[str]:
-    """The matrix products of a step: how many one run of it makes, their sizes, and the bytes that these take."""
-    match step:
-        case DeviceControl():
-            for body in step.bodies:
-                yield from chain.from_iterable(map(product_lines, body))
-        case Product() | Products():
-            product = step if isinstance(step, Product) else step.product
-            m, k, n, count = product.m, product.k, product.n, nodes_of(step)
-            size = count * product.out.buffer.dtype.itemsize
-            read = size * (m * k + k * n + (m * n if product.beta else 0))
-            sizes = f"{count:,} of [{m},{k}] · [{k},{n}]"
-            yield f"products by cuBLAS: {sizes}, {read:,} bytes read, {size * m * n:,} written"
-        case _:
-            pass
-
-
-def _taken(found: Resources, launch: Launch, arch: str) -> str:
-    share = occupancy(found, launch.threads, arch)
-    local = f", {found.local:,} bytes of local memory" if found.local else ""
-    return f", {found.registers} registers{local}, {found.shared:,} bytes shared, occupancy {share:.0%} of {arch}"
-
-
 def queue_of(stream: int) -> Any:
     """What tells streams apart."""
     return stream if stream != PER_THREAD else (stream, get_ident())
 
 
-# ---- what can be captured --------------------------------------------------------------------------------------------
-
-
 def nothing(frame: Frame) -> None:
     """Do nothing."""
-
-
-def is_captured(step: DeviceStep) -> bool:
-    """Whether the host only launches: it waits for nothing, and computes nothing."""
-    match step:
-        case Launch() | Product() | Products():
-            return True
-        case DeviceControl(SequentialFor(extent=int(), residual_stacks=())):
-            return all(is_captured(inner) for body in step.bodies for inner in body)
-        case _:
-            return False
-
-
-def is_part_of_graph(step: DeviceStep, depth: int) -> bool:
-    """Whether a step in loops up to this depth may be part of a graph: it launches the same each time, and not much."""
-    return is_captured(step) and not is_at_counters(step, depth) and nodes_of(step) <= LARGEST_GRAPH
-
-
-def nodes_of(step: DeviceStep) -> int:
-    """The number of launches and products in a step."""
-    match step:
-        case DeviceControl(SequentialFor(extent=int(extent)), (body,)):
-            return 1 + extent * (1 + sum(map(nodes_of, body)))
-        case Products():
-            return prod(loop.extent for loop in step.loops)
-        case _:
-            return 1
-
-
-def is_at_counters(step: DeviceStep, depth: int) -> bool:
-    """Whether a product in a step begins where a counter of a loop at this depth, or of one around it, says."""
-    match step:
-        case DeviceControl():
-            return any(is_at_counters(inner, depth) for body in step.bodies for inner in body)
-        case Product() | Products():
-            product = step if isinstance(step, Product) else step.product
-            return any(m.offset.reads(d) for m in (product.out, product.a, product.b) for d in range(depth + 1))
-        case _:
-            return False

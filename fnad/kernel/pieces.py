@@ -1,0 +1,359 @@
+"""The pieces of nests, each a kernel: what the threads of a grid of blocks do. `grid.py` makes them of nests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+from fnad.kernel.accumulators import Accumulator, Folded
+from fnad.kernel.barriers import by_groups, by_threads
+from fnad.kernel.device import BLOCK, THREAD
+from fnad.kernel.device_build import DeviceBuilder, row_of_group
+from fnad.kernel.forward import forward
+from fnad.kernel.registers import kept
+from fnad.kernel.running import Before, InArray, OfLoop, fold_tile, run_over
+from fnad.kernel.runs import Runs
+from fnad.kernel.statements import COUNTERS, Assign, Expression, For, If, Load, Name, Statement, Store, apply, integer
+from fnad.kernel.writer import counter
+from fnad.lower.loop_ir import Item, NestLoop, Reduce, Scan, Update
+from fnad.lower.sharing import loop_effects, size
+from fnad.lower.target import Target
+from fnad.records import dataclass
+from fnad.scalar.operation import INDEX
+from fnad.scalar.operations import ADD, AND, EQUAL, FLOOR_DIVIDE, GREATER, LESS, MAX, MIN, MULTIPLY, REMAINDER, SUBTRACT
+
+OF_A_TILE = 16
+"""The elements of a tile of a running fold for each thread: those of a line of the cache, or two."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Piece:
+    """Items that one kernel computes, within `depth` loops that the host runs: here those of one block."""
+
+    items: Sequence[Item]
+    depth: int
+    blocks: int = 1
+    threads: int = 1
+
+    def write(self, builder: DeviceBuilder) -> None:
+        """Write its statements."""
+        builder.items(self.items)
+
+    def shared_out(self, statements: Sequence[Statement]) -> list[Statement]:
+        """The statements with barriers, and with stores by one thread of what all compute."""
+        return by_threads(statements) if self.threads > 1 else list(statements)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OnThreads(Piece):
+    """Free loops, whose iterations all threads of the grid take in turns, `width` at a time."""
+
+    loops: tuple[NestLoop, ...] = ()
+    width: int = 1
+
+    def write(self, builder: DeviceBuilder) -> None:
+        with builder.own_iterations():
+            builder.turns(self.loops, builder.number_in_grid, self.blocks * self.threads, self.width)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Additions(OnThreads):
+    """Loops around an update in any order, which several threads may make to one element."""
+
+    def write(self, builder: DeviceBuilder) -> None:
+        builder.adds_atomically = True
+        OnThreads.write(self, builder)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowFold:
+    """A fold over rows, for each element of a row if there is an `inner` loop; a block's part is kept in arrays."""
+
+    effect: Reduce
+    inner: NestLoop | None
+    arrays: tuple[Name, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OnBlocks(Piece):
+    """Free loops, whose iterations the blocks take in turns; what is inside, the threads of a block share.
+
+    Such an iteration is a row. A loop may also be one of folds, whose parts the blocks have.
+    """
+
+    loops: tuple[NestLoop, ...] = ()
+    width: int = 1
+    folds: tuple[RowFold, ...] = ()
+
+    @property
+    def partial(self) -> Iterator[tuple[Name, int]]:
+        """The arrays of the blocks' parts, with their sizes."""
+        for fold in self.folds:
+            for array in fold.arrays:
+                yield array, self.blocks * (fold.inner.extent if fold.inner else 1)
+
+    def write(self, builder: DeviceBuilder) -> None:
+        builder.row_width = self.width
+        columns = [(fold.effect, fold.inner, fold.arrays) for fold in self.folds if fold.inner is not None]
+        for column in columns:
+            builder.open_column(*column)
+        single: dict[Folded, tuple[Name, ...]] = {f.effect: f.arrays for f in self.folds if f.inner is None}
+        opened = [found for found in builder.folds_from(self.loops[0]) if found.effect in single]
+        builder.open_folds(opened)
+        self.rows(builder)
+        for found in opened:
+            if found.effect in builder.scattered:
+                builder.join(found)
+            for array, variable in zip(single[found.effect], builder.variables(found), strict=True):
+                builder.add(Store(array, apply(BLOCK), variable))
+        for column in columns:
+            builder.close_column(*column)
+
+    def rows(self, builder: DeviceBuilder) -> None:
+        if self.blocks < size(self.loops) or self.folds:
+            builder.turns(self.loops, apply(BLOCK), self.blocks)
+            return
+        with builder.inside(self.loops, apply(BLOCK)):
+            builder.items(self.loops[-1].items)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OnGroups(OnBlocks):
+    """Free loops with short rows, each for a `group` of the threads of a warp."""
+
+    group: int = 1
+
+    @property
+    def there(self) -> Expression | None:
+        """Whether a thread has a row; None if all have."""
+        row, total = row_of_group(self.loops[0].depth, self.group), size(self.loops)
+        return apply(LESS, row, integer(total)) if total % (self.threads // self.group) else None
+
+    def rows(self, builder: DeviceBuilder) -> None:
+        builder.rows_of_groups(self.loops, self.blocks, self.group, self.there)
+
+    def shared_out(self, statements: Sequence[Statement]) -> list[Statement]:
+        is_first = apply(EQUAL, apply(REMAINDER, apply(THREAD), integer(self.group)), integer(0))
+        if self.there is None:
+            return by_groups(statements, is_first, each_has_a_row=True)
+        return by_groups(statements, apply(AND, is_first, self.there), each_has_a_row=False)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Divided(Piece):
+    """Folds within free loops that are computed in parts, each kept in an array: of each result part after part.
+
+    A part is a thread's, or a block's.
+    """
+
+    free: tuple[NestLoop, ...] = ()
+    folded: tuple[NestLoop, ...] = ()
+    parts: int = 1
+    arrays: tuple[Name, ...] = ()
+    by_threads: bool = True
+    width: int = 1
+
+    @property
+    def results(self) -> int:
+        return size(self.free)
+
+    def split(self, builder: DeviceBuilder, number: Expression) -> tuple[Expression, Expression]:
+        """The part and the result of a number: the parts of the same number for all results are neighbours."""
+        if self.results == 1:
+            return number, integer(0)
+        part = builder.assign("v", apply(FLOOR_DIVIDE, number, integer(self.results)))
+        return part, builder.assign("v", apply(REMAINDER, number, integer(self.results)))
+
+    def places(self, builder: DeviceBuilder, folds: Sequence[Accumulator]) -> Iterator[tuple[Accumulator, list[Name]]]:
+        """The arrays of each fold."""
+        remaining = iter(self.arrays)
+        for fold in folds:
+            yield fold, list(islice(remaining, len(builder.variables(fold))))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Parts(Divided):
+    """The parts of folds."""
+
+    @property
+    def partial(self) -> Iterator[tuple[Name, int]]:
+        """The arrays of the parts, with their sizes."""
+        return ((array, self.parts * self.results) for array in self.arrays)
+
+    def write(self, builder: DeviceBuilder) -> None:
+        if not self.by_threads:
+            self.part(builder, apply(BLOCK))
+            return
+        index = Name("g", INDEX)
+        with builder.own_iterations(), builder.block(level=False) as body:
+            self.part(builder, index)
+        step = self.blocks * self.threads
+        builder.add(For(index, builder.number_in_grid, integer(self.parts * self.results), step, body))
+
+    def part(self, builder: DeviceBuilder, number: Expression) -> None:
+        """Write one part."""
+        part, result = self.split(builder, number)
+        with builder.inside(self.free, result):
+            folds = builder.folds_from(self.folded[0])
+            builder.open_folds(folds)
+            if self.by_threads:
+                builder.turns(self.folded, part, self.parts)
+            else:
+                first = apply(ADD, apply(MULTIPLY, part, integer(self.threads)), apply(THREAD))
+                with builder.own_iterations():
+                    builder.turns(self.folded, first, self.parts * self.threads, self.width)
+            for fold, arrays in self.places(builder, folds):
+                if not self.by_threads:
+                    builder.join(fold)
+                for array, variable in zip(arrays, builder.variables(fold), strict=True):
+                    builder.add(Store(array, number, variable))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Whole(Divided):
+    """The results of folds from their parts, which are folded in order; `lines` threads may have one result."""
+
+    lines: int = 1
+
+    def write(self, builder: DeviceBuilder) -> None:
+        if not self.by_threads:
+            self.result(builder, apply(BLOCK))
+            return
+        if self.lines > 1:
+            self.columns(builder)
+            return
+        index = Name("g", INDEX)
+        with builder.block(level=False) as body:
+            self.result(builder, index)
+        step = self.blocks * self.threads
+        builder.add(For(index, builder.number_in_grid, integer(self.results), step, body))
+
+    def result(self, builder: DeviceBuilder, number: Expression) -> None:
+        """Write the folds of one result: a block has all of its threads at work on it."""
+        with builder.inside(self.free, number):
+            folds = builder.folds_from(self.folded[0])
+            builder.open_folds(folds)
+            self.fold(builder, folds, number)
+            for fold in folds:
+                if not self.by_threads:
+                    builder.join(fold)
+                builder.close_fold(fold)
+
+    def columns(self, builder: DeviceBuilder) -> None:
+        """Write the folds of neighbouring results: several threads for each have every so many parts of it."""
+        columns = self.threads // self.lines
+        lane = apply(REMAINDER, apply(THREAD), integer(columns))
+        number = apply(ADD, apply(MULTIPLY, apply(BLOCK), integer(columns)), lane)
+        is_result = apply(LESS, number, integer(self.results))
+        with builder.inside(self.free, number):
+            folds = builder.folds_from(self.folded[0])
+            builder.open_folds(folds)
+            with builder.block(level=False) as body:
+                self.fold(builder, folds, number, (apply(FLOOR_DIVIDE, apply(THREAD), integer(columns)), self.lines))
+            builder.add(If(is_result, body))
+            is_first = apply(LESS, apply(THREAD), integer(columns))
+            for fold in folds:
+                shared = {v: builder.shared(v, self.threads) for v in builder.variables(fold)}
+                builder.add(*(Store(array, apply(THREAD), variable) for variable, array in shared.items()))
+                with builder.block(level=False) as body:
+                    for line in range(1, self.lines):
+                        place = apply(ADD, integer(line * columns), apply(THREAD))
+                        builder.combine_parts(fold, [builder.assign("v", Load(a, place)) for a in shared.values()])
+                    builder.close_fold(fold)
+                builder.add(If(apply(AND, is_first, is_result), body))
+
+    def fold(
+        self, builder: DeviceBuilder, folds: Sequence[Accumulator], result: Expression,
+        lines: tuple[Expression, int] | None = None,
+    ) -> None:  # fmt: skip
+        """Write the fold of every so many parts from the first one on."""
+        part = Name("q", INDEX)
+        first, step = lines or ((integer(0), 1) if self.by_threads else (apply(THREAD), self.threads))
+        with builder.block(level=False) as body:
+            place = builder.assign("v", apply(ADD, apply(MULTIPLY, part, integer(self.results)), result))
+            for fold, arrays in self.places(builder, folds):
+                builder.combine_parts(fold, [builder.assign("v", Load(array, place)) for array in arrays])
+        builder.add(For(part, first, integer(self.parts), step, body))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PartsOfRuns(Parts):
+    """The parts of runs of updates, of which a thread has one."""
+
+    def part(self, builder: DeviceBuilder, number: Expression) -> None:
+        part, result = self.split(builder, number)
+        with builder.inside(self.free, result):
+            self.runs.fold_part(builder, part, number)
+
+    @property
+    def runs(self) -> Runs:
+        (loop,), (begun, is_open) = self.folded, self.arrays
+        (effect,) = loop_effects(loop)
+        assert isinstance(effect, Update)
+        return Runs(loop, effect, -(-loop.extent // self.parts), begun, is_open)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WholeRuns(PartsOfRuns):
+    """The runs that go on in other parts than that in which they begin."""
+
+    def part(self, builder: DeviceBuilder, number: Expression) -> None:
+        part, result = self.split(builder, number)
+        with builder.inside(self.free, result):
+            self.runs.finish(builder, part, number, self.results)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OfTiles(Parts):
+    """A running fold in tiles, each of a block: what all tiles but the last come to."""
+
+    @property
+    def tile(self) -> int:
+        """The number of elements of a tile."""
+        return OF_A_TILE * self.threads
+
+    @property
+    def elements(self) -> OfLoop:
+        (loop,) = self.folded
+        (effect,) = loop_effects(loop)
+        assert isinstance(effect, Scan)
+        return OfLoop(loop, effect)
+
+    def part(self, builder: DeviceBuilder, number: Expression) -> None:
+        part, result = self.split(builder, number)
+        with builder.inside(self.free, result):
+            first = apply(MULTIPLY, part, integer(self.tile))
+            total = fold_tile(builder, self.elements.effect, self.elements, first, self.tile)
+            builder.add(Store(self.arrays[0], number, total))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BeforeTiles(OfTiles):
+    """What all tiles up to each come to, in place, by a block for each result."""
+
+    def part(self, builder: DeviceBuilder, number: Expression) -> None:
+        totals = InArray(self.arrays[0], self.results, number)
+        run_over(builder, self.elements.effect, totals, integer(0), integer(self.parts), self.parts)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tiles(OfTiles):
+    """The running fold of each tile, which begins with what comes before it."""
+
+    def part(self, builder: DeviceBuilder, number: Expression) -> None:
+        part, result = self.split(builder, number)
+        last = apply(MAX, apply(SUBTRACT, number, integer(self.results)), result)
+        before = Before(apply(GREATER, part, integer(0)), builder.assign("v", Load(self.arrays[0], last)))
+        with builder.inside(self.free, result):
+            first = apply(MULTIPLY, part, integer(self.tile))
+            first = builder.assign("v", first)
+            stop = apply(MIN, apply(ADD, first, integer(self.tile)), integer(self.elements.loop.extent))
+            run_over(builder, self.elements.effect, self.elements, first, stop, self.tile, before)
+
+
+def statements_of_piece(piece: Piece, target: Target) -> list[Statement]:
+    """The statements of a piece, with loads of stored values replaced."""
+    builder = DeviceBuilder(piece.depth, piece.blocks, piece.threads, target)
+    builder.add(*(Assign((counter(d),), Load(COUNTERS, integer(d))) for d in range(piece.depth)))
+    piece.write(builder)
+    return kept(forward([*builder.made, *builder.body.statements]), piece.threads)
