@@ -277,7 +277,7 @@ def test_no_driver_or_one_too_old_is_told_and_the_cpu_goes_on(monkeypatch: pytes
     monkeypatch.setattr(driver, "_drivers", [])
     f = fnad.jit(lambda x: x * 2, device="cuda")
     for _ in range(2):
-        with pytest.raises(DeviceError, match=f"no GPU can be used: {reason}\n.*`fnad doctor`"):
+        with pytest.raises(DeviceError, match=f"no GPU can be used: {reason}; CUDA driver: .*\n.*`fnad doctor`"):
             f(np.ones(3))
     assert_allclose(fnad.jit(lambda x: x * 2)(np.ones(3)), 2)
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from fnad.backends.cuda import offers
 from fnad.backends.cuda.driver import Array, DeviceArray, Operand, Scale
 from fnad.backends.cuda.kept import kept_ptx
 from fnad.config import PrecisionName
@@ -84,7 +85,7 @@ def open_gpu() -> Gpu:
     try:
         capability = cupy.cuda.Device().compute_capability
     except cupy.cuda.runtime.CUDARuntimeError as error:
-        raise DeviceError(f"no GPU can be used: {error}", remedy=SEE) from None
+        raise DeviceError(f"no GPU can be used: {error}; CUDA driver: {offers.driver()}", remedy=SEE) from None
     return Gpu(cupy, f"sm_{capability}")
 
 
