@@ -54,7 +54,7 @@ from fnad.ir.types import Dtype, Shape, aval_of
 from fnad.records import NamedTuple
 from fnad.trace.environment import Environment
 from fnad.trace.kept import check_kept
-from fnad.trace.labelled import Labels, is_table, labels_of
+from fnad.trace.labelled import Labels, is_labelled, labels_of
 from fnad.trace.source import current_source
 from fnad.trace.tracer import Tracer
 from fnad.watch import seen
@@ -276,7 +276,7 @@ class Compiled(Transformed):
                 array = array_of(value)
                 arrays.append(array)
                 weak = array is not value and is_weak(value)
-                has_tables = has_tables or (array is not value and is_table(value))
+                has_tables = has_tables or (array is not value and is_labelled(value))
                 marks.append((array.dtype, array.shape, weak, not array.shape and is_zero_dimensional(value), None))
         except LeafError as error:
             value = values[len(arrays)]

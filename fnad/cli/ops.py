@@ -94,17 +94,28 @@ PROBES = [[2 * np.eye(3)], [2 * np.eye(3)] * 2, [np.ones(3)], [np.ones(3)] * 2]
 
 
 def _suggestion(name: str) -> str:
-    """What a function of this name is made of, or else the primitive that is meant."""
-    for prefix, module in NAMESPACES.items():
-        function = getattr(import_module(module), name, None)
-        if callable(function):
-            made_of = ", ".join(_primitives_of(function))
-            return f"{prefix}.{name} is {f'made of {made_of}' if made_of else 'traced: fnad dump shows what a call is'}"
-    alike = get_close_matches(name, PRIMITIVES, n=1, cutoff=0.75)
-    if alike:
-        return f"is it {alike[0]}?"
+    """What a function of this name is made of, or else the primitive that is meant, spelt rightly or nearly so."""
+    functions, name = _functions(), name.rpartition(".")[2]
+    alike = get_close_matches(name, [*PRIMITIVES, *functions], n=1, cutoff=0.8)
+    near = alike[0] if alike and name not in functions else name
+    if near in PRIMITIVES and name not in functions:
+        return f"is it {near}?"
+    if near in functions:
+        title, function = functions[near]
+        made_of = ", ".join(_primitives_of(function))
+        return f"{title} is {f'made of {made_of}' if made_of else 'traced: fnad dump shows what a call is'}"
     meant = _mentioning(name)
     return f"is it one of {', '.join(meant)}?" if meant else "fnad ops lists all there are"
+
+
+def _functions() -> dict[str, tuple[str, Callable[..., Any]]]:
+    """The functions of NumPy, SciPy and fnad that may be meant, with what they are called there."""
+    found: dict[str, tuple[str, Callable[..., Any]]] = {}
+    for prefix, module in NAMESPACES.items():
+        for name, function in vars(import_module(module)).items():
+            if callable(function) and not isinstance(function, type) and not name.startswith("_"):
+                found.setdefault(name, (f"{prefix}.{name}", function))
+    return found
 
 
 def _primitives_of(function: Callable[..., Any]) -> tuple[str, ...]:
@@ -117,14 +128,18 @@ def _primitives_of(function: Callable[..., Any]) -> tuple[str, ...]:
 
 def _mentioning(name: str) -> list[str]:
     """The primitives whose name or meaning has words that begin like those of a name, as many as any has."""
-    stems = [word[:5] for word in re.findall(r"[a-z]{3,}", name.lower())]
+    words = {p.name: set(re.findall("[a-z]+", f"{p.name} {p.doc}".lower())) for p in PRIMITIVES.values()}
+    every = set[str]().union(*words.values())
+    stems = [_spelt(word, every)[:5] for word in re.findall(r"[a-z]{3,}", name.lower())]
+    scores = {name: sum(any(word.startswith(stem) for word in own) for stem in stems) for name, own in words.items()}
+    return [name for name, score in scores.items() if 0 < score == max(scores.values())][:LISTED]
 
-    def score(primitive: Primitive) -> int:
-        words = re.findall("[a-z]+", f"{primitive.name} {primitive.doc}".lower())
-        return sum(any(word.startswith(stem) for word in words) for stem in stems)
 
-    found = sorted(filter(score, PRIMITIVES.values()), key=score, reverse=True)
-    return [primitive.name for primitive in found if score(primitive) == score(found[0])][:LISTED]
+def _spelt(word: str, known: Iterable[str]) -> str:
+    """The known word that is meant, if none begins like this one."""
+    if any(other.startswith(word[:5]) for other in known):
+        return word
+    return next(iter(get_close_matches(word, known, n=1, cutoff=0.75)), word)
 
 
 # ---- samples -----------------------------------------------------------------------------------------------------

@@ -46,13 +46,13 @@ def labels_of(values: Sequence[Any]) -> dict[int, Labels]:
     for i, value in enumerate(values):
         if type(value) is Labelled:
             found[i] = value.labels
-        elif is_table(value):
+        elif is_labelled(value):
             rows, *columns = (_label(labels, known) for labels in value.axes)
             found[i] = Labels(rows, *columns)
     return found
 
 
-def is_table(value: Any) -> bool:
+def is_labelled(value: Any) -> bool:
     """Whether it is a Series or DataFrame of pandas."""
     return hasattr(value, "to_numpy") and hasattr(value, "axes") and not isinstance(value, Tracer)
 
@@ -212,7 +212,7 @@ def array_of(x: Any) -> Any:
     """What it is without labels."""
     if type(x) is list:
         return [array_of(y) for y in x]
-    return x.values if type(x) is Labelled else x.to_numpy() if is_table(x) else x
+    return x.values if type(x) is Labelled else x.to_numpy() if is_labelled(x) else x
 
 
 def without_labels(operands: Sequence[Any]) -> tuple[Labels | None, tuple[Any, ...]]:
