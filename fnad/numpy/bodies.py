@@ -15,7 +15,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from pkgutil import resolve_name
-from types import FunctionType, ModuleType
+from types import CellType, FunctionType, ModuleType
 from typing import Any, cast
 
 import numpy as np
@@ -92,9 +92,8 @@ def anew(function: FunctionType) -> FunctionType:
     """A function of NumPy's or SciPy's made of the same code, over globals that take traced values."""
     if function not in _made:
         namespace = _namespace(function.__globals__)
-        made = FunctionType(
-            function.__code__, namespace, function.__name__, function.__defaults__, function.__closure__
-        )
+        closure = tuple(map(_cell_taking_traced, function.__closure__ or ())) or None  # a decorator's function is in one
+        made = FunctionType(function.__code__, namespace, function.__name__, function.__defaults__, closure)
         made.__kwdefaults__ = function.__kwdefaults__
         _made[function] = made
     return _made[function]
@@ -107,9 +106,15 @@ def _namespace(original: dict[str, Any]) -> dict[str, Any]:
     return _namespaces[name]
 
 
+def _cell_taking_traced(cell: CellType) -> CellType:
+    content = cell.cell_contents if cell != CellType() else None
+    is_scipys = isinstance(content, FunctionType) and content.__module__.startswith("scipy.")
+    return CellType(anew(content)) if is_scipys else cell
+
+
 def _is_opened(module: str) -> bool:
-    """Whether what a body finds in a module is made anew: in NumPy's, and SciPy's for any kind of array."""
-    return module.startswith("numpy") or "array_api" in module or module.endswith("._ni_support")
+    """Whether what a body finds in a module is made anew: in NumPy's, and SciPy's."""
+    return module.startswith(("numpy", "scipy"))
 
 
 def _taking_traced(value: Any) -> Any:
@@ -133,7 +138,8 @@ class _Helper:
         self.function = function
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return (self.function if self.function in OWN else anew(self.function))(*args, **kwargs)
+        has_rule = self.function in OWN and "_no_deco" not in kwargs  # what SciPy calls without its own decorator is a body
+        return (self.function if has_rule else anew(OWN.get(self.function, self.function)))(*args, **kwargs)
 
 
 class _Names:
