@@ -92,7 +92,7 @@ def anew(function: FunctionType) -> FunctionType:
     """A function of NumPy's or SciPy's made of the same code, over globals that take traced values."""
     if function not in _made:
         namespace = _namespace(function.__globals__)
-        closure = tuple(map(_cell_taking_traced, function.__closure__ or ())) or None  # a decorator's function is in one
+        closure = tuple(map(_cell_taking_traced, function.__closure__ or ())) or None
         made = FunctionType(function.__code__, namespace, function.__name__, function.__defaults__, closure)
         made.__kwdefaults__ = function.__kwdefaults__
         _made[function] = made
@@ -107,7 +107,8 @@ def _namespace(original: dict[str, Any]) -> dict[str, Any]:
 
 
 def _cell_taking_traced(cell: CellType) -> CellType:
-    content = cell.cell_contents if cell != CellType() else None
+    """What stands for a variable around a body: SciPy's decorators have the function that they change in one."""
+    content: Any = cell.cell_contents if cell != CellType() else None
     is_scipys = isinstance(content, FunctionType) and content.__module__.startswith("scipy.")
     return CellType(anew(content)) if is_scipys else cell
 
@@ -138,7 +139,7 @@ class _Helper:
         self.function = function
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        has_rule = self.function in OWN and "_no_deco" not in kwargs  # what SciPy calls without its own decorator is a body
+        has_rule = self.function in OWN and "_no_deco" not in kwargs  # which asks for the body in a decorator
         return (self.function if has_rule else anew(OWN.get(self.function, self.function)))(*args, **kwargs)
 
 
@@ -167,7 +168,7 @@ def _where(cond: Any, args: Any, f1: Any, f2: Any = None, /, *, fill_value: Any 
 
 
 class _At:
-    """Elements of an array that are to be replaced in a copy: `at(x)[i].set(y)`."""
+    """Elements of an array that are to be replaced in a copy: `at(x)[i].set(y)`, `at(x)[i].divide(y)`."""
 
     def __init__(self, x: Any, index: Any = None) -> None:
         self.x, self.index = x, index
@@ -180,6 +181,10 @@ class _At:
         x = XP.array(self.x)
         x[self.index] = value
         return x
+
+    def divide(self, value: Any, **_: Any) -> Any:
+        """The array with quotients of its elements."""
+        return self.set(self.x[self.index] / value)
 
 
 def _output(output: Any, input: Any, shape: Any = None, complex_output: bool = False) -> Any:  # noqa: A002

@@ -266,7 +266,7 @@ class Windows(NamedTuple):
 
 
 @implements(np.lib.stride_tricks.sliding_window_view)
-def sliding_window_view(x: Any, window_shape: Any, axis: Any) -> ArrayView:
+def sliding_window_view(x: Any, window_shape: Any, axis: Any, *, writeable: bool = False) -> ArrayView:
     symbol, sizes = as_symbol(x), static_ints(window_shape, "a window")
     given: Iterable[Any] = range(symbol.ndim) if axis is None else axis if isinstance(axis, Iterable) else (axis,)
     axes = [axis_of(a, symbol.ndim) for a in given]

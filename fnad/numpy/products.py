@@ -166,9 +166,11 @@ def _stack_by_stack(x: Symbol, y: Symbol) -> Symbol:
 if hasattr(np, "vecdot"):
 
     @implements(np.vecdot)
-    def vecdot(x1: Any, x2: Any, /) -> Symbol:
+    def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Symbol:
         dtype = loop_dtypes(np.vecdot, (x1, x2))[0]
         x, y = as_symbol(x1, dtype), as_symbol(x2, dtype)
+        if axis != -1:
+            x, y = (moveaxis(s, axis_of(axis, s.ndim), -1).read() for s in (x, y))
         if x.ndim and y.ndim and x.shape[-1] != y.shape[-1]:
             raise ShapeError(f"vecdot: the last axes differ, of sizes {x.shape[-1]} and {y.shape[-1]}")
         product = times(conjugate(x), y)
@@ -280,5 +282,4 @@ def _check_core(name: str, signature: str, x: Symbol, rank_x: int, y: Symbol, ra
 
 @implements(np.linalg.vecdot)
 def linalg_vecdot(x1: Any, x2: Any, axis: Any) -> Symbol:
-    x, y = (moveaxis(x, axis_of(axis, x.ndim), -1).read() for x in map(as_symbol, (x1, x2)))
-    return RULES[np.vecdot](x, y)
+    return RULES[np.vecdot](x1, x2, axis=axis)

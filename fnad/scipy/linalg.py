@@ -800,9 +800,11 @@ def khatri_rao(a: Any, b: Any) -> Any:
     return product.reshape(*product.shape[:-3], -1, product.shape[-1])
 
 
-companion, convolution_matrix, fiedler = map(
-    body_of, ("scipy.linalg.companion", "scipy.linalg.convolution_matrix", "scipy.linalg.fiedler")
-)
+companion = body_of("scipy.linalg.companion")
+convolution_matrix = body_of("scipy.linalg.convolution_matrix")
+fiedler = body_of("scipy.linalg.fiedler")
+orthogonal_procrustes = body_of("scipy.linalg.orthogonal_procrustes")
+polar = body_of("scipy.linalg.polar")
 
 
 def __getattr__(name: str) -> Any:

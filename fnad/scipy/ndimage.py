@@ -378,6 +378,9 @@ sobel = body_of("scipy.ndimage.sobel")
 prewitt = body_of("scipy.ndimage.prewitt")
 laplace = body_of("scipy.ndimage.laplace")
 gaussian_laplace = body_of("scipy.ndimage.gaussian_laplace")
+gaussian_gradient_magnitude = body_of("scipy.ndimage.gaussian_gradient_magnitude")
+generic_gradient_magnitude = body_of("scipy.ndimage.generic_gradient_magnitude")
+generic_laplace = body_of("scipy.ndimage.generic_laplace")
 
 
 def __getattr__(name: str) -> Any:

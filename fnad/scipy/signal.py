@@ -267,20 +267,76 @@ def _state_behind(a: Any, b: Any, x: Any, y: Any, state: Any, k: int) -> Any:
 
 
 @on_values_of_scipy
-def sosfilt(sos: Any, x: Any, axis: int = -1) -> Any:
+def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     """The filter of sections of second order, one after the other, along an axis.
+
+    With `zi`, a state for each section, also the states behind the last element.
 
     >>> sosfilt([[1.0, 0.0, 0.0, 1.0, -0.5, 0.0]], [1.0, 0.0, 0.0])
     array([1.  , 0.5 , 0.25])
     """
-    sections = XP.asarray(sos)
+    sections, states = XP.asarray(sos), []
     for i in range(sections.shape[0]):
-        x = XP.asarray(lfilter(sections[i, :3], sections[i, 3:], x, axis))
-    return x
+        found = lfilter(sections[i, :3], sections[i, 3:], x, axis, None if zi is None else XP.asarray(zi)[i])
+        x, state = (found, None) if zi is None else found
+        states.append(state)
+    return XP.asarray(x) if zi is None else (x, XP.stack(states))
+
+
+@on_values_of_scipy
+def upfirdn(h: Any, x: Any, up: int = 1, down: int = 1, axis: int = -1) -> Any:
+    """Put zeros between elements so that there are `up` times as many, filter, and keep each `down`-th, along an axis.
+
+    >>> upfirdn([1.0, 1.0], [1.0, 2.0], up=2)
+    array([1., 1., 2., 2.])
+    """
+    given, weights = XP.moveaxis(XP.asarray(x), axis, 0), XP.asarray(h)
+    n, rest = given.shape[0], given.shape[1:]
+    between = XP.zeros((n, up - 1, *rest))
+    apart = XP.reshape(XP.concatenate([given[:, None], between], axis=1), (n * up, *rest))
+    behind = XP.zeros((weights.shape[0] - 1, *rest))
+    filtered = _delayed_sum(weights, XP.concatenate([apart[: (n - 1) * up + 1], behind]), 0)
+    return XP.moveaxis(filtered[::down], 0, axis)
 
 
 lfilter_zi = body_of("scipy.signal.lfilter_zi")
 filtfilt = body_of("scipy.signal.filtfilt")
+sosfiltfilt = body_of("scipy.signal.sosfiltfilt")
+
+
+# ---- what SciPy's own bodies compute ---------------------------------------------------------------------------------
+
+chirp = body_of("scipy.signal.chirp")
+coherence = body_of("scipy.signal.coherence")
+cont2discrete = body_of("scipy.signal.cont2discrete")
+csd = body_of("scipy.signal.csd")
+deconvolve = body_of("scipy.signal.deconvolve")
+detrend = body_of("scipy.signal.detrend")
+envelope = body_of("scipy.signal.envelope")
+freqs = body_of("scipy.signal.freqs")
+freqz = body_of("scipy.signal.freqz")
+gausspulse = body_of("scipy.signal.gausspulse")
+group_delay = body_of("scipy.signal.group_delay")
+hilbert = body_of("scipy.signal.hilbert")
+hilbert2 = body_of("scipy.signal.hilbert2")
+istft = body_of("scipy.signal.istft")
+lombscargle = body_of("scipy.signal.lombscargle")
+lsim = body_of("scipy.signal.lsim")
+medfilt = body_of("scipy.signal.medfilt")
+order_filter = body_of("scipy.signal.order_filter")
+periodogram = body_of("scipy.signal.periodogram")
+resample = body_of("scipy.signal.resample")
+resample_poly = body_of("scipy.signal.resample_poly")
+savgol_filter = body_of("scipy.signal.savgol_filter")
+sawtooth = body_of("scipy.signal.sawtooth")
+sosfreqz = body_of("scipy.signal.sosfreqz")
+spectrogram = body_of("scipy.signal.spectrogram")
+stft = body_of("scipy.signal.stft")
+tf2ss = body_of("scipy.signal.tf2ss")
+vectorstrength = body_of("scipy.signal.vectorstrength")
+welch = body_of("scipy.signal.welch")
+wiener = body_of("scipy.signal.wiener")
+zpk2tf = body_of("scipy.signal.zpk2tf")
 
 
 def __getattr__(name: str) -> Any:

@@ -14,10 +14,11 @@ TABLE: dict[str, dict[str, tuple[str, ...]]] = {}
 TABLE["scipy.linalg"] = {"fnad.scipy.linalg": (
     "block_diag", "cho_factor", "cho_solve", "cholesky", "circulant", "companion", "convolution_matrix", "coshm",
     "cosm", "det", "eig", "eigh", "eigh_tridiagonal", "eigvals", "eigvalsh", "eigvalsh_tridiagonal", "expm",
-    "expm_frechet", "fiedler", "hankel", "inv", "khatri_rao", "lstsq", "lu", "lu_factor", "lu_solve", "matmul_toeplitz",
-    "norm", "pinv", "pinvh", "qr", "sinhm", "sinm", "solve", "solve_banded", "solve_circulant", "solve_continuous_are",
-    "solve_continuous_lyapunov", "solve_discrete_are", "solve_discrete_lyapunov", "solve_sylvester", "solve_toeplitz",
-    "solve_triangular", "solveh_banded", "sqrtm", "svd", "svdvals", "tanhm", "tanm", "toeplitz",
+    "expm_frechet", "fiedler", "hankel", "inv", "khatri_rao", "lstsq", "lu", "lu_factor", "lu_solve",
+    "matmul_toeplitz", "norm", "orthogonal_procrustes", "pinv", "pinvh", "polar", "qr", "sinhm", "sinm", "solve",
+    "solve_banded", "solve_circulant", "solve_continuous_are", "solve_continuous_lyapunov", "solve_discrete_are",
+    "solve_discrete_lyapunov", "solve_sylvester", "solve_toeplitz", "solve_triangular", "solveh_banded", "sqrtm",
+    "svd", "svdvals", "tanhm", "tanm", "toeplitz",
 )}
 TABLE["scipy.fft._basic_backend"] = {"fnad.scipy.fft": (
     "fft", "fft2", "fftn", "hfft", "hfft2", "hfftn", "ifft", "ifft2", "ifftn", "ihfft", "ihfft2", "ihfftn", "irfft",
@@ -28,16 +29,23 @@ TABLE["scipy.fft._realtransforms_backend"] = {"fnad.scipy.fft": (
 )}
 TABLE["scipy.fft._fftlog_backend"] = {"fnad.scipy.fft": ("fht", "ifht")}
 TABLE["scipy.signal"] = {"fnad.scipy.signal": (
-    "convolve", "convolve2d", "correlate", "fftconvolve", "filtfilt", "lfilter", "lfilter_zi", "oaconvolve", "sosfilt",
+    "chirp", "coherence", "cont2discrete", "convolve", "convolve2d", "correlate", "csd", "deconvolve", "detrend",
+    "envelope", "fftconvolve", "filtfilt", "freqs", "freqz", "gausspulse", "group_delay", "hilbert", "hilbert2",
+    "istft", "lfilter", "lfilter_zi", "lombscargle", "lsim", "medfilt", "oaconvolve", "order_filter", "periodogram",
+    "resample", "resample_poly", "savgol_filter", "sawtooth", "sosfilt", "sosfiltfilt", "sosfreqz", "spectrogram",
+    "stft", "tf2ss", "upfirdn", "vectorstrength", "welch", "wiener", "zpk2tf",
 )}
 TABLE["scipy.spatial.distance"] = {"fnad.scipy.spatial.distance": (
     "braycurtis", "canberra", "cdist", "chebyshev", "cityblock", "correlation", "cosine", "euclidean", "mahalanobis",
     "minkowski", "pdist", "seuclidean", "sqeuclidean", "squareform",
 )}
+TABLE["scipy.spatial"] = {"fnad.scipy.spatial": ("procrustes",)}
+TABLE["scipy.signal._short_time_fft"] = {"fnad.scipy.short_time_fft": ("ShortTimeFFT.stft_detrend",)}
 TABLE["scipy.ndimage"] = {"fnad.scipy.ndimage": (
     "convolve", "convolve1d", "correlate", "correlate1d", "gaussian_filter", "gaussian_filter1d",
-    "gaussian_laplace", "laplace", "maximum_filter", "maximum_filter1d", "median_filter", "minimum_filter",
-    "minimum_filter1d", "percentile_filter", "prewitt", "rank_filter", "sobel", "uniform_filter", "uniform_filter1d",
+    "gaussian_gradient_magnitude", "gaussian_laplace", "generic_gradient_magnitude", "generic_laplace", "laplace",
+    "maximum_filter", "maximum_filter1d", "median_filter", "minimum_filter", "minimum_filter1d",
+    "percentile_filter", "prewitt", "rank_filter", "sobel", "uniform_filter", "uniform_filter1d",
 )}
 TABLE["scipy.interpolate"] = {"fnad.scipy.interpolate": (
     "BSpline.__call__", "CubicHermiteSpline.__init__", "CubicSpline.__init__", "PchipInterpolator.__init__",
@@ -75,6 +83,12 @@ TABLE["scipy.stats._distn_infrastructure"] = {"fnad.scipy.stats.generic": (
 TABLE["scipy.stats"] = {"fnad.scipy.stats.summary": (
     "entropy", "gmean", "gstd", "gzscore", "hmean", "iqr", "kurtosis", "linregress", "median_abs_deviation", "moment",
     "pearsonr", "pmean", "sem", "skew", "variation", "zmap", "zscore",
+), "fnad.scipy.stats.hypothesis": (
+    "alexandergovern", "bartlett", "boxcox", "chisquare", "circmean", "circstd", "circvar", "combine_pvalues",
+    "differential_entropy", "directional_stats", "energy_distance", "expectile", "f_oneway", "jarque_bera", "kstat",
+    "kstatvar", "kurtosistest", "levene", "lmoment", "normaltest", "obrientransform", "power_divergence", "quantile",
+    "sigmaclip", "skewtest", "tmax", "tmean", "tmin", "trim_mean", "trimboth", "tsem", "tstd", "ttest_1samp",
+    "ttest_ind", "ttest_rel", "tvar", "wasserstein_distance", "yeojohnson", "yeojohnson_llf",
 )}
 TABLE["scipy.stats._multivariate"] = {"fnad.scipy.stats.generic": (
     *(f"dirichlet_gen.{name}" for name in ("__call__", "pdf", "logpdf", "entropy")),

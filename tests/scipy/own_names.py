@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import fft, integrate, interpolate, linalg, ndimage, optimize, signal, sparse, special, stats
+from scipy import fft, integrate, interpolate, linalg, ndimage, optimize, signal, sparse, spatial, special, stats
 from scipy.spatial import distance
 
 
@@ -44,7 +45,13 @@ STEPS: dict[str, float] = {"rtol": 1e-9, "atol": 1e-9}
 FINE: dict[str, float] = {"ftol": 1e-15, "xtol": 1e-15, "gtol": 1e-15}
 TCK = interpolate.splrep(KNOTS, VALUES)
 KINDS = (sparse.csr_matrix, sparse.csc_array, sparse.coo_array, sparse.dia_array, sparse.lil_array)
-LONG = [0.1, 0.4, -0.3, 0.8, 1.1]
+LONG, OTHER = [0.1, 0.4, -0.3, 0.8, 1.1], [0.7, -0.2, 1.4, 0.3, 0.5]
+SIGNAL = [[math.sin(k * k) + 0.1 * k for k in range(20)], [math.cos(k * k / 3) for k in range(20)]]
+SECTIONS = signal.butter(4, 0.2, output="sos")
+ONE_SAMPLE = (
+    *(stats.tmean, stats.tvar, stats.tstd, stats.tsem, stats.tmin, stats.tmax, stats.kstat, stats.kstatvar),
+    *(stats.circmean, stats.circvar, stats.circstd, stats.differential_entropy, stats.lmoment),
+)
 
 CASES: dict[str, list[Case]] = {
     "special": [
@@ -85,6 +92,9 @@ CASES: dict[str, list[Case]] = {
         of(lambda a: np.sort(linalg.eig(a)[0].real), UNLIKE),
         of(lambda a: np.abs(linalg.eig(a)[1])[:, :1] ** 2 @ np.ones((1, 2)), UNLIKE),
         of(lambda a: linalg.pinvh(a @ a.T), SPD),
+        *(of(lambda a, s=side: np.stack(linalg.polar(a, s)), UNLIKE) for side in ("left", "right")),
+        of(lambda a: linalg.orthogonal_procrustes(a, SPD)[0], UNLIKE),
+        of(lambda a, b: np.concatenate(spatial.procrustes(a, b)[:2]), UNLIKE, SPD),
         of(lambda d, e: np.abs(linalg.eigh_tridiagonal(d, e[:2])[1]), X, Y),
         of(lambda d, e: linalg.eigvalsh_tridiagonal(d, e[:2]), X, Y),
     ],
@@ -160,6 +170,82 @@ CASES: dict[str, list[Case]] = {
         of(lambda x: signal.filtfilt(*signal.butter(2, 0.3), x, padlen=3), LONG),
         of(lambda x: signal.filtfilt(*signal.butter(2, 0.3), x, method="gust"), LONG),
     ],
+    "signal, filters": [
+        of(lambda x: signal.detrend(x), LONG),
+        of(lambda x: signal.detrend(x, axis=0, type="constant", bp=2), POINTS),
+        of(lambda x: signal.savgol_filter(x, 3, 1), LONG),
+        of(lambda x: signal.savgol_filter(x, 5, 2, deriv=1, mode="mirror", axis=0), SIGNAL),
+        of(lambda x: signal.medfilt(x, 3), LONG),
+        of(lambda x: signal.order_filter(x, np.ones(3), 1), LONG),
+        of(lambda x: signal.wiener(x, 3), LONG),
+        of(
+            lambda x, z: np.concatenate([np.ravel(y) for y in signal.sosfilt(SECTIONS, x, zi=z)]),
+            LONG,
+            [[0.1, 0.2], [0.3, -0.1]],
+        ),
+        of(lambda x: signal.sosfiltfilt(SECTIONS, x), SIGNAL[0]),
+        *(of(lambda h, x, n=n: signal.upfirdn(h, x, *n), X, LONG) for n in ((1, 1), (2, 1), (1, 3), (3, 2))),
+        of(lambda x: signal.upfirdn([1.0, 0.5, 0.2, 0.1], x, 3, 2, axis=0), POINTS),
+        of(lambda x: signal.resample(x, 8), LONG),
+        of(lambda x: signal.resample(x, 3), LONG),
+        of(lambda x: signal.resample_poly(x, 2, 3), SIGNAL[0]),
+        of(lambda x, h: signal.deconvolve(x, h)[0], LONG, X),
+        of(lambda x: signal.lsim(([1.0], [1.0, 0.5]), x, np.arange(5.0))[1], LONG),
+        of(lambda x: both(signal.hilbert(x)), LONG),
+        of(lambda x: both(signal.hilbert2(x)), UNLIKE),
+        of(lambda x: signal.envelope(x), LONG),
+    ],
+    "signal, spectra": [
+        of(lambda x: signal.periodogram(x, window="hann", detrend="linear")[1], SIGNAL[0]),
+        *(of(lambda x, a=a: signal.welch(x, nperseg=8, average=a)[1], SIGNAL[0]) for a in ("mean", "median")),
+        of(lambda x, y: both(signal.csd(x, y, nperseg=8)[1]), *SIGNAL),
+        of(lambda x, y: signal.coherence(x, y, nperseg=8)[1], *SIGNAL),
+        of(lambda x: signal.spectrogram(x, nperseg=8)[2], SIGNAL[0]),
+        of(lambda x: both(signal.stft(x, nperseg=8)[2]), SIGNAL),
+        of(lambda x: signal.istft(signal.stft(x, nperseg=8)[2] ** 2, nperseg=8)[1], SIGNAL[0]),
+        of(lambda x: signal.lombscargle(np.arange(5.0), x, [0.5, 1.0]), LONG),
+        of(lambda x: signal.vectorstrength(x, 1.3)[0], LONG),
+        of(lambda b, a: both(signal.freqz(b, a, worN=5)[1]), LONG, X),
+        of(lambda b, a: both(signal.freqs(b, a, worN=[0.1, 1.0])[1]), X, Y),
+        of(lambda b: signal.group_delay((b, 1.0), w=5)[1], LONG),
+        of(lambda t: signal.chirp(t, 1.0, 2.0, 3.0) + signal.gausspulse(t / 9, 5) + signal.sawtooth(t, 0.3), X),
+        of(lambda z, k: signal.zpk2tf(z, [1.0], k)[0], X, 2.0),
+        of(lambda b: signal.tf2ss(b, Y)[2], X),
+        of(lambda a: signal.cont2discrete((a, SPARSE[:, 1:2], SPARSE[:1], np.zeros((1, 1))), 0.1)[0], SPD),
+    ],
+    "statistics": [
+        *(of(f, LONG) for f in ONE_SAMPLE),
+        *(
+            of(lambda x, f=f: np.stack(f(x)[:]), SIGNAL[0])
+            for f in (stats.skewtest, stats.kurtosistest, stats.normaltest, stats.jarque_bera)
+        ),
+        of(lambda a: np.stack(stats.ttest_1samp(a, 0.3)[:]), LONG),
+        of(lambda m: stats.ttest_1samp(LONG, m, alternative="less").pvalue, 0.3),
+        *(of(lambda a, b, e=equal: np.stack(stats.ttest_ind(a, b, equal_var=e)[:]), LONG, OTHER) for equal in (0, 1)),
+        of(lambda a, b: stats.ttest_ind(a, b, axis=1, keepdims=True).statistic, UNLIKE, SPD),
+        *(
+            of(lambda a, b, f=f: np.stack(f(a, b)[:]), LONG, OTHER)
+            for f in (stats.ttest_rel, stats.f_oneway, stats.bartlett, stats.levene)
+        ),
+        of(lambda a, b: stats.wasserstein_distance(a, b) + stats.energy_distance(a, b), LONG, OTHER),
+        of(lambda a, b: stats.alexandergovern(a, b).statistic, LONG, OTHER),
+        of(lambda a, b: np.stack(stats.obrientransform(a, b)), LONG, OTHER),
+        of(lambda a: np.stack(stats.chisquare(a, np.sum(a) * np.array([0.2, 0.3, 0.5]))[:]), X),
+        of(lambda a: np.stack(stats.power_divergence(a, np.sum(a) / 3, lambda_=0.5)[:]), X),
+        *(
+            of(lambda p, m=method: np.stack(stats.combine_pvalues(p, m)[:]), [0.1, 0.3, 0.7])
+            for method in ("fisher", "stouffer")
+        ),
+        of(lambda x, a: stats.boxcox(x, a), X, 0.4),
+        of(lambda x, a: stats.yeojohnson(x, a), LONG, 0.4),
+        of(lambda a, x: stats.yeojohnson_llf(a, x), 0.4, LONG),
+        of(lambda a: stats.directional_stats(a).mean_direction, POINTS),
+        of(lambda a: stats.expectile(a, 0.3), LONG),
+        of(lambda a: stats.quantile(a, 0.3), LONG),
+        of(lambda a: stats.trim_mean(a, 0.2), LONG),
+        of(lambda a: stats.trimboth(a, 0.2), LONG),
+        of(lambda a: stats.sigmaclip(a)[0], LONG),
+    ],
     "spatial.distance": [
         *(
             of(lambda a, b, m=metric: distance.cdist(a, b, m), POINTS, OTHERS)
@@ -221,6 +307,9 @@ CASES: dict[str, list[Case]] = {
         of(lambda x: ndimage.uniform_filter1d(x, 4, origin=-1), LONG),
         of(lambda x: ndimage.sobel(x) + ndimage.prewitt(x, axis=0), SPD),
         of(lambda x: ndimage.laplace(x) + ndimage.gaussian_laplace(x, 0.6), SPD),
+        of(lambda x: ndimage.gaussian_gradient_magnitude(x, 0.6), UNLIKE),
+        of(lambda x: ndimage.generic_gradient_magnitude(x, ndimage.sobel), UNLIKE),
+        of(lambda x: ndimage.generic_laplace(x, ndimage.prewitt), UNLIKE),
     ],
     "sparse": [
         *(
