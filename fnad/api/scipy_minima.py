@@ -12,16 +12,19 @@ cannot be told whether it stays, since the multiplier is 0 or there is no tellin
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from importlib import import_module
+from inspect import signature
 from typing import Any
 
 import numpy as np
 
 from fnad.api.implicit import System, caller_of, check_scalar, system_of
+from fnad.api.jacobian import jacfwd
 from fnad.api.marshalling import Tree
 from fnad.api.regions import region_of
 from fnad.api.running import traced
-from fnad.api.scipy_solvers import COUNTS, Rule, as_tuple, counts_of, result_of, solution, solver, vector
-from fnad.errors import ShapeError, UnsupportedFunctionError
+from fnad.api.scipy_solvers import COUNTS, Rule, as_tuple, check_success, counts_of, result_of, solution, solver, vector
+from fnad.errors import DomainError, ShapeError, UnsupportedFunctionError
 from fnad.ir.builder import inline
 from fnad.ir.program import Program
 from fnad.ir.symbol import Symbol
@@ -294,7 +297,222 @@ def minimize(
     return result_of(x, found[count:], fun=traced(value))
 
 
-# ---- least_squares ---------------------------------------------------------------------------------------------------
+MINIMIZE: Rule = vars(minimize)["__wrapped__"]
+
+
+# ---- minimize under older names --------------------------------------------------------------------------------------
+
+
+def _by_values(name: str, method: str, tolerances: tuple[str, str]) -> Rule:
+    def rule(
+        func: Any,
+        x0: Any,
+        args: Any = (),
+        xtol: Any = 1e-4,
+        ftol: Any = 1e-4,
+        maxiter: Any = None,
+        maxfun: Any = None,
+        disp: Any = True,
+    ) -> Any:
+        options = dict(zip(tolerances, (xtol, ftol), strict=True))
+        options |= {"maxiter": maxiter, "maxfev": maxfun, "disp": disp}
+        return MINIMIZE(func, x0, args, method, options=options).x
+
+    return solver(f"scipy.optimize.{name}", lambda given: (np.atleast_1d(given["x0"]),))(rule)
+
+
+fmin = _by_values("fmin", "Nelder-Mead", ("xatol", "fatol"))
+fmin_powell = _by_values("fmin_powell", "Powell", ("xtol", "ftol"))
+
+
+def _by_slopes(name: str, method: str) -> Rule:
+    def rule(
+        f: Any,
+        x0: Any,
+        fprime: Any = None,
+        args: Any = (),
+        gtol: Any = 1e-5,
+        norm: Any = np.inf,
+        maxiter: Any = None,
+        disp: Any = True,
+    ) -> Any:
+        options = {"gtol": gtol, "norm": norm, "maxiter": maxiter, "disp": disp}
+        return MINIMIZE(f, x0, args, method, options=options).x
+
+    return solver(f"scipy.optimize.{name}", lambda given: (np.atleast_1d(given["x0"]),))(rule)
+
+
+fmin_bfgs, fmin_cg = _by_slopes("fmin_bfgs", "BFGS"), _by_slopes("fmin_cg", "CG")
+
+
+@solver("scipy.optimize.fmin_l_bfgs_b", lambda given: (np.atleast_1d(given["x0"]),))
+def fmin_l_bfgs_b(
+    func: Any,
+    x0: Any,
+    fprime: Any = None,
+    args: Any = (),
+    approx_grad: Any = 0,
+    bounds: Any = None,
+    m: Any = 10,
+    factr: Any = 1e7,
+    pgtol: Any = 1e-5,
+    maxfun: Any = 15000,
+    maxiter: Any = 15000,
+    maxls: Any = 20,
+) -> Any:
+    """The minimum that L-BFGS-B finds, the value there, and a record of how."""
+    options = {"maxcor": m, "ftol": factr * np.finfo(float).eps, "gtol": pgtol}
+    options |= {"maxfun": maxfun, "maxiter": maxiter, "maxls": maxls}
+    is_pair = fprime is None and not approx_grad
+    result = MINIMIZE(func, x0, args, "L-BFGS-B", is_pair, bounds, options=options)
+    return result.x, result.fun, {"warnflag": 0, "funcalls": result.nfev, "task": result.message}
+
+
+# ---- of one variable -------------------------------------------------------------------------------------------------
+
+NEWTON = 1e-3
+"""How long a step of Newton's may be from a minimum, beside it and 1: at a bound, or a kink, it is longer."""
+
+NO_MINIMUM = "the derivative is not 0 where scipy.optimize.{} ends, as at a bound or a kink: it has no derivative"
+WITHIN = "give bounds with the minimum inside, or minimize with bounds= by scipy.optimize.minimize"
+
+
+def _minimum(name: str, f: Rule, args: Any, run: Rule, given: Sequence[Any] = ()) -> Any:
+    """SciPy's result for a function of one variable.
+
+    `run` finds it from the function of numbers and the values of what is given.
+    """
+    more = as_tuple(args)
+    problem = _Problem.of(lambda x: f(x, *more), np.float64(0.0), None, None)
+    bent = jvp(problem.slopes, problem.system.unknowns)
+
+    def find(captured: Any, _: Any, *values: Any) -> list[Any]:
+        result = run(problem.at(captured, ()).value, *map(float, values))
+        check_success(name, result.success, result.message)
+        slope, curvature = interpret(bent, [*captured, np.float64(result.x), np.float64(1.0)])
+        if not abs(slope) <= NEWTON * (1 + abs(result.x)) * curvature:
+            raise DomainError(NO_MINIMUM.format(name), remedy=WITHIN)
+        return [result.x, result.nit, result.nfev]
+
+    x, *counts = solution(problem.system, problem.residual, find, given, more=COUNTS)
+    (value,) = inline(problem.system.program, [*problem.system.captured, x])
+    nit, nfev = map(traced, counts)
+    kind = import_module("scipy.optimize").OptimizeResult
+    return kind(
+        x=traced(x), fun=traced(value), nit=nit, nfev=nfev, status=0, success=True, message="The solver succeeded."
+    )
+
+
+def _scalar(name: str, f: Any, args: Any, ends: dict[str, Any], **options: Any) -> Any:
+    """What SciPy's `minimize_scalar` finds, in a bracket or between bounds."""
+    ((where, places),) = ends.items()
+    given = [] if places is None else list(places)
+
+    def run(f: Rule, *values: float) -> Any:
+        return own("scipy.optimize.minimize_scalar")(f, **{where: values or None}, **options)
+
+    return _minimum(name, f, args, run, given)
+
+
+def _inside(*places: Any) -> tuple[float]:
+    """Where the function may be asked for."""
+    known = [float(place) for place in places if not has_traced(place)]
+    return (sum(known) / len(known) if known else 0.0,)
+
+
+@solver("scipy.optimize.minimize_scalar", lambda given: _inside(*(given.get("bounds") or given.get("bracket") or ())))
+def minimize_scalar(
+    fun: Any,
+    bracket: Any = None,
+    bounds: Any = None,
+    args: Any = (),
+    method: Any = None,
+    tol: Any = None,
+    options: Any = None,
+) -> Any:
+    """SciPy's result with a traced x, fun, nit and nfev."""
+    ends = {"bracket": bracket} if bounds is None else {"bounds": bounds}
+    return _scalar("minimize_scalar", fun, args, ends, method=method, tol=tol, options=options)
+
+
+def _bracketed(name: str, tol: Any, most: int) -> Rule:
+    def rule(
+        func: Any, args: Any = (), brack: Any = None, tol: Any = tol, full_output: Any = 0, maxiter: Any = most
+    ) -> Any:
+        options = {"xtol": tol, "maxiter": maxiter}
+        found = _scalar(name, func, args, {"bracket": brack}, method=name, options=options)
+        return (found.x, found.fun, found.nit, found.nfev) if full_output else found.x
+
+    return solver(f"scipy.optimize.{name}", lambda given: _inside(*(given.get("brack") or ())))(rule)
+
+
+brent, golden = _bracketed("brent", 1.48e-8, 500), _bracketed("golden", np.sqrt(np.finfo(float).eps), 5000)
+
+
+@solver("scipy.optimize.fminbound", lambda given: _inside(given["x1"], given["x2"]))
+def fminbound(
+    func: Any,
+    x1: Any,
+    x2: Any,
+    args: Any = (),
+    xtol: Any = 1e-5,
+    maxfun: Any = 500,
+    full_output: Any = 0,
+    disp: Any = 1,
+) -> Any:
+    """The minimum between two numbers that SciPy finds."""
+    options = {"xatol": xtol, "maxiter": maxfun, "disp": disp}
+    found = _scalar("fminbound", func, args, {"bounds": (x1, x2)}, method="bounded", options=options)
+    return (found.x, found.fun, found.status, found.nfev) if full_output else found.x
+
+
+# ---- least squares ---------------------------------------------------------------------------------------------------
+
+
+def fitted(residuals: Rule, start: Any, limits: _Bounds | None, run: Rule) -> tuple[Symbol, Any, Sequence[Symbol]]:
+    """The unknowns for which the sum of squares is least, the residuals there, and the status and count of calls.
+
+    `run` finds them, with the status and the count, from the residuals and their Jacobian as functions of numbers, the
+    start and the bounds.
+    """
+    problem = _Problem.of(lambda x: 0.5 * np.sum(residuals(x) ** 2), start, limits, None)
+    tree = Tree.of("x0", start)
+    region = region_of(residuals, caller_of(residuals, tree, ()), tree.types)
+    many, of_many = region.consts_first(), region.consts
+
+    def find(_: Any, start: Any, *others: Any) -> list[Any]:
+        captured, ends = others[: len(of_many)], others[len(of_many) :]
+        pushed = simplify(jvp(many, [i >= len(of_many) for i in range(len(many.inputs))]))
+
+        def jacobian(x: Any) -> Any:
+            return np.stack([interpret(pushed, [*captured, x, unit])[1] for unit in np.eye(x.size)], axis=1)
+
+        return list(run(lambda x: interpret(many, [*captured, x])[0], jacobian, start, ends))
+
+    ends = [] if limits is None else list(map(traced, limits))
+    found, *counts = solution(problem.system, problem.residual, find, [*map(traced, of_many), *ends], more=COUNTS)
+    (values,) = inline(many, [*of_many, found])
+    return found, traced(values), counts
+
+
+def bounds_of_fit(bounds: Any, size: int) -> _Bounds | None:
+    """What SciPy takes as bounds of `least_squares` and `curve_fit`."""
+    low, high = (bounds.lb, bounds.ub) if hasattr(bounds, "lb") else bounds
+    return _Bounds.between(low, high, size)
+
+
+def squares(jac: Any, method: Any, **options: Any) -> Rule:
+    """How SciPy's `least_squares` finds them."""
+
+    def run(f: Rule, jacobian: Rule, start: Any, ends: Any) -> list[Any]:
+        given: dict[str, Any] = {"bounds": ends} if ends else {}
+        given |= {"jac": jacobian if callable(jac) or ends else jac, **options}
+        result = own("scipy.optimize.least_squares")(f, start, method=method, **given)
+        if ends and method == "trf":
+            result = own("scipy.optimize.least_squares")(f, result.x, method="dogbox", **given)
+        return [result.x, *counts_of("least_squares", result)]
+
+    return run
 
 
 @solver("scipy.optimize.least_squares", lambda given: (np.atleast_1d(given["x0"]),))
@@ -316,36 +534,120 @@ def least_squares(
     Where there are bounds, what `trf` finds in their inside is taken to them by `dogbox`.
     """
     start, more = vector(x0), as_tuple(args)
-    low, high = (bounds.lb, bounds.ub) if hasattr(bounds, "lb") else bounds
-    limits = _Bounds.between(low, high, start.size)
+    given: dict[str, Any] = {} if x_scale is None else {"x_scale": x_scale}
+    run = squares(jac, method, ftol=ftol, xtol=xtol, gtol=gtol, max_nfev=max_nfev, **given)
+    limits = bounds_of_fit(bounds, start.size)
+    found, fun_at, counts = fitted(lambda x: np.atleast_1d(array(fun(x, *more))), start, limits, run)
+    return result_of(found, counts, fun=fun_at, cost=0.5 * np.sum(fun_at**2))
+
+
+def levenberg(has_jacobian: Any, **options: Any) -> Rule:
+    """How SciPy's `leastsq` finds them."""
+
+    def run(f: Rule, jacobian: Rule, start: Any, _: Any) -> list[Any]:
+        slopes = jacobian if has_jacobian else None
+        found, _, record, message, status = own("scipy.optimize.leastsq")(f, start, (), slopes, True, **options)
+        check_success("leastsq", status in (1, 2, 3, 4), message)
+        return [found, status, record["nfev"]]
+
+    return run
+
+
+def covariance(residuals: Rule, x: Symbol) -> Any:
+    """The inverse of J'J at a solution; MINPACK's, of the Jacobian before its last step, differs by some 1e-5."""
+    jacobian = jacfwd(residuals)(traced(x))
+    return np.linalg.inv(jacobian.T @ jacobian)
+
+
+@solver("scipy.optimize.leastsq", lambda given: (np.atleast_1d(given["x0"]),))
+def leastsq(
+    func: Any,
+    x0: Any,
+    args: Any = (),
+    Dfun: Any = None,  # noqa: N803
+    full_output: Any = False,
+    ftol: Any = 1.49012e-8,
+    xtol: Any = 1.49012e-8,
+    gtol: Any = 0.0,
+    maxfev: Any = 0,
+) -> Any:
+    """What SciPy returns; a Jacobian that is given is replaced by that of func.
+
+    The status is 1, whichever tolerance was met: what is no solution is an error.
+    """
+    more = as_tuple(args)
 
     def residuals(x: Any) -> Any:
-        return np.atleast_1d(array(fun(x, *more)))
+        return np.atleast_1d(array(func(x, *more)))
 
-    problem = _Problem.of(lambda x: 0.5 * np.sum(residuals(x) ** 2), start, limits, None)
-    tree = Tree.of("x0", start)
-    region = region_of(residuals, caller_of(residuals, tree, ()), tree.types)
-    many, of_many = region.consts_first(), region.consts
+    run = levenberg(Dfun is not None, ftol=ftol, xtol=xtol, gtol=gtol, maxfev=maxfev)
+    x, values, (_, calls) = fitted(residuals, vector(x0), None, run)
+    if not full_output:
+        return traced(x), 1
+    record = {"nfev": traced(calls), "fvec": values}
+    return traced(x), covariance(residuals, x), record, "The solver succeeded.", 1
 
-    def find(_: Any, start: Any, *others: Any) -> list[Any]:
-        captured, ends = others[: len(of_many)], others[len(of_many) :]
-        pushed = simplify(jvp(many, [i >= len(of_many) for i in range(len(many.inputs))]))
 
-        def jacobian(x: Any) -> Any:
-            return np.stack([interpret(pushed, [*captured, x, unit])[1] for unit in np.eye(x.size)], axis=1)
+TOLERANCES = ("ftol", "xtol", "gtol", "maxfev", "max_nfev")
+"""Options of `curve_fit` for what it calls."""
 
-        given: dict[str, Any] = {} if x_scale is None else {"x_scale": x_scale}
-        given |= {"bounds": ends} if ends else {}
-        given |= {"ftol": ftol, "xtol": xtol, "gtol": gtol, "max_nfev": max_nfev}
-        given["jac"] = jacobian if callable(jac) or ends else jac
-        f = lambda x: interpret(many, [*captured, x])[0]  # noqa: E731
-        result = own("scipy.optimize.least_squares")(f, start, method=method, **given)
-        if ends and method == "trf":
-            result = own("scipy.optimize.least_squares")(f, result.x, method="dogbox", **given)
-        return [result.x, *counts_of("least_squares", result)]
 
-    ends = [] if limits is None else list(map(traced, limits))
-    found, *counts = solution(problem.system, problem.residual, find, [*map(traced, of_many), *ends], more=COUNTS)
-    (values,) = inline(many, [*of_many, found])
-    fun_at: Any = traced(values)
-    return result_of(found, counts, fun=fun_at, cost=0.5 * np.sum(fun_at**2))
+def _start_of_fit(f: Any, p0: Any, bounds: Any = (-np.inf, np.inf)) -> Any:
+    """SciPy's choice where none is given: between the bounds, or 1 from the only one, or 1."""
+    if p0 is not None:
+        return vector(p0)
+    known = [p for p in signature(f).parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    if len(known) < 2:
+        raise DomainError("the number of parameters to fit is not known", remedy="give p0=, where to start")
+    low, high = (bounds.lb, bounds.ub) if hasattr(bounds, "lb") else bounds
+    low, high = (np.broadcast_to(np.asarray(end, float), (len(known) - 1,)) for end in (low, high))
+    with np.errstate(invalid="ignore"):
+        inside = np.where(np.isfinite(high), np.where(np.isfinite(low), (low + high) / 2, high - 1), low + 1)
+    return np.where(np.isfinite(low) | np.isfinite(high), inside, 1.0)
+
+
+@solver("scipy.optimize.curve_fit", lambda given: (given["xdata"], *_start_of_fit(given["f"], given.get("p0"))))
+def curve_fit(
+    f: Any,
+    xdata: Any,
+    ydata: Any,
+    p0: Any = None,
+    sigma: Any = None,
+    absolute_sigma: Any = False,
+    check_finite: Any = None,
+    bounds: Any = (-np.inf, np.inf),
+    method: Any = None,
+    jac: Any = None,
+    **options: Any,
+) -> Any:
+    """The parameters that SciPy finds and their covariance; a Jacobian that is given is replaced by that of f."""
+    unknown = [name for name in options if name not in TOLERANCES]
+    if unknown:
+        raise UnsupportedFunctionError(f"scipy.optimize.curve_fit has no rule for the option {unknown[0]}=")
+    start = _start_of_fit(f, p0, bounds)
+    limits, wanted = bounds_of_fit(bounds, start.size), array(ydata)
+    places = array(xdata) if isinstance(xdata, (list, tuple)) else xdata
+    weigh = _weighing(sigma)
+
+    def residuals(p: Any) -> Any:
+        return weigh(np.ravel(array(f(places, *p)) - wanted))
+
+    how = method or ("lm" if limits is None else "trf")
+    run = levenberg(callable(jac), **options) if how == "lm" else squares(jac or "2-point", how, **options)
+    x, values, _ = fitted(residuals, start, limits, run)
+    found = covariance(residuals, x)
+    if not absolute_sigma:
+        free = values.size - start.size
+        found = found * (np.sum(values**2) / free) if free > 0 else np.full(found.shape, np.inf)
+    return traced(x), found
+
+
+def _weighing(sigma: Any) -> Rule:
+    """What makes residuals of standard deviations or of a covariance ones of the same size."""
+    if sigma is None:
+        return lambda r: r
+    spread = array(sigma)
+    if spread.ndim < 2:
+        return lambda r: r / spread
+    factor = np.linalg.cholesky(spread)
+    return lambda r: np.linalg.solve(factor, r)

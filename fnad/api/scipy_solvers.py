@@ -166,17 +166,34 @@ def _jacobian_at(system: System, captured: Sequence[Any]) -> Rule:
 def _bracketing(name: str) -> Rule:
     path = f"scipy.optimize.{name}"
 
-    def rule(f: Any, a: Any, b: Any, args: Any = (), xtol: Any = 2e-12, rtol: Any = 0.0, maxiter: Any = 100) -> Any:
+    def rule(
+        f: Any,
+        a: Any,
+        b: Any,
+        args: Any = (),
+        xtol: Any = 2e-12,
+        rtol: Any = 0.0,
+        maxiter: Any = 100,
+        full_output: Any = False,
+    ) -> Any:
         _check_ends(name, a, b)
         system, residual, at = equation_of(f, _number(a), args)
 
         def find(captured: Any, start: Any, end: Any) -> list[Any]:
             function, options = at(captured), {"xtol": xtol, "rtol": rtol, "maxiter": maxiter}
-            return [own(path)(lambda x: float(function(x)), float(start), float(end), **options)]
+            found = own(path)(lambda x: float(function(x)), float(start), float(end), full_output=True, **options)
+            return [found[0], found[1].iterations, found[1].function_calls]
 
-        return traced(solution(system, residual, find, [b])[0])
+        return _root_of(solution(system, residual, find, [b], more=COUNTS), name, full_output)
 
     return solver(path, lambda given: (given["a"],))(rule)
+
+
+def _root_of(found: Sequence[Symbol], method: str, full_output: Any) -> Any:
+    """A root, with SciPy's record of how it was found where that is asked for."""
+    root, iterations, calls = map(traced, found)
+    record = import_module("scipy.optimize").RootResults
+    return (root, record(root, iterations, calls, 0, method)) if full_output else root
 
 
 def _check_ends(name: str, *ends: Any) -> None:
@@ -206,16 +223,24 @@ def newton(
     fprime2: Any = None,
     x1: Any = None,
     rtol: Any = 0.0,
+    full_output: Any = False,
 ) -> Any:
     """The root that SciPy's method of Newton, Halley or secants finds; derivatives that are given are those of func."""
+    if full_output:
+        _check_ends("newton with full_output=True", x0)
     system, residual, at = equation_of(func, _number(x0), args)
 
     def find(captured: Any, start: Any, *second: Any) -> list[Any]:
         options = _slopes(system, captured, fprime, fprime2) | {"x1": second[0] if second else None}
         options |= {"tol": tol, "maxiter": maxiter, "rtol": rtol}
-        return [own("scipy.optimize.newton")(lambda x: at(captured)(x)[()], start[()], **options)]
+        found = own("scipy.optimize.newton")(
+            lambda x: at(captured)(x)[()], start[()], full_output=not start.ndim, **options
+        )
+        return [found, 0, 0] if start.ndim else [found[0], found[1].iterations, found[1].function_calls]
 
-    return traced(solution(system, residual, find, [] if x1 is None else [x1])[0])
+    slopes = [f for f in (fprime, fprime2) if f is not None]
+    method = ("secant", "newton", "halley")[len(slopes)]
+    return _root_of(solution(system, residual, find, [] if x1 is None else [x1], more=COUNTS), method, full_output)
 
 
 @solver("scipy.optimize.root_scalar", lambda given: (_start_of(given.get("bracket"), given.get("x0")),))
@@ -248,8 +273,7 @@ def root_scalar(
         places |= {name: next(numbers) for name, value in (("x0", x0), ("x1", x1)) if value is not None}
         slopes = _slopes(system, captured, fprime or None, fprime2 or None)
         result = own("scipy.optimize.root_scalar")(lambda x: float(at(captured)(x)), **places, **slopes, **limits)
-        if not result.converged:
-            raise ConvergenceError(f"scipy.optimize.root_scalar did not succeed: {result.flag}", remedy=NEARER)
+        check_success("root_scalar", result.converged, result.flag)
         return [result.root, result.iterations, result.function_calls]
 
     root, iterations, calls = map(traced, solution(system, residual, find, others, more=COUNTS))
@@ -283,16 +307,36 @@ def vector(x: Any) -> Any:
 
 
 @solver("scipy.optimize.fsolve", lambda given: (np.atleast_1d(given["x0"]),))
-def fsolve(func: Any, x0: Any, args: Any = (), fprime: Any = None, xtol: Any = 1.49012e-8, maxfev: Any = 0) -> Any:
-    """The root that SciPy finds; a Jacobian that is given is replaced by that of func."""
+def fsolve(
+    func: Any,
+    x0: Any,
+    args: Any = (),
+    fprime: Any = None,
+    full_output: Any = False,
+    xtol: Any = 1.49012e-8,
+    maxfev: Any = 0,
+) -> Any:
+    """The root that SciPy finds; a Jacobian that is given is replaced by that of func.
+
+    What is found with `full_output` is a root: where there is none that is an error.
+    """
     start = vector(x0)
     system, residual, at = equation_of(_vector_function(func, start, as_tuple(args)), start, args)
 
     def find(captured: Any, start: Any) -> list[Any]:
         slopes = None if fprime is None else _jacobian_at(system, captured)
-        return [own("scipy.optimize.fsolve")(at(captured), start, fprime=slopes, xtol=xtol, maxfev=maxfev)]
+        own_fsolve = partial(own("scipy.optimize.fsolve"), fprime=slopes, xtol=xtol, maxfev=maxfev)
+        if not full_output:
+            return [own_fsolve(at(captured), start), 0]
+        found, record, status, message = own_fsolve(at(captured), start, full_output=True)
+        check_success("fsolve", status == 1, message)
+        return [found, record["nfev"]]
 
-    return traced(solution(system, residual, find)[0])
+    x, calls = solution(system, residual, find, more=COUNTS[:1])
+    if not full_output:
+        return traced(x)
+    record = {"nfev": traced(calls), "fvec": traced(residual(x)[0])}
+    return traced(x), record, 1, "The solution converged."
 
 
 @solver("scipy.optimize.root", lambda given: (np.atleast_1d(given["x0"]),))
@@ -313,13 +357,15 @@ def root(
     return result_of(x, counts, fun=traced(residual(x)[0]))
 
 
+def check_success(name: str, success: Any, message: str) -> None:
+    """What is no solution has no derivative."""
+    if not success:
+        raise ConvergenceError(f"scipy.optimize.{name} did not succeed: {message}", remedy=NEARER)
+
+
 def counts_of(name: str, result: Any) -> list[Any]:
-    """What is kept of a result; what is no solution has no derivative."""
-    if not result.success:
-        raise ConvergenceError(
-            f"scipy.optimize.{name} did not succeed: {result.message}",
-            remedy=NEARER,
-        )
+    """What is kept of a result."""
+    check_success(name, result.success, result.message)
     return [result.get("status", 0), result.get("nfev", 0)]
 
 

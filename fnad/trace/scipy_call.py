@@ -12,8 +12,9 @@ from typing import Any
 WRAPPED = ("fun", "f", "func", "hypotest_fun_in")
 """The variables that hold SciPy's function in functions around it."""
 
-SOLVERS: dict[str, str] = dict.fromkeys(("optimize.fmin", "optimize.fmin_bfgs", "optimize.fmin_cg"), "minimize")
-"""What of fnad solves the equations that a function of SciPy's solves, by the name of that."""
+OLDER = ("optimize.fmin_ncg", "optimize.fmin_tnc", "optimize.fmin_slsqp")
+SOLVERS: dict[str, str] = dict.fromkeys(OLDER, "scipy.optimize.minimize")
+"""What has a rule and finds the same, by the name of a function that has none."""
 
 
 def scipy_remedy(frames: Sequence[FrameType]) -> str | None:
@@ -32,7 +33,7 @@ def compiled_remedy(frame: FrameType | None) -> str | None:
 
 def _remedy(name: str) -> str:
     solver = SOLVERS.get(name)
-    way = "use NumPy's functions" if solver is None else f"use fnad.{solver}"
+    way = "use NumPy's functions" if solver is None else f"use {solver}"
     return f"scipy.{name} has no rule for traced values, and SciPy computes on ordinary arrays: {way}"
 
 

@@ -69,7 +69,10 @@ TABLE["scipy.optimize"] = {
     "fnad.api.scipy_solvers": (
         "bisect", "brenth", "brentq", "fsolve", "newton", "ridder", "root", "root_scalar", "toms748",
     ),
-    "fnad.api.scipy_minima": ("least_squares", "minimize"),
+    "fnad.api.scipy_minima": (
+        "brent", "curve_fit", "fmin", "fmin_bfgs", "fmin_cg", "fmin_l_bfgs_b", "fmin_powell", "fminbound", "golden",
+        "least_squares", "leastsq", "minimize", "minimize_scalar",
+    ),
 }
 
 CONTINUOUS = ("pdf", "logpdf", "cdf", "logcdf", "sf", "logsf", "ppf", "isf")

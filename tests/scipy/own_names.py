@@ -43,6 +43,34 @@ ROUGH: dict[str, float] = {"rtol": 1e-9, "precision": 1e-6}
 FLAT: dict[str, float] = {"rtol": 1e-6, "precision": 1e-4}
 STEPS: dict[str, float] = {"rtol": 1e-9, "atol": 1e-9}
 FINE: dict[str, float] = {"ftol": 1e-15, "xtol": 1e-15, "gtol": 1e-15}
+SPREAD = [0.5, 0.2, 0.7, 0.3, 0.4, 0.6]
+
+
+def decay(t: Any, height: Any, rate: Any) -> Any:
+    """A curve to fit."""
+    return height * np.exp(-rate * t)
+
+
+def decay_slopes(t: Any, height: Any, rate: Any) -> Any:
+    """Its derivatives with respect to the parameters."""
+    t = np.asarray(t)
+    return np.stack([np.exp(-rate * t), -t * height * np.exp(-rate * t)], axis=1)
+
+
+BY_SLOPES: dict[str, Any] = {"jac": decay_slopes, **FINE}
+
+
+def valley(x: Any, a: Any) -> Any:
+    """A function of two variables with a minimum."""
+    return (x[0] - a) ** 2 + np.exp(x[1] - x[0]) - x[1] * a
+
+
+def valley_slopes(x: Any, a: Any) -> Any:
+    """Its gradient."""
+    slope = np.exp(x[1] - x[0])
+    return np.array([2 * (x[0] - a) - slope, slope - a])
+
+
 TCK = interpolate.splrep(KNOTS, VALUES)
 KINDS = (sparse.csr_matrix, sparse.csc_array, sparse.coo_array, sparse.dia_array, sparse.lil_array)
 LONG, OTHER = [0.1, 0.4, -0.3, 0.8, 1.1], [0.7, -0.2, 1.4, 0.3, 0.5]
@@ -425,6 +453,14 @@ CASES: dict[str, list[Case]] = {
             2.0,
             **ROUGH,
         ),
+        *(
+            of(lambda a, f=find: f(lambda x: x**3 - a, full_output=True)[0], 2.0, **ROUGH)
+            for find in (
+                lambda f, **more: optimize.brentq(f, 0.0, 3.0, **more),
+                lambda f, **more: optimize.newton(f, 1.5, **more),
+                lambda f, **more: optimize.fsolve(f, 1.5, xtol=1e-13, **more),
+            )
+        ),
         of(lambda a: optimize.toms748(lambda x: x**3 - a, 0.0, 3.0), 2.0, **ROUGH),
         *(
             of(
@@ -485,6 +521,77 @@ CASES: dict[str, list[Case]] = {
         ),
         of(
             lambda y: optimize.least_squares(lambda p, y: p[0] + p[1] * TIMES - y, [1.0, 1.0], args=(y,), **FINE).cost,
+            VALUES,
+            **FLAT,
+        ),
+        *(
+            of(lambda a, f=find: f(lambda x: (x - a) ** 2 + 0.1 * x**4), 1.3, **FLAT)
+            for find in (optimize.brent, optimize.golden, lambda f: optimize.fminbound(f, -1, 3, xtol=1e-9))
+        ),
+        *(
+            of(
+                lambda a, o=o: optimize.minimize_scalar(lambda x, b: (x - a * b) ** 2 + np.exp(x), args=(2,), **o).x,
+                0.7,
+                **FLAT,
+            )
+            for o in (
+                {},
+                {"bracket": (0.0, 1.0)},
+                {"bounds": (-1, 2), "options": {"xatol": 1e-9}},
+                {"method": "golden"},
+            )
+        ),
+        of(lambda a: optimize.minimize_scalar(lambda x: math.cosh(x - a) + x**2).fun, 0.7, **FLAT),
+        *(
+            of(lambda a, f=find: f(valley, [1.0, 1.0], (a,), xtol=1e-10, ftol=1e-13, disp=False), 0.7, **FLAT)
+            for find in (optimize.fmin, optimize.fmin_powell)
+        ),
+        of(lambda a: optimize.fmin_bfgs(valley, [1.0, 1.0], valley_slopes, (a,), gtol=1e-8, disp=False), 0.7, **FLAT),
+        of(lambda a: optimize.fmin_cg(valley, [1.0, 1.0], valley_slopes, (a,), gtol=1e-8, disp=False), 0.7, **FLAT),
+        of(
+            lambda a: optimize.fmin_l_bfgs_b(valley, [1.0, 1.0], valley_slopes, (a,), factr=1, pgtol=1e-10)[0],
+            0.7,
+            **FLAT,
+        ),
+        of(
+            lambda a: optimize.fmin_l_bfgs_b(
+                valley, [1.0, 1.0], valley_slopes, (a,), bounds=[(None, 0.2)] * 2, factr=1
+            )[1],
+            0.7,
+            **FLAT,
+        ),
+    ],
+    "optimize, fits": [
+        *(
+            of(lambda y, m=m, i=i: optimize.curve_fit(decay, TIMES, y, method=m, **BY_SLOPES)[i], VALUES, **FLAT)
+            for m, i in (("lm", 0), ("trf", 0), ("trf", 1))
+        ),
+        *(
+            of(
+                lambda x, s, i=i: optimize.curve_fit(decay, x, VALUES, None, s, True, method="trf", **BY_SLOPES)[i],
+                TIMES,
+                SPREAD,
+                **FLAT,
+            )
+            for i in (0, 1)
+        ),
+        of(lambda s: optimize.curve_fit(decay, [*TIMES], VALUES, sigma=np.diag(s) + 0.1, **FINE)[0], SPREAD, **FLAT),
+        of(lambda y: optimize.curve_fit(decay, TIMES, y, bounds=([0.5, -9], [0.9, 9]), **FINE)[0], VALUES, **FLAT),
+        of(
+            lambda y: optimize.leastsq(lambda p, y: decay(TIMES, *p) - y, [1.0, 0.1], (y,), ftol=1e-14)[0],
+            VALUES,
+            **FLAT,
+        ),
+        of(
+            lambda y: optimize.leastsq(
+                lambda p: decay(TIMES, *p) - y,
+                [1, 0],
+                (),
+                lambda p: decay_slopes(TIMES, *p),
+                True,
+                ftol=1e-15,
+                xtol=1e-12,
+            )[1],
             VALUES,
             **FLAT,
         ),

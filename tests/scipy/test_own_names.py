@@ -241,8 +241,12 @@ def test_what_fnad_has_calls_scipys_own_in_a_trace() -> None:
             lambda x: minimize(lambda p: p[0] * x, [1], method="Newton-CG", hess=lambda x: 0).x,
         ),
         (
-            "optimize.brentq has no rule for the option full_output=",
-            lambda x: brentq(lambda p: p - x, 0, 1, full_output=True),
+            "optimize.curve_fit has no rule for the option loss=",
+            lambda x: scipy.optimize.curve_fit(lambda t, a: a * t, AXIS, x * AXIS, method="trf", loss="cauchy")[0][0],
+        ),
+        (
+            "optimize.brentq has no rule for the option disp=",
+            lambda x: brentq(lambda p: p - x, 0, 1, disp=False),
         ),
         (
             "integrate.solve_ivp has no rule for the option events=",
@@ -565,6 +569,36 @@ def test_the_layer_of_the_array_api_solves_by_numpys_function() -> None:
     gradient = fnad.grad(lambda a: np.sum(solve(a, b)))(a)
     np.testing.assert_allclose(gradient, -np.outer(np.linalg.solve(a.T, np.ones(2)), np.linalg.solve(a, b)), rtol=1e-14)
     assert solve(a, b).tolist() == np.linalg.solve(a, b).tolist()
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        lambda a: scipy.optimize.minimize_scalar(lambda x: (x - a) ** 2, bounds=(0.0, 1.0)).x,
+        lambda a: scipy.optimize.fminbound(lambda x: (x - a) ** 2, 0.0, 1.0),
+        lambda a: scipy.optimize.golden(lambda x: abs(x - a) + x**2 / 9),
+    ],
+)
+def test_a_minimum_at_a_bound_or_kink_has_no_derivative(place: Callable[[Any], Any]) -> None:
+    with pytest.raises(DomainError, match=r"the derivative is not 0 where .* ends, as at a bound or a kink"):
+        fnad.grad(place)(1.3)
+
+
+def test_records_of_solvers() -> None:
+    """What is asked for besides a solution."""
+
+    def f(a: Any) -> Any:
+        root, record = scipy.optimize.newton(lambda x: x**3 - a, 1.5, full_output=True)
+        x, found, status, _ = scipy.optimize.fsolve(lambda x: x**3 - a, [1.5], full_output=True)
+        least, value, steps, calls = scipy.optimize.brent(lambda x: (x - a) ** 2, full_output=True)
+        assert status == 1
+        assert record.converged
+        return root, record.iterations, record.function_calls, x, found["nfev"], least, value, steps, calls
+
+    for found, expected in zip(fnad.jit(f)(2.0), f(2.0), strict=True):
+        np.testing.assert_allclose(found, expected, atol=1e-12)
+    with pytest.raises(ConvergenceError, match=r"scipy\.optimize\.fsolve did not succeed"):
+        fnad.grad(lambda a: scipy.optimize.fsolve(lambda x: x**2 + a, 1.0, full_output=True)[0][0])(1.0)
 
 
 def test_what_root_scalar_and_eigh_are_not_given() -> None:
