@@ -124,6 +124,8 @@ def _taking_traced(value: Any) -> Any:
         return _Names(value) if _is_opened(value.__name__) else value
     if any(value is function for function in FILLED):
         return on_trace(value)
+    if value is np.asarray_chkfinite:  # which decides by the values: what is not finite is nan in the results
+        return _taking_traced(np.asarray)
     if isinstance(value, FunctionType) and (value.__module__ or "").startswith("scipy."):
         return SUBSTITUTES.get(value.__name__, _Helper(value))
     if isinstance(value, type) and (value.__module__ or "").startswith("scipy."):
@@ -196,6 +198,7 @@ def _output(output: Any, input: Any, shape: Any = None, complex_output: bool = F
 
 SUBSTITUTES.update(
     _get_output=_output,
+    _square_of_sums=lambda a, axis=0: XP.sum(a, axis=axis) ** 2,
     apply_where=_where,
     array_namespace=lambda *_, **__: XP,
     at=_At,

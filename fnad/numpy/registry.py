@@ -101,8 +101,10 @@ class Convention:
     """How a NumPy function is called, and what its rule gets of that."""
 
     def __init__(self, name: str, called: inspect.Signature, own: inspect.Signature) -> None:
-        self.name, self.signature, self.names = name, called, frozenset(own.parameters)
+        self.name, self.signature = name, called
         parameters = called.parameters.values()
+        optional = {p.name for p in own.parameters.values() if p.kind is p.KEYWORD_ONLY}
+        self.names = frozenset(own.parameters) - (optional - called.parameters.keys())  # older versions may lack these
         for unknown in self.names - called.parameters.keys():
             raise ValueError(f"the rule of {name} takes {unknown!r}, which it has not")
         self.positional = tuple(p.name for p in parameters if p.kind is not p.KEYWORD_ONLY)
