@@ -57,14 +57,27 @@ def test_what_is_not_written_into_zeros_is_added_as_it_is():
     assert [equation.primitive.name for equation in added.equations] == ["add", "broadcast_in_dim", "add"]
 
 
-def test_a_loop_over_elements_goes_back_element_by_element():
-    def step(i, u):
-        before = dynamic_slice(u, i, sizes=(1,))
-        return [i + 1, dynamic_update_slice(u, sin(before), i + 1)]
+def element(x, i):
+    return dynamic_slice(x, i, sizes=(1,))
 
-    params = {"consts": 0, "carry": 2, "length": N - 1, "reverse": False}
-    body = trace(step, NUMBER, ROW, name="body")
-    program = trace(lambda u: [scan(np.int64(0), u, **params, regions=(body,))[1]], ROW, name="f")
+
+STEPS = {
+    "the next element": lambda x, u, i: dynamic_update_slice(u, sin(element(u, i)), i + 1),
+    "the same element": lambda x, u, i: dynamic_update_slice(u, sin(element(u, i)), i),
+    "two elements of an array": lambda x, u, i: dynamic_update_slice(u, mul(element(x, i), exp(element(x, i + 1))), i),
+    "an element twice": lambda x, u, i: dynamic_update_slice(
+        dynamic_update_slice(u, sin(element(x, i)), i),
+        mul(element(dynamic_update_slice(u, sin(element(x, i)), i), i), element(u, i)),
+        i,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_a_loop_over_elements_goes_back_element_by_element(name):
+    params = {"consts": 1, "carry": 2, "length": N - 1, "reverse": False}
+    body = trace(lambda x, i, u: [i + 1, STEPS[name](x, u, i)], ROW, NUMBER, ROW, name="body")
+    program = trace(lambda u: [scan(mul(u, u), np.int64(0), u, **params, regions=(body,))[1]], ROW, name="f")
     pulled = simplify(joint(program, [True]))
     loops = [control for item in lower(pulled, CPU).items for control in controls(item)]
     assert len(loops) == 2

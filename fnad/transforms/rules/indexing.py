@@ -12,7 +12,7 @@ from fnad.ops.arithmetic import add
 from fnad.ops.indexing import dynamic_update_slice
 from fnad.ops.shape import Ints, concatenate, slice_
 from fnad.transforms.pattern import Rule
-from fnad.transforms.rewrite import constant_of
+from fnad.transforms.rewrite import constant_of, used_once
 from fnad.transforms.rules.movement import join, pad_in
 
 
@@ -39,8 +39,9 @@ def _whole_update(x: Symbol, update: Symbol, starts: Sequence[Symbol]) -> Symbol
     return update if at is not None and x.shape == update.shape else None
 
 
-def _last_update(x: Symbol, first: Symbol, starts: Sequence[Symbol], last: Symbol) -> Symbol | None:
-    return dynamic_update_slice(x, last, *starts) if first.shape == last.shape else None
+def _last_update(written: Symbol, x: Symbol, first: Symbol, starts: Sequence[Symbol], last: Symbol) -> Symbol | None:
+    """Leave out a write; where the array is read in between, it would have to be copied, since both are made of x."""
+    return dynamic_update_slice(x, last, *starts) if first.shape == last.shape and used_once(written) else None
 
 
 def _update_of_zeros(zero: Symbol, k: np.generic, update: Symbol, starts: Sequence[Symbol]) -> Symbol | None:
@@ -105,8 +106,8 @@ INDEXING = (
     Rule("dynamic_slice(x, *starts, sizes=sizes) = slice(x) where the starts are constants", _static_slice),
     Rule("dynamic_update_slice(x, update, *starts) = update where it is all of x", _whole_update),
     Rule(
-        "dynamic_update_slice(dynamic_update_slice(x, first, *starts), last, *starts)"
-        " = dynamic_update_slice(x, last, *starts)",
+        "dynamic_update_slice(written := dynamic_update_slice(x, first, *starts), last, *starts)"
+        " = dynamic_update_slice(x, last, *starts) where written is used once",
         _last_update,
     ),
     Rule("dynamic_update_slice(zero := constant(k), update, *starts) = pad(update) where k = 0", _update_of_zeros),
