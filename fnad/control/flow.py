@@ -17,7 +17,7 @@ from fnad.records import NamedTuple, dataclass
 FARTHEST = 3
 """From how many blocks before a value may come."""
 
-EQUATIONS_A_NUMBER = 4
+EQUATIONS_A_NUMBER = 2
 """How many equations a loop replaces for each number of its tables, at least."""
 
 OUTSIDE = -(1 << 40)
@@ -122,15 +122,12 @@ class Run:
         self.starts = flow.starts(start, period, count)
         self.same = np.ones(count, bool)  # as the block before
         self.same[1:] = (self.codes[1:] == self.codes[:-1]).all(axis=1)
-        self.evenly_placed = np.ones(count, bool)  # slices as far from the block before as that from its own
-        self.evenly_placed[2:] = (np.diff(self.starts, 2, axis=0) == 0).all(axis=1)
         self.has_tables = False
-        self.even = self._even()
+        self.even = np.ones(count, bool)  # as far from the block before, in places and numbers, as that from its own
+        self.even[2:] = self._evenly_placed() & self._even_numbers()
 
-    def _even(self) -> Any:
-        even = self.evenly_placed.copy()
-        even[2:] &= self._even_numbers()
-        return even
+    def _evenly_placed(self) -> Any:
+        return (np.diff(self.starts, 2, axis=0) == 0).all(axis=1)
 
     def _even_numbers(self) -> Any:
         even = np.ones(self.count - 2, bool)
@@ -139,8 +136,6 @@ class Run:
             indices = integers(roots)
             if indices is not None:
                 even &= np.diff(indices, 2) == 0
-                continue
-            if self.has_tables and self._floats(slot):
                 continue
             values = [root.value if isinstance(root, Literal) else None for root in roots]
             keys = [root.key if isinstance(root, Literal) else None for root in roots]
@@ -151,12 +146,11 @@ class Run:
     def segments(self) -> list[Segment]:
         """The blocks that become loops, if they are enough in all.
 
-        Where most would be left out since their floats do not grow evenly, these are taken from tables.
+        Where most would be left out since places or numbers do not grow evenly, these are taken from tables.
         """
         found = list(self._segments())
-        if 2 * sum(each.count for each in found) < self.count and self._may_have_tables():
-            regular, self.has_tables = self.even, True
-            self.even = self._even()
+        if 2 * sum(each.count for each in found) < self.count and not self.even.all():
+            regular, self.even, self.has_tables = self.even, np.ones(self.count, bool), True
             longer = [each for each in self._segments() if self._is_worth_tables(each)]
             if longer:
                 found = longer
@@ -164,25 +158,26 @@ class Run:
                 self.even, self.has_tables = regular, False
         return found if sum(self.flow.weight(each.start, each.end) for each in found) >= SMALLEST else []
 
-    def _may_have_tables(self) -> bool:
-        slots = np.flatnonzero((self.codes == NUMBER).all(axis=0)).tolist()
-        return any(len({number.key for number in self._floats(slot)}) > 1 for slot in slots)
-
-    def _floats(self, slot: int, first: int = 0, end: int | None = None) -> list[Literal]:
-        """The numbers that an operand is in blocks, if all are floats."""
-        roots = [block[slot] for block in self.blocks[first:end]]
-        floats = [root for root in roots if isinstance(root, Literal) and root.aval.dtype.kind in "fc"]
-        return floats if len(floats) == len(roots) else []
-
     def _is_worth_tables(self, segment: Segment) -> bool:
         """Whether the loop replaces many more equations than its tables have numbers."""
         first = (segment.start - self.start) // self.period
-        tables: set[tuple[Any, ...]] = set()
+        blocks = slice(first, first + segment.count)
+        tables = {tuple(places.tolist()) for places in self.starts[blocks].T if step_of(places) is None}
         for slot in [slot for slot, code in enumerate(segment.codes) if code == NUMBER]:
-            floats = self._floats(slot, first, first + segment.count)
-            if floats and not is_growth(floats):
-                tables.add(tuple([number.key for number in floats]))
-        return self.flow.weight(segment.start, segment.end) >= EQUATIONS_A_NUMBER * segment.count * len(tables)
+            numbers = [root for root in (block[slot] for block in self.blocks[blocks]) if isinstance(root, Literal)]
+            if not is_growth(numbers):
+                indices = integers(numbers)
+                tables.add(tuple([number.key for number in numbers] if indices is None else indices.tolist()))
+        lines = self.flow.weight(segment.start, segment.end) // segment.count
+        return lines + self._views_a_block(segment) >= EQUATIONS_A_NUMBER * len(tables)
+
+    def _views_a_block(self, segment: Segment) -> int:
+        """How many equations of views the last block has that the one before it has not."""
+        before, last = (
+            {step.results[0] for view in self.flow.views_of(line, self.period) for step in view.steps}
+            for line in (segment.end - 2 * self.period, segment.end - self.period)
+        )
+        return len(last - before)
 
     def _segments(self) -> Iterator[Segment]:
         begin = done = 0
@@ -205,7 +200,7 @@ class Run:
         for slot in np.flatnonzero(self.codes[end - 1] == NUMBER).tolist():
             roots = [block[slot] for block in self.blocks[first:end]]
             literals = [root for root in roots if isinstance(root, Literal)]
-            if not is_growth(literals) and not (self.has_tables and self._floats(slot, first, end)):
+            if not self.has_tables and not is_growth(literals):
                 return False
         return True
 
@@ -280,6 +275,12 @@ def integers(atoms: Sequence[Atom]) -> Any:
     return found.astype(np.int64) if found.min() > -(2**60) and found.max() < 2**60 else None
 
 
+def step_of(places: Any) -> int | None:
+    """How far each place, of a vector, is from the one before; None where that differs."""
+    moves = np.diff(places)
+    return int(moves[0]) if (moves == moves[0]).all() else None
+
+
 def grows_evenly(values: Sequence[Any], keys: Sequence[Any]) -> bool:
     """Whether three numbers are equal, or about as far from each other; what is no number is neither."""
     a, b, c = values
@@ -306,7 +307,8 @@ def growth(values: Sequence[np.generic]) -> Growth | None:
     if dtype.kind in "iu":
         if max(abs(int(value)) for value in values) >= 2**62:
             return None
-        return Growth(0, np.int64(int(second) - int(first)), np.int64(int(first)))
+        by = step_of(np.array(values).astype(np.int64))
+        return None if by is None else Growth(0, np.int64(by), np.int64(int(first)))
     if dtype.kind != "f":
         return None
     bits = np.array(values).tobytes()

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
-from fnad.control.flow import FARTHEST, NUMBER, OUTSIDE, Flow, Segment, distance, growth
+from fnad.control.flow import FARTHEST, NUMBER, OUTSIDE, Flow, Segment, distance, growth, integers, step_of
 from fnad.control.repeats import Step, View
 from fnad.control.scan import scan
 from fnad.ir.builder import Builder
@@ -117,15 +118,22 @@ class Box(NamedTuple):
         return None if rest else blocks
 
 
-def box_of(step: Step, moves: Sequence[int]) -> Box | None:
-    """The part that a slice reads, if it moves along one axis, in which it reads one element."""
-    axes = np.flatnonzero(moves)
-    if len(axes) != 1 or step.primitive is not slice_:
+def move_of(step: Step, places: Sequence[Any]) -> tuple[int, int] | None:
+    """The axis along which a slice moves from block to block, and how far, if evenly and it reads one element there."""
+    moves = [step_of(starts) for starts in places]
+    axes = [axis for axis, by in enumerate(moves) if by != 0]
+    if len(axes) != 1 or step.primitive is not slice_ or step.results[0].aval.shape[axes[0]] != 1:
         return None
-    axis = int(axes[0])
-    if step.results[0].aval.shape[axis] != 1 or any(s != 1 for a, s in enumerate(step.params["strides"]) if a != axis):
+    by = moves[axes[0]]
+    return None if by is None else (axes[0], by)
+
+
+def box_of(step: Step, places: Sequence[Any]) -> Box | None:
+    """The part that a slice reads, if it moves evenly along one axis, in which it reads one element."""
+    found = move_of(step, places)
+    if found is None or any(s != 1 for a, s in enumerate(step.params["strides"]) if a != found[0]):
         return None
-    return Box(step.params["starts"], step.results[0].aval.shape, axis, int(moves[axis]))
+    return Box(step.params["starts"], step.results[0].aval.shape, *found)
 
 
 def rows_of(builder: Builder, x: Symbol, step: Step, axis: int, by: int, count: int) -> Symbol:
@@ -142,15 +150,9 @@ def rows_of(builder: Builder, x: Symbol, step: Step, axis: int, by: int, count: 
 
 def numbers(builder: Builder, values: Sequence[np.generic]) -> Symbol:
     """Numbers as a vector: a counter where they grow evenly, else a table."""
-    if growth(values) is not None:
-        return counter(builder, values)
-    return bound(builder, concatenate, *[_filled(builder, value, (1,)) for value in values], axis=0)
-
-
-def counter(builder: Builder, values: Sequence[np.generic]) -> Symbol:
-    """Numbers that grow evenly, as a vector."""
     form = growth(values)
-    assert form is not None
+    if form is None:
+        return bound(builder, concatenate, *[_filled(builder, value, (1,)) for value in values], axis=0)
     count = bound(builder, iota, dtype=I64, shape=(len(values),), axis=0)
     if values[0].dtype.kind in "iu":
         return _converted(builder, _plus(builder, _times(builder, count, form.by), form.first), values[0].dtype)
@@ -237,10 +239,9 @@ class Rolling:
         self.lines = flow.lines[start : start + period]
         self.first = flow.first[start]
         self.blocks = flow.blocks(start, period, self.count)
-        self.views, later = (flow.views_of(line, period) for line in (start, start + period))
-        self.moves = [
-            [b - a for a, b in zip(x.starts, y.starts, strict=True)] for x, y in zip(self.views, later, strict=True)
-        ]
+        self.views = flow.views_of(start, period)
+        columns = iter(flow.starts(start, period, self.count).T)
+        self.places = [list(islice(columns, len(view.starts))) for view in self.views]
         self.body = Body(outer, self.count)
         self.values: dict[int, Symbol] = {}
         self.filled = self._filled()
@@ -275,26 +276,28 @@ class Rolling:
 
     def _box_written(self, slots: Sequence[int], sizes: tuple[int, ...]) -> Box | None:
         """Where the blocks write, if each writes one element along one axis, side by side."""
-        first, second = ([int_of(self.blocks[b][slot]) for slot in slots] for b in range(2))
-        places = [(a, b) for a, b in zip(first, second, strict=True) if a is not None and b is not None]
-        if len(places) < len(slots):
+        places = [integers([block[slot] for block in self.blocks]) for slot in slots]
+        if any(starts is None for starts in places):
             return None
-        moves = [b - a for a, b in places]
-        axes = [axis for axis, by in enumerate(moves) if by]
-        if len(axes) != 1 or abs(moves[axes[0]]) != 1 or sizes[axes[0]] != 1:
+        moves = [step_of(starts) for starts in places]
+        axes = [axis for axis, by in enumerate(moves) if by != 0]
+        if len(axes) != 1 or (by := moves[axes[0]]) not in (1, -1) or sizes[axes[0]] != 1:
             return None
-        box = Box(tuple(a for a, _ in places), sizes, axes[0], moves[axes[0]])
+        box = Box(tuple([int(starts[0]) for starts in places]), sizes, axes[0], by)
         return box if min(*box.starts, *box.at(self.count - 1)) >= 0 else None
 
     def _reads(self, slot: int, place: int, written: Box, init: Atom) -> bool:
         """Whether an operand reads one element of an array that is filled, which is `init` at the start."""
-        view, moves = self.views[slot], self.moves[slot]
+        view, places = self.views[slot], self.places[slot]
         if self.codes[slot] < 0 and view.root is not init:
             return False
         if not view.steps or self.codes[slot] not in (place, place - self.size):
             return False
-        box = box_of(view.steps[0], moves[: view.steps[0].results[0].aval.ndim])
-        if box is None or (box.axis, box.by) != (written.axis, written.by) or any(moves[len(box.starts) :]):
+        ndim = view.steps[0].results[0].aval.ndim
+        box = box_of(view.steps[0], places[:ndim])
+        if box is None or (box.axis, box.by) != (written.axis, written.by):
+            return False
+        if any(step_of(starts) != 0 for starts in places[ndim:]):
             return False
         blocks = self._blocks_after(slot, box, written)
         return blocks is None or (box.is_like(written) and blocks <= FARTHEST)
@@ -308,7 +311,7 @@ class Rolling:
     def _element(self, slot: int, filled: Filled) -> Symbol:
         view = self.views[slot]
         step, rest = view.steps[0], view.steps[1:]
-        box = box_of(step, self.moves[slot][: step.results[0].aval.ndim])
+        box = box_of(step, self.places[slot][: step.results[0].aval.ndim])
         assert box is not None
         blocks = self._blocks_after(slot, box, filled.box)
         if blocks is None:
@@ -343,27 +346,25 @@ class Rolling:
         if code <= OUTSIDE:
             return self._from_outside(slot)
         root = self.values[code] if code >= 0 else self._carried(slot)
-        return self._moving(root, view.steps, self.moves[slot])
+        return self._moving(root, view.steps, self.places[slot])
 
     def _from_outside(self, slot: int) -> Symbol:
-        view, moves = self.views[slot], self.moves[slot]
+        view, places = self.views[slot], self.places[slot]
         if self.codes[slot] == NUMBER:
-            return self._moving(self._number(slot), view.steps, moves)
+            return self._moving(self._number(slot), view.steps, places)
         given = self.outer.value(view.root)
         done = 0
         for i, step in enumerate(view.steps):
             count = len(step.params["starts"]) if step.primitive is slice_ else 0
-            here = moves[done : done + count]
+            here = places[done : done + count]
             done += count
-            if any(here):
-                axes = np.flatnonzero(here)
-                prefix = shown(self.outer.builder, given, view.steps[:i])
-                axis = int(axes[0])
-                if len(axes) == 1 and step.results[0].aval.shape[axis] == 1:
-                    found = self._row(prefix, step, axis, int(here[axis]))
-                    return self._moving(found, view.steps[i + 1 :], moves[done:])
+            if any(step_of(starts) != 0 for starts in here):
+                move = move_of(step, here)
+                if move is not None:
+                    found = self._row(shown(self.outer.builder, given, view.steps[:i]), step, *move)
+                    return self._moving(found, view.steps[i + 1 :], places[done:])
                 break
-        return self._moving(self.body.constant(given), view.steps, moves)
+        return self._moving(self.body.constant(given), view.steps, places)
 
     def _row(self, x: Symbol, step: Step, axis: int, by: int) -> Symbol:
         rows = rows_of(self.outer.builder, x, step, axis, by, self.count)
@@ -393,31 +394,32 @@ class Rolling:
         init = self.outer.value(oldest)
         return self.body.carry(key, init, lambda: self._register(place, tuple(newer)) if newer else self.values[place])
 
-    def _moving(self, x: Symbol, steps: Sequence[Step], moves: Sequence[int]) -> Symbol:
+    def _moving(self, x: Symbol, steps: Sequence[Step], places: Sequence[Any]) -> Symbol:
         """What steps make of a value in the body, of which slices may move."""
         builder = self.body.builder
         done = 0
         for step in steps:
             count = len(step.params["starts"]) if step.primitive is slice_ else 0
-            here = moves[done : done + count]
+            here = places[done : done + count]
             done += count
-            x = self._moving_slice(x, step, here) if any(here) else shown(builder, x, (step,))
+            moves = any(step_of(starts) != 0 for starts in here)
+            x = self._moving_slice(x, step, here) if moves else shown(builder, x, (step,))
         return x
 
-    def _moving_slice(self, x: Symbol, step: Step, moves: Sequence[int]) -> Symbol:
+    def _moving_slice(self, x: Symbol, step: Step, places: Sequence[Any]) -> Symbol:
         builder = self.body.builder
-        starts, limits, strides = (step.params[name] for name in ("starts", "limits", "strides"))
-        sizes = tuple(limit - start for start, limit in zip(starts, limits, strict=True))
-        places = [self._counter(start, by) for start, by in zip(starts, moves, strict=True)]
-        x = bound(builder, dynamic_slice, x, *places, sizes=sizes)
+        strides, shape = step.params["strides"], step.results[0].aval.shape
+        sizes = tuple([(n - 1) * stride + 1 for n, stride in zip(shape, strides, strict=True)])
+        x = bound(builder, dynamic_slice, x, *map(self._place, places), sizes=sizes)
         if all(stride == 1 for stride in strides):
             return x
         return bound(builder, slice_, x, starts=(0,) * len(sizes), limits=sizes, strides=strides)
 
-    def _counter(self, start: int, by: int) -> Symbol:
-        if not by:
-            return self.body.builder.literal(np.int64(start))
-        return self.body.row(counter(self.outer.builder, [np.int64(start + by * k) for k in range(self.count)]))
+    def _place(self, starts: Any) -> Symbol:
+        """Where a slice begins along an axis in a step."""
+        if step_of(starts) == 0:
+            return self.body.builder.literal(starts[0])
+        return self.body.row(numbers(self.outer.builder, list(starts)))
 
     # ---- the whole ---------------------------------------------------------------------------------------------------
 
@@ -506,11 +508,6 @@ class Filled(NamedTuple):
     update: int
     box: Box
     init: Atom
-
-
-def int_of(atom: Atom) -> int | None:
-    """The number that an atom is, if it is one."""
-    return int(atom.value) if isinstance(atom, Literal) else None
 
 
 def _shape(view: View) -> tuple[int, ...]:

@@ -11,6 +11,7 @@ STEPS = 9
 _rng = np.random.default_rng(0)
 DRAWN = _rng.random(24), _rng.random(4), _rng.random((14, 14))
 IRREGULAR = _rng.random(24)
+ORDER = [3, 0, 7, 1, 8, 2, 2, 5, 6]
 
 
 class _Text:
@@ -67,15 +68,15 @@ class _Text:
         return [line for _ in range(self.rng.integers(1, 5)) for line in self.statement(depth)]
 
 
-def random_loop(seed: int) -> Callable[..., Any]:
-    """The function of a seed, from arrays like `DRAWN` to a number."""
+def random_loop(seed: int, *, in_order: bool = True) -> Callable[..., Any]:
+    """The function of a seed, from arrays like `DRAWN` to a number; its steps are in order, or irregular."""
     text = _Text(seed)
     over = text.of(f"range({STEPS})", f"range(1,{STEPS})", f"range({STEPS}-1,-1,-1)")
     lines = [
         "def f(x, a, m):",
         "    y, z, m, b, s, t, p = 0.1*x, x*x, m.copy(), np.zeros(4), x[0], x[1], 0.3",
         "    out, vs = [x[1], x[2]], [a]",
-        f"    for i in {over}:",
+        f"    for i in {over if in_order else ORDER}:",
         "        j = i",
         *[f"        {line}" for line in text.body()],
         f"    lists = np.sum(np.stack(out)**2) + np.sum(np.stack(vs, axis={text.of('0', '1')})*0.5)",

@@ -14,6 +14,7 @@ import fnad
 from fnad.api import running
 from fnad.api.leaves import leaf_of
 from fnad.api.staging import Staged, stage
+from fnad.backends.cpu.target import CPU
 from fnad.backends.reference import interpreter
 from fnad.control import flow, reroll
 from fnad.control.repeats import View, lines_of
@@ -21,6 +22,8 @@ from fnad.control.reroll import rolled
 from fnad.ir.content import content_key
 from fnad.ir.program import Program, Var
 from fnad.ir.verifier import verify
+from fnad.lower.loop_ir import NestLoop, controls
+from fnad.lower.lowering import lower
 from fnad.ops.shape import reshape, slice_, transpose
 from fnad.transforms.differentiation import value_and_gradient
 from fnad.transforms.pipeline import simplify
@@ -30,6 +33,8 @@ RNG = np.random.default_rng(0)
 U, V, X = RNG.random(12), RNG.random(4), RNG.random(40)
 GRID, ROWS = RNG.random((12, 14)), RNG.random((40, 4))
 TIMES, CAPTURED = np.linspace(0.0, 3.0, 41), RNG.random(40)
+ORDER, PLACES = RNG.permutation(40), RNG.integers(0, 10, (40, 2)).tolist()
+EDGES = [(int(a), int(b)) for a, b in zip(ORDER, RNG.permutation(40), strict=True) if a != b]
 Function = Callable[..., Any]
 
 
@@ -204,6 +209,56 @@ def rotated(angle: Any, z: Any) -> Any:
     return np.sum(np.abs(z))
 
 
+def permuted(a: Any, x: Any) -> Any:
+    u = x.copy()
+    for i in ORDER:
+        u[i] = np.sin(a) * u[i]
+    return np.sum(u**3)
+
+
+def gradient_descent(w: Any, rows: Any) -> Any:
+    for i in ORDER:
+        w = w - 0.1 * (rows[i] @ w - 1.0) * rows[i]
+    return np.sum(w**2)
+
+
+def springs(k: Any, x: Any) -> Any:
+    force = np.zeros_like(x)
+    for a, b in EDGES:
+        pull = k * np.sin(x[a] - x[b])
+        force[a] -= pull
+        force[b] += pull
+    return np.sum(force**2)
+
+
+def on_a_grid(a: Any, grid: Any) -> Any:
+    u = grid.copy()
+    for i, j in PLACES:
+        u[i, j] = a * u[j, i] + grid[i, j + 1] * u[i + 1, 0]
+    return np.sum(u**2)
+
+
+def at_places_with_numbers(a: Any, x: Any) -> Any:
+    total = 0.0
+    for i, t in zip(ORDER, CAPTURED, strict=True):
+        total = np.cos(total * a + t * x[i])
+    return total
+
+
+def irregular_windows(a: Any, x: Any) -> Any:
+    total = 0.0
+    for i in ORDER[ORDER < 36]:
+        total = total + np.sum(np.sin(a * x[i : i + 3]) * x[i : i + 5 : 2])
+    return total
+
+
+def every_other(a: Any, x: Any) -> Any:
+    total = 0.0
+    for i in range(37):
+        total = np.sin(total) + np.sum(a * x[i : i + 4 : 2])  # the last one ends at the end of x
+    return total
+
+
 LOOPS: list[tuple[Function, tuple[Any, ...], int]] = [
     (heat, (U, 0.1), 1),
     (recurrent, (RNG.random((4, 4)), ROWS), 1),
@@ -227,6 +282,14 @@ LOOPS: list[tuple[Function, tuple[Any, ...], int]] = [
     (runge_kutta, (0.5, V), 1),
     (filter_of_captured, (0.3, 1.0), 1),
     (rotated, (0.5, V + 0.2j), 1),
+    (permuted, (0.5, X), 1),
+    (gradient_descent, (V, ROWS), 1),
+    (springs, (0.5, X), 1),
+    (springs, (0.5, ROWS), 1),
+    (on_a_grid, (0.5, GRID), 1),
+    (at_places_with_numbers, (0.5, X), 1),
+    (irregular_windows, (0.5, X), 1),
+    (every_other, (0.5, X[:40]), 1),
 ]
 
 
@@ -281,6 +344,8 @@ def test_compiled_derivatives_are_those_of_a_complex_step() -> None:
         (recurrent, (np.eye(4) / 3, ROWS)),
         (runge_kutta, (0.5, V)),
         (filter_of_captured, (0.3, 1.0)),
+        (springs, (0.5, ROWS)),
+        (on_a_grid, (0.5, GRID)),
     ):
         value, gradient = fnad.jit(fnad.value_and_grad(f, argnums=(0, 1)))(first, second)
         directions = np.ones_like(first), np.cos(second)
@@ -344,8 +409,8 @@ def one_step_has_more(a: Any, x: Any) -> Any:
 
 def uneven(a: Any, x: Any) -> Any:
     for i in range(40):
-        x = np.sin(a * x) * ((i * i % 17) / 16)
-    return np.sum(x)
+        a = a * ((i * i % 17) / 16) + (i * i % 13) / 12
+    return np.sum(a * x)
 
 
 @pytest.mark.parametrize(
@@ -375,6 +440,19 @@ def test_steps_whose_numbers_are_irregular_take_them_from_tables() -> None:
     assert explanation.unrolled == ()
     tables = [e for e in rolled(staged(runge_kutta, 0.5, V).program).equations if e.primitive.name == "concatenate"]
     assert [len(table.operands) for table in tables] == [40, 40, 40]  # h / 2, h, h / 6: one each
+
+
+def test_irregular_places_are_a_table_and_each_step_back_is_of_an_element() -> None:
+    program = staged(permuted, 0.5, X).program
+    tables = [e for e in rolled(program).equations if e.primitive.name == "concatenate"]
+    assert [len(table.operands) for table in tables] == [40]
+    for f, args in ((permuted, (0.5, X)), (springs, (0.5, X)), (springs, (0.5, ROWS))):
+        traced = staged(f, *args)
+        both = simplify(value_and_gradient(rolled(traced.program), traced.wrt))
+        loops = [control for item in lower(both, CPU).items for control in controls(item)]
+        extents = [item.extent for loop in loops for body in loop.bodies for item in body if isinstance(item, NestLoop)]
+        assert len(loops) == 2
+        assert max(extents, default=1) <= 4
 
 
 def test_explain_lists_loops() -> None:
@@ -487,12 +565,13 @@ def test_arrays_made_in_each_step_are_one_input() -> None:
 
 
 @pytest.mark.parametrize("seed", [2, 6, 15, 22, 26, 33, 51, 1051])
-def test_random_loops(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("in_order", [True, False], ids=["in order", "irregular"])
+def test_random_loops(seed: int, in_order: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (flow, reroll):
         monkeypatch.setattr(module, "FEWEST", 3)
         monkeypatch.setattr(module, "SMALLEST", 1)
     monkeypatch.setattr(flow, "EQUATIONS_A_NUMBER", 0)
-    traced = staged(random_loop(seed), *DRAWN)
+    traced = staged(random_loop(seed, in_order=in_order), *DRAWN)
     program = rolled(traced.program)
     verify(program)
     operands: Any = traced.operands
