@@ -157,7 +157,7 @@ class Backend:
 
     Compiling is expected to take `setup` seconds if the module is not loaded yet, `program` for any program and
     `equation` for each of its equations, or only `lowered` for each where code of other sizes is there for it, as
-    measured on one core; a factor of two hardly matters. What is on disk takes `load`, and a third of the setup. A
+    measured on one core; a factor of two hardly matters. What is on disk takes `load`, and half of the setup. A
     program of `long` equations is first compiled plainly.
     """
 
@@ -182,7 +182,7 @@ class Backend:
 
     def expected_load(self) -> float:
         """The expected time to load a program that is on disk, in seconds."""
-        return self._setup / 3 + self.load
+        return self._setup / 2 + self.load
 
     @property
     def _setup(self) -> float:
@@ -190,7 +190,7 @@ class Backend:
 
 
 BACKENDS: dict[config.DeviceName, Backend] = {
-    "cpu": Backend("fnad.backends.cpu.executor", setup=0.2, program=0.02, equation=0.0004, lowered=0.0002, long=500),
+    "cpu": Backend("fnad.backends.cpu.executor", setup=0.1, program=0.02, equation=0.0004, lowered=0.0002, long=500),
     "cuda": Backend("fnad.backends.cuda.executor", setup=0.5, program=0.1, equation=0.0004),
 }
 
