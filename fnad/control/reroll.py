@@ -14,7 +14,7 @@ nested, so it is looked through again. It computes the same numbers, to the bit.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from operator import is_
@@ -24,14 +24,15 @@ import numpy as np
 from fnad.control.flow import Flow, Run, Segment
 from fnad.control.repeats import Repeats, View, Views, lines_of
 from fnad.control.rolled import FEWEST, SMALLEST, may_repeat
-from fnad.control.rolling import Rolling, Written, bound, boxed, moved, reshaped
+from fnad.control.rolling import Rolling, Written, bound, moved, reshaped, rows_of
 from fnad.control.scan import scan
-from fnad.ir.builder import Builder, rebuilt
-from fnad.ir.program import Equation, Literal, Program, Source, Var
+from fnad.ir.builder import rebuilt
+from fnad.ir.program import Atom, Equation, Literal, Program, Source, Var
 from fnad.ir.symbol import Symbol
 from fnad.ir.walk import all_equations
-from fnad.ops.shape import concatenate, reshape, reverse, slice_
+from fnad.ops.shape import concatenate, reshape, slice_
 from fnad.records import NamedTuple
+from fnad.transforms.batching import batched
 from fnad.transforms.dce import dce
 from fnad.watch import unwatched
 
@@ -254,7 +255,9 @@ def collected(program: Program) -> Program:
     for line in lines:
         if is_long(line):
             outer.builder.source = line.source
-            outer.known[line.results[0]] = _joined(outer, line.params["axis"], list(map(views.of, line.operands)))
+            outer.known[line.results[0]] = _joined(
+                outer, line.params["axis"], [_row_of(views, a) for a in line.operands]
+            )
         else:
             _copied([line], views, outer)
     return outer.builder.finish(program.name, _outputs(outer, program, views))
@@ -269,50 +272,61 @@ def is_long(equation: Equation) -> bool:
     return equation.primitive is concatenate and len(equation.operands) >= FEWEST
 
 
-def _joined(outer: Written, axis: int, operands: Sequence[View]) -> Symbol:
-    builder = outer.builder
+def _joined(outer: Written, axis: int, operands: Sequence[Row]) -> Symbol:
     parts: list[Symbol] = []
-    rows = [_row_of(view, axis) for view in operands]
-    for members in _in_order(rows):
-        root, start = rows[members[0]]
-        if root is None or len(members) == 1:
-            parts += [outer.view(operands[i]) for i in members]
+    for rows in _in_order(operands):
+        whole = _whole(outer, axis, rows) if len(rows) > 1 else None
+        parts += [outer.view(row.view) for row in rows] if whole is None else [whole]
+    return parts[0] if len(parts) == 1 else bound(outer.builder, concatenate, *parts, axis=axis)
+
+
+class Row(NamedTuple):
+    """An operand, which row of an array it shows, and what others that show rows of it likewise have in common."""
+
+    view: View
+    start: int = 0
+    alike: Hashable = None
+
+
+def _row_of(views: Views, atom: Atom) -> Row:
+    """An operand as a row, if it is one."""
+    view = views.of(atom)
+    root, steps, starts = view
+    if not steps or steps[0].primitive is not slice_ or steps[0].results[0].aval.shape != (1, *root.aval.shape[1:]):
+        return Row(view)
+    return Row(view, starts[0], (views[atom][0], root, starts[1:]))
+
+
+def _in_order(operands: Sequence[Row]) -> list[list[Row]]:
+    """The operands, those together that are rows of one array at even distances, forwards or backwards."""
+    found: list[list[Row]] = []
+    for operand in operands:
+        if found and _are_even([*found[-1][-2:], operand]):
+            found[-1].append(operand)
         else:
-            end = rows[members[-1]][1]
-            part = boxed(builder, outer.value(root), 0, min(start, end), max(start, end) + 1)
-            part = part if start < end else bound(builder, reverse, part, axes=(0,))
-            parts.append(_in_memory_order(builder, moved(builder, part, 0, axis)) if axis else part)
-    return parts[0] if len(parts) == 1 else bound(builder, concatenate, *parts, axis=axis)
-
-
-def _in_memory_order(builder: Builder, x: Symbol) -> Symbol:
-    """An array as `concatenate` would make it: NumPy adds its elements in the order of memory."""
-    return reshaped(builder, bound(builder, reshape, x, shape=(x.aval.size,)), x.shape)
-
-
-def _in_order(rows: Sequence[tuple[Var | None, int]]) -> list[list[int]]:
-    """The places of rows, those together that follow each other in one array, forwards or backwards."""
-    found: list[list[int]] = []
-    for i in range(len(rows)):
-        if found and _goes_on([rows[j] for j in found[-1][-2:]], rows[i]):
-            found[-1].append(i)
-        else:
-            found.append([i])
+            found.append([operand])
     return found
 
 
-def _goes_on(latest: Sequence[tuple[Var | None, int]], following: tuple[Var | None, int]) -> bool:
-    """Whether a row is the next one after these, in their order."""
-    roots = {id(root) for root, _ in (*latest, following)}
-    steps = {b - a for (_, a), (_, b) in pairwise((*latest, following))}
-    return following[0] is not None and len(roots) == 1 and steps in ({1}, {-1})
+def _are_even(rows: Sequence[Row]) -> bool:
+    """Whether two or three operands are rows of one array at even distances."""
+    moves = {b.start - a.start for a, b in pairwise(rows)}
+    return rows[0].alike is not None and len({row.alike for row in rows}) == len(moves) == 1 and 0 not in moves
 
 
-def _row_of(view: View, axis: int) -> tuple[Var | None, int]:
-    """The array of which an operand is a row, laid along the axis, and which one; of another operand, none."""
-    root, steps = view.root, view.steps
-    if not isinstance(root, Var) or not 1 <= len(steps) <= 2 or steps[0].primitive is not slice_:
-        return None, 0
-    inner, shape = root.aval.shape[1:], steps[-1].results[0].aval.shape
-    is_row = steps[0].results[0].aval.shape == (1, *inner) and (len(steps) == 1 or steps[1].primitive is reshape)
-    return (root, steps[0].params["starts"][0]) if is_row and shape == (*inner[:axis], 1, *inner[axis:]) else (None, 0)
+def _whole(outer: Written, axis: int, rows: Sequence[Row]) -> Symbol | None:
+    """What `concatenate` makes of rows, all at once."""
+    builder, count = outer.builder, len(rows)
+    root, steps, _ = rows[0].view
+    x = rows_of(builder, outer.value(root), steps[0], 0, rows[1].start - rows[0].start, count)
+    x = reshaped(builder, x, (count, 1, *x.shape[1:]))
+    for step in steps[1:]:
+        with builder.active():
+            found = batched(step.primitive, count, [x], [True], step.params)
+        if found is None:
+            return None
+        (x,) = found
+    x = moved(builder, x, 0, axis)
+    shape = (*x.shape[:axis], count * x.shape[axis + 1], *x.shape[axis + 2 :])
+    flat = bound(builder, reshape, x, shape=(x.aval.size,))  # in the order in which NumPy adds what was concatenated
+    return bound(builder, reshape, flat, shape=shape)

@@ -310,6 +310,43 @@ def test_a_loop_is_found_again_with_the_same_bits_and_gradients(f: Function, arg
             np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-11)
 
 
+COLLECTED: dict[str, Function] = {
+    "stack": lambda rows: np.stack(rows),
+    "stack, last axis": lambda rows: np.stack(rows, axis=1),
+    "array": lambda rows: np.array(rows),
+    "backwards": lambda rows: np.stack(rows[::-1]),
+    "every third": lambda rows: np.stack(rows[::3]),
+    "concatenate": lambda rows: np.concatenate(rows),
+    "concatenate, last axis": lambda rows: np.concatenate([row.reshape(2, 2) for row in rows], axis=1),
+    "columns": lambda rows: np.concatenate([row[:, None] for row in rows], axis=1),
+    "an element": lambda rows: np.stack([row[1] for row in rows]),
+    "parts": lambda rows: np.concatenate([row[3:0:-2] for row in rows]),
+    "transposed": lambda rows: np.stack([row.reshape(2, 2).T for row in rows], axis=2),
+    "after others": lambda rows: np.stack([V, *rows, np.cos(rows[3])]),
+}
+
+
+@pytest.mark.parametrize("way", COLLECTED)
+def test_values_of_the_steps_are_collected_at_once(way: str) -> None:
+    def f(a: Any, x: Any) -> Any:
+        rows = []
+        for _ in range(60):
+            x = np.sin(a * x) * 1.1
+            rows.append(x)
+        found = COLLECTED[way](rows)
+        return np.sum(found * np.arange(found.size).reshape(found.shape))
+
+    traced = staged(f, 0.5, V)
+    program = rolled(traced.program)
+    verify(program)
+    assert len(program.equations) < 20
+    operands: Any = traced.operands
+    assert_same_bits(interpreter(program)(operands), interpreter(traced.program)(operands))
+    loop, straight = (interpreter(value_and_gradient(p, traced.wrt))(operands) for p in (program, traced.program))
+    for found, expected in zip(loop, straight, strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
 def test_an_element_that_was_written_is_carried_as_a_number() -> None:
     (loop,) = [e for e in simplify(rolled(staged(filtered, 0.5, X).program)).equations if e.regions]
     assert primitives(loop.regions[0]) == ["mul", "add"]
