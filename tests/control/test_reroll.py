@@ -446,8 +446,19 @@ def one_step_has_more(a: Any, x: Any) -> Any:
 
 def uneven(a: Any, x: Any) -> Any:
     for i in range(40):
-        a = a * ((i * i % 17) / 16) + (i * i % 13) / 12
-    return np.sum(a * x)
+        x = np.sin(a * x) * ((i * i % 17) / 16)
+    return np.sum(x)
+
+
+def unequal_degrees(k: Any, x: Any) -> Any:
+    """Sums over lists of neighbours of which none is long enough to be a loop."""
+    found = []
+    for i in range(20):
+        total = 0.0
+        for j in ORDER[i : i + 6 + i % 4]:
+            total = total + k * np.sin(x[i] - x[j])
+        found.append(total)
+    return np.sum(np.array(found) ** 2)
 
 
 @pytest.mark.parametrize(
@@ -457,6 +468,7 @@ def uneven(a: Any, x: Any) -> Any:
         (one_step_differs, (0.5, V), "step 31 takes the number 0.5 after 0.25 and 0.25"),
         (one_step_has_more, (0.5, V), "other operations than its neighbours"),
         (uneven, (0.5, V), "takes the number"),
+        (unequal_degrees, (0.5, X), "reads from index"),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
