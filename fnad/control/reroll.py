@@ -74,10 +74,11 @@ def differences(program: Program) -> list[Difference]:
     """Why what looks like a loop is not one in the program as it is `rolled`, or not whole."""
     found: list[Difference] = []
     left = _looked_through(program, found)
-    counts = Counter(
-        equation.source for equation in left.equations if not equation.regions and not _is_constant(equation)
-    )
-    kept = {each.source: each for each in reversed(found) if each.source in counts}
+    lines, _, views = lines_of(left)
+    straight = [each for each in left.equations if not each.regions and not _is_constant(each, views)]
+    counts = Counter(equation.source for equation in straight)
+    computed = {line.source for line in set(lines).intersection(straight)}
+    kept = {each.source: each for each in reversed(found) if each.source in computed}
     for source in [*_between(left), *(source for source, count in counts.items() if count >= SMALLEST)]:
         kept.setdefault(source, Difference(source, STEP_DIFFERS if source in _between(left) else STEPS_DIFFER))
     return list(kept.values())
@@ -89,9 +90,9 @@ STEPS_DIFFER = (
 )
 
 
-def _is_constant(equation: Equation) -> bool:
+def _is_constant(equation: Equation, views: Views) -> bool:
     """Whether an equation is of numbers only, as those that make a table are."""
-    return all(isinstance(atom, Literal) for atom in equation.operands)
+    return all(isinstance(views.root(atom), Literal) for atom in equation.operands)
 
 
 def _between(program: Program) -> list[Source | None]:

@@ -353,18 +353,20 @@ class Rolling:
         if self.codes[slot] == NUMBER:
             return self._moving(self._number(slot), view.steps, places)
         given = self.outer.value(view.root)
-        done = 0
+        fixed = done = 0  # the steps up to the last slice before those that move, and the axes of slices in them
         for i, step in enumerate(view.steps):
-            count = len(step.params["starts"]) if step.primitive is slice_ else 0
-            here = places[done : done + count]
-            done += count
+            if step.primitive is not slice_:
+                continue
+            here = places[done : done + len(step.params["starts"])]
             if any(step_of(starts) != 0 for starts in here):
                 move = move_of(step, here)
-                if move is not None:
-                    found = self._row(shown(self.outer.builder, given, view.steps[:i]), step, *move)
-                    return self._moving(found, view.steps[i + 1 :], places[done:])
-                break
-        return self._moving(self.body.constant(given), view.steps, places)
+                if move is None:
+                    break
+                found = self._row(shown(self.outer.builder, given, view.steps[:i]), step, *move)
+                return self._moving(found, view.steps[i + 1 :], places[done + len(here) :])
+            fixed, done = i + 1, done + len(here)
+        taken = self.body.constant(shown(self.outer.builder, given, view.steps[:fixed]))
+        return self._moving(taken, view.steps[fixed:], places[done:])
 
     def _row(self, x: Symbol, step: Step, axis: int, by: int) -> Symbol:
         rows = rows_of(self.outer.builder, x, step, axis, by, self.count)
@@ -426,6 +428,7 @@ class Rolling:
     def write(self) -> None:
         """Add the scan to the program around it, with what is read of it later."""
         builder, place, slot = self.body.builder, 0, 0
+        self.outer.builder.source = self.lines[0].source
         for equation in self.lines:
             slots = range(slot, slot + len(equation.operands))
             if place not in self.filled:
@@ -439,7 +442,6 @@ class Rolling:
                 place += 1
             slot += len(equation.operands)
         finals, rows, arrays = self._wanted()
-        self.outer.builder.source = self.lines[0].source
         carried, ys = self.body.bind("step")
         ends = dict(zip(self.body.carried, carried, strict=True))
         self.body.carried.clear()  # whose updates refer to all this, which would be garbage for the collector

@@ -259,6 +259,24 @@ def every_other(a: Any, x: Any) -> Any:
     return total
 
 
+def pairs(k: Any, x: Any) -> Any:
+    total = 0.0
+    for i in range(12):
+        for j in range(12):
+            total = total + k * np.sin(x[j] - x[i]) ** 2
+    return total
+
+
+def nearest(k: Any, x: Any) -> Any:
+    found = []
+    for i in range(12):
+        total = 0.0
+        for j in ORDER[i : i + 16]:
+            total = total + k * np.sin(x[i] - x[j])
+        found.append(total)
+    return np.sum(np.array(found) ** 2)
+
+
 LOOPS: list[tuple[Function, tuple[Any, ...], int]] = [
     (heat, (U, 0.1), 1),
     (recurrent, (RNG.random((4, 4)), ROWS), 1),
@@ -290,6 +308,8 @@ LOOPS: list[tuple[Function, tuple[Any, ...], int]] = [
     (at_places_with_numbers, (0.5, X), 1),
     (irregular_windows, (0.5, X), 1),
     (every_other, (0.5, X[:40]), 1),
+    (pairs, (0.5, X), 1),
+    (nearest, (0.5, X), 1),
 ]
 
 
@@ -502,6 +522,13 @@ def test_irregular_places_are_a_table_and_each_step_back_is_of_an_element() -> N
         extents = [item.extent for loop in loops for body in loop.bodies for item in body if isinstance(item, NestLoop)]
         assert len(loops) == 2
         assert max(extents, default=1) <= 4
+
+
+@pytest.mark.parametrize("f", [pairs, nearest])
+def test_what_an_inner_loop_reads_of_the_outer_one_is_taken_in_front_of_it(f: Function) -> None:
+    explanation = fnad.explain(f, 0.5, X)
+    assert len(explanation.loops) == 2
+    assert explanation.unrolled == ()
 
 
 def test_explain_lists_loops() -> None:
