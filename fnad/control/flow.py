@@ -17,6 +17,9 @@ from fnad.records import NamedTuple, dataclass
 FARTHEST = 3
 """From how many blocks before a value may come."""
 
+MOST_LENGTHS = 3
+"""How many lengths inner loops have in a loop around them: the first one and the last one may be cut."""
+
 EQUATIONS_A_NUMBER = 4
 """How many equations a loop replaces for each float of its tables, at least."""
 
@@ -146,13 +149,15 @@ class Run:
     def segments(self) -> list[Segment]:
         """The blocks that become loops, if they are enough in all.
 
-        Where most would be left out since places or numbers do not grow evenly, these are taken from tables.
+        Where most would be left out since places or numbers do not grow evenly, or the loops would be of many lengths,
+        so that a loop around them is not found, these are taken from tables.
         """
         found = list(self._segments())
-        if 2 * sum(each.count for each in found) < self.count and not self.even.all():
+        lengths, covered = {each.count for each in found}, sum(each.count for each in found)
+        if (2 * covered < self.count or len(lengths) > MOST_LENGTHS) and not self.even.all():
             regular, self.even, self.has_tables = self.even, np.ones(self.count, bool), True
             longer = [each for each in self._segments() if self._is_worth_tables(each)]
-            if longer:
+            if sum(each.count for each in longer) > covered:
                 found = longer
             else:
                 self.even, self.has_tables = regular, False

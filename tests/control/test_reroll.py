@@ -267,6 +267,24 @@ def pairs(k: Any, x: Any) -> Any:
     return total
 
 
+def all_pairs(k: Any, x: Any) -> Any:
+    total = 0.0
+    for i in range(16):
+        for j in range(i + 1, 16):
+            total = total + k * np.sin(x[j] - x[i]) ** 2
+    return total
+
+
+def bodies(k: Any, x: Any) -> Any:
+    force = np.zeros_like(x)
+    for i in range(12):
+        for j in range(12):
+            if j != i:
+                d = x[i] - x[j]
+                force[i] += d / (np.sum(d * d) + k)
+    return np.sum(force**2)
+
+
 def nearest(k: Any, x: Any) -> Any:
     found = []
     for i in range(12):
@@ -309,6 +327,8 @@ LOOPS: list[tuple[Function, tuple[Any, ...], int]] = [
     (irregular_windows, (0.5, X), 1),
     (every_other, (0.5, X[:40]), 1),
     (pairs, (0.5, X), 1),
+    (all_pairs, (0.5, X), 1),
+    (bodies, (0.5, ROWS), 1),
     (nearest, (0.5, X), 1),
 ]
 
