@@ -679,6 +679,22 @@ def program(x, y, out):
     assert function.kernel.name == "program"
 
 
+@pytest.mark.skipif(not vector_math.available(), reason="libmvec is not there")
+def test_vectors_on_the_stack_are_within_lines() -> None:
+    """What a loop keeps while it calls a function is stored there in each iteration, and loaded."""
+    source = """
+def program(x, out):
+    acc = f64(0.0)
+    for i in range(0, 4096):
+        acc = accumulate(acc, tanh(x[i]))
+    out[0] = acc
+"""
+    kept = re.findall(
+        r"(vmov\w+)\s+%[yz]mm\d+, -?\d*\(%rsp\)", compile_source(source, "program", [np.dtype("f8")] * 2).asm()
+    )
+    assert set(kept) <= {"vmovaps", "vmovapd"}
+
+
 NESTED = """for j in range(0, 16):
             for k in range(0, 64):
                 out[1024 * i + 64 * j + k] = acc * y[16 * i + j]"""

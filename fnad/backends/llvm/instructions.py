@@ -79,6 +79,8 @@ def add_function(module: ir.Module, kernel: Kernel, target: Target) -> ir.Functi
     function.linkage = "internal"
     # Another thread may write the status at any time, so it is read where that is written.
     exchanged = {STATUS.name, *(stored_arrays(kernel.body) if any(map(is_barrier, walk(kernel.body))) else ())}
+    # A function without it cannot align its stack, and vectors that it keeps there may be parts of two lines.
+    set.add(function.attributes, '"frame-pointer"="all"')
     for parameter, argument in zip(parameters, function.args, strict=True):
         if isinstance(parameter.kind, Pointer) and parameter.name not in exchanged:
             argument.add_attribute("noalias")
