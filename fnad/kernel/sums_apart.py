@@ -1,0 +1,134 @@
+"""Sums apart from functions: a loop that calls functions and sums in double precision becomes two loops.
+
+    for i: v = exp(x[i]); y[i] = v; total = total + f64(v)     becomes     for i: y[i] = exp(x[i])
+                                                                           for i: total = total + f64(y[i])
+
+In one loop the functions take as many numbers at once as a vector of doubles has, and since no vector register outlives
+a call, the total is stored before each and loaded after it: each addition waits for that, longer than the function
+takes. What was stored is read from the first cache.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from fnad.kernel.statements import (
+    Apply,
+    Assign,
+    Comment,
+    Constant,
+    Expression,
+    For,
+    Load,
+    Name,
+    Statement,
+    Store,
+    assigned,
+    expressions,
+    loads,
+    subexpressions,
+    with_bodies,
+    with_operands,
+    with_parts,
+)
+from fnad.scalar.operations import ACCUMULATE, ADD, OPERATIONS
+
+FUNCTIONS = frozenset(
+    OPERATIONS[name]
+    for name in (
+        "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "cbrt", "power", "sin", "cos", "tan", "arcsin",
+        "arccos", "arctan", "arctan2", "sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh", "hypot", "erf", "erfc",
+    )
+)  # fmt: skip
+"""The operations that LLVM may call for a vector."""
+
+SINGLE = np.dtype("f4")
+
+FEWEST = 64
+"""The fewest iterations that are worth a second loop."""
+
+MOST = 2**12
+"""The most iterations: what is read again is half of the first cache of most processors."""
+
+
+def sums_apart(statements: Sequence[Statement]) -> list[Statement]:
+    """The statements of a kernel, whose arrays have their places in memory, with such loops."""
+    return [part for statement in statements for part in _statement(statement)]
+
+
+def _statement(statement: Statement) -> list[Statement]:
+    return (isinstance(statement, For) and _parts(statement)) or [with_bodies(statement, sums_apart)]
+
+
+def _parts(loop: For) -> list[Statement]:
+    """The loop without its sums, and one for these; nothing if it stays one loop."""
+    sums = [statement for statement in loop.body if _is_sum(statement)]
+    rest = [statement for statement in loop.body if not _is_sum(statement)]
+    if not (sums and _calls(rest) and all(isinstance(statement, Assign | Store | Comment) for statement in rest)):
+        return []
+    if not (places := _places(loop, rest)):
+        return []
+    apart = [with_operands(statement, lambda value: _loaded(value, places)) for statement in sums]
+    changed, totals = set(assigned(rest)), Counter(assigned(sums))
+    stored = {statement.array for statement in rest if isinstance(statement, Store)}
+    read = Counter(part for statement in loop.body for part in expressions(statement) if isinstance(part, Name))
+    is_free = all(read[name] == times == 1 for name, times in totals.items())
+    is_known = changed.isdisjoint(part for statement in apart for part in expressions(statement))
+    reads_places_alone = stored.isdisjoint(load.array for statement in sums for load in loads(statement))
+    if _calls(apart) or not (is_free and is_known and reads_places_alone):
+        return []
+    return [replace(loop, body=rest), replace(loop, body=apart)]
+
+
+def _is_sum(statement: Statement) -> bool:
+    return (
+        isinstance(statement, Assign)
+        and isinstance(statement.value, Apply)
+        and statement.value.operation is ACCUMULATE
+        and statement.value.operands[0] == statement.targets[0]
+    )
+
+
+def _calls(statements: Sequence[Statement]) -> bool:
+    parts = (part for statement in statements for part in expressions(statement))
+    return any(isinstance(part, Apply) and part.operation in FUNCTIONS for part in parts)
+
+
+def _places(loop: For, statements: Sequence[Statement]) -> dict[Name, Load]:
+    """Where the values of variables are after a loop, each in an element of its own: few enough to be in the cache."""
+    if loop.parallel or not (isinstance(loop.start, Constant) and isinstance(loop.stop, Constant)):
+        return {}
+    if not FEWEST <= len(range(int(loop.start.value), int(loop.stop.value), loop.step)) <= MOST:
+        return {}
+    times, changing = Counter(assigned(statements)), {loop.counter, *assigned(statements)}
+    stores = [statement for statement in statements if isinstance(statement, Store)]
+    arrays = Counter(store.array for store in stores)
+    return {
+        store.value: place
+        for store in stores
+        if isinstance(store.value, Name) and times[store.value] == arrays[store.array] == 1
+        for place in [Load(store.array, store.index)]
+        if place.kind == store.value.kind == SINGLE and _advances(store.index, loop.counter, changing)
+    }
+
+
+def _advances(index: Expression, counter: Name, changing: Container[Expression]) -> bool:
+    """Whether an index is the counter plus what stays the same, so that each iteration has another one."""
+    match index:
+        case Apply(operation, (left, right), _) if operation is ADD:
+            return any(
+                _advances(one, counter, changing) and not any(part in changing for part in subexpressions(other))
+                for one, other in ((left, right), (right, left))
+            )
+        case _:
+            return index == counter
+
+
+def _loaded(expression: Expression, places: Mapping[Name, Load]) -> Expression:
+    if isinstance(expression, Name):
+        return places.get(expression, expression)
+    return with_parts(expression, lambda part: _loaded(part, places))
