@@ -320,6 +320,21 @@ def test_new_sizes_that_share_code_are_compiled_when_they_come_again(
 
 
 @pytest.mark.usefixtures("by_weight")
+def test_a_loop_that_is_known_to_be_long_is_not_interpreted_for_a_time_first(
+    compiled: list[Program], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def f(x: Any) -> Any:
+        return fnad.scan(lambda c, row: (np.sin(c) * row, None), 0.5, x)[0]
+
+    short, long = (fnad.make_program(f)(np.ones(n)).program for n in (4, 100_000))
+    assert not TieredProgram(short).is_heavy
+    assert TieredProgram(long).is_heavy
+    monkeypatch.setattr(TieredProgram, "_interpret", None)
+    fnad.jit(f)(np.ones(100_000))
+    assert len(compiled) == 1
+
+
+@pytest.mark.usefixtures("by_weight")
 def test_what_shares_code_is_expected_to_cost_little(compiled: list[Program], monkeypatch: pytest.MonkeyPatch) -> None:
     def program(n: int) -> TieredProgram:
         return TieredProgram(trace(lambda x: [mul(sin(x), sin(mul(x, x)))], Aval(F64, (n,))))

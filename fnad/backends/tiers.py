@@ -9,7 +9,8 @@ two fifths of the time, and it runs some three times as long. Once it has run fo
 to take, it is compiled again. What has loops or large arrays is optimised at once, since one run of it may be long.
 
 A single run of a program with loops can take arbitrarily long. So such a program is interpreted only for the expected
-compile time, then started again as native code. One with effects is compiled at once.
+compile time, then started again as native code. One with effects is compiled at once, and so is one whose loops are
+known to be that long.
 
 Simplifying has a price as well, small but higher than that of one run of a small program. So a program is interpreted
 as it is at first, and simplified at its second call.
@@ -53,6 +54,9 @@ EQUATION_BYTES = 400
 
 INTERPRETED_BYTES = 1e9
 """The bytes that NumPy writes in a second, as measured on one core; a factor of two hardly matters."""
+
+CALL_BYTES = 2000
+"""The bytes that it writes in the time that the interpreter takes for an equation besides."""
 
 
 def disk_cache() -> DiskCache | None:
@@ -157,7 +161,7 @@ class TieredProgram:
 
     @property
     def is_heavy(self) -> bool:
-        """Whether to interpret it once is expected to take longer than to compile it; loops are given up then."""
+        """Whether to interpret it once is expected to take longer than to compile it."""
         return self._bytes > INTERPRETED_BYTES * self.expected_cost()
 
     def expected_cost(self) -> float:
@@ -179,8 +183,7 @@ class TieredProgram:
 
     @cached_property
     def _bytes(self) -> int:
-        """The bytes that the interpreter writes, but for what is in loops and branches."""
-        return sum(result.aval.nbytes for equation in self.program.equations for result in equation.results)
+        return _bytes_of(self.program)
 
     @cached_property
     def _loops(self) -> bool:
@@ -299,6 +302,15 @@ class TieredProgram:
     @cached_property
     def _interpreter(self) -> Run:
         return interpreter(self.simplified)
+
+
+def _bytes_of(program: Program) -> int:
+    """What interpreting a program takes, as bytes that are written; loops of unknown length run once."""
+    found = CALL_BYTES * len(program.equations)
+    for equation in program.equations:
+        found += sum(result.aval.nbytes for result in equation.results)
+        found += (equation.params.get("length") or 1) * sum(map(_bytes_of, equation.regions))
+    return found
 
 
 def staged(program: Program, donated: Sequence[int] = ()) -> TieredProgram:
