@@ -4,9 +4,9 @@
 
 A key is a digest of everything that the payload depends on, so an entry is never changed and never stale. The header
 has the key and a checksum: what does not fit them, because it was cut short, damaged or put there under another name,
-is as if it were not there, and removed. An entry is written under another name and then renamed, which is atomic: there
-are no locks, and processes that write the same entry at once write the same. What a process leaves that was killed
-while it wrote is removed after an hour.
+is a `CacheWarning`, removed, and made again. An entry is written under another name and then renamed, which is atomic:
+there are no locks, and processes that write the same entry at once write the same. What a process leaves that was
+killed while it wrote is removed after an hour.
 
 Each of the folders of the first byte may take its part of the limit. When an entry is written, those in its folder that
 were used least recently make room, so nothing has to look through all of them.
@@ -37,6 +37,9 @@ MAGIC = b"fnad-cache-1"
 FOLDERS = 256
 ABANDONED = 3600
 """The age in seconds from which a file that is still under its first name belongs to a process that was killed."""
+
+ELSEWHERE = "name another one by FNAD_CACHE_DIR, or none: fnad.config.set_default(disk_cache=False)"
+CHECK = "a disk or another program has changed it; fnad cache check looks through all entries"
 
 
 def digest(*parts: bytes) -> str:
@@ -167,7 +170,7 @@ class DiskCache:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self._is_closed = False
-        self._has_warned = False
+        self._warned: set[str] = set()
 
     def has(self, key: str) -> bool:
         """Whether there is an entry of a key, which may be damaged."""
@@ -197,6 +200,8 @@ class DiskCache:
             self._warn(f"{path} cannot be read: {error.strerror}")
             return None
         payload = opened(entry, key)
+        if payload is None:
+            self._warn(f"{path} is damaged, or of another format: it is removed, and made again", CHECK)
         with suppress(OSError):  # others can be the ones that may write
             path.unlink() if payload is None else os.utime(path)
         return payload
@@ -251,11 +256,11 @@ class DiskCache:
     def _path(self, key: str) -> Path:
         return self.directory / key[:2] / key[2:]
 
-    def _warn(self, why: str) -> None:
-        if not self._has_warned:
-            self._has_warned = True
-            remedy = "name another one by FNAD_CACHE_DIR, or none: fnad.config.set_default(disk_cache=False)"
-            warnings.warn(f"native code is not kept on disk: {why}\n  {remedy}", CacheWarning, stacklevel=2)
+    def _warn(self, why: str, remedy: str = ELSEWHERE) -> None:
+        if remedy not in self._warned:
+            self._warned.add(remedy)
+            what = "native code is not kept on disk: " if remedy is ELSEWHERE else ""
+            warnings.warn(f"{what}{why}\n  {remedy}", CacheWarning, stacklevel=2)
 
 
 def put(path: Path, entry: bytes) -> None:

@@ -361,17 +361,21 @@ def test_an_entry_with_a_changed_bit_is_removed(cache: DiskCache, place: int) ->
     content[place] ^= 1
     entry.path.write_bytes(content)
     assert disk.is_damaged(entry)
-    assert cache.read(KEY) is None
+    with pytest.warns(CacheWarning, match="is damaged, or of another format: it is removed, and made again"):
+        assert cache.read(KEY) is None
     assert files(cache) == []
 
 
-def test_an_entry_that_was_cut_short_is_removed(cache: DiskCache) -> None:
-    for length in (0, 5, 100, 300, -1):
-        cache.write(KEY, PAYLOAD)
-        (entry,) = cache.entries()
-        entry.path.write_bytes(entry.path.read_bytes()[:length])
-        assert cache.read(KEY) is None
-        assert files(cache) == []
+def test_entries_that_were_cut_short_are_removed_with_one_warning(cache: DiskCache) -> None:
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        for length in (0, 5, 100, 300, -1):
+            cache.write(KEY, PAYLOAD)
+            (entry,) = cache.entries()
+            entry.path.write_bytes(entry.path.read_bytes()[:length])
+            assert cache.read(KEY) is None
+            assert files(cache) == []
+    assert [warning.category for warning in warned] == [CacheWarning]
 
 
 def test_an_entry_under_another_name_is_none(cache: DiskCache) -> None:
@@ -379,7 +383,8 @@ def test_an_entry_under_another_name_is_none(cache: DiskCache) -> None:
     (entry,) = cache.entries()
     other = KEY[:2] + digest(b"another")[2:]
     entry.path.rename(entry.path.with_name(other[2:]))
-    assert cache.read(other) is None
+    with pytest.warns(CacheWarning, match="of another format"):
+        assert cache.read(other) is None
     assert files(cache) == []
 
 
@@ -387,7 +392,8 @@ def test_an_entry_of_another_format_is_none(cache: DiskCache, monkeypatch: pytes
     with monkeypatch.context() as patch:
         patch.setattr(disk, "MAGIC", b"fnad-cache-0")
         cache.write(KEY, PAYLOAD)
-    assert cache.read(KEY) is None
+    with pytest.warns(CacheWarning, match="of another format"):
+        assert cache.read(KEY) is None
 
 
 # ---- directories that cannot be used ---------------------------------------------------------------------------------
