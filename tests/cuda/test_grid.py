@@ -202,6 +202,22 @@ def test_arrays_that_a_block_shares_are_used_again(monkeypatch: pytest.MonkeyPat
     test_on_threads(name)
 
 
+def one_by_one(x: Any) -> Any:
+    for _ in range(100):
+        x = x / np.sum(x)
+    return x
+
+
+@pytest.mark.parametrize(
+    ("f", "shape"), [(lambda x: [np.sum((x + k) * x, axis=0) for k in range(10)], (4096, 300)), (one_by_one, 200)]
+)
+def test_however_many_folds_there_are_a_block_has_room_for_what_it_shares(f: Any, shape: Any) -> None:
+    plan = DevicePlan(lower(program_of(f, (np.ones(shape, complex),)), CUDA), CUDA)
+    texts = [kernel_text(launch.kernel) for launch in plan.launches.values()]
+    shared = [sum(16 * int(n) for n in re.findall(r"= shared_c128\((?:i64\()?(\d+)", text)) for text in texts]
+    assert 2**14 < max(shared) < 3 * 2**13
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_printed_kernels_are_read_back(name: str) -> None:
     for launch in plan_of(name).launches.values():

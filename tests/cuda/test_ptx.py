@@ -220,24 +220,6 @@ def plan_for(function: Callable[..., Any], *arguments: np.ndarray) -> DevicePlan
     return DevicePlan(lower(simplify(fnad.make_program(function)(*arguments).program), CUDA), CUDA)
 
 
-@pytest.mark.slow
-def test_however_many_folds_there_are_a_block_has_room_for_what_it_shares(tmp_path: Path) -> None:
-    def one_by_one(x: Any) -> Any:
-        for _ in range(100):
-            x = x / np.sum(x)
-        return x
-
-    plans = [
-        plan_for(lambda x: [np.sum((x + k) * x, axis=0) for k in range(39)], np.ones((4096, 300), np.complex128)),
-        plan_for(one_by_one, np.ones(1000, np.complex128)),
-    ]
-    launches = [launch for plan in plans for launch in plan.launches.values()]
-    report = assembled(
-        ptx_of_all([named(launch, f"kernel{n}") for n, launch in enumerate(launches)]), "sm_90", tmp_path
-    )
-    assert 2**14 < max(map(int, re.findall(r"(\d+) bytes smem", report))) < 3 * 2**13
-
-
 def test_an_architecture_that_is_none() -> None:
     launch = next(launches())
     for arch in ("gfx90a", "sm_61", "sm_"):
