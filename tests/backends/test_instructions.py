@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import llvmlite.binding as llvm
 import mpmath
 import numpy as np
 import pytest
@@ -459,6 +460,59 @@ def test_gemm(sizes: tuple[int, int, int], transposed: tuple[bool, bool], dtype:
             rtol=0,
             atol=100 * epsilon(dtype),
         )
+
+
+LARGE = [(150, 300, 211), (300, 150, 1000), (2, 1100, 460), (1030, 3, 400), (33, 47, 1024), (70, 50, 512)]
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("transposed", list(itertools.product([False, True], repeat=2)))
+@pytest.mark.parametrize("sizes", LARGE)
+def test_large_products(sizes: tuple[int, int, int], transposed: tuple[bool, bool], dtype: str) -> None:
+    (m, n, k), (at, bt) = sizes, transposed
+    a, b, c = random(dtype, m * k), random(dtype, k * n, 1), random(dtype, m * (n + 3), 2)
+    left = a.reshape(k, m).T if at else a.reshape(m, k)
+    right = b.reshape(n, k).T if bt else b.reshape(k, n)
+    want = c.reshape(m, n + 3).astype("f8")
+    want[:, :n] = left.astype("f8") @ right.astype("f8") - want[:, :n] / 2
+    compile_source(large(sizes, transposed, dtype, -0.5), "program", [np.dtype(dtype)] * 3).call(a, b, c)
+    np.testing.assert_allclose(c.reshape(m, n + 3), want, rtol=0, atol=100 * np.sqrt(k) * epsilon(dtype))
+
+
+def large(sizes: tuple[int, int, int], transposed: tuple[bool, bool], dtype: str, beta: float) -> str:
+    (m, n, k), (at, bt) = sizes, transposed
+    strides = {"lda": m if at else k, "ldb": k if bt else n, "ldc": n + 3, "ao": 0, "bo": 0, "co": 0}
+    return GEMM.format(**strides, at=at, bt=bt, m=m, n=n, k=k, name=NAMES[dtype], alpha=1.0, beta=beta)
+
+
+@pytest.mark.parametrize("transposed", list(itertools.product([False, True], repeat=2)))
+@pytest.mark.parametrize("sizes", LARGE)
+def test_parts_of_large_products_are_all_of_them(
+    sizes: tuple[int, int, int], transposed: tuple[bool, bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (m, n, k), (at, bt) = sizes, transposed
+    met = np.zeros((m, n), int)
+    a, b, c = np.empty(m * k), np.empty(k * n), np.empty(m * (n + 3))
+    largest = 0
+
+    def record(*places: int) -> None:
+        nonlocal largest
+        width, height, terms = (ctypes.c_int32.from_address(place).value for place in places[2:5])
+        of_b, of_a, of_c = ((places[i] - x.ctypes.data) // 8 for i, x in ((6, b), (8, a), (11, c)))
+        row, column = divmod(of_c, n + 3)
+        assert (of_a, of_b, terms) == (row * (1 if at else k), column * (k if bt else 1), k)
+        met[row : row + height, column : column + width] += 1
+        largest = max(largest, height * width * terms)
+
+    routine = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 13)(record)
+    llvm.add_symbol("recorded_gemm", ctypes.cast(routine, ctypes.c_void_p).value)
+    monkeypatch.setattr(blas, "registered", lambda _: "recorded_gemm")
+    monkeypatch.setattr(blas, "multiplies_in_place", lambda: True)
+    with fnad.config.override(disk_cache=False):
+        compile_source(large(sizes, transposed, "f8", 0.25), "program", [np.dtype("f8")] * 3).call(a, b, c)
+    np.testing.assert_array_equal(met, 1)
+    is_whole = k < blas.LONG_SUM if bt and not at else k > blas.LONGEST_SUM
+    assert (largest > blas.PART) == is_whole
 
 
 def test_gemm_does_not_read_what_it_overwrites() -> None:

@@ -32,6 +32,7 @@ LARGEST = 2**22
 
 GETTERS = tuple(f"{p}openblas_get_num_threads{s}" for p in ("scipy_", "") for s in ("", "64_"))
 SETTERS = tuple(name.replace("get", "set") for name in GETTERS)
+CORE_NAMES = tuple(name.replace("num_threads", "corename") for name in GETTERS)
 
 PAIR = "enter", "leave"
 DECLARATIONS = """
