@@ -148,6 +148,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         fnad.grad(lambda x: np.sum(np.log(softmax(x)[:, 3] + np.max(np.cos(x), axis=1)))),
         (MATRIX,),
     ),
+    "softmax in single precision": (softmax, (MATRIX.astype("f4"),)),
     "gradient of layers": (fnad.grad(layers, (0, 1)), (MATRIX, MATRIX[:, 0], MATRIX[:200, :301])),
     "gradient of a stencil": (fnad.grad(lambda u: np.sum(diffusion(u) ** 2)), (MATRIX,)),
     "gradient of a convolution": (fnad.value_and_grad(convolution, (0, 1)), (KERNEL, IMAGES)),
