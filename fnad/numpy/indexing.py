@@ -15,11 +15,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from fnad.errors import OutOfRangeError, ShapeError, TracerEscapeError, UnsupportedFunctionError
+from fnad.errors import OutOfRangeError, ShapeError, UnsupportedFunctionError
 from fnad.ir.known import known_value
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, I64, Aval, Shape
-from fnad.numpy.operands import as_symbol, broadcast_all, contains_symbol, static_array, to_dtype
+from fnad.numpy.operands import as_symbol, broadcast_all, contains_symbol, static_array, static_number, to_dtype
 from fnad.numpy.registry import OF_PLACES
 from fnad.numpy.views import ArrayView, Box, MovingBox, Reshape, Reverse, Steps, fitted, read, write
 from fnad.ops.comparison import select
@@ -27,6 +27,7 @@ from fnad.ops.indexing import gather, scatter
 from fnad.ops.shape import Ints, broadcast_to, constant, invert, iota, reshape_to, reverse, transpose_to
 from fnad.records import NamedTuple, dataclass
 
+PART = "for a part of fixed size write x[start + np.arange(size)]"
 COLUMN = "an array has no names of columns: pass that of a DataFrame by itself, df['a'].to_numpy()"
 
 Entry: TypeAlias = "int | slice | Symbol | np.ndarray[Any, Any] | EllipsisType | None"
@@ -331,11 +332,9 @@ def span(entry: Entry, n: int, axis: int) -> Span:
 
 
 def _slice_span(entry: slice, n: int) -> Span:
-    if contains_symbol((entry.start, entry.stop, entry.step)):
-        raise TracerEscapeError(
-            "a slice with a traced bound has a size that is not known while tracing",
-            remedy="for a part of fixed size write x[start + np.arange(size)]; int(bound) makes a path of each bound",
-        )
+    bounds = (entry.start, entry.stop, entry.step)
+    if contains_symbol(bounds):
+        entry = slice(*[static_number(bound, "a bound of a slice", PART) for bound in bounds])
     if isinstance(entry.step, int) and entry.step == 0:
         raise ShapeError("slice step cannot be zero", remedy="leave it out, or give -1 to go backwards")
     start, stop, step = entry.indices(n)

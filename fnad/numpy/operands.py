@@ -250,7 +250,7 @@ def as_vector(value: Operand, dtype: Dtype | None = None) -> Symbol:
 
 Ints = tuple[int, ...]
 
-FIXED = "shapes are fixed in a trace: write int(n), which makes a path of each number, or pass an ordinary int"
+FIXED = "shapes are fixed in the body of a loop and in rows: pass an ordinary int"
 
 
 def static_int(value: Any, what: str) -> int:
@@ -259,10 +259,12 @@ def static_int(value: Any, what: str) -> int:
 
 
 def static_number(value: Any, what: str, remedy: str = FIXED) -> Any:
-    """A number that has to be known; raise where it is a traced value."""
+    """A number that has to be known, as what a shape depends on; raise where it is traced and none is at hand."""
     if not isinstance(value, Symbol):
         return value
     known = known_value(value)
+    if known is None and value.ndim == 0 and value.dtype.kind in "iu":
+        known = CALLS["decided"](value)  # a path for each integer, as for a mask
     if known is None:
         raise TracerEscapeError(
             f"{what} was given as a traced value of aval {value.aval}, which has no number while tracing", remedy=remedy

@@ -282,4 +282,5 @@ def _check_core(name: str, signature: str, x: Symbol, rank_x: int, y: Symbol, ra
 
 @implements(np.linalg.vecdot)
 def linalg_vecdot(x1: Any, x2: Any, axis: Any) -> Symbol:
-    return RULES[np.vecdot](x1, x2, axis=axis)
+    x, y = (moveaxis(x, axis_of(axis, x.ndim), -1).read() for x in map(as_symbol, (x1, x2)))
+    return RULES[np.vecdot](x, y)

@@ -1,4 +1,4 @@
-"""A size, an axis, an order or a count that is traced: an error with line and way out, never one of Python's."""
+"""A size, an axis, an order or a count that is traced: a path for each; without a value an error with the way out."""
 
 import numpy as np
 import pytest
@@ -90,6 +90,59 @@ def test_traced_size(name):
     assert "traced" in what
     assert place.startswith("  at test_sizes.py:")
     assert remedy.strip()
+
+
+SLICED = {
+    "to": lambda x, v, n: v[:n] * 2,
+    "from": lambda x, v, n: x[n - 1 :, : n + 1] * v[0],
+    "by": lambda x, v, n: v[::n],
+    "back": lambda x, v, n: v[n::-1],
+    "of an array": lambda x, v, n: v[0] * OWN[n : n + 2],
+}
+OWN = np.arange(6.0)
+
+
+@pytest.mark.parametrize(
+    "name", [*[name for name in CALLS if name != " arange by a step"], *[f"slice {name}" for name in SLICED]]
+)
+def test_a_size_that_depends_on_values(name):
+    """Each is a path, in a function that is differentiated and in one that is compiled."""
+    call = CALLS.get(name) or SLICED[name.removeprefix("slice ")]
+
+    def f(x, v):
+        return call(x, v, np.count_nonzero(v > 2.5))
+
+    compiled, traces = fnad.jit(f), fnad.value_and_grad(lambda x, v: (0.0 * x[0, 0], f(x, v)), has_aux=True)
+    for v in (V, V[::-1].copy(), V - 1):
+        try:
+            expected = f(X, v)
+        except (ValueError, IndexError):  # NumPy has no such result
+            continue
+        for found in (traces(X, v)[0][1], compiled(X, v)):
+            assert type(found) is type(expected)
+            assert_equal_parts(found, expected)
+
+
+def assert_equal_parts(found, expected):
+    if isinstance(expected, (list, tuple)):
+        for one, other in zip(found, expected, strict=True):
+            assert_equal_parts(one, other)
+    else:
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+
+
+def test_derivatives_of_what_is_sliced_by_values():
+    def f(x):
+        n = np.argmax(x)
+        y = x * 1.0
+        y[:n] *= 3.0
+        return np.sum(y[n:] ** 2) + np.sum(y[:n]) * np.sum(OWN[n : n + 2])
+
+    gradient = fnad.jit(fnad.grad(f))
+    for x in (V, V[::-1].copy(), np.array([1.0, 3.0, 2.0, 0.5])):
+        wanted = [(f(x + h) - f(x - h)) / 2e-3 for h in 1e-3 * np.eye(4)]
+        np.testing.assert_allclose(fnad.grad(f)(x), wanted, atol=1e-9)
+        np.testing.assert_allclose(gradient(x), wanted, atol=1e-9)
 
 
 @pytest.mark.parametrize("name", CREATED)
