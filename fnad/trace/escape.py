@@ -98,7 +98,6 @@ AXIS = "np.atleast_1d makes an array of one element of it"
 REFUSALS = {
     "as an integer": "write int(x) for a number x",
     **dict.fromkeys(("no len()", "not iterable", "not subscriptable", "non-sequence", "cannot unpack"), AXIS),
-    "unhashable": HASH,
     "item assignment": "a number cannot be written to: bind its name to the new value",
 }
 """The way out of what Python refuses to do with a traced value, by its words."""

@@ -7,7 +7,7 @@ outside, and is equal to it: `type(x) == float`, `type(x) in (int, float)`, `typ
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from types import FunctionType, MethodType
 from typing import Any
 
@@ -86,8 +86,8 @@ def _class_for(kind: type[Any], base: type[Any], members: Mapping[str, Any]) -> 
     namespace |= {PRIORITY: getattr(kind(0), PRIORITY)} if hasattr(kind, PRIORITY) else {}
     namespace |= {} if hasattr(kind, "__array__") else {"__array__": Unasked(members["__array__"])}
     names = {"__module__": kind.__module__, "__qualname__": kind.__qualname__, "__class__": kind}
-    namespace |= {"is_weak": kind in NUMBERS, "__hash__": base.__hash__ if issubclass(kind, Hashable) else None}
-    return Kind(NAME(base), (base,), {"__slots__": (), "meant": kind, **names, **namespace})
+    namespace["is_weak"] = kind in NUMBERS
+    return Kind(NAME(base), (base,), {"__slots__": (), "__hash__": base.__hash__, "meant": kind, **names, **namespace})
 
 
 PRIORITY = "__array_priority__"

@@ -95,6 +95,8 @@ class Tracer(Handle, metaclass=Kind):
     # ---- an object among others --------------------------------------------------------------------------------------
 
     def __hash__(self) -> int:
+        if not self.is_scalar:
+            raise escape.hash_asked(self.aval)
         return hash(self._known(escape.hash_asked)[()])
 
     def __repr__(self) -> str:

@@ -117,16 +117,10 @@ HASH = (
         lambda t: {(1.0, t): 1.0},
     ],
 )
-@pytest.mark.parametrize(
-    ("value", "error", "reason"),
-    [
-        (S, TracerEscapeError, " was asked for its hash: it has no numbers while tracing"),
-        (V, ArgumentTypeError, "unhashable type: a traced value"),
-    ],
-)
-def test_hash(hashed, value, error, reason):
-    text = message(error, lambda t: hashed(t), value)
-    assert text.split("\n")[0].endswith(reason)
+@pytest.mark.parametrize("value", [S, V])
+def test_hash(hashed, value):
+    text = message(TracerEscapeError, lambda t: hashed(t), value)
+    assert text.split("\n")[0].endswith(" was asked for its hash: it has no numbers while tracing")
     assert text.split("\n")[1].startswith("  at test_escapes.py:")
     assert text.endswith(HASH)
 

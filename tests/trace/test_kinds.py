@@ -7,7 +7,7 @@ import importlib
 import math
 import numbers
 import threading
-from collections.abc import Collection, Container, Hashable, Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence, Sized
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import SupportsFloat, SupportsIndex
@@ -31,7 +31,7 @@ VALUES = [
     *(np.float64(0.5), np.float32(0.5), np.int64(3), np.uint8(3), np.bool_(True), np.complex64(0.5)),
     *(np.array(0.5), np.array([0.5, 1.5]), np.array([[1, 2], [3, 4]])),
 ]
-CLASSES = [Hashable, Iterable, Sized, Container, Collection, Iterator, Sequence, Mapping, SupportsFloat, SupportsIndex]
+CLASSES = [Iterable, Sized, Container, Collection, Iterator, Sequence, Mapping, SupportsFloat, SupportsIndex]
 CLASSES += [numbers.Number, numbers.Real, numbers.Integral, np.generic, np.floating, np.ndarray]
 CLASSES += [float, int, bool, complex]
 NAMES = {
