@@ -2,11 +2,14 @@
 
     pip install lmfit statsmodels filterpy colour-science numpy-financial quantecon scikit-learn astropy scikit-image
     pip install empyrical-reloaded control fluids ht chemicals PyPortfolioOpt properscoring pvlib
+    pip install transforms3d pyquaternion AHRS PsychroLib iapws HydroErr vollib tmm seawater scikit-fuzzy
+    pip install haversine geopy PyAstronomy pytransform3d
     python examples/clients/foreign_code.py [package ...] [--write docs/foreign_code.md]
 
 Each function of foreign_functions.py is differentiated at two points, without and with `jit`. What is compiled at the
 first point is run at the second, so that anything taken for constant shows. The truth are central differences
-extrapolated to step 0 (Richardson), of the function as NumPy runs it.
+extrapolated to step 0 (Richardson), of the function as NumPy runs it. One function's numbers differ from these:
+PsychroLib's bisection to 0.001 K is a staircase to differences, and its derivative is that of the last step.
 """
 
 from __future__ import annotations

@@ -25,6 +25,7 @@ B = DRAW.normal(size=(4, 3))
 SPD = np.array([[2.0, 0.4, 0.1], [0.4, 1.5, 0.3], [0.1, 0.3, 1.2]])
 RGB = DRAW.uniform(0.1, 0.9, (4, 3))
 RETURNS = DRAW.normal(0.001, 0.02, 40)
+W = np.array([0.6, -0.3, 0.8])
 FACTOR = DRAW.normal(0.001, 0.015, 40)
 
 
@@ -456,9 +457,263 @@ def pvlib() -> Iterator[Case]:
     )
 
 
+def transforms3d() -> Iterator[Case]:
+    from transforms3d import affines, axangles, euler, quaternions, reflections
+
+    q, turn = np.array([0.5, 0.4, -0.3, 0.7]), euler.euler2mat(0.3, -0.4, 0.5)
+    unit = q / np.linalg.norm(q)
+    yield from named(quaternions, {
+        "quat2mat": (q,), "mat2quat": (turn,), "qmult": (q, unit), "qconjugate": (q,), "qnorm": (q,), "qinverse": (q,),
+        "qexp": (q,), "qlog": (q,), "qpow": (q, 0.7), "rotate_vector": (W, q), "axangle2quat": (W, 0.7), "quat2axangle": (q,),
+        "fillpositive": (q[1:] / 2,),
+    })  # fmt: skip
+    yield from named(euler, {
+        "euler2mat": (0.3, -0.4, 0.5), "mat2euler": (turn,), "euler2quat": (0.3, -0.4, 0.5), "quat2euler": (unit,),
+        "euler2axangle": (0.3, -0.4, 0.5), "axangle2euler": (W, 0.7),
+    })  # fmt: skip
+    yield "axangle2mat", axangles.axangle2mat, (W, 0.7)
+    yield "affines.compose", affines.compose, (W, turn, np.array([1.2, 0.8, 1.1]))
+    yield "affines.decompose", affines.decompose, (affines.compose(W, turn, np.array([1.2, 0.8, 1.1])),)
+    yield "rfnorm2mat", reflections.rfnorm2mat, (W,)
+
+
+def pyquaternion() -> Iterator[Case]:
+    from pyquaternion import Quaternion
+
+    q, p = np.array([0.5, 0.4, -0.3, 0.7]), np.array([0.9, 0.1, 0.2, -0.3])
+    for name in ("rotation_matrix", "yaw_pitch_roll", "inverse", "norm", "angle", "axis", "normalised", "polar_angle"):
+        yield name, lambda x, name=name: of_quaternion(getattr(Quaternion(x), name)), (q,)
+    yield "product", lambda x, y: (Quaternion(x) * Quaternion(y)).elements, (q, p)
+    yield "rotate", lambda x, v: Quaternion(x).rotate(v), (q, W)
+    yield "exp", lambda x: Quaternion.exp(Quaternion(x)).elements, (q,)
+    yield "log", lambda x: Quaternion.log(Quaternion(x)).elements, (q,)
+    yield "slerp", lambda x, y, t: Quaternion.slerp(Quaternion(x), Quaternion(y), t).elements, (q, p, 0.3)
+    yield "distance", lambda x, y: Quaternion.distance(Quaternion(x), Quaternion(y)), (q, p)
+    yield "axis, angle", lambda v, a: Quaternion(axis=v, angle=a).elements, (W, 0.7)
+    yield "power", lambda x: (Quaternion(x) ** 0.7).elements, (q,)
+
+
+def of_quaternion(value: Any) -> Any:
+    return getattr(value, "elements", value)
+
+
+def ahrs() -> Iterator[Case]:
+    from ahrs import Quaternion, filters
+    from ahrs.common import orientation as o
+
+    q, p = np.array([0.5, 0.4, -0.3, 0.7]), np.array([0.9, 0.1, 0.2, -0.3])
+    down, north = np.array([0.3, -0.2, 9.7]), np.array([20.0, 3.0, 40.0])
+    yield from named(o, {
+        "acc2q": (down,), "am2q": (down, north), "am2angles": (down, north), "q2R": (q / np.linalg.norm(q),), "q2euler": (q,),
+        "q_prod": (q, p), "q_conj": (q,), "rpy2q": (np.array([0.3, -0.4, 0.5]),), "quat2axang": (q,), "axang2quat": (W, 0.7),
+        "ecompass": (down, north),
+    })  # fmt: skip
+    yield "Quaternion.to_DCM", lambda x: Quaternion(x).to_DCM(), (q,)
+    yield (
+        "Madgwick.updateIMU",
+        lambda x, g, a: filters.Madgwick().updateIMU(x, g, a),
+        (q / np.linalg.norm(q), W / 10, down),
+    )
+    yield "Mahony.updateIMU", lambda x, g, a: filters.Mahony().updateIMU(x, g, a), (q / np.linalg.norm(q), W / 10, down)
+    yield "AngularRate.update", lambda x, g: filters.AngularRate().update(x, g), (q / np.linalg.norm(q), W / 10)
+
+
+def psychrolib() -> Iterator[Case]:
+    import psychrolib as p
+
+    p.SetUnitSystem(p.SI)
+    module = type("Functions", (), {"__getattr__": lambda self, name: getattr(p, name)})()
+    yield from named(module, {
+        "GetSatVapPres": (25.0,), "GetHumRatioFromRelHum": (25.0, 0.4, 101325.0), "GetTDewPointFromRelHum": (25.0, 0.4),
+        "GetTWetBulbFromRelHum": (25.0, 0.4, 101325.0), "GetMoistAirEnthalpy": (25.0, 0.01), "GetMoistAirDensity": (25.0, 0.01, 101325.0),
+        "GetVaporPressureDeficit": (25.0, 0.01, 101325.0), "GetDegreeOfSaturation": (25.0, 0.01, 101325.0),
+        "GetStandardAtmPressure": (1000.0,), "GetRelHumFromTWetBulb": (25.0, 18.0, 101325.0),
+    })  # fmt: skip
+
+
+def iapws() -> Iterator[Case]:
+    import iapws as i
+    from iapws import iapws97 as w
+
+    yield from named(w, {
+        "_Region1": (300.0, 3.0), "_Region2": (700.0, 0.0035), "_PSat_T": (300.0,), "_TSat_P": (1.0,), "_Backward1_T_Ph": (3.0, 500.0),
+        "_h13_s": (3.6,),
+    })  # fmt: skip
+    yield "_Viscosity", i._Viscosity, (998.0, 298.15)
+    yield "_ThCond", i._ThCond, (998.0, 298.15)
+    yield "_Tension", i._Tension, (300.0,)
+    yield "_Dielectric", i._Dielectric, (999.0, 298.15)
+    yield "_Ice", i._Ice, (273.0, 0.1)
+    yield "IAPWS97.h", lambda t, p: i.IAPWS97(T=t, P=p).h, (500.0, 3.0)
+
+
+def hydroerr() -> Iterator[Case]:
+    import HydroErr
+
+    simulated, observed = Y, np.array([1.0, 0.9, 2.1, 2.2, 0.6, 2.8, 2.0])
+    for name in (
+        "rmse", "mae", "nse", "kge_2009", "kge_2012", "pearson_r", "r_squared", "mape", "maape", "irmse", "lm_index", "nrmse_iqr",
+        "sa", "sid", "sga", "sc", "ve", "watt_m", "d1", "drel", "h1_mahe", "nse_mod",
+    ):  # fmt: skip
+        yield name, getattr(HydroErr, name), (simulated, observed)
+
+
+def vollib() -> Iterator[Case]:
+    from vollib import black_scholes as bs
+    from vollib.ref_python import black, black_scholes, black_scholes_merton
+    from vollib.ref_python.black_scholes.greeks import analytical
+
+    yield "black", lambda f, k, t, r, s: black.black("c", f, k, t, r, s), (100.0, 95.0, 0.5, 0.02, 0.3)
+    yield (
+        "black_scholes",
+        lambda f, k, t, r, s: black_scholes.black_scholes("p", f, k, t, r, s),
+        (100.0, 95.0, 0.5, 0.02, 0.3),
+    )
+    yield (
+        "black_scholes_merton",
+        lambda f, k, t, r, s, q: black_scholes_merton.black_scholes_merton("c", f, k, t, r, s, q),
+        (100.0, 95.0, 0.5, 0.02, 0.3, 0.01),
+    )
+    for name in ("delta", "gamma", "vega", "theta", "rho"):
+        yield (
+            name,
+            lambda f, k, t, r, s, name=name: getattr(analytical, name)("c", f, k, t, r, s),
+            (100.0, 95.0, 0.5, 0.02, 0.3),
+        )
+    yield "lets_be_rational", lambda f, k, t, r, s: bs.black_scholes("c", f, k, t, r, s), (100.0, 95.0, 0.5, 0.02, 0.3)
+    from vollib.black_scholes.implied_volatility import implied_volatility
+
+    yield "implied_volatility", lambda v, f, k: implied_volatility(v, f, k, 0.5, 0.02, "c"), (11.5, 100.0, 95.0)
+
+
+def tmm() -> Iterator[Case]:
+    import tmm as t
+
+    def coherent(wanted: str, pol: str) -> Any:
+        return lambda d, angle, wave: t.coh_tmm(
+            pol, [1.0, 1.5, 2.0 + 0.1j, 1.3], [np.inf, d[0], d[1], np.inf], angle, wave
+        )[wanted]
+
+    at = (np.array([100.0, 300.0]), 0.3, 500.0)
+    for wanted, pol in (("R", "s"), ("T", "p"), ("power_entering", "s")):
+        yield f"coh_tmm {wanted} {pol}", coherent(wanted, pol), at
+    yield "snell", lambda a: t.snell(1.0, 1.5, a), (0.3,)
+    yield "interface_R", lambda a: t.interface_R("s", 1.0, 1.5, a, t.snell(1.0, 1.5, a)), (0.3,)
+    yield (
+        "unpolarized_RT",
+        lambda d, a: t.unpolarized_RT([1.0, 1.5, 1.3], [np.inf, d, np.inf], a, 500.0)["R"],
+        (200.0, 0.3),
+    )
+    yield "ellips", lambda d, a: t.ellips([1.0, 1.5, 1.3], [np.inf, d, np.inf], a, 500.0)["psi"], (200.0, 0.3)
+    yield (
+        "absorp_in_each_layer",
+        lambda d: t.absorp_in_each_layer(t.coh_tmm("s", [1.0, 1.5 + 0.2j, 1.3], [np.inf, d, np.inf], 0.3, 500.0)),
+        (200.0,),
+    )
+
+
+def seawater() -> Iterator[Case]:
+    import seawater as w
+
+    s, t, p = np.array([34.5, 35.1]), np.array([12.0, 18.5]), np.array([500.0, 1200.0])
+    for name in ("dens", "svel", "cp", "adtg", "alpha", "beta", "svan", "cndr", "seck"):
+        yield name, getattr(w, name), (s, t, p)
+    yield from named(w, {
+        "dens0": (s, t), "smow": (t,), "fp": (s, p), "dpth": (p, 30.0), "pres": (p, 30.0), "ptmp": (s, t, p, 0.0), "pden": (s, t, p, 0.0),
+        "f": (30.0,), "g": (30.0,), "satO2": (s, t), "salrt": (t,), "gpan": (s, t, p), "salt": (np.array([0.9, 1.1]), t, p),
+    })  # fmt: skip
+
+
+def skfuzzy() -> Iterator[Case]:
+    import skfuzzy as z
+
+    x = np.linspace(0.05, 3.95, 9)
+    yield from named(z, {
+        "trimf": (x, np.array([0.5, 1.9, 3.1])), "trapmf": (x, np.array([0.4, 1.1, 2.2, 3.3])), "gaussmf": (x, 1.9, 0.7), "gbellmf": (x, 1.1, 2.0, 1.9),
+        "sigmf": (x, 1.9, 2.0), "gauss2mf": (x, 1.2, 0.5, 2.3, 0.4), "dsigmf": (x, 1.1, 2.0, 2.3, 3.0), "smf": (x, 0.7, 3.2), "zmf": (x, 0.7, 3.2),
+        "pimf": (x, 0.4, 1.1, 2.2, 3.3), "centroid": (x, np.exp(-((x - 1.7) ** 2))),
+    })  # fmt: skip
+    yield "defuzz", lambda x, m: z.defuzz(x, m, "bisector"), (x, np.exp(-((x - 1.7) ** 2)))
+    yield "interp_membership", z.interp_membership, (x, np.exp(-((x - 1.7) ** 2)), 2.2)
+    yield "maxmin_composition", z.maxmin_composition, (A[:3] ** 2, B[:3] ** 2 + 0.1)
+
+
+def haversine() -> Iterator[Case]:
+    import haversine as h
+
+    yield (
+        "haversine",
+        lambda a, b: h.haversine((a[0], a[1]), (b[0], b[1])),
+        (np.array([45.7, 4.8]), np.array([48.8, 2.3])),
+    )
+    yield (
+        "haversine_vector",
+        h.haversine_vector,
+        (np.array([[45.7, 4.8], [41.0, 2.0]]), np.array([[48.8, 2.3], [51.5, -0.1]])),
+    )
+    yield (
+        "inverse_haversine",
+        lambda a, d, t: h.inverse_haversine((a[0], a[1]), d, t),
+        (np.array([45.7, 4.8]), 32.0, 0.7),
+    )
+
+
+def geopy() -> Iterator[Case]:
+    from geopy import distance as d
+
+    yield (
+        "great_circle",
+        lambda a, b: d.great_circle((a[0], a[1]), (b[0], b[1])).km,
+        (np.array([45.7, 4.8]), np.array([48.8, 2.3])),
+    )
+    yield (
+        "geodesic",
+        lambda a, b: d.geodesic((a[0], a[1]), (b[0], b[1])).km,
+        (np.array([45.7, 4.8]), np.array([48.8, 2.3])),
+    )
+
+
+def pyastronomy() -> Iterator[Case]:
+    from PyAstronomy import pyasl as a
+
+    w = np.linspace(5000.0, 5010.0, 9)
+    yield from named(a, {
+        "planck": (5800.0, 5e-7), "airtovac2": (w,), "vactoair2": (w,), "getAngDist": (10.0, 20.0, 12.0, 25.0), "transitDuration": (0.05, 0.1, 1.0, 88.0, 3.0),
+        "roche_lobe_radius_eggleton": (0.7, 1), "lambertPhaseFunction": (0.8,), "thermalBroadeningWidth": (5000.0, 5000.0, 1.0),
+        "atmosphericScaleHeight": (1500.0, 2.3, 10.0), "airmassPP": (40.0,), "airmassSpherical": (40.0, 2.0),
+        "absMagToPower": (4.8,), "positionAngle": (10.0, 20.0, 10.1, 20.1), "aitoff": (40.0, 20.0), "gal_uvw": (20.0, 30.0, 40.0, 10.0, 5.0, 20.0),
+        "premat": (1950.0, 2000.0), "co_refract_forward": (30.0,),
+    })  # fmt: skip
+    yield "sunpos", lambda day: a.sunpos(2455000.0 + day), (0.5,)
+    yield "instrBroadGaussFast", lambda f: a.instrBroadGaussFast(w, f, 5000), (np.cos(w),)
+    yield "dopplerShift", lambda f: a.dopplerShift(w, f, 20.0, edgeHandling="firstlast")[0], (np.cos(w),)
+    yield "smooth", lambda f: a.smooth(f, 3, "flat"), (np.cos(w),)
+
+
+def pytransform3d() -> Iterator[Case]:
+    from pytransform3d import rotations as r
+    from pytransform3d import transformations as t
+
+    turn = r.matrix_from_euler(np.array([0.3, -0.4, 0.5]), 0, 1, 2, extrinsic=True)
+    q = np.array([0.5, 0.4, -0.3, 0.7]) / np.linalg.norm([0.5, 0.4, -0.3, 0.7])
+    yield from named(r, {
+        "matrix_from_quaternion": (q,), "matrix_from_compact_axis_angle": (W,),
+        "quaternion_from_axis_angle": (np.array([0.6, 0.0, 0.8, 0.7]),), "concatenate_quaternions": (q, q[::-1].copy()), "q_prod_vector": (q, W),
+        "quaternion_slerp": (q, q[::-1].copy(), 0.3), "mrp_from_quaternion": (q,), "cross_product_matrix": (W,), "left_jacobian_SO3": (W,),
+        "angle_between_vectors": (W, Y[:3]), "norm_matrix": (turn,),
+    })  # fmt: skip
+    yield "matrix_from_euler", lambda e: r.matrix_from_euler(e, 0, 1, 2, extrinsic=True), (np.array([0.3, -0.4, 0.5]),)
+    yield from named(t, {
+        "transform_from_exponential_coordinates": (np.array([0.3, -0.4, 0.5, 1.0, 2.0, 0.1]),), "transform_from_pq": (np.concatenate([W, q]),),
+    })  # fmt: skip
+
+
 PACKAGES: dict[str, Callable[[], Iterator[Case]]] = {
     "lmfit": lmfit, "statsmodels": statsmodels, "filterpy": filterpy, "colour-science": colour,
     "numpy-financial": numpy_financial, "quantecon": quantecon, "scikit-learn": sklearn, "scipy": scipy, "astropy": astropy,
     "scikit-image": skimage, "empyrical-reloaded": empyrical, "control": control, "fluids": fluids, "ht": ht,
     "chemicals": chemicals, "PyPortfolioOpt": pypfopt, "properscoring": properscoring, "pvlib": pvlib,
+    "transforms3d": transforms3d, "pyquaternion": pyquaternion, "AHRS": ahrs, "PsychroLib": psychrolib, "iapws": iapws,
+    "HydroErr": hydroerr, "vollib": vollib, "tmm": tmm, "seawater": seawater, "scikit-fuzzy": skfuzzy,
+    "haversine": haversine, "geopy": geopy, "PyAstronomy": pyastronomy, "pytransform3d": pytransform3d,
 }  # fmt: skip
