@@ -23,7 +23,7 @@ from fnad.backends.cuda.driver import Operand, Scale
 from fnad.backends.cuda.frame import Frame
 from fnad.backends.cuda.gpu import Gpu, Loaded
 from fnad.config import PrecisionName
-from fnad.errors import DeviceError, DeviceMemoryError, LoweringError, PlacementError
+from fnad.errors import CacheWarning, DeviceError, DeviceMemoryError, LoweringError, PlacementError
 from fnad.kernel.launches import Launch
 from fnad.kernel.statements import Comment, Constant, Kernel, Load, Name, Store, apply, integer
 from fnad.scalar.operation import Pointer
@@ -469,7 +469,8 @@ def test_kernels_are_assembled_once_for_all_processes(
         assert loaded[0] == loaded[1] != loaded[2] == loaded[4]
         entry = kept.disk.current()._path(kept.key_of(kernels(2.0), "sm_80"))
         entry.write_bytes(entry.read_bytes()[:-1])
-        gpu.load(kernels(2.0))
+        with pytest.warns(CacheWarning, match="is damaged"):
+            gpu.load(kernels(2.0))
     with fnad.config.override(disk_cache=False):
         gpu.load(kernels(2.0))
     assert made[4:] == ["sm_80"] * 2

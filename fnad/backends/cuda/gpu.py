@@ -163,10 +163,10 @@ class Gpu:
         except self._cupy.cuda.memory.OutOfMemoryError as error:
             raise DeviceMemoryError(
                 f"{np.prod(shape, dtype=object) * dtype.itemsize} bytes for {dtype}{list(shape)} are not free: {error}",
-                remedy=self._room(),
+                remedy=self._remedy(),
             ) from None
 
-    def _room(self) -> str:
+    def _remedy(self) -> str:
         free, total = self._cupy.cuda.runtime.memGetInfo()
         return f"use smaller batches, or fnad.checkpoint: {free} of {total} bytes are free on the GPU"
 
@@ -265,7 +265,7 @@ class Gpu:
             try:
                 found = function(*values)  # NumPy's functions hand arrays of CuPy's over to it
             except self._cupy.cuda.memory.OutOfMemoryError as error:
-                raise DeviceMemoryError(f"a library has no room: {error}", remedy=self._room()) from None
+                raise DeviceMemoryError(f"a library has no room: {error}", remedy=self._remedy()) from None
             except ImportError as error:
                 raise DeviceError(f"CuPy lacks a library for this: {error}", remedy=PACKAGES) from None
             except (TypeError, NotImplementedError) as error:
