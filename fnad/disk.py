@@ -201,7 +201,7 @@ class DiskCache:
             return None
         payload = opened(entry, key)
         if payload is None:
-            self._warn(f"{path} is damaged, or of another format: it is removed, and made again", CHECK)
+            self._warn_once(f"{path} is damaged, or of another format: it is removed, and made again", CHECK)
         with suppress(OSError):  # others can be the ones that may write
             path.unlink() if payload is None else os.utime(path)
         return payload
@@ -256,11 +256,13 @@ class DiskCache:
     def _path(self, key: str) -> Path:
         return self.directory / key[:2] / key[2:]
 
-    def _warn(self, why: str, remedy: str = ELSEWHERE) -> None:
+    def _warn(self, why: str) -> None:
+        self._warn_once(f"native code is not kept on disk: {why}", ELSEWHERE)
+
+    def _warn_once(self, what: str, remedy: str) -> None:
         if remedy not in self._warned:
             self._warned.add(remedy)
-            what = "native code is not kept on disk: " if remedy is ELSEWHERE else ""
-            warnings.warn(f"{what}{why}\n  {remedy}", CacheWarning, stacklevel=2)
+            warnings.warn(f"{what}\n  {remedy}", CacheWarning, stacklevel=3)
 
 
 def put(path: Path, entry: bytes) -> None:
