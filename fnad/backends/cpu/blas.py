@@ -6,9 +6,9 @@ BLAS is column-major, and a row-major matrix is its transpose there, so C = op(A
 op(A)ᵀ. Its integers have 32 bits.
 
 OpenBLAS copies the operands of a product into an order of its own. On processors with AVX-512 it does not if the
-product has at most 10^6 multiplications of real numbers. So there, larger ones are computed in parts of so many, in
-0.5 to 0.95 of the time as long as the matrices are in the caches. Every part has the whole sums of its elements. Where
-both operands have the terms of a sum side by side, which is slow without copies, only long sums are divided so.
+product has at most 10^6 multiplications of real numbers. So there, larger ones are computed in parts of so many, as
+long as the matrices are in the caches. Every part has the whole sums of its elements. Where both operands have the
+terms of a sum side by side, which is slow without copies, only long sums are divided so.
 """
 
 from __future__ import annotations
