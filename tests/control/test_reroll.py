@@ -387,6 +387,32 @@ def test_values_of_the_steps_are_collected_at_once(way: str) -> None:
         np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
+def powers(t: Any) -> list[Any]:
+    found = [t]
+    for _ in range(120):
+        found.append(found[-1] * t)
+    return found
+
+
+@pytest.mark.parametrize(
+    "matrix",
+    [
+        lambda t: np.vander(t, 128, increasing=True),
+        lambda t: np.stack(powers(t), axis=1),
+        lambda t: np.concatenate([p[:, None] for p in powers(t)], axis=1),
+    ],
+)
+def test_columns_that_a_loop_computes_are_multiplied_where_they_lie(matrix: Function) -> None:
+    def f(x: Any, t: Any) -> Any:
+        columns = matrix(t)
+        return np.sum((columns @ x[: columns.shape[1]]) ** 2)
+
+    t = np.linspace(-1.0, 1.0, 50)
+    program = simplify(rolled(staged(f, np.ones(128), t).program))
+    assert "scan" in primitives(program)
+    assert "transpose" not in primitives(program)
+
+
 def test_an_element_that_was_written_is_carried_as_a_number() -> None:
     (loop,) = [e for e in simplify(rolled(staged(filtered, 0.5, X).program)).equations if e.regions]
     assert primitives(loop.regions[0]) == ["mul", "add"]

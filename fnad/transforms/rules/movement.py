@@ -34,6 +34,16 @@ def _broadcast_of_reshape(x: Symbol, between: Shape, shape: Shape, dims: Ints) -
     return broadcast_in_dim(x, shape=shape, dims=tuple(kept)) if len(kept) == x.ndim else None
 
 
+def _reshape_of_transpose_of_reshape(x: Symbol, between: Shape, permutation: Ints, shape: Shape) -> Symbol | None:
+    """The transpose of x itself where the inner reshape only adds and drops axes of one element."""
+    long = [axis for axis, n in enumerate(x.shape) if n != 1]
+    among = [axis for axis, n in enumerate(between) if n != 1]
+    if [x.shape[axis] for axis in long] != [between[axis] for axis in among]:
+        return None
+    order = iter(long[among.index(axis)] for axis in permutation if axis in among)
+    return reshape_to(transpose_to(x, tuple(next(order) if n != 1 else axis for axis, n in enumerate(x.shape))), shape)
+
+
 def _same_shape(x: Symbol, shape: Shape) -> Symbol | None:
     return x if x.shape == shape else None
 
@@ -190,6 +200,11 @@ MOVEMENT = (
     ),
     Rule("reshape(x, shape=shape) = x where the shape is that of x", _same_shape),
     Rule("reshape(reshape(x), shape=shape) = reshape(x)", reshape_to),
+    Rule(
+        "reshape(transpose(reshape(x, shape=between), permutation=p), shape=shape) = reshape(transpose(x))"
+        " where the inner one adds or drops axes of one element",
+        _reshape_of_transpose_of_reshape,
+    ),
     Rule("transpose(x, permutation=p) = x where no axis moves", lambda x, p: x if p == tuple(range(x.ndim)) else None),
     Rule(
         "transpose(transpose(x, permutation=p), permutation=q) = transpose(x, p[q])",
