@@ -27,7 +27,7 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, Aval
 from fnad.ops.arithmetic import mul
 from fnad.ops.elementary import sin
-from fnad.ops.shape import reshape_to
+from fnad.ops.shape import reduce_sum, reshape_to
 from fnad.trace.tracing import trace_function
 from fnad.transforms.interpret import TimeUpError, interpret
 from fnad.transforms.pipeline import simplify
@@ -500,6 +500,13 @@ def test_the_backend_of_the_settings_compiles(monkeypatch: pytest.MonkeyPatch) -
 def test_what_loading_a_backend_costs_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(BACKENDS, "cpu", Backend("no_such_backend", setup=3.0, program=0.5, equation=0.0))
     assert TieredProgram(example()).expected_cost() == 3.5
+
+
+def test_loops_of_their_own_cost_more_than_what_joins_those_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(BACKENDS, "cpu", Backend("no_such_backend", setup=0.0, program=0.5, equation=0.25, loop=10.0))
+    monkeypatch.setitem(sys.modules, "no_such_backend", sys.modules["fnad.backends.cpu.executor"])
+    program = trace(lambda x: [reduce_sum(mul(sin(x), x), axes=(0,))], Aval(F64, (5,)))
+    assert TieredProgram(program).expected_cost() == 0.5 + 3 * 0.25 + 10.0
 
 
 def test_a_device_that_there_is_not() -> None:

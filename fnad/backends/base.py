@@ -155,16 +155,17 @@ class Compiler(Protocol):
 class Backend:
     """A backend by the name of its module, which is imported when the first program is compiled.
 
-    Compiling is expected to take `setup` seconds if the module is not loaded yet, `program` for any program and
-    `equation` for each of its equations, or only `lowered` for each where code of other sizes is there for it, as
-    measured on one core; a factor of two hardly matters. What is on disk takes `load`, and half of the setup. A
-    program of `long` equations is first compiled plainly.
+    Compiling is expected to take `setup` seconds if the module is not loaded yet, `program` for any program, `equation`
+    for each of its equations and `loop` for each that has loops of its own; or only `lowered` for each equation where
+    code of other sizes is there for it, as measured on one core; a factor of two hardly matters. What is on disk takes
+    `load`, and half of the setup. A program of `long` equations is first compiled plainly.
     """
 
     module: str
     setup: float
     program: float
     equation: float
+    loop: float = 0.0
     lowered: float = 0.0
     load: float = 0.003
     long: float = inf
@@ -174,11 +175,14 @@ class Backend:
         """The module, imported on first use; raises `ImportError` if the machine lacks what it needs."""
         return cast("Compiler", import_module(self.module))
 
-    def expected_cost(self, equations: int, *, is_shared: bool = False) -> float:
-        """The expected time to compile a program of this many equations, in seconds, if its code `is_shared` or not."""
+    def expected_cost(self, equations: int, loops: int = 0, *, is_shared: bool = False) -> float:
+        """The expected time to compile a program, in seconds, if its code `is_shared` or not.
+
+        It has this many equations, of which so many have `loops` of their own.
+        """
         if is_shared:
             return self.lowered * equations
-        return self._setup + self.program + self.equation * equations
+        return self._setup + self.program + self.equation * equations + self.loop * loops
 
     def expected_load(self) -> float:
         """The expected time to load a program that is on disk, in seconds."""
@@ -190,7 +194,15 @@ class Backend:
 
 
 BACKENDS: dict[config.DeviceName, Backend] = {
-    "cpu": Backend("fnad.backends.cpu.executor", setup=0.1, program=0.02, equation=0.0004, lowered=0.0002, long=250),
+    "cpu": Backend(
+        "fnad.backends.cpu.executor",
+        setup=0.1,
+        program=0.02,
+        equation=0.0004,
+        loop=0.012,
+        lowered=0.0002,
+        long=250,
+    ),
     "cuda": Backend("fnad.backends.cuda.executor", setup=0.5, program=0.1, equation=0.0004),
 }
 

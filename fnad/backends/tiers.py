@@ -37,7 +37,17 @@ from fnad.backends.reference import interpreter
 from fnad.backends.sizes import Sizes, sizes_of
 from fnad.control.rolled import rolled
 from fnad.errors import LoweringError
-from fnad.ir.primitive import GuardCheck
+from fnad.ir.primitive import (
+    Accumulation,
+    ArgFold,
+    Contraction,
+    Cumulative,
+    Fold,
+    GuardCheck,
+    ScanLoop,
+    Scatter,
+    WhileLoop,
+)
 from fnad.ir.program import Program
 from fnad.ir.walk import all_equations
 from fnad.placement import is_on_host
@@ -57,6 +67,10 @@ INTERPRETED_BYTES = 1e9
 
 CALL_BYTES = 2000
 """The bytes that it writes in the time that the interpreter takes for an equation besides."""
+
+
+WITH_LOOPS = (Fold, ArgFold, Cumulative, Scatter, Accumulation, Contraction, ScanLoop, WhileLoop)
+"""Kinds of equations that have loops of their own; others mostly take part in those of their readers."""
 
 
 def disk_cache() -> DiskCache | None:
@@ -166,7 +180,7 @@ class TieredProgram:
 
     def expected_cost(self) -> float:
         """The expected time to compile it, in seconds."""
-        return self._backend.expected_cost(self._length, is_shared=self._sizes.is_shared)
+        return self._backend.expected_cost(self._length, self._own_loops, is_shared=self._sizes.is_shared)
 
     @property
     def _backend(self) -> Backend:
@@ -180,6 +194,10 @@ class TieredProgram:
     @cached_property
     def _length(self) -> int:
         return sum(1 for _ in all_equations(self.program))
+
+    @cached_property
+    def _own_loops(self) -> int:
+        return sum(isinstance(equation.primitive.lower, WITH_LOOPS) for equation in all_equations(self.program))
 
     @cached_property
     def _bytes(self) -> int:
