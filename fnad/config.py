@@ -54,7 +54,8 @@ from contextlib import AbstractContextManager, ContextDecorator
 from contextvars import ContextVar
 from dataclasses import field, replace
 from functools import lru_cache
-from typing import Any, Literal, TypeAlias, get_args
+from importlib import import_module
+from typing import Any, Literal, NoReturn, TypeAlias, get_args
 
 from fnad.errors import SettingError
 from fnad.records import dataclass
@@ -261,3 +262,9 @@ def _kept(settings: Settings, /, **changes: Any) -> Settings:
         if name not in Settings.__slots__:
             raise SettingError(f"there is no setting {name!r}", remedy=f"the settings are: {names}")
     return replace(settings, **changes)
+
+
+def __getattr__(name: str) -> NoReturn:
+    if name.startswith("__"):  # what an import asks of every module
+        raise AttributeError(name)
+    raise import_module("fnad.trace.missing").missing("fnad.config", name)

@@ -50,8 +50,6 @@ WORDS: dict[str, str] = {
     "fnad.default_matmul_precision": _PRECISION,
     "fnad.set_float32_matmul_precision": _PRECISION,
     "fnad.tree_util": "write fnad.tree; classes are registered by optree.register_pytree_node, in the namespace 'fnad'",
-    "fnad.tree_map": "write fnad.tree.map",
-    "fnad.tree_leaves": "write fnad.tree.leaves",
     "fnad.detach": _STATIC,
     "fnad.grad_and_value": "write fnad.value_and_grad(f), which returns the value first",
     "fnad.default_backend": "write fnad.config.current().device",
@@ -115,18 +113,7 @@ WORDS: dict[str, str] = {
     "fnad.clear_caches": "write fnad.clear_cache",
     "fnad.custom_grad": "write fnad.custom_vjp",
     "fnad.vhp": "write fnad.hvp(f, (x,), (v,)): the Hessian is symmetric",
-    **{
-        f"fnad.{name}": f"write np.{name}"
-        for name in ("array", "asarray", "zeros", "ones", "sum", "mean", "exp", "sin")
-    },
     **{f"fnad.{name}": f"write fnad.nn.{name}" for name in ("relu", "softmax", "log_softmax", "sigmoid", "one_hot")},
-    **{
-        f"fnad.{name}": f"write np.{name} or fnad.numpy.{name}"
-        for name in (
-            *("float32", "float64", "complex64", "complex128", "bool_"),
-            *(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)),
-        )
-    },
     **{f"fnad.{name}": "convert to float32: there is no shorter float" for name in ("float16", "bfloat16")},
     **{f"fnad.nn.{name}": _NETWORK for name in ("Module", "Linear", "Dense", "Sequential", "Parameter", "Layer")},
     **{f"fnad.nn.{name}": f"write fnad.nn.{name.lower()}, a function" for name in ("ReLU", "GELU", "Softmax")},
@@ -143,6 +130,8 @@ WORDS: dict[str, str] = {
     "fnad.nn.Conv2d": "write fnad.nn.conv(x, kernel, strides, padding)",
     "fnad.nn.initializers": "draw with fnad.random, and scale",
     "fnad.nn.tanh": "write np.tanh",
+    "fnad.nn.standardize": "write (x - x.mean(axis, keepdims=True)) / np.sqrt(x.var(axis, keepdims=True) + epsilon)",
+    "fnad.config.update": "write fnad.config.set_default(executor='compiled'), or fnad.config.override for a block",
     "fnad.optim.SGD": "write fnad.optim.sgd(learning_rate)",
     "fnad.optim.Adam": "write fnad.optim.adam(learning_rate)",
     "fnad.optim.AdamW": "write fnad.optim.adamw(learning_rate, weight_decay=...)",

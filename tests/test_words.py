@@ -67,7 +67,21 @@ def test_names_of_modules() -> None:
                 assert not hasattr(resolved(module), name)
 
 
-@pytest.mark.parametrize("module", [fnad, fnad.nn, fnad.optim, fnad.random, fnad.tree])
+@pytest.mark.parametrize(
+    ("name", "word"),
+    [
+        ("einsum", "write np.einsum"),
+        ("ndarray", "write np.ndarray"),
+        ("float32", "write np.float32"),
+        ("tree_flatten", "write fnad.tree.flatten"),
+    ],
+)
+def test_names_of_numpy_and_of_trees_are_where_they_are(name: str, word: str) -> None:
+    with pytest.raises(errors.MissingAttributeError, match=f"no attribute '{name}'\n.*\n  {re.escape(word)}$"):
+        getattr(fnad, name)
+
+
+@pytest.mark.parametrize("module", [fnad, fnad.config, fnad.nn, fnad.optim, fnad.random, fnad.tree])
 def test_a_name_that_nobody_has(module: Any) -> None:
     with pytest.raises(AttributeError, match=f"^module '{module.__name__}' has no attribute 'nonsense'$"):
         module.nonsense  # noqa: B018
