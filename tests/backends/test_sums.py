@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.special import log_ndtr, ndtr
 
-from fnad import config, fori_loop, jit
+from fnad import config, fori_loop, jit, value_and_grad
 from fnad.backends.cpu import vector_math
 from fnad.backends.cpu.executor import compile_program
 from fnad.ir.builder import trace
@@ -133,3 +134,14 @@ def test_sums_of_what_is_computed_of_rows_end_where_a_task_does() -> None:
             with config.override(executor="compiled", threads=threads):
                 np.testing.assert_allclose(compiled(q, a), of_rows(q, a), rtol=1e-12)
                 assert "prange" in compiled.lower(q, a).as_text("source")
+
+
+def test_llvm_is_asked_for_vectors_only_where_it_can_make_them(capfd: pytest.CaptureFixture[str]) -> None:
+    x = np.linspace(-2.0, 2.0, 156)
+    with config.override(executor="compiled", disk_cache=False):
+        value, slope = jit(value_and_grad(lambda a: np.sum(log_ndtr((x - a) / 2.0) * x)))(0.5)
+    z = (x - 0.5) / 2.0
+    assert value == pytest.approx(np.sum(log_ndtr(z) * x), rel=1e-12)
+    density = np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi)
+    assert slope == pytest.approx(-np.sum(x * density / ndtr(z)) / 2.0, rel=1e-12)
+    assert capfd.readouterr() == ("", ""), "where it cannot, it says so"

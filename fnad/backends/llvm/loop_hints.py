@@ -107,9 +107,11 @@ def _step(place: Expression, counter: Name) -> int | None:
 
 
 def vector_functions(block: ir.Block) -> list[str]:
-    """The variants for vectors of each function that is called."""
-    calls = [instruction for instruction in block.instructions if isinstance(instruction, ir.CallInstr)]
-    return [text for call in calls for text in getattr(call.callee, "attributes", ()) if VARIANTS in text]
+    """The variants for vectors of each function that is called; none if one has none, so that LLVM makes no vectors."""
+    called = [i.callee for i in block.instructions if isinstance(i, ir.CallInstr) and isinstance(i.callee, ir.Function)]
+    outer = [function for function in called if function.is_declaration and not function.name.startswith("llvm.")]
+    found = [[text for text in function.attributes if VARIANTS in text] for function in outer]
+    return [text for texts in found for text in texts] if all(found) else []
 
 
 def has_wide_sums(loop: For, carried: Container[str]) -> bool:
