@@ -20,7 +20,7 @@ import sys
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from itertools import islice
+from itertools import islice, pairwise
 from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 
@@ -263,10 +263,16 @@ def sets_alone(code: CodeType, name: str) -> bool:
 
 @remembered
 def asks_for_classes(code: CodeType) -> bool:
-    """Whether code, or what is defined in it, calls `type(x)` and does more with it than load an attribute."""
+    """Whether code, or what is defined in it, calls `type(x)` and does more with it than load an attribute.
+
+    So does `map(type, xs)`.
+    """
     if "type" not in names_of(code):
         return False
     steps = steps_of(code)
+    loaded = [(step.name, step.value) for step in steps]
+    if (("LOAD_GLOBAL", "map"), ("LOAD_GLOBAL", "type")) in pairwise(loaded):
+        return True
     if any(steps[i].value == "type" and _keeps_class(steps, i) for i in _calls_of_globals(steps)):
         return True
     return any(map(asks_for_classes, _inner(code)))

@@ -43,9 +43,15 @@ def _meant(cls: type[Any]) -> type[Any]:
     return cls.meant or cls if isinstance(cls, Kind) else cls
 
 
-class Kind(type):
-    """The class of a class of traced values, which is equal to the class that is `meant`.
+def _of_meant(name: str) -> Any:
+    get = vars(type)[name].__get__
+    return property(lambda cls: get(_meant(cls)))
 
+
+class Kind(type):
+    """The class of a class of traced values, which is equal to the class that is `meant`, and has its name and bases.
+
+    By the bases Python answers `isinstance(x, Hashable)`: an array is not, though a traced one has a hash that refuses.
     It has the protocols of arrays for functions: NumPy looks them up in the class of a number, which has none itself.
     """
 
@@ -66,12 +72,14 @@ class Kind(type):
     def __repr__(cls) -> str:
         return type.__repr__(cls) if cls.meant is None else repr(cls.meant)
 
-    @property
-    def __name__(cls) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return NAME(cls) if cls.meant is None else cls.meant.__name__
+    def mro(cls) -> list[type[Any]]:
+        return super().mro() if ORDER(cls) is None else list(cls.__mro__)  # None while the class is made
+
+    __name__, __bases__ = map(_of_meant, ("__name__", "__bases__"))
+    __mro__, __base__ = map(_of_meant, ("__mro__", "__base__"))  # pyright: ignore[reportIncompatibleMethodOverride]
 
 
-NAME = type.__dict__["__name__"].__get__
+NAME, ORDER = vars(type)["__name__"].__get__, vars(type)["__mro__"].__get__
 
 
 def classes_of(base: type[Any], members: Mapping[str, Any]) -> dict[type[Any], type[Any]]:
@@ -80,7 +88,8 @@ def classes_of(base: type[Any], members: Mapping[str, Any]) -> dict[type[Any], t
 
 
 def _class_for(kind: type[Any], base: type[Any], members: Mapping[str, Any]) -> type[Any]:
-    namespace = {name: member for name, member in members.items() if name not in OWN and hasattr(kind, name)}
+    kinds = {name for base in kind.__mro__ for name in vars(base)}  # not what it has as a class: float | int
+    namespace = {name: member for name, member in members.items() if name not in OWN and name in kinds}
     if "__getitem__" in namespace and not hasattr(kind, "__iter__"):
         namespace |= NOT_ITERABLE
     namespace |= {PRIORITY: getattr(kind(0), PRIORITY)} if hasattr(kind, PRIORITY) else {}

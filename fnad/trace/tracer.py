@@ -115,9 +115,9 @@ class Tracer(Handle, metaclass=Kind):
         return self.__copy__()
 
     def __getattr__(self, name: str) -> Any:
+        if any(name in vars(kind) for kind in self.__class__.__mro__) and calls_a_global(caller(), {"hasattr"}):
+            return None
         if name.startswith("__"):
-            if any(name in vars(kind) for kind in self.__class__.__mro__) and calls_a_global(caller(), {"hasattr"}):
-                return None
             raise AttributeError(f"a traced value has no {name!r}", name=name, obj=self)
         return escape.attribute_asked(self.aval, self.__class__, name)
 
