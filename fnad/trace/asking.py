@@ -242,7 +242,7 @@ def may_stand_for_callee(frame: FrameType) -> bool:
         return False
     path, name = found
     owner = None if path is None else path.value(frame)
-    if isinstance(owner, ModuleType):
+    if isinstance(owner, ModuleType) and is_library_module(owner):
         return False
     value = None if owner is None else attribute(owner, name)
     if value is None:

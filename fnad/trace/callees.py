@@ -47,6 +47,7 @@ from fnad.trace.bytecode import (
     with_constants,
     with_methods_by,
 )
+from fnad.trace.contents import is_library_module
 from fnad.trace.libraries import is_library
 
 T = TypeVar("T")
@@ -98,8 +99,9 @@ def other_code(function: FunctionType, degree: int) -> CodeType:
 
 
 def modules_in(code: CodeType, namespace: Namespace) -> frozenset[str]:
-    """The globals that code loads and that are modules."""
-    return frozenset(name for name in globals_of(code) if isinstance(bound(namespace, name), ModuleType))
+    """The globals that code loads and that are modules of libraries, in which what stands for a function is met."""
+    values = ((name, bound(namespace, name)) for name in globals_of(code))
+    return frozenset(name for name, value in values if isinstance(value, ModuleType) and is_library_module(value))
 
 
 def stand_ins_in(code: CodeType, namespace: Namespace) -> tuple[tuple[str, Key], ...]:

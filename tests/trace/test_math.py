@@ -405,7 +405,11 @@ LISTED: Any
 TABLE: Any
 HOLDER, LISTED, TABLE = Holder(), [math.exp], {"exp": math.exp}
 NESTED = types.SimpleNamespace(exp=exp, inner=types.SimpleNamespace(sin=math.sin), power=functools.partial(pow, 2.0))
+MODULE: Any
+MODULE = types.ModuleType("holding")
+MODULE.exp, MODULE.hypot, MODULE.number = math.exp, math.hypot, float
 MET = {
+    "a module's names": lambda x: MODULE.exp(x) * MODULE.hypot(*[x, 2.0]) + math.sin(x) * MODULE.number(x),
     "attributes": lambda x: NESTED.exp(x) + NESTED.inner.sin(x) + (_held := NESTED.exp)(x),
     "of an instance": lambda x: HOLDER.log(x) * HOLDER.run(x),
     "of a class": lambda x: HOLDER.root(x) + Holder.root(x) * HOLDER.number(x),
