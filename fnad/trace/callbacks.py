@@ -99,7 +99,7 @@ def _condition(condition: Any, shape: Shape) -> Any:
     """The elements for which a condition over the first axes is true, along one axis."""
     mask: Any
     if isinstance(condition, Handle) or contains_symbol(condition):
-        mask = handle(as_symbol(getattr(condition, "symbol", condition), BOOL))
+        mask = Handle.concrete(as_symbol(getattr(condition, "symbol", condition), BOOL))
     else:
         mask = np.asarray(condition, bool)
     if mask.ndim:
