@@ -80,9 +80,12 @@ class Handle:
         """Whether its trace is under way."""
         return self._cell.symbol.builder.alive
 
-    def is_of(self, builder: Builder) -> bool:
-        """Whether it is a value of this trace."""
-        return self._cell.symbol.builder is builder
+    def is_within(self, trace: Builder) -> bool:
+        """Whether it is a value of this trace, or of one within it."""
+        builder: Any = self._cell.symbol.builder
+        while builder is not None and builder is not trace:
+            builder = getattr(builder, "outer", None)
+        return builder is trace
 
     @property
     def symbol(self) -> Symbol:

@@ -37,7 +37,7 @@ class Holder(NamedTuple):
 
 
 def check_kept(roots: Iterable[Any], trace: Builder, read: Container[int]) -> None:
-    """Raise where a value of a trace is stored in something that is reached from the roots.
+    """Raise where a value of a trace, or of one within it, is stored in something that is reached from the roots.
 
     `read` has the identities of what the function was found to read.
     """
@@ -45,7 +45,7 @@ def check_kept(roots: Iterable[Any], trace: Builder, read: Container[int]) -> No
     holders = _holders(roots, read, functions)
     for holder in holders:
         for part in holder.parts:
-            if issubclass(type(part), Handle) and part.is_of(trace):  # a weak proxy may have no class
+            if issubclass(type(part), Handle) and part.is_within(trace):  # a weak proxy may have no class
                 name = _name_in(holder.value, part)
                 what = _name_of(holder) if name is None else f"{name!r} of {_name_of(holder)}"
                 deque(holders, 0)  # to find the other functions

@@ -412,7 +412,7 @@ def in_closure():
     state, kept = {"n": 0}, None
 
     def of_dict(t):
-        state["n"] = state["n"] + t
+        state["n"] = 0.5 + t
         return state["n"]
 
     def of_variable(t):
@@ -431,16 +431,17 @@ KEPT = {
     "a global": (in_global, "'last' of the module", "last = t * 2"),
     "a table": (in_table, "'a' of a dict", 'TABLE["a"] = t'),
     "a list": (in_list, "a list", "def in_list(t):"),
-    "a dict around": (in_closure()[0], "'n' of a dict", 'state["n"] = state["n"] + t'),
+    "a dict around": (in_closure()[0], "'n' of a dict", 'state["n"] = 0.5 + t'),
     "a variable around": (in_closure()[1], "a variable of an enclosing function", "def of_variable(t):"),
 }
 
 
+@pytest.mark.parametrize("transform", [lambda f: f, fnad.grad, fnad.value_and_grad, lambda f: fnad.grad(fnad.grad(f))])
 @pytest.mark.parametrize("name", KEPT)
-def test_what_is_stored_under_jit_is_an_error_at_once(name):
+def test_what_is_stored_under_jit_is_an_error_at_once(name, transform):
     f, what, line = KEPT[name]
     with pytest.raises(TracerEscapeError) as error:
-        fnad.jit(f)(1.5)
+        fnad.jit(transform(f))(1.5)
     first, place, _ = str(error.value).split("\n")
     assert first == f"a traced value of aval f64[] was stored in {what}, which is there after the trace"
     assert place.endswith(f":  {line}")
