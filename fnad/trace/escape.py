@@ -82,9 +82,17 @@ TABLES = {
     ),
 }
 """What Series and DataFrames have, and arrays have not."""
+RECORDS = "records hold ordinary numbers: keep an array for each field, as in a dict, {'a': x}"
 OTHERS = {
     "numpy.ma.": f"numpy.ma computes on ordinary arrays: {APART}",
     "pandas.": "pandas computes on arrays of its own: take the values before, s.to_numpy(), and compute with NumPy",
+    "numpy.polynomial.": (
+        "the classes of numpy.polynomial hold ordinary arrays: compute with the coefficients, as "
+        "np.polynomial.polynomial.polyval(x, c) does"
+    ),
+    "numpy._core.records": RECORDS,
+    "numba.stencils.": "write the stencil with slices, x[:-2] + x[2:]",
+    "statistics": "statistics computes with Python's floats: write np.mean, np.std and scipy.stats.norm.cdf",
 }
 """The way out of libraries that traced values cannot be given to, by their modules."""
 COMPILED = "take the class without jitclass: what its instances compute is traced then"
@@ -98,6 +106,7 @@ AXIS = "np.atleast_1d makes an array of one element of it"
 REFUSALS = {
     "as an integer": "write int(x) for a number x",
     **dict.fromkeys(("no len()", "not iterable", "not subscriptable", "non-sequence", "cannot unpack"), AXIS),
+    "descriptor '": "call the method of the value, x.sum(), x.__mul__(y), not that of its class",
     "item assignment": "a number cannot be written to: bind its name to the new value",
 }
 """The way out of what Python refuses to do with a traced value, by its words."""
@@ -130,7 +139,7 @@ _LAST = _Last()
 
 def number_asked(aval: Aval, what: str) -> FnadError:
     """The error for float(x), int(x), complex(x), x.item(), x.tolist()."""
-    return _stored(aval) or _asked(aval, what, scipy_remedy(library_frames()) or NUMBER)
+    return _stored(aval) or _asked(aval, what, scipy_remedy(library_frames()) or _remedy_of_others() or NUMBER)
 
 
 def truth_asked(aval: Aval) -> FnadError:
@@ -223,7 +232,7 @@ def attribute_asked(aval: Aval, kind: type[Any], name: str) -> Callable[..., NoR
         remedy = WORDS.get(f"x.{name}", word)
         raise MissingAttributeError(f"a traced value has no {name!r}", source=current_source(), remedy=remedy)
     if any(frame.f_globals.get("__name__", "").startswith("numba.") for frame in library_frames()):
-        raise _escape(aval, f"its {name} by Numba", COMPILED)
+        raise _escape(aval, f"its {name} by Numba", _remedy_of_others() or COMPILED)
     if callable(getattr(kind, name)) and any(hasattr(number, name) for number in NUMBERS):
         return partial(_raise_number_asked, aval, f"its {name}")
     what = f"{named}.{name} has no rule for traced values"
@@ -270,7 +279,8 @@ def _stored(aval: Aval) -> FnadError | None:
     ask_for_stand_ins()
     what = f"a traced value of aval {aval} was written into an ordinary array"
     source = current_source()
-    remedy = OF_PACKAGE if source is not None and package_of(source.file) else STORE
+    others = RECORDS if re.search(r"\[([\"'])\w+\1\] *=[^=]", user_text()) else STORE
+    remedy = OF_PACKAGE if source is not None and package_of(source.file) else others
     return _kept(MutationError(what, source=source, remedy=remedy))
 
 

@@ -43,7 +43,7 @@ def _name(frame: FrameType) -> str:
     code, given = frame.f_code, frame.f_locals
     function = next((given[name] for name in WRAPPED if name in code.co_freevars and name in given), None)
     if function is not None:
-        module, name = function.__module__, function.__name__
+        module, name = function.__module__, function.__qualname__.removesuffix(".__init__")
     public = takewhile(lambda part: not part.startswith("_"), module.split(".")[1:])
     owner = given.get("self")
     if is_exchanged(code) and "." in code.co_qualname:

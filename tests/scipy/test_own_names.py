@@ -296,6 +296,10 @@ def test_what_has_no_rule_is_named_with_its_line(name: str, call: Callable[[Any]
         ("scipy.stats.genhyperbolic.logpdf", lambda x: scipy.stats.genhyperbolic(1.0, 1.0, 0.3).logpdf(x)),
         ("scipy.stats.kendalltau", lambda x: scipy.stats.kendalltau([x, 2.0], [0.0, 1.0])[0]),
         ("scipy.interpolate.UnivariateSpline", lambda x: scipy.interpolate.UnivariateSpline(x * AXIS, AXIS)(0.1)),
+        (
+            "scipy.interpolate.BarycentricInterpolator",
+            lambda x: scipy.interpolate.BarycentricInterpolator(AXIS, x * AXIS),
+        ),
         ("scipy.interpolate.Akima1DInterpolator", lambda x: scipy.interpolate.Akima1DInterpolator(AXIS, x * AXIS)(1.5)),
         ("scipy.ndimage.generic_filter", lambda x: scipy.ndimage.generic_filter(x * np.ones(4), np.ptp, 3)[0]),
         ("scipy.linalg.logm", lambda x: scipy.linalg.logm(x * np.eye(2))[0, 0]),
