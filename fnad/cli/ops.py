@@ -96,7 +96,7 @@ PROBES = [[2 * np.eye(3)], [2 * np.eye(3)] * 2, [np.ones(3)], [np.ones(3)] * 2]
 def _suggestion(name: str) -> str:
     """What a function of this name is made of, or else the primitive that is meant, spelt rightly or nearly so."""
     functions, name = _functions(), name.rpartition(".")[2]
-    alike = get_close_matches(name, [*PRIMITIVES, *functions], n=1, cutoff=0.8)
+    alike = get_close_matches(name, [*PRIMITIVES, *functions], n=1, cutoff=0.85)
     near = alike[0] if alike and name not in functions else name
     if near in PRIMITIVES and name not in functions:
         return f"is it {near}?"
@@ -104,8 +104,10 @@ def _suggestion(name: str) -> str:
         title, function = functions[near]
         made_of = ", ".join(_primitives_of(function))
         return f"{title} is {f'made of {made_of}' if made_of else 'traced: fnad dump shows what a call is'}"
-    meant = _mentioning(name)
-    return f"is it one of {', '.join(meant)}?" if meant else "fnad ops lists all there are"
+    meant = list(dict.fromkeys([*_beginning(name), *_mentioning(name)]))[:LISTED]
+    if not meant:
+        return "fnad ops lists all there are"
+    return f"is it {meant[0]}?" if len(meant) == 1 else f"is it one of {', '.join(meant)}?"
 
 
 def _functions() -> dict[str, tuple[str, Callable[..., Any]]]:
@@ -126,13 +128,18 @@ def _primitives_of(function: Callable[..., Any]) -> tuple[str, ...]:
     return ()
 
 
+def _beginning(name: str) -> list[str]:
+    """The primitives with whose names a name begins, as `exponential` with that of exp."""
+    return sorted((known for known in PRIMITIVES if len(known) > 2 and name.startswith(known)), key=len)
+
+
 def _mentioning(name: str) -> list[str]:
     """The primitives whose name or meaning has words that begin like those of a name, as many as any has."""
     words = {p.name: set(re.findall("[a-z]+", f"{p.name} {p.doc}".lower())) for p in PRIMITIVES.values()}
     every = set[str]().union(*words.values())
     stems = [_spelt(word, every)[:5] for word in re.findall(r"[a-z]{3,}", name.lower())]
     scores = {name: sum(any(word.startswith(stem) for word in own) for stem in stems) for name, own in words.items()}
-    return [name for name, score in scores.items() if 0 < score == max(scores.values())][:LISTED]
+    return [name for name, score in scores.items() if 0 < score == max(scores.values())]
 
 
 def _spelt(word: str, known: Iterable[str]) -> str:
