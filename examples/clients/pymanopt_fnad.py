@@ -49,10 +49,14 @@ class FnadBackend(Backend):
         return lambda *args: conjugated(gradient(*args))
 
     def generate_hessian_operator(self, function: Function, num_arguments: int) -> Function:
-        """The derivative of the gradient along vectors, which follow the arguments."""
-        gradient = fnad.grad(function, argnums=tuple(range(num_arguments)))
-        push = self.compiled(lambda args, vectors: fnad.jvp(gradient, args, vectors)[1])
-        return lambda *args: conjugated(push(args[:num_arguments], args[num_arguments:]))
+        """The derivative of the gradient along vectors, which follow the arguments.
+
+        That is the gradient of the slope along them. It is taken in the vectors too, since a trace is used again for
+        other values of what is differentiated.
+        """
+        slope = fnad.grad(lambda args, vectors: fnad.jvp(function, args, vectors)[1], argnums=(0, 1))
+        product = self.compiled(lambda args, vectors: slope(args, vectors)[0])
+        return lambda *args: conjugated(product(args[:num_arguments], args[num_arguments:]))
 
 
 def conjugated(arrays: Sequence[Any]) -> Any:
