@@ -221,7 +221,7 @@ def counts(lines: Sequence[Outcome]) -> str:
 def page(lines: Sequence[Outcome]) -> str:
     """The document: how many are right by package, and each function."""
     packages = {package: [line for line in lines if line.package == package] for package in PACKAGES}
-    told = __doc__.split("\n\n")[2].replace("\n", " ")
+    told = __doc__.split("\n\n")[2].strip().replace("\n", " ")
     parts = ["# Code of others", "", f"{told} The page is written by `examples/clients/foreign_code.py`.", ""]
     parts += [f"{counts(lines)}.", ""]
     parts += ["| package | functions | right | right with `jit` |", "|---|---|---|---|"]
