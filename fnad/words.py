@@ -70,6 +70,8 @@ WORDS: dict[str, str] = {
     "fnad.sow": "write fnad.tap(x, name), and fnad.tapped(f) for the function that returns it",
     "fnad.perturb": "write fnad.cotangent_tap(x, name), and fnad.tapped(fnad.grad(f)) for what returns it",
     "fnad.debug_infs": "write fnad.debug_nans, which stops at inf too",
+    "fnad.from_numpy": "leave it out: arrays are np.ndarray",
+    "fnad.gradients": "write fnad.grad",
     "fnad.enable_x64": "leave it out: dtypes are NumPy's, f64 unless arrays are f32",
     "fnad.stages": "write fnad.jit(f).lower(*args)",
     **{f"fnad.{name}": _EACH for name in ("elementwise_grad", "egrad", "deriv")},
