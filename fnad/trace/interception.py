@@ -58,7 +58,7 @@ MODULES = ("numpy", "numpy.linalg", "numpy.fft", *[f"{SERIES}.{basis}" for basis
 LATER = {SERIES: "fnad.numpy.series_algebra", "statistics": "fnad.trace.standard_statistics"}
 """The rules of modules that are there when somebody has asked for them."""
 
-STANDARD_MODULES = ("math", "cmath", "statistics")
+STANDARD_MODULES = ("builtins", "math", "cmath", "statistics")
 
 
 class StandIn:
@@ -206,7 +206,8 @@ def watched_class(module: ModuleType) -> type[Watched]:
 def _standing_in(module: ModuleType) -> Iterator[tuple[str, Intercepted]]:
     for name, function in vars(module).items():
         if id(function) in STAND_INS:
-            yield name, Intercepted(name, *found_by(id(function)))
+            kind = InterceptedClass if isinstance(function, type) else Intercepted
+            yield name, kind(name, *found_by(id(function)))
 
 
 def classes_of(module: ModuleType) -> dict[str, type]:

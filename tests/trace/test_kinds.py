@@ -1,5 +1,6 @@
 """What Python is told of the class of a traced value, against the same question about what it stands for."""
 
+import builtins
 import copy
 import dataclasses
 import functools
@@ -271,6 +272,10 @@ def in_a_set(x):
     return x**2 if type(x) in {float, np.ndarray} else 100 * x
 
 
+def by_builtins(x, type=None):  # noqa: A002
+    return builtins.pow(builtins.max(x, -9.0), 2) if builtins.type(x) in {float, np.ndarray} else 100 * x
+
+
 def in_a_set_of_several(x):
     return x**2 if set(map(type, [x])) <= {float, np.ndarray} else 100 * x
 
@@ -319,7 +324,17 @@ def by_a_decorated_one(x):
 
 
 BY_IDENTITY = [same_as_float, same_as_number, not_an_array, asked_elsewhere, a_subclass, of_another, of_no_number]
-BY_IDENTITY += [in_a_set, in_a_set_of_several, from_a_table, kept, two_away, within, comprehended, by_a_decorated_one]
+BY_IDENTITY += [
+    by_builtins,
+    in_a_set,
+    in_a_set_of_several,
+    from_a_table,
+    kept,
+    two_away,
+    within,
+    comprehended,
+    by_a_decorated_one,
+]
 
 
 class Layer:
