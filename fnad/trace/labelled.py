@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from fnad.errors import UnsupportedFunctionError
+from fnad.errors import MissingAttributeError, UnsupportedFunctionError
 from fnad.ir.types import BOOL
 from fnad.records import NamedTuple
 from fnad.trace.dispatch import call_function
@@ -89,6 +89,12 @@ class Labelled(Aside, CLASSES[ARRAY]):
     __hash__ = Tracer.__hash__  # pyright: ignore[reportAssignmentType]
 
     labels: Labels
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return super().__getattr__(name)
+        except MissingAttributeError as error:  # what NumPy has of the name may be something else
+            raise MissingAttributeError(error.what, source=error.source, remedy=TABLE) from None
 
     @property
     def values(self) -> Any:

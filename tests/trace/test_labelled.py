@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import fnad
-from fnad.errors import FnadError
+from fnad.errors import FnadError, MissingAttributeError
 from tests.together import together
 from tests.trace.test_opening import differences
 
@@ -142,3 +142,10 @@ def test_a_path_is_for_the_labels_it_was_traced_with() -> None:
     spread = fnad.value_and_grad(lambda s: s.std())
     for s in (SERIES, SERIES.to_numpy()) * 3:
         np.testing.assert_allclose(spread(s)[0], s.std(), rtol=1e-13)
+
+
+@pytest.mark.parametrize("name", ["a", "diff", "iloc"])
+def test_an_attribute_that_arrays_have_not_says_how_to_pass_what_is_needed(name):
+    for table in (PLAIN, FRAME):
+        with pytest.raises(MissingAttributeError, match=rf"has no '{name}'\n.*\n.*df\['a'\].to_numpy\(\)"):
+            fnad.grad(lambda d: np.sum(getattr(d, name)))(table)
