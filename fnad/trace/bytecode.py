@@ -261,11 +261,15 @@ def sets_alone(code: CodeType, name: str) -> bool:
     return is_own and not any(_rebinds(inner, {name}) for inner in _inner(code))
 
 
+HANDING_ON = {"STORE_FAST", "STORE_FAST_LOAD_FAST", "STORE_DEREF", "STORE_GLOBAL", "KW_NAMES"}
+"""What follows the load of what gets another name, or is an argument by keyword."""
+
+
 @remembered
 def asks_for_classes(code: CodeType) -> bool:
     """Whether code, or what is defined in it, calls `type(x)` and does more with it than load an attribute.
 
-    So does `map(type, xs)`.
+    So do `map(type, xs)`, `key=type` and `f = type`.
     """
     if "type" not in names_of(code):
         return False
@@ -273,9 +277,19 @@ def asks_for_classes(code: CodeType) -> bool:
     loaded = [(step.name, step.value) for step in steps]
     if (("LOAD_GLOBAL", "map"), ("LOAD_GLOBAL", "type")) in pairwise(loaded):
         return True
+    if any(step.value == "type" and _hands_on(steps, at) for at, step in enumerate(steps)):
+        return True
     if any(steps[i].value == "type" and _keeps_class(steps, i) for i in _calls_of_globals(steps)):
         return True
     return any(map(asks_for_classes, _inner(code)))
+
+
+def _hands_on(steps: Sequence[Step], at: int) -> bool:
+    """Whether a global is loaded to have another name, or as the last argument by keyword."""
+    if steps[at].name != "LOAD_GLOBAL":
+        return False
+    following = [step.name for step in steps[at + 1 : at + 3]]
+    return following[0] in HANDING_ON or following == ["LOAD_CONST", "CALL_KW"]
 
 
 def _keeps_class(steps: Sequence[Step], at: int) -> bool:
@@ -439,7 +453,8 @@ def with_constants(code: CodeType, values: Mapping[str, Any], only_called: Abstr
     for at, step in enumerate(steps):
         if step.name == "LOAD_GLOBAL" and step.value in values:
             is_called = at in called
-            if is_called or not (step.arg & 1 or step.value in only_called):
+            is_handed_on = step.value == "type" and _hands_on(steps, at)  # what stands for `type` asks, and makes none
+            if is_called or is_handed_on or not (step.arg & 1 or step.value in only_called):
                 constants.append(values[step.value])
                 _overwrite(words, step.offset, _load(len(constants) - 1, is_called=is_called))
     return code.replace(co_code=bytes(words), co_consts=tuple(constants))

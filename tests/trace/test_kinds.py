@@ -5,6 +5,7 @@ import copy
 import dataclasses
 import functools
 import importlib
+import itertools
 import math
 import numbers
 import threading
@@ -276,6 +277,16 @@ def by_builtins(x, type=None):  # noqa: A002
     return builtins.pow(builtins.max(x, -9.0), 2) if builtins.type(x) in {float, np.ndarray} else 100 * x
 
 
+def under_another_name(x):
+    kind = type
+    return x**2 if kind(x) is float or kind(x) is np.ndarray else 100 * x
+
+
+def by_a_key(x):
+    ((kind, _),) = itertools.groupby([x], key=type)
+    return x**2 if kind is float or kind is np.ndarray else 100 * x
+
+
 def in_a_set_of_several(x):
     return x**2 if set(map(type, [x])) <= {float, np.ndarray} else 100 * x
 
@@ -326,6 +337,8 @@ def by_a_decorated_one(x):
 BY_IDENTITY = [same_as_float, same_as_number, not_an_array, asked_elsewhere, a_subclass, of_another, of_no_number]
 BY_IDENTITY += [
     by_builtins,
+    under_another_name,
+    by_a_key,
     in_a_set,
     in_a_set_of_several,
     from_a_table,
