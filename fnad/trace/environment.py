@@ -43,7 +43,7 @@ from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from importlib.util import resolve_name
-from itertools import repeat
+from itertools import compress, repeat
 from operator import is_
 from types import (
     BuiltinFunctionType,
@@ -169,14 +169,15 @@ OUTSIDE = {
 
 
 class Holder(NamedTuple):
-    """Something with attributes: its own namespace, if it has one, and the classes it finds others in."""
+    """Something with attributes: its own namespace, if it has one, and the classes it finds others in.
+
+    A library's module `is_trusted`: what can be called in it is not followed.
+    """
 
     value: Any
     namespace: Namespace | None
     known: Classes | None
-
-
-NAMES = operator.attrgetter("namespace")
+    is_trusted: bool
 
 
 class Classes(NamedTuple):
@@ -236,8 +237,9 @@ class Environment:
         self._reflects = False
         self._handles = False
         self._holders: list[Holder] = []
-        self._objects: list[Holder] = []
-        self._plain: list[Holder] = []  # functions and modules
+        self._of_classes: dict[int, tuple[Classes, list[Holder]]] = {}
+        self._spacious: list[Holder] = []  # those of them with a namespace
+        self._plain: tuple[list[Holder], list[Namespace]] = [], []  # functions and modules, most of which are empty
         self._present: dict[int, set[str]] = {}  # by namespace, the names that were there when they were looked for
         self._imports: set[str] = set()
         self._kept: dict[int, Any] = {id(value): value for value in (MISSING, sys.modules)}
@@ -320,11 +322,6 @@ class Environment:
         objects, kinds = self._kinds
         holders, namespaces = self._namespaces
         return all(map(is_, map(type, objects), kinds)) and all(map(is_, map(NAMESPACE, holders), namespaces))
-
-    @property
-    def _is_void(self) -> bool:
-        """Whether an effect was found by who looks for some, to whom the rest is of no use."""
-        return self._seeks_effects and self.effect is not None
 
     @property
     def reads_anew(self) -> bool:
@@ -411,7 +408,7 @@ class Environment:
     def _owners(self) -> dict[int, tuple[Callable[[], Any], Callable[[Any], Get]]]:
         """By namespace or cell what it belongs to, without keeping that alive, and how it is found there."""
         owners: dict[int, tuple[Callable[[], Any], Callable[[Any], Get]]] = {}
-        for value, namespace, _ in self._holders:
+        for value, namespace, *_ in self._holders:
             reference = reference_to(value)
             if reference is None or isinstance(value, (ModuleType, type)):
                 continue
@@ -586,8 +583,7 @@ class Environment:
         missed = (sought if handles else optional) - self._optional
         self._optional |= missed
         if new := new | missed:
-            is_named = not DESCRIBING.isdisjoint(new)  # of functions most have no other names
-            self._look(self._holders if is_named else [*self._objects, *filter(NAMES, self._plain)], new)
+            self._look(new)
 
     # ---- names -----------------------------------------------------------------------------------------------------
 
@@ -605,10 +601,10 @@ class Environment:
 
     def _note_globals(self, namespace: dict[str, Any], reads: Reads) -> None:
         """Note what the globals and builtins stand for that code reads."""
-        names = reads.names | reads.strings if reads.reflects else reads.names
-        unused = reads.counted | reads.extended
-        for name in names & unused:
-            self._note_use(namespace.get, namespace, name, reads)
+        names, unused = reads.names | reads.strings if reads.reflects else reads.names, reads.unused
+        if unused:
+            for name in names & unused:
+                self._note_use(namespace.get, namespace, name, reads)
         get, where, noted, unread = namespace.get, id(namespace), self._names, self._unread
         for name in names - unused if unused else names:  # as `_note`, with less to call: there are many
             key = where, name
@@ -618,12 +614,13 @@ class Environment:
             value = found[2]
             if type(value) not in SIMPLE and id(value) not in self._kept:
                 self.follow(value)
-        for name in reads.names - namespace.keys():
-            self._enter(BUILTINS, builtins, name)
+        for name in reads.names:
+            if name not in namespace:
+                self._enter(BUILTINS, builtins, name)
 
     def _note_use(self, get: Get, where: object, name: str, reads: Reads) -> None:
         """Note what a name stands for, unless its value has no say here; then it is kept for whoever asks later."""
-        if name not in reads.counted and name not in reads.extended:
+        if name not in reads.unused:
             self._note(get, where, name)
             return
         self.effect = self.effect or f"{name} is written to"
@@ -636,25 +633,40 @@ class Environment:
         else:
             self._note(get, where, name)
 
-    def _look(self, holders: Sequence[Holder], names: AbstractSet[str]) -> None:
+    def _look(self, names: AbstractSet[str]) -> None:
         """Note the attributes of these names.
 
         All at once, since it is each name for each of many objects, of which few are there: these are looked up.
         """
         found: list[tuple[Holder, AbstractSet[str]]] = []
-        described = names & DESCRIBING
-        for holder in holders:
-            _, namespace, known = holder
-            telling = described if known is None else names if known.is_local else names & known.names
-            if telling:
-                found.append((holder, telling))
-            if namespace and not namespace.keys().isdisjoint(names):
-                present = names & namespace.keys()
-                self._present.setdefault(id(namespace), set()).update(present)
-                found.append((holder, present))
-        for holder, present in found:  # what is found may lead to more, which all holders are asked for
-            for name in present:
-                self._look_up(holder, name)
+        for known, holders in self._of_classes.values():
+            if telling := names if known.is_local else names & known.names:
+                found += zip(holders, repeat(telling))
+        if described := names & DESCRIBING:
+            found += zip(self._plain[0], repeat(described))
+        for holder in (*self._spacious, *compress(*self._plain)):
+            found += self._present_in(holder, names)
+        self._look_up(found)
+
+    def _look_at(self, holder: Holder) -> None:
+        """Note those attributes of something that is held from now on."""
+        names, known = self._sought, holder.known
+        telling = names & DESCRIBING if known is None else names if known.is_local else names & known.names
+        self._look_up([(holder, telling), *self._present_in(holder, names)])
+
+    def _present_in(self, holder: Holder, names: AbstractSet[str]) -> list[tuple[Holder, AbstractSet[str]]]:
+        namespace = holder.namespace
+        if not namespace or namespace.keys().isdisjoint(names):
+            return []
+        present = names & namespace.keys()
+        self._present.setdefault(id(namespace), set()).update(present)
+        return [(holder, present)]
+
+    def _look_up(self, found: Sequence[tuple[Holder, AbstractSet[str]]]) -> None:
+        """Note attributes; what is found may lead to more, which all holders are asked for."""
+        for holder, names in found:
+            for name in names:
+                self._look_up_one(holder, name)
 
     def _known_of(self, classes: tuple[type, ...]) -> Classes:
         known = self._known.get(id(classes))
@@ -687,40 +699,34 @@ class Environment:
         for kind in holder.known.classes if holder.known is not None else ():
             for name, value in tuple(vars(kind).items()):
                 if isinstance(value, MemberDescriptorType) or (is_users(kind) and not hasattr(type(value), "__get__")):
-                    self._look_up(holder, name)
+                    self._look_up_one(holder, name)
 
-    def _look_up(self, holder: Holder, name: str) -> None:
+    def _look_up_one(self, holder: Holder, name: str) -> None:
         """Note an attribute, or its absence where a class has it or the program may do without."""
-        value, namespace, known = holder
-        is_in_class = known is not None and self._look_in_classes(value, known, name)
+        value, namespace, known, is_trusted = holder
+        is_in_class = known is not None and name in known.names
+        if is_in_class:
+            self._look_in_classes(value, known, name)
         is_described = name in DESCRIBING and isinstance(value, (FunctionType, type))
-        if is_described or isinstance(value, threading.local):  # of which each thread has values of its own
-            self._note(functools.partial(getattr, value), value, name)
-        if namespace is not None:  # what is optional is noted in the end
-            self._look_in(holder.value, namespace, name, is_needless=is_in_class and name not in self._optional)
+        if is_described or (known is not None and known.is_local and isinstance(value, threading.local)):
+            self._note(functools.partial(getattr, value), value, name)  # each thread has values of its own
+        if namespace is None:
+            return
+        if name in namespace:
+            found = self._enter(namespace.get, namespace, name)
+            if not (is_trusted and callable(found)) or isinstance(found, type):
+                self.follow(found)
+        elif is_in_class and name not in self._optional:  # what is optional is noted in the end
+            self._note_absent(namespace, frozenset((name,)))
 
-    def _look_in_classes(self, value: Any, known: Classes, name: str) -> bool:
-        """Note what classes have of a name, all of them, since `super()` passes over some; whether one has it."""
-        if name not in known.names:
-            return False
+    def _look_in_classes(self, value: Any, known: Classes, name: str) -> None:
+        """Note what classes have of a name, all of them, since `super()` passes over some."""
         for kind in known.noted:
             member = vars(kind).get(name, MISSING)
             if isinstance(member, MemberDescriptorType):  # a slot: the value is the object's own
                 self._note(functools.partial(getattr, value), value, name)
             elif member is not MISSING and kind in known.users:
                 self._note(vars(kind).get, kind, name)
-        return True
-
-    def _look_in(self, value: Any, namespace: Namespace, name: str, *, is_needless: bool) -> None:
-        """Note what a name stands for in a namespace, or its absence if that is no error."""
-        if name not in namespace:
-            if is_needless:
-                self._note_absent(namespace, frozenset((name,)))
-            return
-        found = self._enter(namespace.get, namespace, name)
-        is_trusted = isinstance(value, ModuleType) and is_library_module(value) and callable(found)
-        if not is_trusted or isinstance(found, type):
-            self.follow(found)
 
     def _note_missing(self) -> None:
         """Note for each namespace the absence of those names that the program may do without and did not find there."""
@@ -746,8 +752,8 @@ class Environment:
     def follow(self, value: Any) -> None:
         """Note what a value is made of, so that a change inside it is seen."""
         kind = type(value)
-        if kind in SIMPLE or id(value) in self._kept or self._is_void:
-            return
+        if kind in SIMPLE or id(value) in self._kept or (self._seeks_effects and self.effect is not None):
+            return  # to whom looks for effects, the rest is of no use once one was found
         if kind is FunctionType:  # the commonest ones are asked for first
             self._kept[id(value)] = value
             self._follow_function(value)
@@ -766,7 +772,7 @@ class Environment:
         if type(value) is np.ndarray and not value.dtype.hasobject:
             self._follow_array(value)
         elif isinstance(value, ModuleType):
-            self._hold(value, vars(value), ())
+            self._hold_module(value)
         elif isinstance(value, type):
             self._follow_class(cast("type[Any]", value))
         elif (library := library_class(type(value))) is None or library.is_others:
@@ -791,15 +797,18 @@ class Environment:
             for cell in function.__closure__ or ():
                 self.follow(cell.cell_contents)
             return
-        self._contents.append((FunctionCheck(function, code, function.__defaults__, function.__kwdefaults__), function))
-        self.follow(function.__defaults__)
-        self.follow(function.__kwdefaults__)
+        defaults, by_name = function.__defaults__, function.__kwdefaults__
+        self._contents.append((FunctionCheck(function, code, defaults, by_name), function))
+        if defaults is not None:
+            self.follow(defaults)
+        if by_name is not None:
+            self.follow(by_name)
         cells = function.__closure__  # none for the frame that Numba shows a profiler: what it compiled is fixed
         if cells:
             reads = reads_of(code)
             for name, cell in zip(code.co_freevars, cells, strict=False):
                 self._note_use(functools.partial(_content, cell), cell, name, reads)
-        self._hold(function, vars(function), ())
+        self._hold_plain(function, vars(function))
 
     def _follow_object(self, value: Any, library: LibraryClass | None) -> None:
         self.effect = self.effect or effect_of_object(value)
@@ -868,21 +877,44 @@ class Environment:
         classes: tuple[type, ...],
         library: LibraryClass | None = None,
     ) -> None:
-        """Hold what has attributes; `library` is what is known of its class, if that is a library's."""
-        known = self._known_of(classes) if classes else None
-        if known is not None and library is None:
+        """Hold what has attributes of its own and of classes; `library` is what is known of its class, if a library's."""
+        known = self._known_of(classes)
+        if library is None:
             self._note_classes(known.users)
-        holder = Holder(value, namespace, known)
-        if namespace is not None or (tells_names(holder) if library is None else library.has_slots):
+        holder = Holder(value, namespace, known, False)
+        if namespace is not None or (tells_names(value, known) if library is None else library.has_slots):
             self._holders.append(holder)
-            (self._plain if known is None else self._objects).append(holder)
-            if known is not None or namespace or not DESCRIBING.isdisjoint(self._sought):
-                self._look([holder], self._sought)
-        if makes_attributes(holder) if library is None else library.makes_attributes:
-            self._handles = True
-            self._seek(NOTHING)
-        if self._reflects or (known is not None and known.is_unwatched):
+            self._of_classes.setdefault(id(known), (known, []))[1].append(holder)
+            if namespace is not None:
+                self._spacious.append(holder)
+            self._look_at(holder)
+        if "__getattr__" in known.names if library is None else library.makes_attributes:
+            self._make_attributes()
+        if self._reflects or known.is_unwatched:
             self._list(holder)
+
+    def _hold_plain(self, value: FunctionType | ModuleType, namespace: Namespace, *, is_trusted: bool = False) -> None:
+        """Hold a function or a module."""
+        holder = Holder(value, namespace, None, is_trusted)
+        self._holders.append(holder)
+        holders, namespaces = self._plain
+        holders.append(holder)
+        namespaces.append(namespace)
+        if namespace or not DESCRIBING.isdisjoint(self._sought):
+            self._look_at(holder)
+        if self._reflects:
+            self._list(holder)
+
+    def _hold_module(self, module: ModuleType) -> None:
+        namespace, is_trusted = vars(module), is_library_module(module)
+        self._hold_plain(module, namespace, is_trusted=is_trusted)
+        if "__getattr__" in namespace and not is_trusted:
+            self._make_attributes()
+
+    def _make_attributes(self) -> None:
+        """Note that something has a function that is asked for what it has not: any attribute may be missing."""
+        self._handles = True
+        self._seek(NOTHING)
 
     def _note_classes(self, users: tuple[type, ...]) -> None:
         for kind in users:
@@ -993,17 +1025,9 @@ def keeps_elements(kind: type) -> bool:
     return isinstance(find, FunctionType) and not getattr(find, "__isabstractmethod__", False)
 
 
-def makes_attributes(holder: Holder) -> bool:
-    """Whether an object, or a module of the user's, has a function that is asked for what it has not."""
-    if isinstance(holder.value, ModuleType):
-        return "__getattr__" in vars(holder.value) and not is_library_module(holder.value)
-    return holder.known is not None and "__getattr__" in holder.known.names
-
-
-def tells_names(holder: Holder) -> bool:
+def tells_names(value: Any, known: Classes) -> bool:
     """Whether anything is noted of attributes of what has no namespace: of few containers and arrays is any."""
-    is_noted = holder.known is not None and bool(holder.known.noted)
-    return is_noted or isinstance(holder.value, (type, threading.local))
+    return bool(known.noted) or isinstance(value, (type, threading.local))
 
 
 def is_of_trace(value: Any) -> bool:
