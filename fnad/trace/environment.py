@@ -75,6 +75,7 @@ from fnad.trace.contents import (
     CONSTANTS,
     CONTAINERS,
     Check,
+    ClassNames,
     Elements,
     FunctionCheck,
     Memory,
@@ -100,6 +101,7 @@ from fnad.trace.contents import (
     is_shared,
     is_table,
     is_users,
+    names_in,
     names_of,
     parts,
     reference_to,
@@ -154,6 +156,8 @@ PASSED: set[str] = set()
 
 BUILTINS = vars(builtins).get
 NOTHING: AbstractSet[str] = frozenset()
+CONTENT = {"__array__", "__buffer__", "__class__", "__cuda_array_interface__", "__dlpack_device__", "__next__"}
+"""What objects have that may have content beside their attributes."""
 
 FILE, DRAW, CLOCK, COMPUTED = "a file is read", "random numbers are drawn", "the clock is read", "names are computed"
 DATE = datetime.datetime
@@ -183,17 +187,18 @@ class Holder(NamedTuple):
 class Classes(NamedTuple):
     """What is known of classes while a function is traced: their `names`, and those of which a value may be noted.
 
-    These are the user's, and those that say where an object keeps attributes outside of its namespace. Each thread has
-    a namespace of its own of what `is_local`. Where `is_unwatched`, functions of a library may read any attribute of an
-    object, which nobody sees.
+    These are the user's, `users` with the names in each, and those that say where an object keeps attributes outside of
+    its namespace. Each thread has a namespace of its own of what is `is_local`. Where `is_unwatched`, functions of a
+    library may read any attribute of an object, which nobody sees. What has only attributes has no content beside.
     """
 
     classes: tuple[type, ...]  # kept, since it is found by its identity
     names: AbstractSet[str]
-    users: tuple[type, ...]
+    users: dict[type, ClassNames]
     noted: tuple[type, ...]
     is_local: bool
     is_unwatched: bool
+    has_content: bool
 
 
 class Met(NamedTuple):
@@ -817,7 +822,7 @@ class Environment:
         namespace = _namespace(value) if library is None or library.has_namespace else None
         if namespace is not None or library is None:
             self._note_kind(value, namespace)
-        if library is None or library.has_content:
+        if self._known_of(type(value).__mro__).has_content if library is None else library.has_content:
             self._follow_content(value)
             if namespace is None and elements_of(value) is None and hasattr(type(value), "__next__"):
                 self._meet("an iterator is read")
@@ -880,7 +885,7 @@ class Environment:
         """Hold what has attributes of its own and of classes; `library` is what is known of its class, if a library's."""
         known = self._known_of(classes)
         if library is None:
-            self._note_classes(known.users)
+            self._note_classes(known)
         holder = Holder(value, namespace, known, False)
         if namespace is not None or (tells_names(value, known) if library is None else library.has_slots):
             self._holders.append(holder)
@@ -916,12 +921,12 @@ class Environment:
         self._handles = True
         self._seek(NOTHING)
 
-    def _note_classes(self, users: tuple[type, ...]) -> None:
-        for kind in users:
+    def _note_classes(self, known: Classes) -> None:
+        for kind, (_, names, special) in known.users.items():
             if id(kind) not in self._classes:
                 self._classes.add(id(kind))
-                self._contents.append((check_of_class(kind), kind))
-                for name in implicit_methods(kind):
+                self._contents.append((check_of_class(kind, names), kind))
+                for name in implicit_methods(kind, special):
                     self._note(vars(kind).get, kind, name)
 
 
@@ -992,15 +997,60 @@ def library_class(kind: type[Any]) -> LibraryClass | None:
     return made
 
 
+class KnownClasses(NamedTuple):
+    """What is known of classes as long as they have the names they have; it keeps none of them alive."""
+
+    reference: ref[type]
+    users: tuple[tuple[int, ClassNames], ...]  # with their places
+    noted: tuple[int, ...]
+    names: AbstractSet[str]
+    is_local: bool
+    is_unwatched: bool
+    has_content: bool
+
+
+_KNOWN: dict[tuple[int, ...], KnownClasses] = {}
+"""By the identities of the classes."""
+
+
 def known_of(classes: tuple[type, ...]) -> Classes:
     """What is known of the classes of an object, or of a class and its metaclass, for as long as a trace takes."""
+    key = tuple(map(id, classes))
+    known = _KNOWN.get(key)
+    if known is None or known.reference() is not classes[0] or not _have_names(classes, known):
+        known = _KNOWN[key] = _known_of(key, classes)
+    users = {classes[i]: names for i, names in known.users}
+    noted = tuple([classes[i] for i in known.noted])
+    return Classes(classes, known.names, users, noted, known.is_local, known.is_unwatched, known.has_content)
+
+
+def _have_names(classes: tuple[type, ...], known: KnownClasses) -> bool:
+    return all([names_in(classes[i]) is names for i, names in known.users])
+
+
+def _known_of(key: tuple[int, ...], classes: tuple[type, ...]) -> KnownClasses:
     library = library_class(classes[0])
-    names = frozenset(DESCRIBING).union(*map(vars, classes)) if library is None else library.names
     facts = list(map(library_class, classes))
-    users = tuple(kind for kind, fact in zip(classes, facts, strict=True) if fact is None and is_users(kind))
-    noted = tuple(kind for kind, fact in zip(classes, facts, strict=True) if fact is None or fact.has_slots)
-    is_unwatched = are_unwatched(classes) if library is None else library.is_unwatched
-    return Classes(classes, names, users, noted, any(map(is_, classes, repeat(threading.local))), is_unwatched)
+    users = [i for i, kind in enumerate(classes) if facts[i] is None and is_users(kind)]
+    return KnownClasses(
+        ref(classes[0], lambda _, forget=_KNOWN.pop: forget(key, None)),
+        tuple([(i, names_in(classes[i])) for i in users]),
+        noted=tuple([i for i, fact in enumerate(facts) if fact is None or fact.has_slots]),
+        names=frozenset(DESCRIBING).union(*map(vars, classes)) if library is None else library.names,
+        is_local=any(map(is_, classes, repeat(threading.local))),
+        is_unwatched=are_unwatched(classes) if library is None else library.is_unwatched,
+        has_content=len(users) < len(classes) - 1 or classes[-1] is not object or any(map(tells_content, classes[:-1])),
+    )
+
+
+def tells_content(kind: type) -> bool:
+    """Whether a class of the user's may have objects with more than attributes, beside what it has of its bases."""
+    return (
+        type(kind) not in (type, ABCMeta)
+        or in_library(kind.__module__)
+        or kind.__module__.startswith(("numpy", "random", "pandas", "cupy"))
+        or not CONTENT.isdisjoint(vars(kind))
+    )
 
 
 def are_unwatched(classes: tuple[type, ...]) -> bool:
