@@ -44,7 +44,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from importlib.util import resolve_name
 from itertools import compress, repeat
-from operator import is_
+from operator import call, is_
 from types import (
     BuiltinFunctionType,
     CellType,
@@ -195,7 +195,7 @@ class Classes(NamedTuple):
     classes: tuple[type, ...]  # kept, since it is found by its identity
     names: AbstractSet[str]
     users: dict[type, ClassNames]
-    noted: tuple[type, ...]
+    noted: tuple[tuple[type, Get], ...]
     is_local: bool
     is_unwatched: bool
     has_content: bool
@@ -243,9 +243,10 @@ class Environment:
         self._handles = False
         self._holders: list[Holder] = []
         self._of_classes: dict[int, tuple[Classes, list[Holder]]] = {}
-        self._spacious: list[Holder] = []  # those of them with a namespace
+        self._spacious: tuple[list[Holder], list[Callable[[AbstractSet[str]], bool]]] = [], []  # with a namespace
         self._plain: tuple[list[Holder], list[Namespace]] = [], []  # functions and modules, most of which are empty
         self._present: dict[int, set[str]] = {}  # by namespace, the names that were there when they were looked for
+        self._needless: dict[int, tuple[Namespace, set[str]]] = {}  # by namespace, the names that a class has instead
         self._imports: set[str] = set()
         self._kept: dict[int, Any] = {id(value): value for value in (MISSING, sys.modules)}
         self._classes: set[int] = set()
@@ -649,23 +650,27 @@ class Environment:
                 found += zip(holders, repeat(telling))
         if described := names & DESCRIBING:
             found += zip(self._plain[0], repeat(described))
-        for holder in (*self._spacious, *compress(*self._plain)):
-            found += self._present_in(holder, names)
+        holders, lack = self._spacious
+        found += [self._present_in(h, names) for h, lacks in zip(holders, map(call, lack, repeat(names))) if not lacks]
+        for holder in compress(*self._plain):
+            if not cast("Namespace", holder.namespace).keys().isdisjoint(names):
+                found.append(self._present_in(holder, names))
         self._look_up(found)
 
     def _look_at(self, holder: Holder) -> None:
         """Note those attributes of something that is held from now on."""
         names, known = self._sought, holder.known
-        telling = names & DESCRIBING if known is None else names if known.is_local else names & known.names
-        self._look_up([(holder, telling), *self._present_in(holder, names)])
+        found = [(holder, names & DESCRIBING if known is None else names if known.is_local else names & known.names)]
+        if holder.namespace and not holder.namespace.keys().isdisjoint(names):
+            found.append(self._present_in(holder, names))
+        self._look_up(found)
 
-    def _present_in(self, holder: Holder, names: AbstractSet[str]) -> list[tuple[Holder, AbstractSet[str]]]:
-        namespace = holder.namespace
-        if not namespace or namespace.keys().isdisjoint(names):
-            return []
+    def _present_in(self, holder: Holder, names: AbstractSet[str]) -> tuple[Holder, AbstractSet[str]]:
+        """Those of some names that are there."""
+        namespace = cast("Namespace", holder.namespace)
         present = names & namespace.keys()
         self._present.setdefault(id(namespace), set()).update(present)
-        return [(holder, present)]
+        return holder, present
 
     def _look_up(self, found: Sequence[tuple[Holder, AbstractSet[str]]]) -> None:
         """Note attributes; what is found may lead to more, which all holders are asked for."""
@@ -722,19 +727,22 @@ class Environment:
             if not (is_trusted and callable(found)) or isinstance(found, type):
                 self.follow(found)
         elif is_in_class and name not in self._optional:  # what is optional is noted in the end
-            self._note_absent(namespace, frozenset((name,)))
+            self._needless.setdefault(id(namespace), (namespace, set()))[1].add(name)
 
     def _look_in_classes(self, value: Any, known: Classes, name: str) -> None:
         """Note what classes have of a name, all of them, since `super()` passes over some."""
-        for kind in known.noted:
-            member = vars(kind).get(name, MISSING)
+        for kind, get in known.noted:
+            member = get(name, MISSING)
             if isinstance(member, MemberDescriptorType):  # a slot: the value is the object's own
                 self._note(functools.partial(getattr, value), value, name)
             elif member is not MISSING and kind in known.users:
-                self._note(vars(kind).get, kind, name)
+                self._note(get, kind, name)
 
     def _note_missing(self) -> None:
-        """Note for each namespace the absence of those names that the program may do without and did not find there."""
+        """Note the absence of names: for each namespace, of those that the program may do without and did not find."""
+        for namespace, names in self._needless.values():
+            self._note_absent(namespace, names)
+        self._needless.clear()
         optional = frozenset(self._optional)
         for namespace in [holder.namespace for holder in self._holders if optional and holder.namespace is not None]:
             present = self._present.get(id(namespace))
@@ -742,7 +750,7 @@ class Environment:
                 self._note_absent(namespace, missing)
         self._present.clear()
 
-    def _note_absent(self, namespace: Namespace, names: frozenset[str]) -> None:
+    def _note_absent(self, namespace: Namespace, names: AbstractSet[str]) -> None:
         """Note that a namespace has nothing of these names."""
         noted = self._absent.get(id(namespace))
         self._absent[id(namespace)] = (namespace.keys(), names) if noted is None else (noted[0], noted[1] | names)
@@ -891,7 +899,8 @@ class Environment:
             self._holders.append(holder)
             self._of_classes.setdefault(id(known), (known, []))[1].append(holder)
             if namespace is not None:
-                self._spacious.append(holder)
+                self._spacious[0].append(holder)
+                self._spacious[1].append(namespace.keys().isdisjoint)
             self._look_at(holder)
         if "__getattr__" in known.names if library is None else library.makes_attributes:
             self._make_attributes()
@@ -1020,7 +1029,7 @@ def known_of(classes: tuple[type, ...]) -> Classes:
     if known is None or known.reference() is not classes[0] or not _have_names(classes, known):
         known = _KNOWN[key] = _known_of(key, classes)
     users = {classes[i]: names for i, names in known.users}
-    noted = tuple([classes[i] for i in known.noted])
+    noted = tuple([(classes[i], vars(classes[i]).get) for i in known.noted])
     return Classes(classes, known.names, users, noted, known.is_local, known.is_unwatched, known.has_content)
 
 
