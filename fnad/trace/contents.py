@@ -290,7 +290,7 @@ def check_of_class(kind: type, names: AbstractSet[str]) -> Check:
 
 
 def implicit_methods(kind: type, special: Iterable[str]) -> list[str]:
-    """Those special methods of a class, which Python calls unasked, whose code does not tell by its name which they are.
+    """Those special methods, which Python calls unasked, whose code does not tell by its name which they are.
 
     Such are lambdas, functions under two names, decorated ones, and objects with `__call__` or `__get__`.
     """

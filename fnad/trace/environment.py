@@ -44,7 +44,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from importlib.util import resolve_name
 from itertools import compress, repeat
-from operator import call, is_
+from operator import is_
 from types import (
     BuiltinFunctionType,
     CellType,
@@ -650,8 +650,9 @@ class Environment:
                 found += zip(holders, repeat(telling))
         if described := names & DESCRIBING:
             found += zip(self._plain[0], repeat(described))
-        holders, lack = self._spacious
-        found += [self._present_in(h, names) for h, lacks in zip(holders, map(call, lack, repeat(names))) if not lacks]
+        holders, have_none = self._spacious
+        having = compress(holders, [not has_none(names) for has_none in have_none])
+        found += [self._present_in(holder, names) for holder in having]
         for holder in compress(*self._plain):
             if not cast("Namespace", holder.namespace).keys().isdisjoint(names):
                 found.append(self._present_in(holder, names))
@@ -660,7 +661,8 @@ class Environment:
     def _look_at(self, holder: Holder) -> None:
         """Note those attributes of something that is held from now on."""
         names, known = self._sought, holder.known
-        found = [(holder, names & DESCRIBING if known is None else names if known.is_local else names & known.names)]
+        telling = names & DESCRIBING if known is None else names if known.is_local else names & known.names
+        found: list[tuple[Holder, AbstractSet[str]]] = [(holder, telling)]
         if holder.namespace and not holder.namespace.keys().isdisjoint(names):
             found.append(self._present_in(holder, names))
         self._look_up(found)
@@ -714,8 +716,9 @@ class Environment:
     def _look_up_one(self, holder: Holder, name: str) -> None:
         """Note an attribute, or its absence where a class has it or the program may do without."""
         value, namespace, known, is_trusted = holder
-        is_in_class = known is not None and name in known.names
-        if is_in_class:
+        is_in_class = False
+        if known is not None and name in known.names:
+            is_in_class = True
             self._look_in_classes(value, known, name)
         is_described = name in DESCRIBING and isinstance(value, (FunctionType, type))
         if is_described or (known is not None and known.is_local and isinstance(value, threading.local)):
@@ -890,7 +893,7 @@ class Environment:
         classes: tuple[type, ...],
         library: LibraryClass | None = None,
     ) -> None:
-        """Hold what has attributes of its own and of classes; `library` is what is known of its class, if a library's."""
+        """Hold what has attributes, and finds others in classes; `library` is what is known of its class, if so."""
         known = self._known_of(classes)
         if library is None:
             self._note_classes(known)
@@ -1034,7 +1037,7 @@ def known_of(classes: tuple[type, ...]) -> Classes:
 
 
 def _have_names(classes: tuple[type, ...], known: KnownClasses) -> bool:
-    return all([names_in(classes[i]) is names for i, names in known.users])
+    return all(names_in(classes[i]) is names for i, names in known.users)
 
 
 def _known_of(key: tuple[int, ...], classes: tuple[type, ...]) -> KnownClasses:
