@@ -303,7 +303,8 @@ def _keeps_class(steps: Sequence[Step], at: int) -> bool:
 class Reads(NamedTuple):
     """The names a code object reads or writes.
 
-    `extended` are globals and free variables it only appends to, `counted` those it only counts up; `sought` are the
+    `extended` are globals and free variables it only appends to, `counted` those it only counts up, `unused` both;
+    `sought` are the
     attributes, and its own name, under which a class may have it. `modules` are
     those it imports, each with the number of leading dots. `strings` are those of its constants that look like names;
     `reflects` says that it may ask for names by strings. `handles` says that it goes on after some exception, so
@@ -314,6 +315,7 @@ class Reads(NamedTuple):
     names: frozenset[str]
     extended: frozenset[str]
     counted: frozenset[str]
+    unused: frozenset[str]
     attributes: frozenset[str]
     sought: frozenset[str]
     strings: frozenset[str]
@@ -342,7 +344,7 @@ def reads_of(code: CodeType) -> Reads:
     modules = [(steps[i - 2].value or 0, steps[i].value) for i in imports]
     modules += [(0, name) for name in _dotted(code) if not IMPORTING.isdisjoint(used)]
     handles = bool(code.co_exceptiontable)
-    found = global_names, extended, counted, attributes, attributes | {code.co_name}, strings
+    found = global_names, extended, counted, extended | counted, attributes, attributes | {code.co_name}, strings
     return Reads(*found, tuple(modules), reflects, handles, evaluated, inner)
 
 

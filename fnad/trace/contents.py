@@ -283,19 +283,23 @@ def names_in(kind: type) -> ClassNames:
     return made
 
 
-def check_of_class(kind: type) -> Check:
+def check_of_class(kind: type, names: AbstractSet[str]) -> Check:
     """The check that a class has the bases and names it has: Python looks for some of them unasked."""
-    namespace, bases, names = vars(kind), kind.__bases__, names_in(kind).names
+    namespace, bases = vars(kind), kind.__bases__
     return lambda: kind.__bases__ is bases and namespace.keys() == names
 
 
-def implicit_methods(kind: type) -> list[str]:
-    """The special methods of a class, which Python calls unasked, whose code does not tell by its name which they are.
+def implicit_methods(kind: type, special: Iterable[str]) -> list[str]:
+    """Those special methods, which Python calls unasked, whose code does not tell by its name which they are.
 
     Such are lambdas, functions under two names, decorated ones, and objects with `__call__` or `__get__`.
     """
     namespace = vars(kind)
-    return [name for name in names_in(kind).special if _is_anonymous(name, namespace[name])]
+    return [name for name in special if _is_anonymous(name, namespace[name])]
+
+
+TOLD = frozenset({str, int, tuple, dict, GetSetDescriptorType})
+"""Classes of what a class has under special names that is no method."""
 
 
 def _is_special(name: str) -> bool:
@@ -303,12 +307,12 @@ def _is_special(name: str) -> bool:
 
 
 def _is_anonymous(name: str, value: Any) -> bool:
+    if type(value) in TOLD:
+        return False
     function = getattr(value, "__func__", value)  # of a static or class method
     if isinstance(function, FunctionType):
         return original_of(function.__code__).co_name != name
-    return not isinstance(value, GetSetDescriptorType) and (
-        value is None or callable(value) or hasattr(type(value), "__get__")
-    )
+    return value is None or callable(value) or hasattr(type(value), "__get__")
 
 
 def check_of_array(value: Array) -> Check | None:

@@ -121,8 +121,8 @@ PLAIN = frozenset({bool, int, float, complex, str, bytes, NoneType, EllipsisType
 """Classes of what calls no code of the user's, and is no handle."""
 
 
-SIMPLE: set[type] = {*PLAIN}
-"""These, and the classes of traced values, as soon as there are some."""
+SIMPLE: set[type] = {*PLAIN, np.float64}
+"""These, NumPy's commonest number, and the classes of traced values, as soon as there are some."""
 
 
 def go_straight(args: Sequence[Any]) -> bool:
@@ -131,7 +131,7 @@ def go_straight(args: Sequence[Any]) -> bool:
     return not TRACED.isdisjoint(kinds) and STRAIGHT.issuperset(kinds)
 
 
-STRAIGHT: set[type] = {*PLAIN, np.ndarray, np.float64}
+STRAIGHT: set[type] = {*SIMPLE, np.ndarray}
 """The commonest classes of arguments, and the classes of traced values, as soon as there are some."""
 
 
@@ -145,14 +145,15 @@ def is_plain(value: Any) -> bool:
 
     Columns of pandas's are arrays to those who do not ask for labels.
     """
-    if isinstance(value, Handle) or type(value) in PLAIN:
+    kind = type(value)
+    if kind in SIMPLE or issubclass(kind, Handle):
         return True
-    if type(value) in (list, tuple):
-        return all(map(is_plain, value))
-    if type(value) is slice:
-        return is_plain((value.start, value.stop, value.step))
-    if type(value) is np.ndarray:
+    if kind is ARRAY:
         return not value.dtype.hasobject
+    if kind is tuple or kind is list:
+        return all(map(is_plain, value))
+    if kind is slice:
+        return is_plain((value.start, value.stop, value.step))
     if isinstance(value, (np.generic, np.dtype)):
         return getattr(type(value), "__module__", "") == "numpy"
     return is_column(value)

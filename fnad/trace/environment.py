@@ -43,7 +43,7 @@ from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from importlib.util import resolve_name
-from itertools import repeat
+from itertools import compress, repeat
 from operator import is_
 from types import (
     BuiltinFunctionType,
@@ -75,6 +75,7 @@ from fnad.trace.contents import (
     CONSTANTS,
     CONTAINERS,
     Check,
+    ClassNames,
     Elements,
     FunctionCheck,
     Memory,
@@ -100,6 +101,7 @@ from fnad.trace.contents import (
     is_shared,
     is_table,
     is_users,
+    names_in,
     names_of,
     parts,
     reference_to,
@@ -154,6 +156,8 @@ PASSED: set[str] = set()
 
 BUILTINS = vars(builtins).get
 NOTHING: AbstractSet[str] = frozenset()
+CONTENT = {"__array__", "__buffer__", "__class__", "__cuda_array_interface__", "__dlpack_device__", "__next__"}
+"""What objects have that may have content beside their attributes."""
 
 FILE, DRAW, CLOCK, COMPUTED = "a file is read", "random numbers are drawn", "the clock is read", "names are computed"
 DATE = datetime.datetime
@@ -169,30 +173,32 @@ OUTSIDE = {
 
 
 class Holder(NamedTuple):
-    """Something with attributes: its own namespace, if it has one, and the classes it finds others in."""
+    """Something with attributes: its own namespace, if it has one, and the classes it finds others in.
+
+    A library's module `is_trusted`: what can be called in it is not followed.
+    """
 
     value: Any
     namespace: Namespace | None
     known: Classes | None
-
-
-NAMES = operator.attrgetter("namespace")
+    is_trusted: bool
 
 
 class Classes(NamedTuple):
     """What is known of classes while a function is traced: their `names`, and those of which a value may be noted.
 
-    These are the user's, and those that say where an object keeps attributes outside of its namespace. Each thread has
-    a namespace of its own of what `is_local`. Where `is_unwatched`, functions of a library may read any attribute of an
-    object, which nobody sees.
+    These are the user's, `users` with the names in each, and those that say where an object keeps attributes outside of
+    its namespace. Each thread has a namespace of its own of what is `is_local`. Where `is_unwatched`, functions of a
+    library may read any attribute of an object, which nobody sees. What has only attributes has no content beside.
     """
 
     classes: tuple[type, ...]  # kept, since it is found by its identity
     names: AbstractSet[str]
-    users: tuple[type, ...]
-    noted: tuple[type, ...]
+    users: dict[type, ClassNames]
+    noted: tuple[tuple[type, Get], ...]
     is_local: bool
     is_unwatched: bool
+    has_content: bool
 
 
 class Met(NamedTuple):
@@ -236,9 +242,11 @@ class Environment:
         self._reflects = False
         self._handles = False
         self._holders: list[Holder] = []
-        self._objects: list[Holder] = []
-        self._plain: list[Holder] = []  # functions and modules
+        self._of_classes: dict[int, tuple[Classes, list[Holder]]] = {}
+        self._spacious: tuple[list[Holder], list[Callable[[AbstractSet[str]], bool]]] = [], []  # with a namespace
+        self._plain: tuple[list[Holder], list[Namespace]] = [], []  # functions and modules, most of which are empty
         self._present: dict[int, set[str]] = {}  # by namespace, the names that were there when they were looked for
+        self._needless: dict[int, tuple[Namespace, set[str]]] = {}  # by namespace, the names that a class has instead
         self._imports: set[str] = set()
         self._kept: dict[int, Any] = {id(value): value for value in (MISSING, sys.modules)}
         self._classes: set[int] = set()
@@ -320,11 +328,6 @@ class Environment:
         objects, kinds = self._kinds
         holders, namespaces = self._namespaces
         return all(map(is_, map(type, objects), kinds)) and all(map(is_, map(NAMESPACE, holders), namespaces))
-
-    @property
-    def _is_void(self) -> bool:
-        """Whether an effect was found by who looks for some, to whom the rest is of no use."""
-        return self._seeks_effects and self.effect is not None
 
     @property
     def reads_anew(self) -> bool:
@@ -411,7 +414,7 @@ class Environment:
     def _owners(self) -> dict[int, tuple[Callable[[], Any], Callable[[Any], Get]]]:
         """By namespace or cell what it belongs to, without keeping that alive, and how it is found there."""
         owners: dict[int, tuple[Callable[[], Any], Callable[[Any], Get]]] = {}
-        for value, namespace, _ in self._holders:
+        for value, namespace, *_ in self._holders:
             reference = reference_to(value)
             if reference is None or isinstance(value, (ModuleType, type)):
                 continue
@@ -586,8 +589,7 @@ class Environment:
         missed = (sought if handles else optional) - self._optional
         self._optional |= missed
         if new := new | missed:
-            is_named = not DESCRIBING.isdisjoint(new)  # of functions most have no other names
-            self._look(self._holders if is_named else [*self._objects, *filter(NAMES, self._plain)], new)
+            self._look(new)
 
     # ---- names -----------------------------------------------------------------------------------------------------
 
@@ -605,10 +607,10 @@ class Environment:
 
     def _note_globals(self, namespace: dict[str, Any], reads: Reads) -> None:
         """Note what the globals and builtins stand for that code reads."""
-        names = reads.names | reads.strings if reads.reflects else reads.names
-        unused = reads.counted | reads.extended
-        for name in names & unused:
-            self._note_use(namespace.get, namespace, name, reads)
+        names, unused = reads.names | reads.strings if reads.reflects else reads.names, reads.unused
+        if unused:
+            for name in names & unused:
+                self._note_use(namespace.get, namespace, name, reads)
         get, where, noted, unread = namespace.get, id(namespace), self._names, self._unread
         for name in names - unused if unused else names:  # as `_note`, with less to call: there are many
             key = where, name
@@ -618,12 +620,13 @@ class Environment:
             value = found[2]
             if type(value) not in SIMPLE and id(value) not in self._kept:
                 self.follow(value)
-        for name in reads.names - namespace.keys():
-            self._enter(BUILTINS, builtins, name)
+        for name in reads.names:
+            if name not in namespace:
+                self._enter(BUILTINS, builtins, name)
 
     def _note_use(self, get: Get, where: object, name: str, reads: Reads) -> None:
         """Note what a name stands for, unless its value has no say here; then it is kept for whoever asks later."""
-        if name not in reads.counted and name not in reads.extended:
+        if name not in reads.unused:
             self._note(get, where, name)
             return
         self.effect = self.effect or f"{name} is written to"
@@ -636,25 +639,46 @@ class Environment:
         else:
             self._note(get, where, name)
 
-    def _look(self, holders: Sequence[Holder], names: AbstractSet[str]) -> None:
+    def _look(self, names: AbstractSet[str]) -> None:
         """Note the attributes of these names.
 
         All at once, since it is each name for each of many objects, of which few are there: these are looked up.
         """
         found: list[tuple[Holder, AbstractSet[str]]] = []
-        described = names & DESCRIBING
-        for holder in holders:
-            _, namespace, known = holder
-            telling = described if known is None else names if known.is_local else names & known.names
-            if telling:
-                found.append((holder, telling))
-            if namespace and not namespace.keys().isdisjoint(names):
-                present = names & namespace.keys()
-                self._present.setdefault(id(namespace), set()).update(present)
-                found.append((holder, present))
-        for holder, present in found:  # what is found may lead to more, which all holders are asked for
-            for name in present:
-                self._look_up(holder, name)
+        for known, holders in self._of_classes.values():
+            if telling := names if known.is_local else names & known.names:
+                found += zip(holders, repeat(telling))
+        if described := names & DESCRIBING:
+            found += zip(self._plain[0], repeat(described))
+        holders, have_none = self._spacious
+        having = compress(holders, [not has_none(names) for has_none in have_none])
+        found += [self._present_in(holder, names) for holder in having]
+        for holder in compress(*self._plain):
+            if not cast("Namespace", holder.namespace).keys().isdisjoint(names):
+                found.append(self._present_in(holder, names))
+        self._look_up(found)
+
+    def _look_at(self, holder: Holder) -> None:
+        """Note those attributes of something that is held from now on."""
+        names, known = self._sought, holder.known
+        telling = names & DESCRIBING if known is None else names if known.is_local else names & known.names
+        found: list[tuple[Holder, AbstractSet[str]]] = [(holder, telling)]
+        if holder.namespace and not holder.namespace.keys().isdisjoint(names):
+            found.append(self._present_in(holder, names))
+        self._look_up(found)
+
+    def _present_in(self, holder: Holder, names: AbstractSet[str]) -> tuple[Holder, AbstractSet[str]]:
+        """Those of some names that are there."""
+        namespace = cast("Namespace", holder.namespace)
+        present = names & namespace.keys()
+        self._present.setdefault(id(namespace), set()).update(present)
+        return holder, present
+
+    def _look_up(self, found: Sequence[tuple[Holder, AbstractSet[str]]]) -> None:
+        """Note attributes; what is found may lead to more, which all holders are asked for."""
+        for holder, names in found:
+            for name in names:
+                self._look_up_one(holder, name)
 
     def _known_of(self, classes: tuple[type, ...]) -> Classes:
         known = self._known.get(id(classes))
@@ -687,43 +711,41 @@ class Environment:
         for kind in holder.known.classes if holder.known is not None else ():
             for name, value in tuple(vars(kind).items()):
                 if isinstance(value, MemberDescriptorType) or (is_users(kind) and not hasattr(type(value), "__get__")):
-                    self._look_up(holder, name)
+                    self._look_up_one(holder, name)
 
-    def _look_up(self, holder: Holder, name: str) -> None:
+    def _look_up_one(self, holder: Holder, name: str) -> None:
         """Note an attribute, or its absence where a class has it or the program may do without."""
-        value, namespace, known = holder
-        is_in_class = known is not None and self._look_in_classes(value, known, name)
+        value, namespace, known, is_trusted = holder
+        is_in_class = False
+        if known is not None and name in known.names:
+            is_in_class = True
+            self._look_in_classes(value, known, name)
         is_described = name in DESCRIBING and isinstance(value, (FunctionType, type))
-        if is_described or isinstance(value, threading.local):  # of which each thread has values of its own
-            self._note(functools.partial(getattr, value), value, name)
-        if namespace is not None:  # what is optional is noted in the end
-            self._look_in(holder.value, namespace, name, is_needless=is_in_class and name not in self._optional)
+        if is_described or (known is not None and known.is_local and isinstance(value, threading.local)):
+            self._note(functools.partial(getattr, value), value, name)  # each thread has values of its own
+        if namespace is None:
+            return
+        if name in namespace:
+            found = self._enter(namespace.get, namespace, name)
+            if not (is_trusted and callable(found)) or isinstance(found, type):
+                self.follow(found)
+        elif is_in_class and name not in self._optional:  # what is optional is noted in the end
+            self._needless.setdefault(id(namespace), (namespace, set()))[1].add(name)
 
-    def _look_in_classes(self, value: Any, known: Classes, name: str) -> bool:
-        """Note what classes have of a name, all of them, since `super()` passes over some; whether one has it."""
-        if name not in known.names:
-            return False
-        for kind in known.noted:
-            member = vars(kind).get(name, MISSING)
+    def _look_in_classes(self, value: Any, known: Classes, name: str) -> None:
+        """Note what classes have of a name, all of them, since `super()` passes over some."""
+        for kind, get in known.noted:
+            member = get(name, MISSING)
             if isinstance(member, MemberDescriptorType):  # a slot: the value is the object's own
                 self._note(functools.partial(getattr, value), value, name)
             elif member is not MISSING and kind in known.users:
-                self._note(vars(kind).get, kind, name)
-        return True
-
-    def _look_in(self, value: Any, namespace: Namespace, name: str, *, is_needless: bool) -> None:
-        """Note what a name stands for in a namespace, or its absence if that is no error."""
-        if name not in namespace:
-            if is_needless:
-                self._note_absent(namespace, frozenset((name,)))
-            return
-        found = self._enter(namespace.get, namespace, name)
-        is_trusted = isinstance(value, ModuleType) and is_library_module(value) and callable(found)
-        if not is_trusted or isinstance(found, type):
-            self.follow(found)
+                self._note(get, kind, name)
 
     def _note_missing(self) -> None:
-        """Note for each namespace the absence of those names that the program may do without and did not find there."""
+        """Note the absence of names: for each namespace, of those that the program may do without and did not find."""
+        for namespace, names in self._needless.values():
+            self._note_absent(namespace, names)
+        self._needless.clear()
         optional = frozenset(self._optional)
         for namespace in [holder.namespace for holder in self._holders if optional and holder.namespace is not None]:
             present = self._present.get(id(namespace))
@@ -731,7 +753,7 @@ class Environment:
                 self._note_absent(namespace, missing)
         self._present.clear()
 
-    def _note_absent(self, namespace: Namespace, names: frozenset[str]) -> None:
+    def _note_absent(self, namespace: Namespace, names: AbstractSet[str]) -> None:
         """Note that a namespace has nothing of these names."""
         noted = self._absent.get(id(namespace))
         self._absent[id(namespace)] = (namespace.keys(), names) if noted is None else (noted[0], noted[1] | names)
@@ -746,8 +768,8 @@ class Environment:
     def follow(self, value: Any) -> None:
         """Note what a value is made of, so that a change inside it is seen."""
         kind = type(value)
-        if kind in SIMPLE or id(value) in self._kept or self._is_void:
-            return
+        if kind in SIMPLE or id(value) in self._kept or (self._seeks_effects and self.effect is not None):
+            return  # to whom looks for effects, the rest is of no use once one was found
         if kind is FunctionType:  # the commonest ones are asked for first
             self._kept[id(value)] = value
             self._follow_function(value)
@@ -766,7 +788,7 @@ class Environment:
         if type(value) is np.ndarray and not value.dtype.hasobject:
             self._follow_array(value)
         elif isinstance(value, ModuleType):
-            self._hold(value, vars(value), ())
+            self._hold_module(value)
         elif isinstance(value, type):
             self._follow_class(cast("type[Any]", value))
         elif (library := library_class(type(value))) is None or library.is_others:
@@ -791,15 +813,18 @@ class Environment:
             for cell in function.__closure__ or ():
                 self.follow(cell.cell_contents)
             return
-        self._contents.append((FunctionCheck(function, code, function.__defaults__, function.__kwdefaults__), function))
-        self.follow(function.__defaults__)
-        self.follow(function.__kwdefaults__)
+        defaults, by_name = function.__defaults__, function.__kwdefaults__
+        self._contents.append((FunctionCheck(function, code, defaults, by_name), function))
+        if defaults is not None:
+            self.follow(defaults)
+        if by_name is not None:
+            self.follow(by_name)
         cells = function.__closure__  # none for the frame that Numba shows a profiler: what it compiled is fixed
         if cells:
             reads = reads_of(code)
             for name, cell in zip(code.co_freevars, cells, strict=False):
                 self._note_use(functools.partial(_content, cell), cell, name, reads)
-        self._hold(function, vars(function), ())
+        self._hold_plain(function, vars(function))
 
     def _follow_object(self, value: Any, library: LibraryClass | None) -> None:
         self.effect = self.effect or effect_of_object(value)
@@ -808,7 +833,7 @@ class Environment:
         namespace = _namespace(value) if library is None or library.has_namespace else None
         if namespace is not None or library is None:
             self._note_kind(value, namespace)
-        if library is None or library.has_content:
+        if self._known_of(type(value).__mro__).has_content if library is None else library.has_content:
             self._follow_content(value)
             if namespace is None and elements_of(value) is None and hasattr(type(value), "__next__"):
                 self._meet("an iterator is read")
@@ -868,28 +893,52 @@ class Environment:
         classes: tuple[type, ...],
         library: LibraryClass | None = None,
     ) -> None:
-        """Hold what has attributes; `library` is what is known of its class, if that is a library's."""
-        known = self._known_of(classes) if classes else None
-        if known is not None and library is None:
-            self._note_classes(known.users)
-        holder = Holder(value, namespace, known)
-        if namespace is not None or (tells_names(holder) if library is None else library.has_slots):
+        """Hold what has attributes, and finds others in classes; `library` is what is known of its class, if so."""
+        known = self._known_of(classes)
+        if library is None:
+            self._note_classes(known)
+        holder = Holder(value, namespace, known, False)
+        if namespace is not None or (tells_names(value, known) if library is None else library.has_slots):
             self._holders.append(holder)
-            (self._plain if known is None else self._objects).append(holder)
-            if known is not None or namespace or not DESCRIBING.isdisjoint(self._sought):
-                self._look([holder], self._sought)
-        if makes_attributes(holder) if library is None else library.makes_attributes:
-            self._handles = True
-            self._seek(NOTHING)
-        if self._reflects or (known is not None and known.is_unwatched):
+            self._of_classes.setdefault(id(known), (known, []))[1].append(holder)
+            if namespace is not None:
+                self._spacious[0].append(holder)
+                self._spacious[1].append(namespace.keys().isdisjoint)
+            self._look_at(holder)
+        if "__getattr__" in known.names if library is None else library.makes_attributes:
+            self._make_attributes()
+        if self._reflects or known.is_unwatched:
             self._list(holder)
 
-    def _note_classes(self, users: tuple[type, ...]) -> None:
-        for kind in users:
+    def _hold_plain(self, value: FunctionType | ModuleType, namespace: Namespace, *, is_trusted: bool = False) -> None:
+        """Hold a function or a module."""
+        holder = Holder(value, namespace, None, is_trusted)
+        self._holders.append(holder)
+        holders, namespaces = self._plain
+        holders.append(holder)
+        namespaces.append(namespace)
+        if namespace or not DESCRIBING.isdisjoint(self._sought):
+            self._look_at(holder)
+        if self._reflects:
+            self._list(holder)
+
+    def _hold_module(self, module: ModuleType) -> None:
+        namespace, is_trusted = vars(module), is_library_module(module)
+        self._hold_plain(module, namespace, is_trusted=is_trusted)
+        if "__getattr__" in namespace and not is_trusted:
+            self._make_attributes()
+
+    def _make_attributes(self) -> None:
+        """Note that something has a function that is asked for what it has not: any attribute may be missing."""
+        self._handles = True
+        self._seek(NOTHING)
+
+    def _note_classes(self, known: Classes) -> None:
+        for kind, (_, names, special) in known.users.items():
             if id(kind) not in self._classes:
                 self._classes.add(id(kind))
-                self._contents.append((check_of_class(kind), kind))
-                for name in implicit_methods(kind):
+                self._contents.append((check_of_class(kind, names), kind))
+                for name in implicit_methods(kind, special):
                     self._note(vars(kind).get, kind, name)
 
 
@@ -960,15 +1009,60 @@ def library_class(kind: type[Any]) -> LibraryClass | None:
     return made
 
 
+class KnownClasses(NamedTuple):
+    """What is known of classes as long as they have the names they have; it keeps none of them alive."""
+
+    reference: ref[type]
+    users: tuple[tuple[int, ClassNames], ...]  # with their places
+    noted: tuple[int, ...]
+    names: AbstractSet[str]
+    is_local: bool
+    is_unwatched: bool
+    has_content: bool
+
+
+_KNOWN: dict[tuple[int, ...], KnownClasses] = {}
+"""By the identities of the classes."""
+
+
 def known_of(classes: tuple[type, ...]) -> Classes:
     """What is known of the classes of an object, or of a class and its metaclass, for as long as a trace takes."""
+    key = tuple(map(id, classes))
+    known = _KNOWN.get(key)
+    if known is None or known.reference() is not classes[0] or not _have_names(classes, known):
+        known = _KNOWN[key] = _known_of(key, classes)
+    users = {classes[i]: names for i, names in known.users}
+    noted = tuple([(classes[i], vars(classes[i]).get) for i in known.noted])
+    return Classes(classes, known.names, users, noted, known.is_local, known.is_unwatched, known.has_content)
+
+
+def _have_names(classes: tuple[type, ...], known: KnownClasses) -> bool:
+    return all(names_in(classes[i]) is names for i, names in known.users)
+
+
+def _known_of(key: tuple[int, ...], classes: tuple[type, ...]) -> KnownClasses:
     library = library_class(classes[0])
-    names = frozenset(DESCRIBING).union(*map(vars, classes)) if library is None else library.names
     facts = list(map(library_class, classes))
-    users = tuple(kind for kind, fact in zip(classes, facts, strict=True) if fact is None and is_users(kind))
-    noted = tuple(kind for kind, fact in zip(classes, facts, strict=True) if fact is None or fact.has_slots)
-    is_unwatched = are_unwatched(classes) if library is None else library.is_unwatched
-    return Classes(classes, names, users, noted, any(map(is_, classes, repeat(threading.local))), is_unwatched)
+    users = [i for i, kind in enumerate(classes) if facts[i] is None and is_users(kind)]
+    return KnownClasses(
+        ref(classes[0], lambda _, forget=_KNOWN.pop: forget(key, None)),
+        tuple([(i, names_in(classes[i])) for i in users]),
+        noted=tuple([i for i, fact in enumerate(facts) if fact is None or fact.has_slots]),
+        names=frozenset(DESCRIBING).union(*map(vars, classes)) if library is None else library.names,
+        is_local=any(map(is_, classes, repeat(threading.local))),
+        is_unwatched=are_unwatched(classes) if library is None else library.is_unwatched,
+        has_content=len(users) < len(classes) - 1 or classes[-1] is not object or any(map(tells_content, classes[:-1])),
+    )
+
+
+def tells_content(kind: type) -> bool:
+    """Whether a class of the user's may have objects with more than attributes, beside what it has of its bases."""
+    return (
+        type(kind) not in (type, ABCMeta)
+        or in_library(kind.__module__)
+        or kind.__module__.startswith(("numpy", "random", "pandas", "cupy"))
+        or not CONTENT.isdisjoint(vars(kind))
+    )
 
 
 def are_unwatched(classes: tuple[type, ...]) -> bool:
@@ -993,17 +1087,9 @@ def keeps_elements(kind: type) -> bool:
     return isinstance(find, FunctionType) and not getattr(find, "__isabstractmethod__", False)
 
 
-def makes_attributes(holder: Holder) -> bool:
-    """Whether an object, or a module of the user's, has a function that is asked for what it has not."""
-    if isinstance(holder.value, ModuleType):
-        return "__getattr__" in vars(holder.value) and not is_library_module(holder.value)
-    return holder.known is not None and "__getattr__" in holder.known.names
-
-
-def tells_names(holder: Holder) -> bool:
+def tells_names(value: Any, known: Classes) -> bool:
     """Whether anything is noted of attributes of what has no namespace: of few containers and arrays is any."""
-    is_noted = holder.known is not None and bool(holder.known.noted)
-    return is_noted or isinstance(holder.value, (type, threading.local))
+    return bool(known.noted) or isinstance(value, (type, threading.local))
 
 
 def is_of_trace(value: Any) -> bool:

@@ -32,7 +32,7 @@ import pytest
 
 import fnad
 from fnad import jit
-from fnad.trace.environment import Environment
+from fnad.trace.environment import Environment, known_of
 from fnad.watch import seen
 from tests.steps import steps
 
@@ -798,6 +798,70 @@ def test_rules_are_followed_from_their_function() -> None:
     assert gradient(1.0) == 2.0
     scale = 3.0
     assert gradient(1.0) == 3.0
+
+
+# ---- what is known of classes from trace to trace --------------------------------------------------------------------
+
+
+class Sized:
+    """A class of which another one is made in each test, so that nothing is known of it."""
+
+    size = 1.0
+
+
+def with_base(kind: type) -> None:
+    kind.__bases__ = (type("Base", (Sized,), {"size": 3.0}),)
+
+
+CLASS_CHANGES: dict[str, Callable[[type], None]] = {
+    "an attribute": lambda kind: setattr(kind, "size", 3.0),
+    "a property": lambda kind: setattr(kind, "size", property(lambda self: 3.0)),
+    "a function that is asked for what is missing": lambda kind: setattr(kind, "__getattribute__", lambda *_: 3.0),
+    "a base": with_base,
+}
+
+
+@pytest.mark.parametrize("change", CLASS_CHANGES)
+def test_a_class_that_changes_between_two_traces_is_read_anew(change: str) -> None:
+    kind: Any = type("Kind", (type("Base", (Sized,), {}),), {})
+    thing = kind()
+
+    runs: list[float] = []
+
+    def read(x: float) -> float:
+        runs.append(x)
+        return x * thing.size
+
+    assert jit(lambda x: read(x))(2.0) == 2.0
+    CLASS_CHANGES[change](kind)
+    after = jit(lambda x: read(x))
+    assert after(2.0) == after(2.0) == 6.0
+    assert len(runs) == 2
+    for name in ("__getattribute__", "size"):
+        if name in vars(kind):
+            delattr(kind, name)
+    kind.size = 5.0
+    assert after(2.0) == 10.0
+
+
+def test_classes_tell_whether_objects_have_more_than_attributes() -> None:
+    def has_content(bases: tuple[type, ...] = (), **namespace: Any) -> bool:
+        return known_of(type("Kind", bases, namespace).__mro__).has_content
+
+    def nothing(self: object) -> None:
+        pass
+
+    assert not has_content()
+    assert not has_content((Sized,), size=2.0)
+    for name in ("__array__", "__buffer__", "__cuda_array_interface__", "__dlpack_device__", "__next__"):
+        assert has_content((Sized,), **{name: nothing})
+    assert has_content(__class__=property(lambda self: dict))
+    for base in (dict, np.ndarray, ctypes.Structure, random.Random, collections.abc.Mapping):
+        assert has_content((base,))
+    sized: Any = type("Kind", (Sized,), {})
+    assert not known_of(sized.__mro__).has_content
+    sized.__array__ = nothing
+    assert known_of(sized.__mro__).has_content
 
 
 # ---- what it costs to ask --------------------------------------------------------------------------------------------
