@@ -326,6 +326,30 @@ def test_a_direct_call_sees_cells_defaults_and_attributes_change():
     np.testing.assert_array_equal(function(X), (3 * X + 5) ** 2)
 
 
+class Scale:
+    __slots__ = ("factor",)
+
+
+def test_what_is_equal_and_made_anew_is_compared_by_a_direct_call(monkeypatch, passed_on):
+    scale, shift = Scale(), 1.0
+    scale.factor = 2.0
+
+    def f(x):
+        return x * scale.factor * SCALE + shift + Scale.__dictoffset__ + Scale.__flags__ * 0
+
+    function = fnad.jit(f)
+    function(X)
+    monkeypatch.setattr(sys.modules[__name__], "SCALE", float("1.0"))
+    scale.factor, shift = float("2.0"), float("1.0")
+    for _ in range(3 + OFTEN):
+        function(X)
+    passed_on.clear()
+    np.testing.assert_array_equal(function(X), 2 * X + 1)
+    assert passed_on == []
+    scale.factor = 3.0
+    np.testing.assert_array_equal(function(X), 3 * X + 1)
+
+
 def test_a_direct_call_sees_names_appear_and_objects_become_others(monkeypatch):
     class Scale:
         factor = 2.0
