@@ -14,7 +14,8 @@ from fnad import tree
 from fnad.api.paths import Paths
 from fnad.api.ready import OFTEN
 from fnad.backends.cpu.executor import NativeExecutor
-from fnad.errors import FnadError, MutationError, NonFiniteError, SettingError
+from fnad.errors import DtypeError, FnadError, MutationError, NonFiniteError, SettingError
+from fnad.kernel import residual_stack
 
 X = np.linspace(0.5, 1.5, 4)
 SCALE = 1.0
@@ -75,7 +76,7 @@ def test_a_call_like_the_one_before_is_not_looked_up(looked_up, compiled):
 
 @pytest.mark.parametrize(
     "args",
-    [({"a": X, "b": [X, 2.0]},), (X, 0.5), (X, True), (np.float32(2), X), (np.array(3.0), X), (1j, X), ((), X)],
+    [({"a": X, "b": [X, 2.0]},), (X, 0.5), (X, True), (np.float32(2), X), (np.array(3.0), X), (1j, X), ((), X), (X, 3)],
     ids=str,
 )
 def test_any_structure_of_arrays_and_numbers_is_ready(args, looked_up, compiled):
@@ -267,6 +268,55 @@ def test_other_trees_are_no_direct_calls(other, passed_on):
     assert tree.structure(function(TREES)) == tree.structure((0.0, TREES))
 
 
+@pytest.mark.parametrize(
+    "number",
+    [3, -1, 2**62, True, 0.5, 2 - 1j, *(np.dtype(t).type(1) for t in "?bhilBHILfdFD")],
+    ids=lambda number: f"{type(number).__name__} {number}",
+)
+def test_numbers_of_all_types_are_read_by_direct_calls(number, passed_on):
+    def f(x, n):
+        return x * n, n
+
+    kind = type(number)
+    others = [number, kind(0), kind(1)] + ([-1, 2**63 - 1, -(2**63)] if kind is int else [])
+    function = direct(f, X, kind(1))
+    expected = [fnad.jit(f)(X, other) for other in others]
+    passed_on.clear()
+    for other, (product, same) in zip(others, expected, strict=True):
+        found, given = function(X, other)
+        np.testing.assert_array_equal(found, product)
+        np.testing.assert_array_equal(given, same)
+        assert (found.dtype, type(given)) == (product.dtype, type(same))
+    assert not passed_on
+
+
+@pytest.mark.parametrize("number", [2**63, -(2**63) - 1, 10**30])
+def test_an_integer_that_is_too_large_is_an_error_as_at_the_first_call(number, compiled):
+    function = compiled(lambda x, n: x * n, X, 3)
+    with pytest.raises(DtypeError, match=f"n is {number}, which does not fit i64"):
+        function(X, number)
+    np.testing.assert_array_equal(function(X, 4), 4 * X)
+
+
+def test_a_direct_call_frees_the_residual_stacks(monkeypatch, passed_on):
+    """Loops of unknown length save what they need in memory that grows, of any length at each call."""
+    tables, new_table = [], residual_stack.new_table
+    monkeypatch.setattr(residual_stack, "new_table", lambda n: tables.append(new_table(n)) or tables[-1])
+
+    def f(x, n):
+        return fnad.while_loop(lambda state: state[1] < n, lambda state: (np.sin(state[0]) * x, state[1] + 1), (x, 0))[
+            0
+        ]
+
+    function = direct(fnad.value_and_grad(f), 0.5, 3)
+    lengths = [0, 1, 2000, 3, 100_000, 5]
+    expected = [fnad.jit(fnad.value_and_grad(f))(0.75, n) for n in lengths]
+    passed_on.clear()
+    assert [function(0.75, n) for n in lengths] == expected
+    assert not passed_on
+    assert all(not table.any() for table in tables)
+
+
 def test_equal_keys_need_not_be_the_same_objects(passed_on):
     function = direct(lambda p: p["first key"] * 2, {"first key": X})
     passed_on.clear()
@@ -324,6 +374,30 @@ def test_a_direct_call_sees_cells_defaults_and_attributes_change():
     function = direct(lambda x: f(x), X)
     f.__defaults__ = (2,)
     np.testing.assert_array_equal(function(X), (3 * X + 5) ** 2)
+
+
+class Scale:
+    __slots__ = ("factor",)
+
+
+def test_what_is_equal_and_made_anew_is_compared_by_a_direct_call(monkeypatch, passed_on):
+    scale, shift = Scale(), 1.0
+    scale.factor = 2.0
+
+    def f(x):
+        return x * scale.factor * SCALE + shift + Scale.__dictoffset__ + Scale.__flags__ * 0
+
+    function = fnad.jit(f)
+    function(X)
+    monkeypatch.setattr(sys.modules[__name__], "SCALE", float("1.0"))
+    scale.factor, shift = float("2.0"), float("1.0")
+    for _ in range(3 + OFTEN):
+        function(X)
+    passed_on.clear()
+    np.testing.assert_array_equal(function(X), 2 * X + 1)
+    assert passed_on == []
+    scale.factor = 3.0
+    np.testing.assert_array_equal(function(X), 3 * X + 1)
 
 
 def test_a_direct_call_sees_names_appear_and_objects_become_others(monkeypatch):

@@ -22,8 +22,11 @@ from fnad.backends.base import ANOTHER, CallBefore, Tree
 from fnad.ir.types import NAMES
 from fnad.placement import is_drivers
 
-NUMBERS = {bool, float, complex, *(dtype.type for dtype in NAMES)}
-"""Types of numbers that are as good as any other number of the type; an int may be too large."""
+NUMBERS = {bool, int, float, complex, *(dtype.type for dtype in NAMES)}
+"""Types of numbers that are as good as any other number of the type, but for an int that is too large."""
+
+INTEGERS = range(-(2**63), 2**63)
+"""The integers that are not."""
 
 
 OFTEN = 8
@@ -92,6 +95,8 @@ class Ready:
             if type(value) is not kind:
                 return None
             if dtype is None:
+                if kind is int and value not in INTEGERS:
+                    return None
                 arrays.append(array_of(value))
             elif value.dtype is dtype and value.shape == shape:
                 arrays.append(value)

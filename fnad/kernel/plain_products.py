@@ -22,6 +22,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from fnad.kernel.order import is_unvectorised
 from fnad.kernel.statements import (
     Apply,
     Assign,
@@ -39,7 +40,6 @@ from fnad.kernel.statements import (
     assigned,
     expressions,
     loads,
-    subexpressions,
     walk,
     with_bodies,
     with_operands,
@@ -83,14 +83,6 @@ def _statement(statement: Statement, numbers: Iterator[int]) -> list[Statement]:
         if results:
             return _twice(statement, results, next(numbers))
     return [with_bodies(statement, lambda body: _block(body, numbers))]
-
-
-def is_unvectorised(loop: For) -> bool:
-    """Whether LLVM cannot vectorise a loop, since a branch stores at a place that the iterations share: a fault."""
-    changing = {loop.counter, *assigned(loop.body)}
-    branches = [statement for statement in walk(loop.body) if isinstance(statement, If)]
-    stores = [s for s in walk(branches) if isinstance(s, Store)]
-    return any(changing.isdisjoint(subexpressions(store.index)) for store in stores)
 
 
 # ---- which results tell -----------------------------------------------------------------------------------------

@@ -42,6 +42,7 @@ from collections.abc import Callable, Generator, KeysView, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from importlib.machinery import ModuleSpec
 from importlib.util import resolve_name
 from itertools import compress, repeat
 from operator import is_
@@ -256,6 +257,7 @@ class Environment:
         self._made: dict[int, CodeType] = {}  # by code, that which defines it
         self._closures: dict[int, CodeType] = {}  # made before
         self._is_inside = False  # another trace
+        self._imported: ModuleSpec | None = None  # the last module of which the import began, within no other one
 
     def holds(self) -> bool:
         """Whether everything is as it was: first what was not the last time, which may change at each call."""
@@ -295,12 +297,18 @@ class Environment:
         return Conditions(names, cells, attributes, [*zip(*self._kinds, strict=True)], functions, empty, others)
 
     def _kinds_of_names(self) -> tuple[list[Name], list[Cell], list[Attribute], list[Check]]:
-        """The names in dictionaries, the cells, the attributes, and a check for each other name."""
+        """The names in dictionaries, the cells, the attributes, and a check for each other name.
+
+        Native code compares objects, so what is only equal to what it was, such as a number that is made when it is
+        asked for, has a check of its own.
+        """
         names, others = self._kinds_of_absent_names()
         cells: list[Cell] = []
         attributes: list[Attribute] = []
         for get, name, value in self._names.values():
-            if type(space := getattr(get, "__self__", None)) is dict:
+            if get(name, MISSING) is not value:
+                others.append(functools.partial(_is_found, get, name, value))
+            elif type(space := getattr(get, "__self__", None)) is dict:
                 names.append((space, name, value))
             elif isinstance(get, functools.partial) and get.func is _content:
                 cells.append((get.args[0], value))
@@ -478,8 +486,10 @@ class Environment:
         """Note what code reads and may do that a frame begins to run."""
         key = id(code), id(frame.f_globals)
         if key not in self._visited:
+            if code.co_name == "<module>" and not self._is_importing() and _is_of_import(frame):
+                self._imported = frame.f_globals.get("__spec__")
             self._visit(code, frame.f_globals)
-            if self._note_effect(frame):
+            if self._note_effect(frame) or self._is_importing():
                 del self._visited[key]
         if id(code) in self._closures and address_of_function(frame) not in self._kept:
             function = function_of(frame)
@@ -494,12 +504,13 @@ class Environment:
         running, code = code, original_of(code)
         if is_trusted(code.co_filename):
             PASSED.update({running.co_filename} - TELLING)
-            self._visit_library(code)
+            if not self._is_importing():
+                self._visit_library(code)
             return
-        if id(namespace) not in self._kept and in_library(str(namespace.get("__name__"))):
+        if self._is_importing() or (id(namespace) not in self._kept and in_library(str(namespace.get("__name__")))):
             return
         if code.co_name == "<module>" and getattr(namespace.get("__spec__"), "_initializing", False):
-            return  # a module that is imported, which happens once
+            return  # likewise, by a loader of another library's
         self._kept[id(namespace)] = namespace
         note_running(running, namespace)
         reads = reads_of(code)
@@ -517,6 +528,10 @@ class Environment:
         self._seek(reads.sought, self._strings if self._reflects else NOTHING)
         if reads.reflects:
             self._reflect()
+
+    def _is_importing(self) -> bool:
+        """Whether a module is being imported, which happens once: another run reads nothing of what that reads."""
+        return getattr(self._imported, "_initializing", False)
 
     def _is_made_here(self, function: FunctionType) -> bool:
         """Whether it is sure that a function was made in this trace.
@@ -945,6 +960,11 @@ class Environment:
 def _is_found(get: Get, name: str, value: Any) -> bool:
     now = get(name, MISSING)
     return now is value or same(now, value)
+
+
+def _is_of_import(frame: FrameType) -> bool:
+    """Whether a frame of a module is run by Python's own import: by `exec`, a function may run such code too."""
+    return frame.f_back is not None and frame.f_back.f_code.co_filename.startswith("<frozen importlib.")
 
 
 def _was(old: Any, new: Any) -> str:

@@ -549,6 +549,70 @@ def test_a_module_that_cannot_be_imported_by_its_name(package: str | None, monke
     assert f(1.0) == 2.0
 
 
+def test_what_an_import_reads_is_read_once(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The module is not imported again, but what its functions read when they are called by the function counts."""
+    (tmp_path / "fnad_settings.py").write_text("start, factor = 1.0, 1.0")
+    (tmp_path / "fnad_imported.py").write_text(
+        "import os\nimport fnad_settings\n\nos.environ.get('FNAD_UNKNOWN')\n\n"
+        "def first():\n    return fnad_settings.start\n\n"
+        "def scaled(x):\n    return x * fnad_settings.factor\n\n"
+        "class Scale:\n    value = scaled(first())\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    settings: Any = importlib.import_module("fnad_settings")
+    traces: list[int] = []
+
+    @jit
+    def f(x: Any) -> Any:
+        import fnad_imported  # type: ignore[import-not-found]  # noqa: PLC0415
+
+        traces.append(1)
+        return fnad_imported.scaled(x) + fnad_imported.Scale.value
+
+    assert f(2.0) == 3.0
+    settings.start = 5.0
+    monkeypatch.setenv("FNAD_UNKNOWN", "1")
+    assert f(2.0) == 3.0
+    assert len(traces) == 1
+    settings.factor = 2.0
+    assert f(2.0) == 5.0
+    sys.modules["fnad_imported"].Scale.value = 0.0  # type: ignore[attr-defined]
+    assert f(2.0) == 4.0
+    for name in ("fnad_imported", "fnad_settings"):
+        monkeypatch.delitem(sys.modules, name)
+
+
+def test_what_is_read_after_an_import_that_failed(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "fnad_broken.py").write_text("raise ImportError")
+    monkeypatch.syspath_prepend(tmp_path)
+    scale = 2.0
+
+    @jit
+    def f(x: Any) -> Any:
+        try:
+            import fnad_broken  # type: ignore[import-not-found]  # noqa: F401, PLC0415
+        except ImportError:
+            return (lambda: x * scale)()
+
+    assert f(1.0) == 2.0
+    scale = 3.0
+    assert f(1.0) == 3.0
+
+
+def test_a_function_that_is_traced_while_its_module_is_imported(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "fnad_early.py").write_text(
+        "import fnad\n\nscale, results = 2.0, []\n\n"
+        "@fnad.jit\ndef f(x):\n    exec('y = 1', globals())\n    return inner(x)\n\n"
+        "def inner(x):\n    return x * scale\n\n"
+        "results.append(f(1.0))\nscale = 3.0\nresults.append(f(1.0))\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    assert importlib.import_module("fnad_early").results == [2.0, 3.0]
+    monkeypatch.delitem(sys.modules, "fnad_early")
+
+
 def test_a_module_that_is_imported_for_the_first_time(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def f(x: Any) -> Any:
         try:

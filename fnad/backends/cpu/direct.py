@@ -26,13 +26,20 @@ import numpy as np
 from fnad.backends.base import ANOTHER, Array, CallBefore, Tree
 from fnad.backends.cpu.direct_code import WORDS, address
 from fnad.backends.cpu.objects import builtin, function_of
+from fnad.ir.types import NAMES
 from fnad.records import NamedTuple
 from fnad.trace.conditions import MISSING, Conditions
 
 CONTAINERS = {tuple: "TUPLE", list: "LIST", dict: "DICT"}
-NUMBERS = {float, np.float64}
-"""The numbers that a direct call takes: a double is read of both in the same way."""
-
+NUMBERS = {
+    **dict.fromkeys((dtype.type for dtype in NAMES), "SCALAR"),
+    float: "NUMBER",
+    np.float64: "NUMBER",
+    complex: "COMPLEX",
+    int: "INTEGER",
+    bool: "INTEGER",
+}
+"""How a direct call reads a number of each type."""
 
 WORD = 8
 """The bytes of a word."""
@@ -44,12 +51,14 @@ class Kernels(NamedTuple):
     """What runs: builtins, each with the positions of the arrays that it takes.
 
     The arrays are those of the arguments, then captured ones, new results, and the memory of the program, of which the
-    last one is its status. A result is made by a function with its shape and dtype.
+    last one is its status, and one the table of its residual `stacks`, which are freed after each call. A result is
+    made by a function with its shape and dtype.
     """
 
     calls: Calls
     results: Sequence[tuple[Callable[..., Array], tuple[int, ...], np.dtype[Any]]]
     memory: Sequence[Array]
+    stacks: Array
 
 
 def can_be_direct(before: CallBefore) -> bool:
@@ -95,6 +104,8 @@ class _Record:
             self._section(word for words, _ in results for word in words),
             self._section(self._calls(kernels.calls, [objects + WORD * position for position in order])),
             self._section(self._tree(before.results, iter([kind for _, kind in results]))),
+            kernels.stacks.ctypes.data,
+            kernels.stacks.ctypes.data + kernels.stacks.nbytes,
         ]
         self.owner = np.array(record, np.int64), self._kept
 
@@ -132,8 +143,8 @@ class _Record:
     # ---- arguments -----------------------------------------------------------------------------------------------
 
     def _cell(self, value: Any) -> Array | None:
-        """The array that a kernel finds a number in."""
-        return None if type(value) is np.ndarray else np.zeros(())
+        """The array that a kernel finds a number in, with room for the longest."""
+        return None if type(value) is np.ndarray else np.zeros((), complex)
 
     def _matches(self, trees: Sequence[Tree], leaves: Any) -> list[int]:
         return [word for tree in trees for word in self._match(tree, leaves)]
@@ -143,7 +154,7 @@ class _Record:
             value, cell = next(leaves)
             if cell is None:
                 return [*self._words("ARRAY", np.ndarray, value.dtype), value.ndim, self._section(value.shape)]
-            return self._words("NUMBER", type(value), cell)
+            return self._words(NUMBERS[type(value)], type(value), cell)
         if tree.kind is NoneType:
             return self._words("OBJECT", NoneType)
         inside = [self._match(child, leaves) for child in tree.children]

@@ -16,6 +16,7 @@ import numpy as np
 
 from fnad.backends.cpu.loader import LOCK, key_of, link, object_code
 from fnad.backends.cpu.objects import ARRAY_PLACES, C_CONTIGUOUS_ALIGNED, DATA, TYPE, check_arrays, numpy_function
+from fnad.kernel.residual_stack import FIELDS
 
 WORDS = {
     name: n + 1
@@ -31,6 +32,9 @@ WORDS = {
             "CONTEXT",
             "ARRAY",
             "NUMBER",
+            "INTEGER",
+            "COMPLEX",
+            "SCALAR",
             "OBJECT",
             "TUPLE",
             "LIST",
@@ -42,12 +46,13 @@ WORDS = {
 
 CODE = r"""
 ; in use, arguments, parameters of a kernel at most, ANOTHER, status, objects, their end, results in objects,
-; and the words of: conditions, arguments, new results, kernels, results
-%record = type { i64, i64, i64, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr }
+; the words of: conditions, arguments, new results, kernels, results; and the table of residual stacks, its end
+%record = type { i64, i64, i64, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr }
 
 @direct_ndarray = global ptr null
 @direct_new = global ptr null
 @direct_scalar = global ptr null
+@direct_number = global ptr null
 
 declare void @Py_IncRef(ptr)
 declare void @Py_DecRef(ptr)
@@ -62,6 +67,11 @@ declare ptr @PyFunction_GetCode(ptr)
 declare ptr @PyFunction_GetDefaults(ptr)
 declare ptr @PyFunction_GetKwDefaults(ptr)
 declare double @PyFloat_AsDouble(ptr)
+declare i64 @PyLong_AsLongLong(ptr)
+declare double @PyComplex_RealAsDouble(ptr)
+declare double @PyComplex_ImagAsDouble(ptr)
+declare ptr @PyErr_Occurred()
+declare void @PyMem_RawFree(ptr)
 declare ptr @PyTuple_New(i64)
 declare i64 @PyTuple_Size(ptr)
 declare ptr @PyTuple_GetItem(ptr, i64)
@@ -118,6 +128,23 @@ drop:
   store ptr null, ptr %place
   call void @Py_DecRef(ptr %object)
   %after = getelementptr ptr, ptr %place, i64 1
+  br label %test
+done:
+  ret void
+}
+
+; Free the residual stacks of a table, and make them empty: addresses, capacities and rows are 0.
+define internal void @release(ptr %table, ptr %end) {
+  br label %test
+test:
+  %entry = phi ptr [%table, %0], [%after, %free]
+  %is_end = icmp eq ptr %entry, %end
+  br i1 %is_end, label %done, label %free
+free:
+  %address = load ptr, ptr %entry
+  call void @PyMem_RawFree(ptr %address)
+  store [FIELDS x i64] zeroinitializer, ptr %entry
+  %after = getelementptr i64, ptr %entry, i64 FIELDS
   br label %test
 done:
   ret void
@@ -238,6 +265,9 @@ typed:
   switch i64 %kind, label %yes [
     i64 ARRAY, label %array
     i64 NUMBER, label %number
+    i64 INTEGER, label %number
+    i64 COMPLEX, label %number
+    i64 SCALAR, label %number
     i64 TUPLE, label %sequence
     i64 LIST, label %sequence
     i64 DICT, label %dict
@@ -255,8 +285,9 @@ take:
 number:
   %cell = call ptr @next(ptr %cursor)
   %data = call ptr @member(ptr %cell, i64 DATA)
-  %float = call double @PyFloat_AsDouble(ptr %value)
-  store double %float, ptr %data
+  %is_read = call i1 @read(i64 %kind, ptr %value, ptr %data)
+  br i1 %is_read, label %take_cell, label %no
+take_cell:
   call void @Py_IncRef(ptr %cell)
   call void @put(ptr %slot, ptr %cell)
   ret i1 1
@@ -297,6 +328,40 @@ look_behind:
   %is_item = call i1 @match(ptr %an_item, ptr %cursor, ptr %slot)
   br i1 %is_item, label %items, label %no
 no:
+  ret i1 0
+yes:
+  ret i1 1
+}
+
+; Whether a number fits, which is then in memory. A bool is an integer, of which a kernel reads the first byte.
+define internal i1 @read(i64 %kind, ptr %value, ptr %data) {
+  switch i64 %kind, label %float [ i64 INTEGER, label %integer  i64 COMPLEX, label %complex  i64 SCALAR, label %scalar ]
+float:
+  %double = call double @PyFloat_AsDouble(ptr %value)
+  store double %double, ptr %data
+  ret i1 1
+complex:
+  %real = call double @PyComplex_RealAsDouble(ptr %value)
+  %imaginary = call double @PyComplex_ImagAsDouble(ptr %value)
+  %behind = getelementptr double, ptr %data, i64 1
+  store double %real, ptr %data
+  store double %imaginary, ptr %behind
+  ret i1 1
+scalar:
+  %read_scalar = load ptr, ptr @direct_number
+  call void %read_scalar(ptr %value, ptr %data)
+  ret i1 1
+integer:
+  %long = call i64 @PyLong_AsLongLong(ptr %value)
+  store i64 %long, ptr %data
+  %may_fail = icmp eq i64 %long, -1
+  br i1 %may_fail, label %look, label %yes
+look:
+  %error = call ptr @PyErr_Occurred()
+  %is_error = icmp ne ptr %error, null
+  br i1 %is_error, label %too_large, label %yes
+too_large:
+  call void @PyErr_Clear()
   ret i1 0
 yes:
   ret i1 1
@@ -584,6 +649,9 @@ run:
   store i64 1, ptr %record
   %result = call ptr @call(ptr %record, ptr %arguments)
   call void @drop(ptr %objects, ptr %end)
+  %stacks = extractvalue %record %r, 13
+  %stacks_end = extractvalue %record %r, 14
+  call void @release(ptr %stacks, ptr %stacks_end)
   store i64 0, ptr %record
   ret ptr %result
 other:
@@ -597,19 +665,18 @@ other:
 def address() -> int:
     """The address of the function, a METH_FASTCALL builtin of the tuple (definition, (record, ...))."""
     check_arrays()
-    values = {**WORDS, **ARRAY_PLACES, "DATA": DATA, "TYPE": TYPE, "PLAIN": C_CONTIGUOUS_ALIGNED}
+    values = {**WORDS, **ARRAY_PLACES, "DATA": DATA, "TYPE": TYPE, "PLAIN": C_CONTIGUOUS_ALIGNED, "FIELDS": FIELDS}
     text = re.sub(rf"\b({'|'.join(values)})\b", lambda match: str(values[match[1]]), CODE)
     with LOCK:
         engine = link(object_code(key_of(text), lambda: llvm.parse_assembly(text)))
         found = engine.get_function_address("direct_call")
         places: dict[str, Any] = {
             name: ctypes.c_void_p.from_address(engine.get_global_value_address(f"direct_{name}"))
-            for name in ("ndarray", "new", "scalar")
+            for name in ("ndarray", "new", "scalar", "number")
         }
         engine.detach()  # which unloads nothing
     places["ndarray"].value = id(np.ndarray)
-    places["new"].value, places["scalar"].value = (
-        numpy_function("PyArray_NewFromDescr"),
-        numpy_function("PyArray_Scalar"),
-    )
+    places["new"].value = numpy_function("PyArray_NewFromDescr")
+    places["scalar"].value = numpy_function("PyArray_Scalar")
+    places["number"].value = numpy_function("PyArray_ScalarAsCtype")
     return found

@@ -173,7 +173,7 @@ class NativeExecutor:
     def direct(self, before: CallBefore) -> Callable[..., Any] | None:
         """What takes the arguments of a call like the one before to its results; None if that is no single builtin."""
         chunks = [step for step in self.plan.steps if isinstance(step, Chunk) and step in self._codes]
-        is_plain = len(chunks) == len(self.plan.steps) > 0 and not (self._donations or self._has_stacks)
+        is_plain = len(chunks) == len(self.plan.steps) > 0 and not (self._donations or self._recorded)
         if not is_plain or self._workspace_size > DIRECT or not has_gil():
             return None
         from fnad.backends.cpu.direct import Kernels, can_be_direct, direct_call  # noqa: PLC0415 - for few programs
@@ -187,7 +187,7 @@ class NativeExecutor:
             conditions = conditions._replace(others=[*conditions.others, lambda: use(number) is None])
         calls = [(self._codes[chunk].native.call, self._taken(chunk)) for chunk in chunks]
         before = before._replace(captured=[*map(_contiguous, before.captured)], conditions=conditions)
-        return direct_call(before, Kernels(calls, self._outputs, memory))
+        return direct_call(before, Kernels(calls, self._outputs, memory, memory[-2]))
 
     def _run_with_stacks(self, arrays: list[Array], outputs: list[Array]) -> None:
         """Run, copy the residual stacks that are results, and always free all of them."""

@@ -135,7 +135,7 @@ ALLOCATOR = 128
 
 _api = ctypes.cast(address(import_module("numpy._core._multiarray_umath")._ARRAY_API), ctypes.POINTER(ctypes.c_void_p))
 
-FUNCTIONS = {"PyArray_NewFromDescr": 94, "PyArray_Scalar": 60}
+FUNCTIONS = {"PyArray_NewFromDescr": 94, "PyArray_Scalar": 60, "PyArray_ScalarAsCtype": 62}
 """The numbers of functions in NumPy's C API."""
 
 

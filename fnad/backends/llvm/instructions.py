@@ -19,7 +19,7 @@ from fnad.backends.llvm.scalar import llvm_type, memory_type
 from fnad.errors import LoweringError
 from fnad.kernel.forward import stored_arrays
 from fnad.kernel.liveness import used_outside
-from fnad.kernel.plain_products import is_unvectorised
+from fnad.kernel.order import is_unvectorised
 from fnad.kernel.python_source import is_barrier
 from fnad.kernel.registers import is_unrolled
 from fnad.kernel.scratch import frame_words, large_arrays, makes_array, own_words
@@ -300,7 +300,9 @@ class _Writer:
         body, end = self.function.append_basic_block("while"), self.function.append_basic_block("end")
         self.builder.branch(body)
         self.builder.position_at_end(body)
+        is_scalar, self.is_scalar = self.is_scalar, True
         self._inside(statements, end)
+        self.is_scalar = is_scalar
         if not self.builder.block.is_terminated:
             self.builder.branch(body)
         self.builder.position_at_end(end)
