@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import chain
+from itertools import chain, compress
+from operator import attrgetter
 from typing import Any, cast
 
 import numpy as np
@@ -71,7 +72,7 @@ class Flow:
         self._places[[n for n in outside if isinstance(listed.values[n], Literal)]] = NUMBER
         self.places = self._places[self.roots]
         self._weights = np.ones(len(self.lines) + 1, np.int64)
-        with_regions = [n for n, line in enumerate(self.lines) if line.regions]
+        with_regions = list(compress(range(len(self.lines)), map(attrgetter("regions"), self.lines)))
         self._weights[with_regions] = [weight(self.lines[n]) for n in with_regions]
         self._weights = before(self._weights)
 
@@ -268,16 +269,19 @@ class Run:
 
 def is_growth(numbers: Sequence[Literal]) -> bool:
     """Whether numbers are all equal, or grow evenly to the bit."""
+    indices = integers(numbers)
+    if indices is not None:
+        return step_of(indices) is not None
     return len({each.key for each in numbers}) == 1 or growth([each.value for each in numbers]) is not None
 
 
 def integers(atoms: Sequence[Atom]) -> Any:
     """Atoms as an array, if all are integers of one dtype whose distances do not overflow."""
-    if not {Literal}.issuperset(map(type, atoms)) or len(avals := {atom.aval for atom in atoms}) > 1:
+    if not {Literal}.issuperset(map(type, atoms)) or len(avals := set(map(attrgetter("aval"), atoms))) > 1:
         return None
     if avals.pop().dtype.kind not in "iu":
         return None
-    found = np.array([atom.value for atom in atoms if isinstance(atom, Literal)])
+    found = np.array(list(map(attrgetter("value"), atoms)))
     return found.astype(np.int64) if found.min() > -(2**60) and found.max() < 2**60 else None
 
 

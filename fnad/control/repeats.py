@@ -95,17 +95,30 @@ def before(lengths: Any) -> Any:
 # ---- the equations of a program --------------------------------------------------------------------------------------
 
 
-class Table:
-    """What is asked of each of some equations: a part of them at a time, which fits into the cache of a processor.
+class Values(dict[Atom, int]):
+    """The numbers of values: of results from 0 on, in their order, of what is from `outside` from -1 downwards."""
 
-    Values have numbers: results from 0 on, in their order, what comes from outside from -1 downwards, each constant for
-    itself. Other numbers are small integers.
-    """
+    def __init__(self) -> None:
+        super().__init__()
+        self.results: list[Atom] = []
+        self.outside: list[Atom] = []
+
+    def add(self, results: Sequence[Atom]) -> None:
+        """Number the results of the next equations."""
+        self.update(zip(results, count(len(self.results)), strict=False))
+        self.results += results
+
+    def __missing__(self, atom: Atom) -> int:
+        self.outside.append(atom)
+        number = self[atom] = -len(self.outside)
+        return number
+
+
+class Table:
+    """What is asked of each equation: of a part of them at a time, which fits into the cache of a processor."""
 
     def __init__(self, program: Program) -> None:
-        self.numbers: defaultdict[Atom, int] = defaultdict(count(-1, -1).__next__)
-        self.results: list[Atom] = []
-        self.known, self.avals = Numbers(), Numbers()
+        self.values, self.known, self.avals = Values(), Numbers(), Numbers()
         self._params, self._sources = Numbers(), Numbers()
         equations = program.equations
         parts = [self._part(equations[i : i + AT_ONCE]) for i in range(0, max(len(equations), 1), AT_ONCE)]
@@ -115,12 +128,11 @@ class Table:
     def _part(self, equations: Sequence[Equation]) -> Sequence[Any]:
         results, operands = (list(map(attrgetter(name), equations)) for name in ("results", "operands"))
         values: list[Atom] = list(chain.from_iterable(results))
-        self.numbers.update(zip(values, count(len(self.results)), strict=False))
-        self.results += values
+        self.values.add(values)
         return (
             np.fromiter(map(len, results), np.int64),
             np.fromiter(map(len, operands), np.int64),
-            np.fromiter(map(self.numbers.__getitem__, chain.from_iterable(operands)), np.int64),
+            np.fromiter(map(self.values.__getitem__, chain.from_iterable(operands)), np.int64),
             self.known.of(map(attrgetter("primitive"), equations)),
             self._params.of(_params_of(equations)),
             self._sources.of(map(id, map(attrgetter("source"), equations))),
@@ -140,11 +152,11 @@ class Lines:
     def __init__(self, program: Program) -> None:
         table = Table(program)
         equations = self._equations = program.equations
-        self._numbers, self.made = table.numbers, len(table.results)
+        self._numbers, self.made = table.values, len(table.values.results)
         for atom in (*program.inputs, *program.outputs):
             self.number(atom)
-        outside = list(compress(self._numbers, map((0).__gt__, self._numbers.values())))
-        self.values = [*table.results, *reversed(outside)]
+        outside = self._numbers.outside
+        self.values = [*self._numbers.results, *reversed(outside)]
         read = np.where(table.read < 0, table.read + len(self.values), table.read)
         self.looks = np.append(table.looks, table.avals.of(map(attrgetter("aval"), reversed(outside))))
         self._maker = np.repeat(np.arange(len(equations)), table.counts)

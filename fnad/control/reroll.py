@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from operator import is_
+from operator import attrgetter, is_
 from typing import Any
 
 import numpy as np
@@ -122,7 +122,7 @@ def _looked_through(program: Program, differences: list[Difference] | None) -> P
 
 
 def _regions_rolled(program: Program) -> Program:
-    if not any(equation.regions for equation in program.equations):
+    if not any(map(attrgetter("regions"), program.equations)):
         return program
     equations = tuple(
         _with_regions_rolled(equation) if equation.regions else equation for equation in program.equations
