@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import accumulate, chain
+from itertools import chain, compress
 from operator import attrgetter
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from fnad.control.repeats import View, Views
+from fnad.control.repeats import Lines, View, before
 from fnad.control.rolled import FEWEST, SMALLEST, weight
-from fnad.ir.program import Atom, Equation, Literal, Source
+from fnad.ir.program import Atom, Literal, Source, Var
 from fnad.records import NamedTuple, dataclass
 
 FARTHEST = 3
@@ -32,7 +32,8 @@ NUMBER = -(1 << 50)
 class Segment:
     """Blocks that become a loop: `count` of `period` lines, from `start`; a block has `size` results.
 
-    `codes` say of each operand of a block where it comes from.
+    `codes` say of each operand of a block where it comes from. `roots` are the numbers of what the operands show, and
+    `starts` where their slices begin, a row a block.
     """
 
     start: int
@@ -40,6 +41,8 @@ class Segment:
     count: int
     size: int
     codes: list[int]
+    roots: Any
+    starts: Any
 
     @property
     def end(self) -> int:
@@ -52,65 +55,70 @@ def distance(code: int, size: int) -> int:
     return 0 if code >= 0 or code <= OUTSIDE else -(code // size)
 
 
-class Places(dict[Atom, int]):
-    """The numbers of results, and of what else is asked for."""
-
-    def __missing__(self, atom: Atom) -> int:
-        place = self[atom] = NUMBER if isinstance(atom, Literal) else -1 - len(self)
-        return place
-
-
 class Flow:
-    """What flows between the lines of a program: the number of each result, and where operands come from."""
+    """What flows between the lines of a program: the place of each value, and where operands come from.
 
-    def __init__(self, lines: Sequence[Equation], views: Views) -> None:
-        self.lines, self.views = lines, views
-        results = list(map(attrgetter("results"), lines))
-        operands = list(map(attrgetter("operands"), lines))
-        self.vars = list(chain.from_iterable(results))
-        self.place: dict[Atom, int] = dict(zip(self.vars, range(len(self.vars)), strict=True))
-        self.first = list(accumulate(map(len, results), initial=0))
-        self.operands = list(chain.from_iterable(operands))
-        self.roots = [views[atom][1] for atom in self.operands]
-        self.slots = list(accumulate(map(len, operands), initial=0))
-        self.places = self._places()
-        self._weights = list(accumulate((weight(line) if line.regions else 1 for line in lines), initial=0))
+    The place of a result is its number among those of lines, in which that of the first one of each line is `first`.
+    """
 
-    def _places(self) -> Any:
-        """Where each operand comes from: the number of a result, a negative one from outside, NUMBER for a constant."""
-        return np.array(list(map(Places(self.place).__getitem__, self.roots)), np.int64)
+    def __init__(self, listed: Lines) -> None:
+        self.listed, self.lines = listed, listed.lines
+        self.first, self.slots = ([0, *np.cumsum(each).tolist()] for each in (listed.counts, listed.arities))
+        self.roots = listed.roots(listed.operands)
+        size = len(listed.values)
+        self._places = -1 - np.arange(size)
+        self._places[listed.results] = np.arange(len(listed.results))
+        outside = range(listed.made, size)
+        self._places[[n for n in outside if isinstance(listed.values[n], Literal)]] = NUMBER
+        self.places = self._places[self.roots]
+        self._weights = np.ones(len(self.lines) + 1, np.int64)
+        with_regions = list(compress(range(len(self.lines)), map(attrgetter("regions"), self.lines)))
+        self._weights[with_regions] = [weight(self.lines[n]) for n in with_regions]
+        self._weights = before(self._weights)
+
+    def atoms(self, numbers: Any) -> list[Atom]:
+        """Values by their numbers."""
+        return [self.listed.values[n] for n in numbers.tolist()]
+
+    def result(self, place: int) -> Var:
+        """The result of a line."""
+        return cast("Var", self.listed.values[self.listed.results[place]])
+
+    def place(self, atom: Atom) -> int:
+        """Where a value comes from: the place of a result, a negative number from outside, NUMBER for a constant."""
+        return int(self._places[self.listed.number(atom)])
 
     def weight(self, start: int, end: int) -> int:
         """The number of equations of lines, with those in regions."""
-        return self._weights[end] - self._weights[start]
+        return int(self._weights[end] - self._weights[start])
 
-    def blocks(self, start: int, period: int, count: int) -> list[list[Atom]]:
-        """What the operands of each of so many blocks show."""
-        slots = self.slots
-        return [self.roots[slots[n] : slots[n + period]] for n in range(start, start + count * period, period)]
+    def blocks(self, values: Any, start: int, period: int, count: int) -> Any:
+        """What is known of each operand, for so many blocks, a row a block."""
+        return values[self.slots[start] : self.slots[start + period * count]].reshape(count, -1)
 
-    def views_of(self, start: int, period: int) -> list[View]:
+    def views(self, start: int, period: int) -> list[View]:
         """The operands of a block."""
-        return list(map(self.views.of, self.operands[self.slots[start] : self.slots[start + period]]))
+        operands = chain.from_iterable([line.operands for line in self.lines[start : start + period]])
+        return list(map(self.listed.view, operands))
 
     def starts(self, start: int, period: int, count: int) -> Any:
         """Where the slices of the operands begin, a row a block."""
-        operands = self.operands[self.slots[start] : self.slots[start + period * count]]
-        starts = chain.from_iterable([self.views[atom][2] for atom in operands])
-        return np.array(list(starts), np.int64).reshape(count, -1)
+        operands = self.blocks(self.listed.operands, start, period, count)
+        columns = chain.from_iterable(map(self.listed.starts, operands.T))
+        return np.array(list(columns), np.int64).reshape(-1, count).T
 
     def codes(self, start: int, period: int, count: int) -> Any:
         """Where the operands of blocks come from, a row a block."""
         base, size = self.first[start], self.first[start + period] - self.first[start]
-        places = self.places[self.slots[start] : self.slots[start + period * count]].reshape(count, -1)
+        places = self.blocks(self.places, start, period, count)
         begin = base + size * np.arange(count)[:, None]
         is_outside = (places < base) | (places < begin - FARTHEST * size)
-        codes = np.where(is_outside, OUTSIDE - (places + len(self.roots) + len(self.vars)), places - begin)
+        codes = np.where(is_outside, OUTSIDE - (places + len(self._places)), places - begin)
         return np.where(places == NUMBER, NUMBER, codes)
 
-    def is_before(self, atom: Atom, line: int) -> bool:
+    def is_before(self, number: int, line: int) -> bool:
         """Whether a value is there before a line runs."""
-        return isinstance(atom, Literal) or self.place.get(atom, -1) < self.first[line]
+        return bool(self._places[number] < self.first[line])
 
 
 class Run:
@@ -120,7 +128,7 @@ class Run:
         self.flow, self.start, self.period, self.count = flow, start, period, count
         first = flow.first
         self.size = first[start + period] - first[start]
-        self.blocks = flow.blocks(start, period, count)
+        self.roots = flow.blocks(flow.roots, start, period, count)
         self.codes = flow.codes(start, period, count)
         self.starts = flow.starts(start, period, count)
         self.same = np.ones(count, bool)  # as the block before
@@ -135,7 +143,7 @@ class Run:
     def _even_numbers(self) -> Any:
         even = np.ones(self.count - 2, bool)
         for slot in np.flatnonzero((self.codes == NUMBER).any(axis=0)).tolist():
-            roots = [block[slot] for block in self.blocks]
+            roots = self.flow.atoms(self.roots[:, slot])
             indices = integers(roots)
             if indices is not None:
                 even &= np.diff(indices, 2) == 0
@@ -168,10 +176,9 @@ class Run:
 
         A chain of few operations on arrays runs faster unrolled, where it is fused; what has irregular indices is none.
         """
-        first = (segment.start - self.start) // self.period
         tables: set[tuple[Any, ...]] = set()
         for slot in [slot for slot, code in enumerate(segment.codes) if code == NUMBER]:
-            roots = [block[slot] for block in self.blocks[first : first + segment.count]]
+            roots = self.flow.atoms(segment.roots[:, slot])
             numbers = [root for root in roots if isinstance(root, Literal)]
             if numbers[0].aval.dtype.kind in "fc" and not is_growth(numbers):
                 tables.add(tuple([number.key for number in numbers]))
@@ -189,7 +196,8 @@ class Run:
                 if end - first >= FEWEST and self._grow(first, end):
                     done = end
                     start = self.start + first * self.period
-                    yield Segment(start, self.period, end - first, self.size, self.codes[end - 1].tolist())
+                    parts = self.roots[first:end], self.starts[first:end]
+                    yield Segment(start, self.period, end - first, self.size, self.codes[end - 1].tolist(), *parts)
                     begin = end
                     continue
             begin = max(begin + 1, end - 1)
@@ -197,7 +205,7 @@ class Run:
     def _grow(self, first: int, end: int) -> bool:
         """Whether the numbers that differ among blocks grow evenly to the bit, or may be a table."""
         for slot in np.flatnonzero(self.codes[end - 1] == NUMBER).tolist():
-            roots = [block[slot] for block in self.blocks[first:end]]
+            roots = self.flow.atoms(self.roots[first:end, slot])
             literals = [root for root in roots if isinstance(root, Literal)]
             if not self.has_tables and not is_growth(literals):
                 return False
@@ -215,7 +223,7 @@ class Run:
             for slot in np.flatnonzero(self.codes[b] != codes):
                 if b >= first + distance(int(codes[slot]), self.size):
                     return False
-                if not self.flow.is_before(self.blocks[b][slot], line):
+                if not self.flow.is_before(self.roots[b, slot], line):
                     return False
         return True
 
@@ -231,7 +239,7 @@ class Run:
             return None
         block = cuts[0]
         blocks = [
-            self.flow.views_of(self.start + b * self.period, self.period) for b in range(max(block - 2, 0), block + 1)
+            self.flow.views(self.start + b * self.period, self.period) for b in range(max(block - 2, 0), block + 1)
         ]
         lines = self.flow.lines[self.start + block * self.period : self.start + (block + 1) * self.period]
         sources = [line.source for line in lines for _ in line.operands]
@@ -261,16 +269,19 @@ class Run:
 
 def is_growth(numbers: Sequence[Literal]) -> bool:
     """Whether numbers are all equal, or grow evenly to the bit."""
+    indices = integers(numbers)
+    if indices is not None:
+        return step_of(indices) is not None
     return len({each.key for each in numbers}) == 1 or growth([each.value for each in numbers]) is not None
 
 
 def integers(atoms: Sequence[Atom]) -> Any:
     """Atoms as an array, if all are integers of one dtype whose distances do not overflow."""
-    if not {Literal}.issuperset(map(type, atoms)) or len(avals := {atom.aval for atom in atoms}) > 1:
+    if not {Literal}.issuperset(map(type, atoms)) or len(avals := set(map(attrgetter("aval"), atoms))) > 1:
         return None
     if avals.pop().dtype.kind not in "iu":
         return None
-    found = np.array([atom.value for atom in atoms if isinstance(atom, Literal)])
+    found = np.array(list(map(attrgetter("value"), atoms)))
     return found.astype(np.int64) if found.min() > -(2**60) and found.max() < 2**60 else None
 
 

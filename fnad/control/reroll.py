@@ -17,17 +17,18 @@ from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from operator import is_
+from operator import attrgetter, is_
+from typing import Any
 
 import numpy as np
 
 from fnad.control.flow import Flow, Run, Segment
-from fnad.control.repeats import Repeats, View, Views, lines_of
+from fnad.control.repeats import Lines, Repeats, View
 from fnad.control.rolled import FEWEST, SMALLEST, may_repeat
 from fnad.control.rolling import Rolling, Written, bound, moved, reshaped, rows_of
 from fnad.control.scan import scan
 from fnad.ir.builder import rebuilt
-from fnad.ir.program import Atom, Equation, Literal, Program, Source, Var
+from fnad.ir.program import Atom, Equation, Literal, Program, Source
 from fnad.ir.symbol import Symbol
 from fnad.ir.walk import all_equations
 from fnad.ops.shape import concatenate, reshape, slice_
@@ -74,10 +75,10 @@ def differences(program: Program) -> list[Difference]:
     """Why what looks like a loop is not one in the program as it is `rolled`, or not whole."""
     found: list[Difference] = []
     left = _looked_through(program, found)
-    lines, _, views = lines_of(left)
-    straight = [each for each in left.equations if not each.regions and not _is_constant(each, views)]
+    listed = Lines(left)
+    straight = [each for each in left.equations if not each.regions and not _is_constant(each, listed)]
     counts = Counter(equation.source for equation in straight)
-    computed = {line.source for line in set(lines).intersection(straight)}
+    computed = {line.source for line in set(listed.lines).intersection(straight)}
     kept = {each.source: each for each in reversed(found) if each.source in computed}
     for source in [*_between(left), *(source for source, count in counts.items() if count >= SMALLEST)]:
         kept.setdefault(source, Difference(source, STEP_DIFFERS if source in _between(left) else STEPS_DIFFER))
@@ -90,9 +91,9 @@ STEPS_DIFFER = (
 )
 
 
-def _is_constant(equation: Equation, views: Views) -> bool:
+def _is_constant(equation: Equation, listed: Lines) -> bool:
     """Whether an equation is of numbers only, as those that make a table are."""
-    return all(isinstance(views.root(atom), Literal) for atom in equation.operands)
+    return all(isinstance(listed.root(atom), Literal) for atom in equation.operands)
 
 
 def _between(program: Program) -> list[Source | None]:
@@ -121,7 +122,7 @@ def _looked_through(program: Program, differences: list[Difference] | None) -> P
 
 
 def _regions_rolled(program: Program) -> Program:
-    if not any(equation.regions for equation in program.equations):
+    if not any(map(attrgetter("regions"), program.equations)):
         return program
     equations = tuple(
         _with_regions_rolled(equation) if equation.regions else equation for equation in program.equations
@@ -141,12 +142,13 @@ def _once(program: Program, outputs: int, differences: list[Difference] | None) 
 
     Outputs but for the first `outputs` are what Python has decided by.
     """
-    lines, kinds, views = lines_of(program)
-    flow = Flow(lines, views)
-    asked = set(map(views.root, program.outputs[outputs:]))
-    if asked:  # alike to none
-        kinds = [kind if asked.isdisjoint(lines[n].results) else -1 - n for n, kind in enumerate(kinds)]
-    segments = _segments(flow, kinds, differences)
+    listed = Lines(program)
+    flow = Flow(listed)
+    asked = np.array([flow.place(listed.root(atom)) for atom in program.outputs[outputs:]], np.int64)
+    if len(asked):  # alike to none
+        lines = np.searchsorted(flow.first, np.unique(asked[asked >= 0]), "right") - 1
+        listed.kinds[lines] = -1 - lines
+    segments = _segments(flow, listed.kinds, differences)
     if not segments:
         return None
     external = _external(program, flow, segments)
@@ -157,13 +159,13 @@ def _once(program: Program, outputs: int, differences: list[Difference] | None) 
 def is_frugal(flow: Flow, segment: Segment, external: Mapping[int, set[int]]) -> bool:
     """Whether the rows of all steps, where some are read after the loop, take little more than these."""
     for place, blocks in external.items():
-        nbytes = flow.vars[flow.first[segment.start] + place].aval.nbytes
+        nbytes = flow.result(flow.first[segment.start] + place).aval.nbytes
         if blocks != {segment.count - 1} and segment.count * nbytes > max(2 * len(blocks) * nbytes, SPARE):
             return False
     return True
 
 
-def _segments(flow: Flow, numbers: Sequence[int], differences: list[Difference] | None) -> list[Segment]:
+def _segments(flow: Flow, numbers: Any, differences: list[Difference] | None) -> list[Segment]:
     """What becomes a loop, from the first line to the last."""
     repeats = Repeats(numbers)
     found: list[Segment] = []
@@ -207,17 +209,17 @@ def _written(program: Program, flow: Flow, segments: Sequence[tuple[Segment, Map
         outer.known[var] = outer.builder.input(var.aval)
     line = 0
     for segment, blocks in segments:
-        _copied(flow.lines[line : segment.start], flow.views, outer)
+        _copied(flow.lines[line : segment.start], flow.listed, outer)
         Rolling(flow, segment, blocks, outer).write()
         line = segment.end
-    _copied(flow.lines[line:], flow.views, outer)
-    return outer.builder.finish(program.name, _outputs(outer, program, flow.views))
+    _copied(flow.lines[line:], flow.listed, outer)
+    return outer.builder.finish(program.name, _outputs(outer, program, flow.listed))
 
 
-def _copied(lines: Sequence[Equation], views: Views, outer: Written) -> None:
+def _copied(lines: Sequence[Equation], listed: Lines, outer: Written) -> None:
     for equation in lines:
         outer.builder.source = equation.source
-        given = [outer.view(views.of(atom)) for atom in equation.operands]
+        given = [outer.view(listed.view(atom)) for atom in equation.operands]
         found = outer.builder.bind(equation.primitive, given, equation.params, equation.regions)
         outer.known.update(zip(equation.results, found if isinstance(found, tuple) else (found,), strict=True))
 
@@ -225,14 +227,14 @@ def _copied(lines: Sequence[Equation], views: Views, outer: Written) -> None:
 def _external(program: Program, flow: Flow, segments: Sequence[Segment]) -> list[dict[int, set[int]]]:
     """Of each segment the places whose values are read outside of it, each with the blocks."""
     found: list[dict[int, set[int]]] = [{} for _ in segments]
-    of_result = np.full(len(flow.vars) + 1, -1)  # the last one stands for what is no result
-    owner = np.full(len(flow.roots), -1)
+    of_result = np.full(flow.first[-1] + 1, -1)  # the last one stands for what is no result
+    owner = np.full(flow.slots[-1], -1)
     for number, segment in enumerate(segments):
         of_result[flow.first[segment.start] : flow.first[segment.end]] = number
         owner[flow.slots[segment.start] : flow.slots[segment.end]] = number
-    roots = list(map(flow.views.root, program.outputs))
-    results = [flow.place[root] for root in roots if isinstance(root, Var) and root in flow.place]
-    places = np.concatenate([np.maximum(flow.places, -1), np.array(results, np.int64)])
+    results = [flow.place(flow.listed.root(atom)) for atom in program.outputs]
+    places = np.concatenate([flow.places, np.array(results, np.int64)])
+    places = np.maximum(places, -1)
     reader = np.concatenate([owner, np.full(len(results), -1)])
     is_external = (of_result[places] != -1) & (of_result[places] != reader)
     for place in dict.fromkeys(places[is_external].tolist()):
@@ -250,22 +252,22 @@ def collected(program: Program) -> Program:
     """The program with each concatenation of rows of one array that follow each other as a part of that array."""
     if not any(is_long(equation) for equation in program.equations):
         return program
-    outer, (lines, _, views) = Written(), lines_of(program)
+    outer, listed = Written(), Lines(program)
     for var in program.inputs:
         outer.known[var] = outer.builder.input(var.aval)
-    for line in lines:
+    for line in listed.lines:
         if is_long(line):
             outer.builder.source = line.source
             outer.known[line.results[0]] = _joined(
-                outer, line.params["axis"], [_row_of(views, a) for a in line.operands]
+                outer, line.params["axis"], [_row_of(listed, a) for a in line.operands]
             )
         else:
-            _copied([line], views, outer)
-    return outer.builder.finish(program.name, _outputs(outer, program, views))
+            _copied([line], listed, outer)
+    return outer.builder.finish(program.name, _outputs(outer, program, listed))
 
 
-def _outputs(outer: Written, program: Program, views: Views) -> list[Symbol]:
-    return [outer.view(views.of(atom)) for atom in program.outputs]
+def _outputs(outer: Written, program: Program, listed: Lines) -> list[Symbol]:
+    return [outer.view(listed.view(atom)) for atom in program.outputs]
 
 
 def is_long(equation: Equation) -> bool:
@@ -289,13 +291,13 @@ class Row(NamedTuple):
     alike: Hashable = None
 
 
-def _row_of(views: Views, atom: Atom) -> Row:
+def _row_of(listed: Lines, atom: Atom) -> Row:
     """An operand as a row, if it is one."""
-    view = views.of(atom)
+    view = listed.view(atom)
     root, steps, starts = view
     if not steps or steps[0].primitive is not slice_ or steps[0].results[0].aval.shape != (1, *root.aval.shape[1:]):
         return Row(view)
-    return Row(view, starts[0], (views[atom][0], root, starts[1:]))
+    return Row(view, starts[0], (listed.look(atom), root, starts[1:]))
 
 
 def _in_order(operands: Sequence[Row]) -> list[list[Row]]:

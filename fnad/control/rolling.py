@@ -238,9 +238,8 @@ class Rolling:
         self.size, self.codes = segment.size, segment.codes
         self.lines = flow.lines[start : start + period]
         self.first = flow.first[start]
-        self.blocks = flow.blocks(start, period, self.count)
-        self.views = flow.views_of(start, period)
-        columns = iter(flow.starts(start, period, self.count).T)
+        self.views = flow.views(start, period)
+        columns = iter(segment.starts.T)
         self.places = [list(islice(columns, len(view.starts))) for view in self.views]
         self.body = Body(outer, self.count)
         self.values: dict[int, Symbol] = {}
@@ -276,7 +275,7 @@ class Rolling:
 
     def _box_written(self, slots: Sequence[int], sizes: tuple[int, ...]) -> Box | None:
         """Where the blocks write, if each writes one element along one axis, side by side."""
-        places = [integers([block[slot] for block in self.blocks]) for slot in slots]
+        places = [integers(self._roots(slot)) for slot in slots]
         if any(starts is None for starts in places):
             return None
         moves = [step_of(starts) for starts in places]
@@ -372,8 +371,12 @@ class Rolling:
         rows = rows_of(self.outer.builder, x, step, axis, by, self.count)
         return reshaped(self.body.builder, self.body.row(rows), step.results[0].aval.shape)
 
+    def _roots(self, slot: int) -> list[Atom]:
+        """What an operand shows in each block."""
+        return self.flow.atoms(self.segment.roots[:, slot])
+
     def _number(self, slot: int) -> Symbol:
-        roots = [block[slot] for block in self.blocks]
+        roots = self._roots(slot)
         literals = [root for root in roots if isinstance(root, Literal)]
         assert len(literals) == len(roots)
         if len({literal.key for literal in literals}) == 1:
@@ -385,7 +388,7 @@ class Rolling:
         code = self.codes[slot]
         blocks = distance(code, self.size)
         place = code + blocks * self.size
-        inits = tuple([self.blocks[blocks - i][slot] for i in range(1, blocks + 1)])
+        inits = tuple(reversed(self.flow.atoms(self.segment.roots[:blocks, slot])))
         return self._register(place, inits)
 
     def _register(self, place: int, inits: tuple[Atom, ...]) -> Symbol:
@@ -499,8 +502,7 @@ class Rolling:
         return bound(builder, dynamic_update_slice, self.outer.value(filled.init), x, *places)
 
     def _var(self, place: int, block: int) -> Var:
-        first = self.flow.first[self.segment.start] + block * self.size
-        return self.flow.vars[first + place]
+        return self.flow.result(self.first + block * self.size + place)
 
 
 class Filled(NamedTuple):

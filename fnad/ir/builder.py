@@ -38,8 +38,8 @@ Captured: TypeAlias = "Symbol | np.ndarray[Any, Any]"
 Inferred: TypeAlias = "Aval | tuple[Aval, ...]"
 
 MOST_INFERRED = 4096
-_INFERRED: dict[tuple[Primitive, tuple[Aval, ...], Hashable], Inferred] = {}
-"""The avals of results by primitive, avals and params: programs have many equations alike."""
+_INFERRED: dict[tuple[Primitive, tuple[Aval, ...], Hashable], tuple[Inferred, Params, Hashable]] = {}
+"""The avals of results by primitive, avals and params, with these: programs have many equations alike."""
 
 
 class Repeated(NamedTuple):
@@ -191,7 +191,8 @@ class Builder:
         key = primitive, atom_keys(atoms), static, regions
         found = None if primitive.effect else self._numbered.get(key)
         if found is None:
-            inferred = self._infer(primitive, tuple([symbol.aval for symbol in symbols]), params, static, regions)
+            avals = tuple([symbol.aval for symbol in symbols])
+            inferred, params, static = self._infer(primitive, avals, params, static, regions)
             found = self._numbered[key] = tuple(map(Var, inferred)) if isinstance(inferred, tuple) else Var(inferred)
             results = found if isinstance(found, tuple) else (found,)
             made = Equation(results, primitive, atoms, params, regions, self.source)
@@ -270,8 +271,11 @@ class Builder:
         params: Params,
         static: Hashable,
         regions: tuple[Program, ...],
-    ) -> Inferred:
-        """The avals of the results: what was inferred before, unless there are regions, which are not kept for it."""
+    ) -> tuple[Inferred, Params, Hashable]:
+        """The avals of the results, and the params, which equations alike share: to make and free them takes long.
+
+        What was inferred before is known, unless there are regions, which are not kept for it.
+        """
         key = primitive, avals, static
         found = None if regions else _INFERRED.get(key)
         if found is not None:
@@ -280,11 +284,12 @@ class Builder:
             inferred = primitive.infer(*avals, **keywords(params, regions))
         except FnadError as error:
             raise error.at(self.source) from None
+        made = inferred, params, static
         if not regions:
             if len(_INFERRED) >= MOST_INFERRED:
                 _INFERRED.clear()
-            _INFERRED[key] = inferred
-        return inferred
+            _INFERRED[key] = made
+        return made
 
     def found(self, primitive: Primitive, operands: Sequence[Symbol]) -> Symbol | None:
         """The result of an equation without params, if there is one already."""

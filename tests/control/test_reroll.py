@@ -17,7 +17,7 @@ from fnad.api.staging import Staged, stage
 from fnad.backends.cpu.target import CPU
 from fnad.backends.reference import interpreter
 from fnad.control import flow, reroll
-from fnad.control.repeats import View, lines_of
+from fnad.control.repeats import DEEPEST, Lines, View, folded
 from fnad.control.reroll import rolled
 from fnad.ir.content import content_key
 from fnad.ir.program import Program, Var
@@ -596,16 +596,40 @@ def test_views_are_alike_but_for_their_values_and_where_they_begin() -> None:
         return a, b, x[1:4], deep
 
     program = fnad.make_program(f)(np.ones(6), np.ones(6)).program
-    lines, _, views = lines_of(program)
+    found = Lines(program)
     a, b, other, deep = program.outputs
     x, y = program.inputs
-    assert views[a][0] is views[b][0] is not views[other][0]
-    assert [views.of(atom)[::2] for atom in (a, b)] == [(x, (1,)), (y, (4,))]
-    assert [step.primitive for step in views.of(a).steps] == [slice_, reshape, transpose]
-    assert views.of(x) == View(x, (), ())
-    assert len(lines) == 1
-    assert views.of(deep).root is lines[0].results[0]
-    assert views.root(lines[0].operands[0]) is x
+    assert found.look(a) == found.look(b) != found.look(other)
+    assert [found.view(atom)[::2] for atom in (a, b)] == [(x, (1,)), (y, (4,))]
+    assert [step.primitive for step in found.view(a).steps] == [slice_, reshape, transpose]
+    assert found.view(x) == View(x, (), ())
+    assert found.lines[-1].results == (deep,)
+    assert found.view(deep) == View(deep, (), ())
+    assert found.root(found.lines[0].operands[0]) is x
+
+
+def test_slices_that_are_no_views_are_alike_only_if_they_begin_at_the_same_place() -> None:
+    def f(x: Any, y: Any) -> Any:
+        for _ in range(DEEPEST):
+            x, y = x.T, y.T
+        return x[1:3], x[2:4], y[1:3]
+
+    program = fnad.make_program(f)(np.ones((6, 6)), np.ones((6, 6))).program
+    found = Lines(program)
+    a, b, c = found.kinds.tolist()
+    assert [line.results[0] for line in found.lines] == list(program.outputs)
+    assert a != b
+    assert a == c
+
+
+def test_sequences_have_equal_numbers_if_they_are_equal() -> None:
+    rng = np.random.default_rng(0)
+    lengths = rng.integers(0, 6, 2000)
+    lengths[7] = 1000
+    elements = rng.integers(0, 3, lengths.sum())
+    sequences = [tuple(part) for part in np.split(elements, np.cumsum(lengths)[:-1])]
+    numbers = folded(elements, lengths).tolist()
+    assert len(set(zip(numbers, sequences, strict=True))) == len(set(numbers)) == len(set(sequences))
 
 
 def test_short_loops_and_long_programs_without_any_stay_the_same_object() -> None:
