@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 import pytest
@@ -65,6 +66,7 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[Program]:
         return Native(lambda arguments: [np.zeros(atom.aval.shape) for atom in program.outputs])
 
     monkeypatch.setattr("fnad.backends.cpu.executor.compile_program", compile_program)
+    monkeypatch.setattr("fnad.backends.sizes._SIZES", WeakValueDictionary())  # what other tests compiled
     return given
 
 
@@ -412,6 +414,7 @@ def test_gradients_of_fresh_closures_take_no_more_steps_the_more_there_were() ->
             gradient(np.full(3, float(i)), 2.0)
             gradient(X, float(i))
 
+    fnad.clear_cache()  # a full one has to make room at each new program
     with fnad.config.override(executor="interpreter"):  # when it is compiled depends on the time that was spent
         some(0, 2)
         early = steps(lambda: some(2, 18))
