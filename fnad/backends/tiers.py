@@ -65,12 +65,15 @@ EQUATION_BYTES = 400
 INTERPRETED_BYTES = 1e9
 """The bytes that NumPy writes in a second, as measured on one core; a factor of two hardly matters."""
 
-CALL_BYTES = 2000
+CALL_BYTES = 10_000
 """The bytes that it writes in the time that the interpreter takes for an equation besides."""
 
 
 WITH_LOOPS = (Fold, ArgFold, Cumulative, Scatter, Accumulation, Contraction, ScanLoop, WhileLoop)
-"""Kinds of equations that have loops of their own; others mostly take part in those of their readers."""
+"""Kinds of equations that have loops of their own; others mostly take part in those of their readers.
+
+Those in the body of a loop count as others: their loops are short, as a rule, and one step after the other.
+"""
 
 
 def disk_cache() -> DiskCache | None:
@@ -197,7 +200,7 @@ class TieredProgram:
 
     @cached_property
     def _own_loops(self) -> int:
-        return sum(isinstance(equation.primitive.lower, WITH_LOOPS) for equation in all_equations(self.program))
+        return sum(isinstance(equation.primitive.lower, WITH_LOOPS) for equation in self.program.equations)
 
     @cached_property
     def _bytes(self) -> int:
