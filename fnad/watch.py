@@ -141,23 +141,6 @@ def without_profiler(condition: Callable[P, bool], function: Callable[P, T]) -> 
     return run
 
 
-def always_without_profiler(function: Callable[P, T]) -> Callable[P, T]:
-    """A function that runs without a profiler of fnad's."""
-
-    @wraps(function)
-    def run(*args: P.args, **kwargs: P.kwargs) -> T:
-        profiler = _HERE.see
-        if profiler is None or get_set() is not profiler:
-            return function(*args, **kwargs)
-        set_none()
-        try:
-            return function(*args, **kwargs)
-        finally:
-            setprofile(profiler)
-
-    return run
-
-
 def seen_by_profiler(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
     """Call a function with the profiler of fnad's, which is not set where this is called."""
     if _HERE.see is None or getprofile() is not None:
@@ -308,23 +291,6 @@ def without_events(condition: Callable[P, bool], function: Callable[P, T]) -> Ca
     return run
 
 
-def always_without_events(function: Callable[P, T]) -> Callable[P, T]:
-    """A function whose events are passed over."""
-
-    @wraps(function)
-    def run(*args: P.args, **kwargs: P.kwargs) -> T:
-        see, hidden = _HERE.see, _HERE.hidden
-        if see is None:
-            return function(*args, **kwargs)
-        _HERE.see, _HERE.hidden = None, see
-        try:
-            return function(*args, **kwargs)
-        finally:
-            _HERE.see, _HERE.hidden = see, hidden
-
-    return run
-
-
 def seen_by_events(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
     """Call a function whose events are seen again, where this is called in code that has them passed over."""
     see, hidden = _HERE.see, _HERE.hidden
@@ -340,6 +306,10 @@ def seen_by_events(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwarg
 def hides_events() -> bool:
     """Whether events are passed over that are to be seen elsewhere."""
     return _HERE.see is None and _HERE.hidden is not None
+
+
+def _always(*args: object, **kwargs: object) -> bool:
+    return True
 
 
 # ---- the way of this version -----------------------------------------------------------------------------------------
@@ -364,7 +334,7 @@ def unwatched_where(condition: Callable[P, bool]) -> Callable[[Callable[P, T]], 
 
 def unwatched(function: Callable[P, T]) -> Callable[P, T]:
     """Make a function run without its calls being seen; code of the user's it calls by `seen`."""
-    return always_without_profiler(function) if monitoring is None else always_without_events(function)
+    return unwatched_where(cast("Callable[P, bool]", _always))(function)
 
 
 imported = unwatched(import_module)

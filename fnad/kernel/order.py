@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import chain
 from typing import TypeAlias
 
 import numpy as np
@@ -18,6 +17,7 @@ from fnad.kernel.statements import (
     Load,
     Name,
     Return,
+    Statement,
     Store,
     assigned,
     subexpressions,
@@ -48,10 +48,15 @@ def is_unvectorised(loop: For) -> bool:
     computed of itself.
     """
     changing = {loop.counter, *assigned(loop.body)}
-    inside = list(walk([statement for statement in walk(loop.body) if isinstance(statement, If)]))
-    shared = (s for s in inside if isinstance(s, Store) and changing.isdisjoint(subexpressions(s.index)))
-    leaves = (s for s in inside if isinstance(s, (Break, Return)))
-    return any(True for _ in chain(shared, leaves)) or _is_recurrent(loop)
+    inside = walk([statement for statement in walk(loop.body) if isinstance(statement, If)])
+    return any(_is_for_all(statement, changing) for statement in inside) or _is_recurrent(loop)
+
+
+def _is_for_all(statement: Statement, changing: set[Name]) -> bool:
+    """Whether a statement leaves the loop, or stores at a place that the iterations share."""
+    if isinstance(statement, Store):
+        return changing.isdisjoint(subexpressions(statement.index))
+    return isinstance(statement, (Break, Return))
 
 
 def _is_recurrent(loop: For) -> bool:

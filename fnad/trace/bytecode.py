@@ -304,12 +304,11 @@ class Reads(NamedTuple):
     """The names a code object reads or writes.
 
     `extended` are globals and free variables it only appends to, `counted` those it only counts up, `unused` both;
-    `sought` are the
-    attributes, and its own name, under which a class may have it. `modules` are
-    those it imports, each with the number of leading dots. `strings` are those of its constants that look like names;
-    `reflects` says that it may ask for names by strings. `handles` says that it goes on after some exception, so
-    that it may be seen there whether an attribute is missing. `evaluated` has the lines that may read any name, `made`
-    the code of functions that it defines.
+    `sought` are the attributes, and its own name, under which a class may have it. `modules` are those it imports, each
+    with the number of leading dots. `strings` are those of its constants that look like names; `reflects` says that it
+    may ask for names by strings. `handles` says that it goes on after some exception, so that it may be seen there
+    whether an attribute is missing. `evaluated` has the lines that may read any name, `made` the code of functions that
+    it defines.
     """
 
     names: frozenset[str]

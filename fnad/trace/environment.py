@@ -201,6 +201,10 @@ class Classes(NamedTuple):
     is_unwatched: bool
     has_content: bool
 
+    def telling(self, names: AbstractSet[str]) -> AbstractSet[str]:
+        """Those names under which something is noted of what finds attributes in these classes."""
+        return names if self.is_local else names & self.names
+
 
 class Met(NamedTuple):
     """Something outside that cannot be compared: `anew` if it is read at each call, for which that is traced again."""
@@ -661,7 +665,7 @@ class Environment:
         """
         found: list[tuple[Holder, AbstractSet[str]]] = []
         for known, holders in self._of_classes.values():
-            if telling := names if known.is_local else names & known.names:
+            if telling := known.telling(names):
                 found += zip(holders, repeat(telling))
         if described := names & DESCRIBING:
             found += zip(self._plain[0], repeat(described))
@@ -676,7 +680,7 @@ class Environment:
     def _look_at(self, holder: Holder) -> None:
         """Note those attributes of something that is held from now on."""
         names, known = self._sought, holder.known
-        telling = names & DESCRIBING if known is None else names if known.is_local else names & known.names
+        telling = names & DESCRIBING if known is None else known.telling(names)
         found: list[tuple[Holder, AbstractSet[str]]] = [(holder, telling)]
         if holder.namespace and not holder.namespace.keys().isdisjoint(names):
             found.append(self._present_in(holder, names))
