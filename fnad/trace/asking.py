@@ -214,9 +214,12 @@ MODULES = _Modules()
 # ---- where a value is asked for its number ---------------------------------------------------------------------------
 
 
-def ask_for_stand_ins() -> None:
-    """A traced value was asked for its number: have the function run again if stand-ins may be missing."""
-    runs, frame = NOW.runs, user_frame()
+def ask_for_stand_ins(frame: FrameType | None = None) -> None:
+    """A traced value was asked for its number: have the function run again if stand-ins may be missing.
+
+    `frame` is that of the code which asked, if that does not run any more.
+    """
+    runs, frame = NOW.runs, frame or user_frame()
     if runs is None or frame is None:
         return
     frames = list(users_frames(frame))

@@ -36,7 +36,7 @@ from fnad.trace.asking import ask_for_stand_ins
 from fnad.trace.capture import APART
 from fnad.trace.libraries import package_of
 from fnad.trace.scipy_call import compiled_remedy, scipy_remedy
-from fnad.trace.source import current_source, library_frames, source_of_error, user_frame, user_line
+from fnad.trace.source import current_source, frame_of_error, library_frames, source_of_error, user_frame, user_line
 from fnad.trace.subscript import is_reading, is_storing
 from fnad.words import WORDS, word_for_keyword
 
@@ -105,6 +105,7 @@ OWN = "keep it in a variable of its own"
 AXIS = "np.atleast_1d makes an array of one element of it"
 REFUSALS = {
     "as an integer": "write int(x) for a number x",
+    "returned non-": "take the number from an attribute or a method of the object, as obj.value",
     **dict.fromkeys(("no len()", "not iterable", "not subscriptable", "non-sequence", "cannot unpack"), AXIS),
     "descriptor '": "call the method of the value, x.sum(), x.__mul__(y), not that of its class",
     "item assignment": "a number cannot be written to: bind its name to the new value",
@@ -332,6 +333,8 @@ def refused(error: Exception) -> FnadError | None:
         return TracerEscapeError(what, source=source, remedy=ARRAY)
     if what == str(error):
         return None
+    if "returned non-" in what:  # by a method of the user's that tells the number of an object
+        ask_for_stand_ins(frame_of_error(error))
     if "bytes-like" in what:
         return TracerEscapeError(what, source=source, remedy=MEMORY)
     remedy = next((remedy for words, remedy in REFUSALS.items() if words in what), OPERAND)

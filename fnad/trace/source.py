@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from types import FrameType
+from types import FrameType, TracebackType
 
 from fnad.codes import notes_of
 from fnad.errors import CALLERS
@@ -107,11 +107,24 @@ COMPILED = (".pyx", ".pxd", "<stringsource>")
 
 def source_of_error(error: BaseException) -> Source | None:
     """The innermost place in the user's code that an exception passed."""
-    found: Source | None = None
-    traceback = error.__traceback__
+    traceback = _innermost(error)
+    if traceback is None:
+        return None
+    code = traceback.tb_frame.f_code
+    return Source(code.co_filename, traceback.tb_lineno, code.co_name)
+
+
+def frame_of_error(error: BaseException) -> FrameType | None:
+    """The frame of that place."""
+    traceback = _innermost(error)
+    return None if traceback is None else traceback.tb_frame
+
+
+def _innermost(error: BaseException) -> TracebackType | None:
+    found, traceback = None, error.__traceback__
     while traceback is not None:
-        code = traceback.tb_frame.f_code
-        if not (is_library(code.co_filename) or code.co_filename.endswith(COMPILED)):
-            found = Source(code.co_filename, traceback.tb_lineno, code.co_name)
+        file = traceback.tb_frame.f_code.co_filename
+        if not (is_library(file) or file.endswith(COMPILED)):
+            found = traceback
         traceback = traceback.tb_next
     return found

@@ -20,6 +20,7 @@ import cmath
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial, reduce, wraps
+from types import FunctionType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -336,6 +337,19 @@ LISTING: set[Function] = {math.dist, math.fsum}
 """Functions that go over their arguments; `min` and `max` do if there is one."""
 
 
+METHODS: dict[Function, str] = {int: "__int__", complex: "__complex__"}
+"""The method of an object that tells its number to a function; that of all others is `__float__`."""
+
+
+def as_number(x: Any, method: str) -> Any:
+    """What an object says its number is if that is traced, which Python's functions refuse; in a list too."""
+    if isinstance(x, list):
+        return [as_number(one, method) for one in x]
+    tell = getattr(type(x), method, None)
+    found = tell(x) if isinstance(tell, FunctionType) else x
+    return found if isinstance(found, Handle) else x
+
+
 def on_numbers(function: Function) -> Function:
     """A function that follows its rule where an argument is traced."""
     rule = STANDARD[function]
@@ -345,7 +359,12 @@ def on_numbers(function: Function) -> Function:
         if function in LISTING or (function in (min, max) and len(args) == 1):
             args = tuple(list(arg) if isinstance(arg, Iterable) else arg for arg in args)
         if not has_traced((args, kwargs)):
-            return function(*args, **kwargs)
+            try:
+                return function(*args, **kwargs)
+            except TypeError:
+                args = tuple(as_number(arg, METHODS.get(function, "__float__")) for arg in args)
+                if not has_traced(args):
+                    raise
         if is_known((args, kwargs)):
             return function(*as_arrays(args), **as_arrays(kwargs))
         return rule(*args, **kwargs)

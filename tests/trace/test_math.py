@@ -432,6 +432,57 @@ def test_functions_that_objects_hold(name):
     check_scalar(MET[name], 0.9)
 
 
+class Quantity:
+    """Tells its number to Python's functions, which want one of Python's."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def __float__(self):
+        return self.value * 1.0
+
+    def __int__(self):
+        return int(self.value)
+
+    def __complex__(self):
+        return complex(self.value, self.value)
+
+
+class Converted(Quantity):
+    def __float__(self):
+        return float(self.value)
+
+
+TELLING = {
+    "float": (lambda x, q: float(q(x)) ** 2, lambda x: x**2),
+    "another name": (lambda x, q: OF_FLOATS(q(x)) ** 2, lambda x: x**2),
+    "math": (lambda x, q: math.exp(q(x)) * math.hypot(q(x), q(1.0)), lambda x: exp(x) * math.hypot(x, 1.0)),
+    "a name of math": (lambda x, q: copysign(q(x), -1.0) + ln(q(x)), lambda x: ln(x) - x),
+    "several": (lambda x, q: math.fsum([q(x), q(x)]) + math.dist([q(x)], [1.0]), lambda x: 2.0 * x + abs(x - 1.0)),
+    "complex": (lambda x, q: abs(complex(q(x))), lambda x: math.sqrt(2.0) * x),
+    "int": (lambda x, q: x * int(q(x)), lambda x: x * math.trunc(x)),
+}
+
+
+@pytest.mark.parametrize("transform", [lambda f: f, fnad.jit], ids=["plain", "jit"])
+@pytest.mark.parametrize("kind", [Quantity, Converted])
+@pytest.mark.parametrize("name", TELLING)
+def test_an_object_that_tells_a_traced_number(name, kind, transform):
+    """Python's functions refuse a number that a method tells them and that is none of Python's."""
+    f, plain = TELLING[name]
+    value, slope = transform(fnad.value_and_grad(lambda x: f(x, kind)))(2.6)
+    assert value == pytest.approx(f(2.6, kind), rel=1e-15)
+    assert slope == pytest.approx((plain(2.6 + 1e-5) - plain(2.6 - 1e-5)) / 2e-5, rel=1e-7)
+
+
+def test_an_object_that_tells_a_number_to_numpy():
+    message = r"returned non-float.*test_math.py:\d+ in .*take the number from an attribute"
+    with pytest.raises(ArgumentTypeError, match=f"(?s){message}"):
+        fnad.grad(lambda x: np.float64(Quantity(x)))(2.6)
+    with pytest.raises(TypeError, match="must be real number, not Holder"):
+        fnad.grad(lambda x: x * math.exp(HOLDER))(2.6)
+
+
 def test_what_an_object_holds_is_watched():
     held = types.SimpleNamespace(f=math.exp)
     compiled = fnad.jit(lambda x: held.f(x))
