@@ -55,10 +55,12 @@ print(grad(cube)(2.0, 5.0), grad(cube, argnum=1)(2.0, 5.0), hessian(cube)(2.0, 5
 print(elementwise_grad(expit)(np.array([0, 1])), value_and_grad(lambda x, names: x * len(names))(2.0, {"a", "b"}))
 flat, back = flatten({"b": np.eye(2), "a": [1.0, (2.0,)]})
 print(flat, back(flat)["a"], grad(lambda v: back(v)["b"].sum() * back(v)["a"][0])(flat))
+print(grad(lambda x: x * grad(lambda y: y**2 * x)(x))(2.0))  # 2 x**3
 """)
     wanted = """600.0 0.0 600.0 600.0
 [0.25       0.19661193] (np.float64(4.0), np.float64(2.0))
 [1. 2. 1. 0. 0. 1.] [np.float64(1.0), (np.float64(2.0),)] [2. 0. 1. 1. 1. 1.]
+24.0
 """
     assert run("autograd_shim.py", str(script)) == wanted
     assert run("autograd_shim.py", "--jit", str(script)) == wanted

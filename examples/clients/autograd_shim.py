@@ -54,11 +54,13 @@ def operator(transform: Function, order: int = 1, compiled: bool = False) -> Fun
     """A transform in the form of autograd: it differentiates in one argument, or in several as a tuple.
 
     All other arguments may be anything. They are constants of the derivative, which is made anew when others come. What
-    is compiled is remembered of the last few functions: a fit may minimize by one method after another.
+    is compiled is remembered of the last few functions: a fit may minimize by one method after another. Within a trace
+    nothing is remembered, since a function made there may have values of the trace.
     """
 
     def of(f: Function, argnum: int | Sequence[int] = 0) -> Function:
         several = not isinstance(argnum, int)
+        make = remembered if compiled and not ORDER.get() else made
         return make(f, tuple(argnum) if several else (argnum,), several)
 
     def made(f: Function, places: tuple[int, ...], several: bool) -> Function:
@@ -89,7 +91,7 @@ def operator(transform: Function, order: int = 1, compiled: bool = False) -> Fun
 
         return derivative
 
-    make = lru_cache(maxsize=16)(made) if compiled else made
+    remembered = lru_cache(maxsize=16)(made)
     return of
 
 

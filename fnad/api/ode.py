@@ -57,7 +57,8 @@ def odeint(
       steps. Beside them it solves y anew, from each time backwards to the one before: where y is strongly damped that
       loses digits, or fails with an error. Times that lie closer together help, or the discrete way.
 
-    Otherwise either is about as precise as the solution.
+    Otherwise either is about as precise as the solution, but for the discrete derivatives in the times: they are those
+    of the interpolant, an order less.
 
     Raises `ConvergenceError` when it runs, where more than `max_steps` are taken from one time to the next or the steps
     vanish, `DomainError` for times that turn back; `StructureError`, `ShapeError`, `DtypeError`, `ArgumentTypeError`.
