@@ -461,19 +461,23 @@ def with_constants(code: CodeType, values: Mapping[str, Any], only_called: Abstr
     return code.replace(co_code=bytes(words), co_consts=tuple(constants))
 
 
-def with_calls_by(code: CodeType, call: Callable[..., Any]) -> CodeType:
-    """The code with `call(f, *args)` in the place of `f(*args)` where f is no global and no method.
+def with_calls_by(code: CodeType, call: Callable[..., Any], variable: Callable[[str], Any]) -> CodeType:
+    """The code with `call(f, a)` in the place of `f(a)` where f is no global and no method.
 
-    A method is called with its object where the NULL of any other call is, so the two are one instruction each way. It
-    is done where there is room, which is all but `f(*args)`, and `y + f(x)` of local variables in versions that load
-    these by one instruction.
+    A method is called with its object where the NULL of any other call is, so the two are one instruction each way. In
+    `f(*args)` the NULL has to stay one, and what is called is `variable("f")`. It is done where there is room, which is
+    not where a version loads two local variables by one instruction.
     """
-    constants = (*_with_inner(code, lambda inner: with_calls_by(inner, call)), call)
+    constants = [*_with_inner(code, lambda inner: with_calls_by(inner, call, variable)), call]
     steps, words = steps_of(code), bytearray(code.co_code)
     if len(constants) <= MOST_CONSTANTS:
         for at in _calls_of_values(steps):
             _put_first(words, steps, at, _instruction("LOAD_CONST", len(constants) - 1))
-    return code.replace(co_code=bytes(words), co_consts=constants)
+    for at in _variables_called(steps)[: max(MOST_CONSTANTS - len(constants), 0)]:
+        start = steps[at].offset
+        words[start : start + UNIT] = _instruction("LOAD_CONST", len(constants))
+        constants.append(variable(str(steps[at].value)))
+    return code.replace(co_code=bytes(words), co_consts=tuple(constants))
 
 
 def with_methods_by(
@@ -564,7 +568,8 @@ def attribute_called_at(code: CodeType, offset: int) -> tuple[Path | None, str] 
 @remembered
 def calls_values(code: CodeType) -> bool:
     """Whether code, or what is defined in it, calls what is no global and no method."""
-    is_calling = any(True for _ in _calls_of_values(steps_of(code)))
+    steps = steps_of(code)
+    is_calling = any(True for _ in _calls_of_values(steps)) or bool(_variables_called(steps))
     return is_calling or any(map(calls_values, _inner(code)))
 
 
@@ -580,6 +585,14 @@ def _calls_of_values(steps: Sequence[Step]) -> Iterator[int]:
             is_plain = end is not None and steps[end].name != "CALL_FUNCTION_EX"
             if is_plain and (not VERSION.is_null_behind or _is_alone(steps, at - 1)):
                 yield at
+
+
+def _variables_called(steps: Sequence[Step]) -> list[int]:
+    """The loads of variables that are called with arguments that are unpacked."""
+    beside = -1 if VERSION.is_null_behind else 1
+    nulls = [at for at, step in enumerate(steps) if step.name == "PUSH_NULL" and _is_alone(steps, at + beside)]
+    ends = {at + beside: _end_of_call(steps, max(at, at + beside)) for at in nulls}
+    return [at for at, end in ends.items() if end is not None and steps[end].name == "CALL_FUNCTION_EX"]
 
 
 def _is_alone(steps: Sequence[Step], at: int) -> bool:

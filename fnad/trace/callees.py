@@ -21,8 +21,8 @@ Note [Other callees]
     Where a number is asked for in such code, it gets a hook: all such calls in it ask what stands for their callee.
     There are three degrees of other code, since the fewer functions do other than they say, the better: in the first
     constants stand for globals; in the second calls of values have a hook, in all functions with these globals; in the
-    third those of attributes too, in the very function that asked. What has no hook is `f(*args)` of a local variable
-    f, whose instructions have no room for one, and what C code finds for itself, as `operator.methodcaller` does.
+    third those of attributes too, in the very function that asked. What has no hook is what C code finds for itself, as
+    `operator.methodcaller` does.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def _exchanged(code: CodeType, found: tuple[tuple[str, Key], ...], degree: int, 
     pairs = {name: found_by(key) for name, key in found}
     classes = {name for name, (original, _) in pairs.items() if isinstance(original, type)}
     other = with_constants(code, {name: stand_in for name, (_, stand_in) in pairs.items()}, classes)
-    other = with_calls_by(other, call_standing) if degree >= VALUES else other
+    other = with_calls_by(other, call_standing, Variable) if degree >= VALUES else other
     if degree >= ATTRIBUTES:
         other = with_methods_by(other, call_standing, Attribute, Hooked, Reader(), modules)
     _note_originals(other, code, degree)
@@ -149,6 +149,19 @@ def call_standing(callee: Any, /, *args: Any, **kwargs: Any) -> Any:
         first = (found.__self__,) if isinstance(found, MethodType) else ()
         return own.__wrapped__(*first, *args, **kwargs)
     return found(*args, **kwargs)
+
+
+class Variable:
+    """A variable of the code that calls this in its place, with arguments that are unpacked."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        variables = sys._getframe(1).f_locals  # pyright: ignore[reportPrivateUsage]
+        if self.name not in variables:
+            raise UnboundLocalError(f"cannot access variable {self.name!r} where it is not associated with a value")
+        return call_standing(variables[self.name], *args, **kwargs)
 
 
 class Attribute:

@@ -30,7 +30,7 @@ from fnad.errors import (
 )
 from fnad.ir.builder import is_tracing
 from fnad.ir.program import Source
-from fnad.ir.types import BOOL, NAMES, Aval
+from fnad.ir.types import BOOL, Aval
 from fnad.numpy.operands import CHOOSE, NUMBERS
 from fnad.trace.asking import ask_for_stand_ins
 from fnad.trace.capture import APART
@@ -126,9 +126,6 @@ OF_PACKAGE = (
     "call the package's function on results, after the traced function, or inside it by fnad.callback(function, x)"
 )
 
-NUMBER_TYPES = [f"{dtype}_?" if dtype.kind == "b" else str(dtype) for dtype in NAMES]
-"""The names of NumPy's classes of numbers."""
-
 
 class _Last(threading.local):
     error: FnadError | None = None
@@ -179,7 +176,7 @@ def array_asked(aval: Aval) -> FnadError:
 
 def _array_remedy() -> str:
     scipys = scipy_remedy(library_frames()) or compiled_remedy(user_frame())
-    return scipys or _remedy_of_others() or _cast_remedy() or ARRAY
+    return scipys or _remedy_of_others() or ARRAY
 
 
 def _remedy_of_others() -> str | None:
@@ -187,12 +184,6 @@ def _remedy_of_others() -> str | None:
     frame = user_frame()
     modules = [f.f_globals.get("__name__", "") for f in (*library_frames(), *([] if frame is None else [frame]))]
     return next((remedy for name, remedy in OTHERS.items() if any(m.startswith(name) for m in modules)), None)
-
-
-def _cast_remedy() -> str | None:
-    """The way out of a class of NumPy's numbers, under a name that was bound before."""
-    match = re.search(rf"(?<!\.)\b({'|'.join(NUMBER_TYPES)})\(", user_text())
-    return f"write x.astype(np.{match[1]}), or np.{match[1]}(x) under the name of the module" if match else None
 
 
 def hash_asked(aval: Aval) -> FnadError:

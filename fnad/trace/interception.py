@@ -41,7 +41,7 @@ from fnad.trace.callees import STAND_INS, enter, found_by
 from fnad.trace.classes import CLASSES
 from fnad.trace.dispatch import call_function, call_seen, go_straight, has_traced, runs_no_users_code
 from fnad.trace.exchange import EXCHANGES
-from fnad.trace.libraries import is_library
+from fnad.trace.libraries import is_library, package_of
 from fnad.trace.objects import call_or_make
 from fnad.trace.selection import call_traced
 from fnad.trace.standard import STANDARD, class_of, mapped, on_numbers
@@ -55,7 +55,11 @@ CALLING = (np.apply_along_axis, np.apply_over_axes, np.fromiter, np.piecewise)
 SERIES = "numpy.polynomial"
 BASES = ("polynomial", "chebyshev", "legendre", "laguerre", "hermite", "hermite_e")
 MODULES = ("numpy", "numpy.linalg", "numpy.fft", *[f"{SERIES}.{basis}" for basis in BASES])
-LATER = {SERIES: "fnad.numpy.series_algebra", "statistics": "fnad.trace.standard_statistics"}
+LATER = {
+    SERIES: "fnad.numpy.series_algebra",
+    "statistics": "fnad.trace.standard_statistics",
+    "bottleneck": "fnad.trace.bottleneck_functions",
+}
 """The rules of modules that are there when somebody has asked for them."""
 
 STANDARD_MODULES = ("builtins", "math", "cmath", "statistics")
@@ -309,11 +313,12 @@ class _Watch:
 def watchable() -> list[ModuleType]:
     """The modules of NumPy's that are of no class of somebody else's.
 
-    NumPy imports `numpy.polynomial` when somebody asks for it, and so its rules are entered then.
+    NumPy imports `numpy.polynomial` when somebody asks for it, and so its rules are entered then; likewise those of
+    others, unless the module is one of the user's that has the name.
     """
     for name, rules in LATER.items():
         file = getattr(sys.modules.get(name), "__file__", None)
-        if rules not in sys.modules and file is not None and is_library(file):  # the user may have one of that name
+        if rules not in sys.modules and file is not None and (is_library(file) or package_of(file) == name):
             importlib.import_module(rules)
             enter_standard()
     modules = [sys.modules[name] for name in (*MODULES, *STANDARD_MODULES) if name in sys.modules]

@@ -352,20 +352,39 @@ def what_constants_stand_for():
     for f, expected in functions.items():
         other = types.FunctionType(code.with_constants(f.__code__, {"float": made}, {"float"}), globals())
         assert other(1.5) == expected, f
-        hooked = types.FunctionType(code.with_calls_by(f.__code__, by_hook), globals())
+        hooked = types.FunctionType(code.with_calls_by(f.__code__, by_hook, Called), globals())
         assert hooked(1.5) in (f(1.5), one), f
 
     def local(x: Any, f: Any = float):
         y = f(x)
         return y, (lambda: f(x))(), [float], sum([x, y[1]])
 
-    hooked = types.FunctionType(code.with_calls_by(local.__code__, by_hook), globals(), argdefs=(float,))
+    hooked = types.FunctionType(code.with_calls_by(local.__code__, by_hook, Called), globals(), argdefs=(float,))
     assert code.calls_values(local.__code__)
     assert not code.calls_values(made.__code__)
     assert hooked(1.5) == (one, one, [float], 3.0)
+
+    def unpacked(x: Any, f: Any = float, **options: Any) -> Any:
+        g, args = f, (x,)
+        first = f(*args), g(*args, **options)
+        return first, (lambda *more: f(*more))(x), [(0, g(*args)) for _ in args], [f, x][0](*args)
+
+    other = code.with_calls_by(unpacked.__code__, by_hook, Called)
+    assert code.calls_values(unpacked.__code__)
+    assert types.FunctionType(other, globals(), argdefs=(float,))(1.5) == ((one, one), one, [(0, one)], 1.5)
     many = with_many_names()
     many = types.FunctionType(code.with_constants(many.__code__, {"m": types.SimpleNamespace(sine=made)}, set()), {})
     assert many(True) == made(0.0)
+
+
+class Called:
+    """What is called in the place of a variable: `made` for float."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def __call__(self, *args, **options):
+        return by_hook(sys._getframe(1).f_locals[self.name], *args, **options)
 
 
 class Found:

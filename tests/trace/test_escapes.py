@@ -151,12 +151,6 @@ def test_scipy_without_a_rule(name, function):
     assert text.endswith(f"scipy.{name} has no rule for traced values, and {SCIPY}: use NumPy's functions")
 
 
-def test_class_bound_before():
-    float32 = np.float32
-    text = message(TracerEscapeError, lambda t: float32(t), S)
-    assert text.endswith("write x.astype(np.float32), or np.float32(x) under the name of the module")
-
-
 def test_frompyfunc():
     text = message(UnsupportedFunctionError, lambda v: np.frompyfunc(abs, 1, 1)(v), V)
     assert text.startswith("numpy.frompyfunc(abs, ...) returns an array of objects")

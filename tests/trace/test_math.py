@@ -400,6 +400,29 @@ class Holder:
         return self.log(x) * self.fs[0](x) + self.table["cos"](x)
 
 
+def decorated(f):
+    @functools.wraps(f)
+    def run(*args, **options):
+        return f(*args, **options)
+
+    return run
+
+
+def rebinding(x):
+    f = math.exp
+    first = f(*[x])
+    f = math.sin
+    return first * f(*(x,))
+
+
+def unbound(x):
+    if x > 5.0:
+        f = math.exp
+    return NESTED.exp(x) * decorated(math.exp)(x) * f(*[x])
+
+
+DECORATED = decorated(math.hypot)
+
 HOLDER: Any
 LISTED: Any
 TABLE: Any
@@ -422,6 +445,9 @@ MET = {
     "comprehensions": lambda x: sum(f(x) for f in (NESTED.exp, HOLDER.log)) + [HOLDER.root(v) for v in (x,)][0],
     "functions inside": lambda x: (lambda y: NESTED.exp(y))(x) + max([x, 2 * x], key=lambda v: NESTED.exp(v)),
     "unpacked arguments": lambda x: NESTED.exp(*[x]) + HOLDER.root(*(NESTED.inner.sin(*[x]),)),
+    "unpacked arguments of a variable": lambda x, f=math.exp, *, g=max: f(*[x]) * g(*[[x, 2.0]], key=lambda v: -v),
+    "decorated": lambda x: decorated(math.exp)(x) + DECORATED(x, 2.0) * decorated(decorated(math.sin))(x),
+    "a variable of two functions": rebinding,
     "the order of a call": lambda x: (box := types.SimpleNamespace(f=math.exp)).f([x, setattr(box, "f", math.sin)][0]),
 }
 
@@ -496,6 +522,8 @@ def test_code_with_a_hook_raises_what_it_raised():
         fnad.grad(lambda x: NESTED.exp(x) + NESTED.nothing(x))(1.0)
     with pytest.raises(NameError, match="name 'undefined' is not defined"):
         fnad.grad(lambda x: NESTED.exp(x) + undefined[0](x))(1.0)  # noqa: F821  # pyright: ignore[reportUndefinedVariable]
+    with pytest.raises(UnboundLocalError, match="variable 'f'"):
+        fnad.grad(unbound)(0.9)
     for f in (lambda x: NESTED.exp(x) + NESTED.exp(), lambda x: NESTED.exp(x) + NESTED.exp(*[])):
         with pytest.raises(TypeError, match="exactly one argument"):
             fnad.grad(f)(1.0)
@@ -503,7 +531,6 @@ def test_code_with_a_hook_raises_what_it_raised():
 
 def test_a_call_that_is_not_met_is_an_error():
     for f in (
-        lambda x, f=math.exp: f(*[x]),
         lambda x: operator.methodcaller("exp", x)(NESTED),
         lambda x: struct.unpack("d", struct.pack("d", x))[0],
     ):

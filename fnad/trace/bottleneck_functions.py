@@ -1,0 +1,33 @@
+"""Functions of bottleneck on traced values, as those of math (`fnad.trace.standard`): reductions that NumPy has too.
+
+Packages use them in the place of NumPy's, which they are but for their speed. Others, as moving windows, have no rule.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from fnad.trace.dispatch import call_function
+from fnad.trace.standard import STANDARD, Function
+
+SAME = ("median", "nanargmax", "nanargmin", "nanmax", "nanmean", "nanmedian", "nanmin", "nanstd", "nansum", "nanvar")
+OWN: dict[str, Function] = {
+    "allnan": lambda a, axis=None: np.all(np.isnan(a), axis=axis),
+    "anynan": lambda a, axis=None: np.any(np.isnan(a), axis=axis),
+    "ss": lambda a, axis=None: np.sum(a * a, axis=axis),
+}
+
+
+def of_array(compute: Function) -> Function:
+    """A rule of bottleneck: on an array, or what makes one."""
+    return lambda a, *args, **options: compute(call_function(np.asarray, (a,), {}), *args, **options)
+
+
+_bottleneck: Any = import_module("bottleneck")
+STANDARD.update(
+    (getattr(_bottleneck, name), of_array(compute))
+    for name, compute in {**{name: getattr(np, name) for name in SAME}, **OWN}.items()
+)
