@@ -381,7 +381,9 @@ class Environment:
                 yield Change(f"{name} {_was(value, now)}", self._place_of(name))
         for get, name, value in self._unread.values():
             if not _is_counted(get, name, value):
-                yield Change(f"{name}, which it counts up, is no number any more", self._place_of(name))
+                now = get(name, MISSING)
+                what = f"{name} {_was(value, now)}" if now is not value else f"{name} has more than numbers in it"
+                yield Change(what, self._place_of(name))
         for keys, names in self._absent.values():
             for name in names & keys:
                 yield Change(f"{name} was not there, and is now", self._place_of(name))
@@ -729,7 +731,7 @@ class Environment:
             found = {(id(where), name): (get, name, get(name, MISSING)) for get, where in places}
             if not found:
                 continue
-            if keeps_plainly(holder.value) and all(v is MISSING or type(v) in NUMBERS for *_, v in found.values()):
+            if keeps_plainly(holder) and all(v is MISSING or type(v) in NUMBERS for *_, v in found.values()):
                 self.effect = self.effect or f"{name} is written to"
                 self._unread = found | self._unread
                 if holder.namespace is not None:
@@ -1092,15 +1094,16 @@ def _places_of(holder: Holder, name: str) -> list[tuple[Get, object]]:
     return places
 
 
-def keeps_plainly(value: Any) -> bool:
-    """Whether an attribute is set with no code of anybody's, and read by none that is not watched."""
-    kind = type(value)
+def keeps_plainly(holder: Holder) -> bool:
+    """Whether attributes are set with no code of anybody's, and read by none that is not watched."""
+    value, kind = holder.value, type(holder.value)
     if kind is FunctionType or kind is ModuleType:
-        return True
+        return not holder.is_trusted
     if isinstance(value, type):
         return kind.__setattr__ is type.__setattr__ and kind.__getattribute__ is type.__getattribute__
     is_plain = kind.__setattr__ is object.__setattr__ and kind.__getattribute__ is object.__getattribute__
-    return is_plain and all(is_users(base) or "__dict__" not in vars(base) for base in kind.__mro__)
+    libraries = [base for base in kind.__mro__ if not is_users(base)]
+    return is_plain and not any("__dict__" in vars(base) or has_slots(base) for base in libraries)
 
 
 def _is_found(get: Get, name: str, value: Any) -> bool:

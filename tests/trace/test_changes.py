@@ -167,16 +167,23 @@ def test_what_has_changed_in_the_object_of_a_method() -> None:
 
 def test_what_is_counted_and_is_no_number_any_more() -> None:
     model: Any = First()
-    model.n = 0
+    model.n, calls = 0, [0]
 
     @fnad.jit
     def counts(x: Any) -> Any:
         model.n += 1
+        calls[0] += 1
         return x
 
     counts(1.0)
     environment = environment_of(counts)
     assert environment.holds()
-    model.n = np.float64(1.0)
+    model.n = First()
     assert not environment.holds()
-    assert environment.difference().what == "n, which it counts up, is no number any more"
+    assert environment.difference().what == "n was 0, and is of class First"
+    model.n, calls[0] = 7, First()  # type: ignore[call-overload]
+    assert environment.difference().what == "calls has more than numbers in it"
+    calls = [0]
+    assert environment.difference().what == "calls is another list"
+    calls[0] = 1
+    assert not environment.holds()
