@@ -303,13 +303,13 @@ def _keeps_class(steps: Sequence[Step], at: int) -> bool:
 class Reads(NamedTuple):
     """The names a code object reads or writes.
 
-    `extended` are globals and free variables it only appends to, `counted` those it only counts up, `tallied` those of
-    which it only counts up elements, `unused` all three; `counters` are attributes it only counts up, whatever has
-    them, `sought` the other attributes, and its own name, under which a class may have it. `modules` are those it
-    imports, each with the number of leading dots. `strings` are those of its constants that look like names; `reflects`
-    says that it may ask for names by strings. `handles` says that it goes on after some exception, so that it may be
-    seen there whether an attribute is missing. `evaluated` has the lines that may read any name, `made` the code of
-    functions that it defines.
+    `extended` are globals and free variables it only appends to, `counted` those it only counts up, `tallied` those
+    of which it only counts up elements, `unused` all three; `counters` are attributes it only counts up, or
+    elements of which, whatever has them, `sought` the other attributes, and its own name, under which a class may
+    have it. `modules` are those it imports, each with the number of leading dots. `strings` are those of its
+    constants that look like names; `reflects` says that it may ask for names by strings. `handles` says that it
+    goes on after some exception, so that it may be seen there whether an attribute is missing. `evaluated` has the
+    lines that may read any name, `made` the code of functions that it defines.
     """
 
     names: frozenset[str]
@@ -412,8 +412,12 @@ def _counters(steps: Sequence[Step]) -> frozenset[str]:
 
 
 def _store_of_count(steps: Sequence[Step], load: int) -> int | None:
-    """The store of `x.n += 1` or `x.n = x.n + 1`, by the load of the attribute."""
-    if steps[load].name != "LOAD_ATTR" or is_method(steps[load]) or not _adds_constant(steps, load):
+    """The store of `x.n += 1`, `x.n = x.n + 1` or `x.n[0] += 1`, by the load of the attribute."""
+    if steps[load].name != "LOAD_ATTR" or is_method(steps[load]):
+        return None
+    if _tallies(steps, load):
+        return load + len(TALLY)
+    if not _adds_constant(steps, load):
         return None
     stores = range(load + 3, len(steps))
     store = next((i for i in stores if steps[i].name == "STORE_ATTR" and steps[i].value == steps[load].value), None)

@@ -705,9 +705,7 @@ class Environment:
         self.effect = self.effect or f"{name} is written to"
         value = get(name, MISSING)
         if (name in reads.counted and type(value) in NUMBERS) or (name in reads.tallied and _has_numbers(value)):
-            self._unread.setdefault((id(where), name), (get, name, value))
-            if (elements := elements_of(value)) is not None:
-                self._before.setdefault(id(value), tuple(elements()))
+            self._keep({(id(where), name): (get, name, value)})
         elif name in reads.extended and type(value) in (list, set, deque):
             self._names.setdefault((id(where), name), (get, name, value))
             self._before.setdefault(id(value), tuple(value))
@@ -721,6 +719,13 @@ class Environment:
             for holder in list(self._holders):
                 self._keep_counters(holder, new)
 
+    def _keep(self, counters: dict[tuple[int, str], tuple[Get, str, Any]]) -> None:
+        """Keep what counters are, and the elements of those that are lists or dicts."""
+        self._unread = counters | self._unread
+        for _, _, value in counters.values():
+            if type(value) in (list, dict):
+                self._before.setdefault(id(value), tuple(cast("Elements", elements_of(value))()))
+
     def _keep_counters(self, holder: Holder, names: AbstractSet[str]) -> None:
         """Keep the numbers that something has under these names.
 
@@ -731,9 +736,10 @@ class Environment:
             found = {(id(where), name): (get, name, get(name, MISSING)) for get, where in places}
             if not found:
                 continue
-            if keeps_plainly(holder) and all(v is MISSING or type(v) in NUMBERS for *_, v in found.values()):
+            values = [value for _, _, value in found.values()]
+            if keeps_plainly(holder) and all(v is MISSING or type(v) in NUMBERS or _has_numbers(v) for v in values):
                 self.effect = self.effect or f"{name} is written to"
-                self._unread = found | self._unread
+                self._keep(found)
                 if holder.namespace is not None:
                     self._present.setdefault(id(holder.namespace), set()).add(name)
             else:

@@ -314,6 +314,7 @@ def what_is_counted():
         self.inner.inner.k += 1
         calls[0] += 1
         table["n"] -= 1
+        self.table["n"] += 1
         return x
 
     def reads(self, key, x):
@@ -326,6 +327,8 @@ def what_is_counted():
         self.h = 1 + self.h
         self.i(1 + 1)
         self.j += 1
+        self.k[key] += 1
+        self.l["n"] += self.l["m"]
         both[0] += 1
         table[key] += 1
         calls[0] = calls[0] + 1
@@ -341,7 +344,7 @@ def what_is_counted():
         del self.n
 
     read = code.reads_of(counts.__code__)
-    assert (read.counters, read.tallied) == ({"n", "m", "k"}, {"calls", "table"})
+    assert (read.counters, read.tallied) == ({"n", "m", "k", "table"}, {"calls", "table"})
     assert read.sought == {"inner", "counts"}
     assert {"calls", "table"} <= read.unused
     for other in (reads, stores, deletes):

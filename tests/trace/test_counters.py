@@ -227,6 +227,18 @@ def of_an_element() -> Any:
     return f, lambda: max(calls[0], table["n"])
 
 
+def of_an_element_of_an_attribute() -> Any:
+    model: Any = Model()
+    model.calls, model.table = [0], {"n": 0}
+
+    def f(x: Any) -> Any:
+        model.calls[0] += 1
+        model.table["n"] += 1
+        return np.sum(x)
+
+    return f, lambda: max(model.calls[0], model.table["n"])
+
+
 def of_a_float() -> Any:
     n = 0.0
 
@@ -241,7 +253,7 @@ def of_a_float() -> Any:
 COUNTED = [
     *(of_an_object, at_length, downwards, of_the_receiver, nested, of_a_slot, of_a_record, of_a_class),
     *(of_the_class_of_an_object, first_of_the_class, of_a_module, of_the_function, of_a_default, of_a_constant),
-    *(of_several_objects, under_a_lock, of_an_element, of_a_float),
+    *(of_several_objects, under_a_lock, of_an_element, of_an_element_of_an_attribute, of_a_float),
 ]
 
 
@@ -356,21 +368,21 @@ class ByProperty(Model):
     @n.setter
     def n(self, value: Any) -> None:
         self._n = value
-        self.w = 1.0 + value
+        self.w = 1.0 + value % 2
 
 
 class BySetting(Model):
     def __setattr__(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
         if name == "n":
-            object.__setattr__(self, "w", 1.0 + value)
+            object.__setattr__(self, "w", 1.0 + value % 2)
 
 
 class ByGetting(Model):
     def __getattribute__(self, name: str) -> Any:
         found = object.__getattribute__(self, name)
         if name == "n":
-            self.w = 1.0 + found
+            self.w = 1.0 + found % 2
         return found
 
 
@@ -380,14 +392,14 @@ class Meta(type):
     def __setattr__(cls, name: str, value: Any) -> None:
         type.__setattr__(cls, name, value)
         if name == "n":
-            type.__setattr__(cls, "w", 1.0 + value)
+            type.__setattr__(cls, "w", 1.0 + value % 2)
 
 
 class Growing(int):
     """A number of somebody's own."""
 
     def __add__(self, other: int) -> Growing:
-        Watched.w = 1.0 + int(self)
+        Watched.w = 1.0 + int(self) % 2
         return Growing(int(self) + other)
 
 
@@ -541,8 +553,11 @@ def test_an_object_that_counts_is_not_kept() -> None:
 @pytest.mark.filterwarnings("ignore::fnad.errors.RetraceWarning")
 def test_lists_and_dicts_that_are_read_as_well() -> None:
     calls, table, others = [0], {"n": 0}, collections.Counter[str]()
+    model: Any = Model()
+    model.calls, model.seen = [0], calls
 
     def bump() -> None:
+        model.calls[0] += 1
         calls[0] += 1
         table["n"] += 1
         others["n"] += 1
@@ -552,7 +567,7 @@ def test_lists_and_dicts_that_are_read_as_well() -> None:
         return x * told()
 
     def told() -> int:
-        return calls[0] + 10 * table["n"] + 100 * others["n"]
+        return model.seen[0] + 10 * table["n"] + 100 * others["n"] + 1000 * model.calls[0]
 
     run = jit(f)
-    assert [run(1.0) for _ in range(4)] == [111.0, 222.0, 333.0, 444.0]
+    assert [run(1.0) for _ in range(4)] == [1111.0, 2222.0, 3333.0, 4444.0]
