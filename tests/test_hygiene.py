@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import collections
 import functools
 import importlib
+import inspect
+import math
+import pickle
+import queue
 import threading
 import types
 from collections.abc import Callable, Iterator
@@ -62,6 +67,125 @@ def test_a_traced_value_kept_past_its_trace(name: str) -> None:
         with pytest.raises(errors.UsedAfterTraceError):
             use(leaked[0])
         assert not is_tracing()
+
+
+KEPT: list[Any] = []
+
+
+def keeps(x: Any) -> Any:
+    _ = [KEPT.append(y) for y in (np.sin(x) * 2.0, np.sum(x), x[x > 1.0], np.sum(x) > 0.0, x)]
+    return np.sum(x)
+
+
+USES: list[Callable[[Any], Any]] = [
+    *(np.sum, lambda x: x + 1.0, lambda x: np.stack([x, x]), lambda x: x == 1.0, np.asarray, pickle.dumps, hash),
+    *(lambda x: f"{x}" + "1", lambda x: grad(lambda y: np.sum(np.sum(y) * x))(X), lambda x: jit(lambda y: x)(X)),
+]
+NUMBERS: list[Callable[[Any], Any]] = [
+    *(float, int, bool, lambda x: "%f" % x, math.sin, lambda x: max(x, 1.0)),  # noqa: UP031
+    *(lambda x: grad(lambda y: y * float(x))(1.0), lambda x: grad(lambda y: y if x else -y)(1.0)),
+]
+
+
+@pytest.mark.parametrize("name", ["grad", "jit grad"])
+def test_the_line_where_a_kept_value_was_made(name: str) -> None:
+    KEPT.clear()
+    TRACES[name](keeps)
+    line = inspect.getsourcelines(keeps)[1] + 1
+    for i, uses in enumerate([USES, [*USES, *NUMBERS], USES, NUMBERS]):
+        for use in uses:
+            with pytest.raises(errors.UsedAfterTraceError) as caught:
+                use(KEPT[i])
+            *_, made, remedy = str(caught.value).splitlines()
+            if i != 2:  # what a mask selects is made where it is used
+                assert made.startswith(f"  it was made at test_hygiene.py:{line} in keeps:  _ = [KEPT.append")
+            assert remedy == "  return it from the traced function; do not keep it in a list, an attribute or a cache"
+    with pytest.raises(errors.UsedAfterTraceError) as caught:
+        np.sum(KEPT[-1])  # an argument
+    assert "made at" not in str(caught.value)
+
+
+def stores(kind: Callable[[], Any], store: Callable[[Any, Any], Any], find: Callable[[Any], Any]) -> Any:
+    """Return what makes a function that stores a traced value outside, with what finds it there."""
+
+    def make() -> tuple[Callable[[Any], Any], Callable[[], Any]]:
+        container = kind()
+
+        def f(x: Any) -> Any:
+            store(container, x * 2.0)
+            return np.sum(x)
+
+        return f, lambda: find(container)
+
+    return make
+
+
+def appends() -> Any:
+    container: list[Any] = []
+
+    def f(x: Any) -> Any:
+        container.append(x * 2.0)
+        return np.sum(x)
+
+    return f, lambda: container[0]
+
+
+def appends_to_a_deque() -> Any:
+    container = collections.deque[Any]()
+
+    def f(x: Any) -> Any:
+        container.append(x * 2.0)
+        return np.sum(x)
+
+    return f, lambda: container[0]
+
+
+def extends() -> Any:
+    container: list[Any] = []
+
+    def f(x: Any) -> Any:
+        nonlocal container
+        container += [x * 2.0]
+        return np.sum(x)
+
+    return f, lambda: container[0]
+
+
+STORES = {
+    "append": appends,
+    "append to a deque": appends_to_a_deque,
+    "+=": extends,
+    "append elsewhere": stores(list, lambda c, x: c.append(x), lambda c: c[0]),
+    "append to an attribute": stores(lambda: types.SimpleNamespace(a=[]), lambda c, x: c.a.append(x), lambda c: c.a[0]),
+    "extend": stores(list, lambda c, x: c.extend([x]), lambda c: c[0]),
+    "insert": stores(list, lambda c, x: c.insert(0, x), lambda c: c[0]),
+    "an element": stores(lambda: [None], lambda c, x: c.__setitem__(0, x), lambda c: c[0]),
+    "a key": stores(dict, lambda c, x: c.__setitem__("a", x), lambda c: c["a"]),
+    "setdefault": stores(dict, lambda c, x: c.setdefault("a", x), lambda c: c["a"]),
+    "update": stores(dict, lambda c, x: c.update(a=x), lambda c: c["a"]),
+    "within a dict": stores(list, lambda c, x: c.append({"a": [x]}), lambda c: c[0]["a"][0]),
+    "a default": stores(lambda: collections.defaultdict(list), lambda c, x: c["a"].append(x), lambda c: c["a"][0]),
+    "a queue": stores(queue.Queue, lambda c, x: c.put(x), lambda c: c.queue[0]),
+    "objects": stores(lambda: np.empty(1, object), lambda c, x: c.__setitem__(0, x), lambda c: c[0]),
+    "a function": stores(list, lambda c, x: c.append(lambda: x + 1.0), lambda c: c[0]()),
+    "a set": stores(set, lambda c, x: c.add(x), lambda c: next(iter(c))),
+}
+
+
+@pytest.mark.parametrize("name", STORES)
+@pytest.mark.parametrize("transform", ["grad", "jit", "jit grad"])
+def test_a_traced_value_in_a_container_that_nobody_reads(transform: str, name: str) -> None:
+    """It is an error under `jit` at once, or else where it is used, in every call."""
+    f, find = STORES[name]()
+    try:
+        for _ in range(3):
+            TRACES[transform](f)
+    except errors.TracerEscapeError:
+        assert transform != "grad" or name == "a set"
+        return
+    for use in (np.sum, lambda x: x + 1.0, lambda x: f"{x}" + "1"):
+        with pytest.raises(errors.UsedAfterTraceError):
+            use(find())
 
 
 def test_a_traced_value_kept_in_an_attribute_or_a_cache() -> None:

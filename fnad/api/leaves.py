@@ -180,7 +180,7 @@ def structure_text(structure: Structure) -> str:
 
 def leaf_of(value: Any) -> Leaf:
     """A value as a leaf; raise `LeafError` where it is none."""
-    if isinstance(value, Tracer) and tracing_builder():
+    if isinstance(value, Tracer) and tracing_builder([value]):
         return Leaf(value.symbol, value.aval, value.is_weak, is_zero_dimensional(value))
     array = array_of(value)
     return Leaf(array, aval_of(array), is_weak(value), is_zero_dimensional(value))
@@ -201,7 +201,7 @@ def array_of(value: Any) -> Array:
     if type(value) is np.ndarray and value.dtype in NAMES:
         return value
     if isinstance(value, Tracer):
-        tracing_builder()  # raises: a traced value that is not looked for here is one that was kept
+        tracing_builder([value])  # raises: a traced value that is not looked for here is one that was kept
     if isinstance(value, (np.ndarray, np.generic)):
         return _native_array(value)
     for kind, dtype in PYTHON_DTYPES.items():

@@ -70,13 +70,25 @@ class _Stack(threading.local):
 _STACK = _Stack()
 
 
+NOT_KEPT = "return it from the traced function; do not keep it in a list, an attribute or a cache"
+
+
+def made_at(value: Symbol) -> Source | None:
+    """The line where a value was computed, if one is known: not of an argument."""
+    equations = value.builder.equations
+    return next((e.source for e in equations if any(var is value.atom for var in e.results)), None)
+
+
+def not_kept(value: Symbol) -> str:
+    """The way out for a value that was kept past its trace, with the line where it was made."""
+    source = made_at(value)
+    return NOT_KEPT if source is None else f"it was made at {source}\n  {NOT_KEPT}"
+
+
 def current_builder() -> Builder:
     """The builder of the innermost trace of this thread."""
     if not _STACK.builders:
-        raise UsedAfterTraceError(
-            "a traced value was used outside its trace",
-            remedy="return it from the traced function; do not keep it in a list, an attribute or a cache",
-        )
+        raise UsedAfterTraceError("a traced value was used outside its trace", remedy=NOT_KEPT)
     return _STACK.builders[-1]
 
 
@@ -165,11 +177,8 @@ class Builder:
         else:
             return self.literal(value)
         if not value.builder.alive:
-            raise UsedAfterTraceError(
-                f"a traced value of aval {value.aval} was used after its trace ended",
-                source=self.source,
-                remedy="return it from the traced function; do not keep it in a list, an attribute or a cache",
-            )
+            what = f"a traced value of aval {value.aval} was used after its trace ended"
+            raise UsedAfterTraceError(what, source=self.source, remedy=not_kept(value))
         if isinstance(value.atom, Literal):
             return Symbol(self, value.atom, value.aval)
         return self.capture(value)

@@ -7,8 +7,8 @@ code reads has to be known completely, though, and code in which constants stand
 before. So an import of this file ends with an error where the instructions are those of a version that is not in
 `VERSIONS`.
 
-A name may be used without its value having any say in what the code computes: `calls.append(x)`, `count += 1`. Programs
-are often watched in this way, and such names are told apart.
+A name may be used without its value having any say in what the code computes: `calls.append(x)`, `count += 1`,
+`self.calls += 1`. Programs are often watched in this way, and such names are told apart.
 """
 
 from __future__ import annotations
@@ -303,19 +303,22 @@ def _keeps_class(steps: Sequence[Step], at: int) -> bool:
 class Reads(NamedTuple):
     """The names a code object reads or writes.
 
-    `extended` are globals and free variables it only appends to, `counted` those it only counts up, `unused` both;
-    `sought` are the attributes, and its own name, under which a class may have it. `modules` are those it imports, each
-    with the number of leading dots. `strings` are those of its constants that look like names; `reflects` says that it
-    may ask for names by strings. `handles` says that it goes on after some exception, so that it may be seen there
-    whether an attribute is missing. `evaluated` has the lines that may read any name, `made` the code of functions that
-    it defines.
+    `extended` are globals and free variables it only appends to, `counted` those it only counts up, `tallied` those
+    of which it only counts up elements, `unused` all three; `counters` are attributes it only counts up, or
+    elements of which, whatever has them, `sought` the other attributes, and its own name, under which a class may
+    have it. `modules` are those it imports, each with the number of leading dots. `strings` are those of its
+    constants that look like names; `reflects` says that it may ask for names by strings. `handles` says that it
+    goes on after some exception, so that it may be seen there whether an attribute is missing. `evaluated` has the
+    lines that may read any name, `made` the code of functions that it defines.
     """
 
     names: frozenset[str]
     extended: frozenset[str]
     counted: frozenset[str]
+    tallied: frozenset[str]
     unused: frozenset[str]
     attributes: frozenset[str]
+    counters: frozenset[str]
     sought: frozenset[str]
     strings: frozenset[str]
     modules: tuple[tuple[int, str], ...]
@@ -339,12 +342,15 @@ def reads_of(code: CodeType) -> Reads:
     inner = tuple(constant for constant in code.co_consts if isinstance(constant, CodeType))
     extended = _only(steps, _extends, {n for c in inner for n in {*c.co_freevars} - reads_of(c).extended})
     counted = _only(steps, _counts, {n for c in inner for n in {*c.co_freevars} - reads_of(c).counted})
+    tallied = _only(steps, _tallies, {n for c in inner for n in {*c.co_freevars} - reads_of(c).tallied})
     imports = [i for i, step in enumerate(steps) if step.name == "IMPORT_NAME"]
     modules = [(steps[i - 2].value or 0, steps[i].value) for i in imports]
     modules += [(0, name) for name in _dotted(code) if not IMPORTING.isdisjoint(used)]
     handles = bool(code.co_exceptiontable)
-    found = global_names, extended, counted, extended | counted, attributes, attributes | {code.co_name}, strings
-    return Reads(*found, tuple(modules), reflects, handles, evaluated, inner)
+    counters = _counters(steps)
+    names = global_names, extended, counted, tallied, extended | counted | tallied
+    sought = attributes, counters, (attributes - counters) | {code.co_name}
+    return Reads(*names, *sought, strings, tuple(modules), reflects, handles, evaluated, inner)
 
 
 def line_naming(code: CodeType, name: str) -> int | None:
@@ -371,13 +377,54 @@ def _extends(steps: Sequence[Step], load: int) -> bool:
 
 
 def _counts(steps: Sequence[Step], load: int) -> bool:
-    constant, operation, store = [*steps[load + 1 : load + 4], *[steps[load]] * 3][:3]
-    return (
-        constant.name == "LOAD_CONST"
-        and operation.name == "BINARY_OP"
-        and store.name in ("STORE_GLOBAL", "STORE_DEREF")
-        and store.value == steps[load].value
+    store = steps[load + 3] if _adds_constant(steps, load) else steps[load]
+    return store.name in ("STORE_GLOBAL", "STORE_DEREF") and store.value == steps[load].value
+
+
+def _adds_constant(steps: Sequence[Step], load: int) -> bool:
+    """Whether what is loaded is at once an operand beside a constant."""
+    return [step.name for step in steps[load + 1 : load + 3]] == ["LOAD_CONST", "BINARY_OP"]
+
+
+TALLY = [
+    *(("LOAD_CONST", None), ("COPY", 2), ("COPY", 2), ("BINARY_SUBSCR", None), ("LOAD_CONST", None)),
+    *(("BINARY_OP", None), ("SWAP", 3), ("SWAP", 2), ("STORE_SUBSCR", None)),
+]
+"""The instructions of `x["n"] += 1` behind the load of x, with their operands where these matter."""
+
+
+def _tallies(steps: Sequence[Step], load: int) -> bool:
+    following = steps[load + 1 : load + 1 + len(TALLY)]
+    return len(following) == len(TALLY) and all(
+        step.name == name and arg in (None, step.arg) for step, (name, arg) in zip(following, TALLY, strict=True)
     )
+
+
+def _counters(steps: Sequence[Step]) -> frozenset[str]:
+    """The attributes that code only counts up.
+
+    It does not matter of which object: what is read under such a name goes nowhere but to attributes of this name.
+    """
+    stores = {load: store for load in range(len(steps)) if (store := _store_of_count(steps, load)) is not None}
+    counting = {*stores, *stores.values()}
+    others = {step.value for i, step in enumerate(steps) if step.name in ATTRIBUTES and i not in counting}
+    return frozenset(steps[load].value for load in stores) - others
+
+
+def _store_of_count(steps: Sequence[Step], load: int) -> int | None:
+    """The store of `x.n += 1`, `x.n = x.n + 1` or `x.n[0] += 1`, by the load of the attribute."""
+    if steps[load].name != "LOAD_ATTR" or is_method(steps[load]):
+        return None
+    if _tallies(steps, load):
+        return load + len(TALLY)
+    if not _adds_constant(steps, load):
+        return None
+    stores = range(load + 3, len(steps))
+    store = next((i for i in stores if steps[i].name == "STORE_ATTR" and steps[i].value == steps[load].value), None)
+    if store is None:
+        return None
+    is_augmented = store == load + 4 and (steps[load + 3].name, steps[load + 3].arg) == ("SWAP", 2)
+    return store if is_augmented or _start_of_value(steps, store) == load + 3 else None
 
 
 @remembered

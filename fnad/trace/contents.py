@@ -321,22 +321,48 @@ def check_of_array(value: Array) -> Check | None:
         return None
     if is_users(type(value)):  # it may have methods of its own, and other than an array's
         return _check_of_memory(value)
-    shape, dtype = value.shape, value.dtype
+    dtype = value.dtype
     if value.nbytes <= SMALL or dtype.itemsize not in (1, 2, 4, 8, 16) or dtype.kind not in "biufc":
-        content = value.tobytes()
-        return lambda: value.shape == shape and value.dtype == dtype and value.tobytes() == content
-    snapshot = value.copy("K")
-    return lambda: value.shape == shape and value.dtype == dtype and same_bits(value, snapshot)
+        return functools.partial(_has_bytes, value, value.shape, dtype, value.tobytes())
+    return functools.partial(_has_bits, value, value.copy("K"))
+
+
+def _has_bytes(value: Array, shape: tuple[int, ...], dtype: np.dtype[Any], content: bytes) -> bool:
+    return value.shape == shape and value.dtype == dtype and value.tobytes() == content
+
+
+def _has_bits(value: Array, snapshot: Array) -> bool:
+    return value.dtype == snapshot.dtype and same_bits(value, snapshot)
 
 
 def _check_of_memory(value: Array) -> Check:
     """The check that the memory of an array keeps its content, whatever the methods of its class do."""
+    return functools.partial(_has_memory, value, memory_of_array(value).copy("K"))
 
-    def content() -> Array:
-        return np.ndarray.view(value, np.ndarray)
 
-    snapshot = content().copy("K")
-    return lambda: content().dtype == snapshot.dtype and same_bits(content(), snapshot)
+def _has_memory(value: Array, snapshot: Array) -> bool:
+    return _has_bits(memory_of_array(value), snapshot)
+
+
+def memory_of_array(value: Array) -> Array:
+    """The array without what its class makes of it."""
+    return np.ndarray.view(value, np.ndarray)
+
+
+def array_before(check: Check) -> Array | None:
+    """What an array was for its check; None if this is the check of something else."""
+    if not isinstance(check, functools.partial):
+        return None
+    if check.func is _has_bytes:
+        _, shape, dtype, content = check.args
+        return np.ndarray(shape, dtype, content)
+    return check.args[1] if check.func in (_has_bits, _has_memory) else None
+
+
+def unequal_elements(now: Array, before: Array) -> Array:
+    """The places, in C order, at which two arrays of one shape and dtype differ in some bit."""
+    rows = [np.ascontiguousarray(x).reshape(-1).view(np.uint8).reshape(x.size, -1) for x in (now, before)]
+    return np.flatnonzero((rows[0] != rows[1]).any(axis=1))
 
 
 def check_of_array_like(value: Any) -> Check:

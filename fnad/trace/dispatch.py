@@ -161,7 +161,7 @@ def is_plain(value: Any) -> bool:
 
 def call_seen(rule: Rule, args: Sequence[Any], kwargs: Arguments, /) -> Any:
     """Call a rule on what the user gave, with the user's line noted."""
-    builder, frame = innermost_builder() or tracing_builder(), user_frame()
+    builder, frame = innermost_builder() or tracing_builder(args), user_frame()
     builder.source = source = None if frame is None else line_of(frame)
     if MAKING.attempt is not None:
         MAKING.note(source)
@@ -223,12 +223,21 @@ def _avals(operands: Sequence[Any]) -> Iterator[Aval]:
             yield Aval(operand.dtype, operand.shape)
 
 
-def tracing_builder() -> Builder:
-    """The builder of the trace under way; raises `UsedAfterTraceError` where there is none."""
+def tracing_builder(values: Sequence[Any]) -> Builder:
+    """The builder of the trace under way; raises `UsedAfterTraceError` where there is none, for the first handle."""
     builder = innermost_builder()
     if builder is None:
-        raise used_after_trace()
+        handle = next(_handles(values), None)
+        raise used_after_trace(None if handle is None else handle.symbol)
     return builder
+
+
+def _handles(values: Sequence[Any]) -> Iterator[Handle]:
+    for value in values:
+        if isinstance(value, Handle):
+            yield value
+        elif isinstance(value, (list, tuple)):
+            yield from _handles(cast("Sequence[Any]", value))
 
 
 # ---- handles to symbols and back -------------------------------------------------------------------------------------

@@ -9,13 +9,13 @@ these names, containers to their elements:
     contents    of an array, the same bits; of a list, dict or set, the same elements; of a class, the same names and
                 bases; of an object, the same class, and for one of NumPy's or SciPy's the same attributes
 
-`holds()` looks at all of it again. Three things are taken at their word: what functions and classes of the standard
+`holds()` looks at all of it again. What code only counts up is no part of it, until other code reads it: then it is
+what it was before it was counted. Three things are taken at their word: what functions and classes of the standard
 library, NumPy, what else this package stands on, and pandas do, though not that a name of their modules stands for
-them, nor that a table has the content it had; an
-array that cannot be written to, nor what it is a view of, keeps its content; a function under `functools.lru_cache`
-would return the same again. What can neither be compared nor trusted holds never: an iterator, a file that is opened, a
-generator of random numbers that others share. What is not seen stands in docs/edge_cases.md; `met` has
-what of it was noticed.
+them, nor that a table has the content it had; an array that cannot be written to, nor what it is a view of, keeps its
+content; a function under `functools.lru_cache` would return the same again. What can neither be compared nor trusted
+holds never: an iterator, a file that is opened, a generator of random numbers that others share. What is not seen
+stands in docs/edge_cases.md; `met` has what of it was noticed.
 
 A large array is compared as a whole at each look, so it is better passed as an argument.
 """
@@ -38,13 +38,13 @@ import threading
 import time
 from abc import ABCMeta, get_cache_token
 from collections import deque
-from collections.abc import Callable, Generator, KeysView, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, KeysView, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from importlib.machinery import ModuleSpec
 from importlib.util import resolve_name
-from itertools import compress, repeat
+from itertools import chain, compress, repeat
 from operator import is_
 from types import (
     BuiltinFunctionType,
@@ -82,6 +82,7 @@ from fnad.trace.contents import (
     Memory,
     NamesCheck,
     Remembered,
+    array_before,
     behind,
     check_of_array,
     check_of_array_like,
@@ -102,12 +103,14 @@ from fnad.trace.contents import (
     is_shared,
     is_table,
     is_users,
+    memory_of_array,
     names_in,
     names_of,
     parts,
     reference_to,
     same,
     shared_states,
+    unequal_elements,
 )
 from fnad.trace.effects import effect_of_code, effect_of_function, effect_of_object
 from fnad.trace.handle import Handle
@@ -125,6 +128,9 @@ FILE_OF_C = cast("type", io.IOBase.__base__)  # of which all files are; to ask t
 UNCHANGING = (*CONSTANTS, slice, CodeType, np.ufunc, FILE_OF_C)
 SIMPLE = frozenset({bool, int, float, complex, str, bytes, type(None), range, slice, CodeType, np.ufunc, np.float64})
 """The commonest of their classes, of which there need be no further question."""
+
+NUMBERS = frozenset({bool, int, float})
+"""Classes of what may be counted up."""
 
 NAMESPACE = operator.attrgetter("__dict__")
 DESCRIBING = {"__name__", "__qualname__", "__doc__", "__module__", "__annotations__"}
@@ -239,9 +245,10 @@ class Environment:
         self._contents: list[tuple[Check, Any]] = []
         self._changing = ""
         self._failed: Check | None = None
-        self._unread: dict[tuple[int, str], tuple[Get, str, Any]] = {}
+        self._unread: dict[tuple[int, str], tuple[Get, str, Any]] = {}  # as they were, of what is counted up
         self._before: dict[int, tuple[Any, ...]] = {}
         self._sought: set[str] = set()
+        self._counters: set[str] = set()
         self._optional: set[str] = set()
         self._strings: set[str] = set()
         self._reflects = False
@@ -278,6 +285,9 @@ class Environment:
             if not unchanged():
                 self._failed = unchanged
                 return False
+        for get, name, value in self._unread.values():
+            if not _is_counted(get, name, value):
+                return False
         for keys, names in self._absent.values():
             if not keys.isdisjoint(names):
                 return False
@@ -288,6 +298,7 @@ class Environment:
         if self._changing:
             return None
         names, cells, attributes, others = self._kinds_of_names()
+        others += [functools.partial(_is_counted, *counter) for counter in self._unread.values()]
         attributes += [(holder, "__dict__", namespace) for holder, namespace in zip(*self._namespaces, strict=True)]
         functions: list[FunctionCheck] = []
         empty: list[dict[str, Any]] = []
@@ -351,6 +362,7 @@ class Environment:
         contents = {id(value) for _, value in self._contents}
         has_all = (
             other._names.keys() <= self._names.keys()
+            and other._unread.keys() <= self._names.keys() | self._unread.keys()
             and contents.issuperset(id(value) for _, value in other._contents)
             and all(key in self._absent and names <= self._absent[key][1] for key, (_, names) in other._absent.items())
             and set(map(id, other._kinds[0])) <= set(map(id, self._kinds[0]))
@@ -359,32 +371,68 @@ class Environment:
 
     def difference(self) -> Change:
         """What has changed."""
+        unknown = Change(self._changing or "nothing has changed", next((m.source for m in self.met if m.anew), None))
+        changed = chain(self._changed_names(), self._changed_contents(), self._changed_kinds())
+        return next(changed, unknown)
+
+    def _changed_names(self) -> Iterator[Change]:
         for get, name, value in self._names.values():
             if not same(now := get(name, MISSING), value):
-                return Change(f"{name} {_was(value, now)}", self._place_of(name))
-        for unchanged, value in self._contents:
-            if not unchanged():
-                if value is None:  # it is not kept alive
-                    return Change("an object it reads has changed", None)
-                name = next((name for _, name, held in self._names.values() if held is value), None)
-                what = f"the {type(value).__name__} {name or 'it reads'} has another content"
-                return Change(what + self._element(value), self._place_of(name))
+                yield Change(f"{name} {_was(value, now)}", self._place_of(name))
+        for get, name, value in self._unread.values():
+            if not _is_counted(get, name, value):
+                now = get(name, MISSING)
+                what = f"{name} {_was(value, now)}" if now is not value else f"{name} has more than numbers in it"
+                yield Change(what, self._place_of(name))
         for keys, names in self._absent.values():
             for name in names & keys:
-                return Change(f"{name} was not there, and is now", self._place_of(name))
-        if not self._are_of_kind():
-            return Change("an object it reads is of another class", None)
-        return Change(self._changing or "nothing has changed", next((met.source for met in self.met if met.anew), None))
+                yield Change(f"{name} was not there, and is now", self._place_of(name))
+
+    def _changed_contents(self) -> Iterator[Change]:
+        for unchanged, value in self._contents:
+            if not unchanged():
+                yield self._changed_content(unchanged, value)
+
+    def _changed_content(self, check: Check, value: Any) -> Change:
+        if value is None:  # it is not kept alive
+            return Change("an object it reads has changed", None)
+        name, before = self._name_of(value), array_before(check)
+        where = self._element(value) if before is None else _elements(memory_of_array(value), before)
+        what = f"the {type(value).__name__} {name or 'it reads'} has another content"
+        return Change(what + where, self._place_of(name))
+
+    def _changed_kinds(self) -> Iterator[Change]:
+        for value, kind in zip(*self._kinds, strict=True):
+            if type(value) is not kind:
+                name = self._name_of(value)
+                kinds = f"was of class {kind.__name__}, and is of class {type(value).__name__}"
+                yield Change(f"{name or 'an object it reads'} {kinds}", self._place_of(name))
+        for value, namespace in zip(*self._namespaces, strict=True):
+            if NAMESPACE(value) is not namespace:
+                name = self._name_of(value)
+                yield Change(f"{name or 'an object it reads'} has another __dict__", self._place_of(name))
+
+    def _name_of(self, value: Any) -> str | None:
+        return next((name for _, name, held in self._names.values() if same(value, held)), None)
 
     def _element(self, value: Any) -> str:
         """How many elements a container had and has, or the first one that is another, if one is."""
         elements, before = elements_of(value), self._before.get(id(value), ())
         now = tuple(elements()) if elements and before else ()
+        keys = len(now) // 2 if isinstance(value, Mapping) else 0  # before as many values
         if len(before) != len(now):
-            each = 2 if isinstance(value, Mapping) else 1  # keys and values
+            each = 2 if isinstance(value, Mapping) else 1
             return f": it had {len(before) // each} elements, and has {len(now) // each}"
-        found = next(((old, new) for old, new in zip(before, now, strict=True) if not same(new, old)), None)
-        return "" if found is None else f", where an element {_was(*found)}"
+        i = next((i for i, (old, new) in enumerate(zip(before, now, strict=True)) if not same(new, old)), None)
+        if i is None:
+            return ""
+        if isinstance(value, AbstractSet):
+            place = "an element"
+        elif keys:
+            place = f"key {i}" if i < keys else f"the value of {_shown(now[i - keys])}"
+        else:
+            place = f"element {i}"
+        return f", where {place} {_was(before[i], now[i])}"
 
     def _place_of(self, name: str | None) -> Source | None:
         """A line that reads a name, or writes it, in the functions that were followed."""
@@ -404,6 +452,9 @@ class Environment:
         for (where, _), (get, name, value) in self._names.items():
             found = found_in(*owners[where]) if where in owners else get
             new._names[id(found), name] = found, name, memory.of(value)
+        for (where, _), (get, name, value) in self._unread.items():
+            found = found_in(*owners[where]) if where in owners else get
+            new._unread[id(found), name] = found, name, value
         for where, (keys, names) in self._absent.items():
             if where in owners:
                 check = functools.partial(are_absent, found_in(*owners[where]), frozenset(names))
@@ -465,11 +516,13 @@ class Environment:
                     self.effect = self.effect or effect_of_function(arg, frame.f_code)
 
         watch = profiled(note_effects) if self._seeks_effects else profiled(note, passed=PASSED, asked=OUTSIDE)
-        states = shared_states()
+        states, others = shared_states(), _HERE.watching
+        _HERE.watching = (*others, self)
         try:
             with uncollected(), watch:
                 yield
         finally:
+            _HERE.watching = others
             self._end(states)
 
     def _end(self, states: object) -> None:
@@ -529,6 +582,7 @@ class Environment:
             self._meet(COMPUTED, Source(code.co_filename, line, code.co_name), anew=False)
         self._handles |= reads.handles
         self._strings |= reads.strings
+        self._count(reads.counters)
         self._seek(reads.sought, self._strings if self._reflects else NOTHING)
         if reads.reflects:
             self._reflect()
@@ -650,13 +704,46 @@ class Environment:
             return
         self.effect = self.effect or f"{name} is written to"
         value = get(name, MISSING)
-        if name in reads.counted and isinstance(value, int):
-            self._unread.setdefault((id(where), name), (get, name, value))
+        if (name in reads.counted and type(value) in NUMBERS) or (name in reads.tallied and _has_numbers(value)):
+            self._keep({(id(where), name): (get, name, value)})
         elif name in reads.extended and type(value) in (list, set, deque):
             self._names.setdefault((id(where), name), (get, name, value))
             self._before.setdefault(id(value), tuple(value))
         else:
             self._note(get, where, name)
+
+    def _count(self, names: AbstractSet[str]) -> None:
+        """Keep what attributes of these names are, that code only counts up, for whoever reads them later."""
+        if new := names - self._counters:
+            self._counters |= new
+            for holder in list(self._holders):
+                self._keep_counters(holder, new)
+
+    def _keep(self, counters: dict[tuple[int, str], tuple[Get, str, Any]]) -> None:
+        """Keep what counters are, and the elements of those that are lists or dicts."""
+        self._unread = counters | self._unread
+        for _, _, value in counters.values():
+            if type(value) in (list, dict):
+                self._before.setdefault(id(value), tuple(cast("Elements", elements_of(value))()))
+
+    def _keep_counters(self, holder: Holder, names: AbstractSet[str]) -> None:
+        """Keep the numbers that something has under these names.
+
+        What else is found there runs code, or is changed in its place: then such attributes are as any others.
+        """
+        for name in names - self._sought:
+            places = _places_of(holder, name)
+            found = {(id(where), name): (get, name, get(name, MISSING)) for get, where in places}
+            if not found:
+                continue
+            values = [value for _, _, value in found.values()]
+            if keeps_plainly(holder) and all(v is MISSING or type(v) in NUMBERS or _has_numbers(v) for v in values):
+                self.effect = self.effect or f"{name} is written to"
+                self._keep(found)
+                if holder.namespace is not None:
+                    self._present.setdefault(id(holder.namespace), set()).add(name)
+            else:
+                self._seek({name})
 
     def _look(self, names: AbstractSet[str]) -> None:
         """Note the attributes of these names.
@@ -685,6 +772,8 @@ class Environment:
         if holder.namespace and not holder.namespace.keys().isdisjoint(names):
             found.append(self._present_in(holder, names))
         self._look_up(found)
+        if self._counters:
+            self._keep_counters(holder, self._counters)
 
     def _present_in(self, holder: Holder, names: AbstractSet[str]) -> tuple[Holder, AbstractSet[str]]:
         """Those of some names that are there."""
@@ -711,6 +800,13 @@ class Environment:
         self._seek(NOTHING, self._strings)
         for holder in list(self._holders):
             self._list(holder)
+
+    def list_attributes(self, value: Any, names: AbstractSet[str]) -> None:
+        """Note all attributes of an object that was followed; of another one, which may be a copy, those that count."""
+        self._seek(self._counters & names)
+        if id(value) in self._kept and id(value) not in self._listed:
+            for holder in [holder for holder in self._holders if holder.value is value]:
+                self._list(holder)
 
     def _list(self, holder: Holder) -> None:
         """Note all attributes that an object has, and that it has no others; modules have too many.
@@ -765,7 +861,7 @@ class Environment:
         for namespace, names in self._needless.values():
             self._note_absent(namespace, names)
         self._needless.clear()
-        optional = frozenset(self._optional)
+        optional = frozenset(self._optional | self._counters if self._handles else self._optional)
         for namespace in [holder.namespace for holder in self._holders if optional and holder.namespace is not None]:
             present = self._present.get(id(namespace))
             if missing := optional - present if present else optional:
@@ -961,6 +1057,61 @@ class Environment:
                     self._note(vars(kind).get, kind, name)
 
 
+class _Here(threading.local):
+    watching: tuple[Environment, ...] = ()
+
+
+_HERE = _Here()
+
+
+def note_attributes(value: Any, names: AbstractSet[str]) -> None:
+    """Note that this package reads all attributes of an object, of these names, for the function that is traced."""
+    for environment in _HERE.watching:
+        environment.list_attributes(value, names)
+
+
+def _is_counted(get: Get, name: str, value: Any) -> bool:
+    """Whether a counter is still a number, or was not there, as where only the class has one yet."""
+    now = get(name, MISSING)
+    if type(value) in (list, dict):
+        return now is value and _has_numbers(now)
+    return type(now) in NUMBERS or (now is MISSING and value is MISSING)
+
+
+def _has_numbers(value: Any) -> bool:
+    """Whether a value is a list or dict of numbers alone, for which no code of anybody's runs."""
+    elements = value.values() if type(value) is dict else value if type(value) is list else [None]
+    return NUMBERS.issuperset(map(type, elements))
+
+
+def _places_of(holder: Holder, name: str) -> list[tuple[Get, object]]:
+    """Where something has an attribute: in its classes, a slot or its namespace, each with what tells it apart."""
+    value, namespace, known, _ = holder
+    places: list[tuple[Get, object]] = []
+    if known is not None and name in known.names:
+        for kind, get in known.noted:
+            member = get(name, MISSING)
+            if isinstance(member, MemberDescriptorType):
+                places.append((functools.partial(getattr, value), value))
+            elif member is not MISSING and kind in known.users:
+                places.append((get, kind))
+    if namespace is not None and (places or name in namespace):
+        places.append((namespace.get, namespace))
+    return places
+
+
+def keeps_plainly(holder: Holder) -> bool:
+    """Whether attributes are set with no code of anybody's, and read by none that is not watched."""
+    value, kind = holder.value, type(holder.value)
+    if kind is FunctionType or kind is ModuleType:
+        return not holder.is_trusted
+    if isinstance(value, type):
+        return kind.__setattr__ is type.__setattr__ and kind.__getattribute__ is type.__getattribute__
+    is_plain = kind.__setattr__ is object.__setattr__ and kind.__getattribute__ is object.__getattribute__
+    libraries = [base for base in kind.__mro__ if not is_users(base)]
+    return is_plain and not any("__dict__" in vars(base) or has_slots(base) for base in libraries)
+
+
 def _is_found(get: Get, name: str, value: Any) -> bool:
     now = get(name, MISSING)
     return now is value or same(now, value)
@@ -972,15 +1123,31 @@ def _is_of_import(frame: FrameType) -> bool:
 
 
 def _was(old: Any, new: Any) -> str:
+    if isinstance(old, Remembered) or (type(old) is type(new) and not isinstance(new, CONSTANTS)):
+        or_content = ", or has another content" if isinstance(old, Remembered) and type(new) in CONTAINERS else ""
+        return f"is another {type(new).__name__}{or_content}"
     return f"was {_shown(old)}, and is {_shown(new)}"
 
 
 def _shown(value: Any) -> str:
     if value is MISSING:
         return "not there"
-    if isinstance(value, CONSTANTS):
-        return reprlib.repr(value)
-    return "another object" if isinstance(value, Remembered) else f"another {type(value).__name__}"
+    return reprlib.repr(value) if isinstance(value, CONSTANTS) else f"of class {type(value).__name__}"
+
+
+def _elements(now: Array, before: Array) -> str:
+    """How an array differs from what it was: in its dtype or shape, or else the first element that does."""
+    for what in ("dtype", "shape"):
+        if (old := getattr(before, what)) != (new := getattr(now, what)):
+            return f": its {what} was {old}, and is {new}"
+    places = unequal_elements(now, before)
+    if not len(places):  # another thread writes to it
+        return ""
+    index = tuple(int(i) for i in np.unravel_index(places[0], now.shape))
+    place = {0: "its element", 1: f"element {', '.join(map(str, index))}"}.get(len(index), f"element {index}")
+    several = f", the first of {len(places)} that differ" if len(places) > 1 else ""
+    old, new = (str(x[index]) if x.dtype.kind in "biufc" else reprlib.repr(x[index].item()) for x in (before, now))
+    return f", where {place} was {old}, and is {new}{several}"
 
 
 def has_slots(kind: type) -> bool:

@@ -28,8 +28,9 @@ from fnad.errors import (
     UnsupportedFunctionError,
     UsedAfterTraceError,
 )
-from fnad.ir.builder import is_tracing
+from fnad.ir.builder import NOT_KEPT, is_tracing, not_kept
 from fnad.ir.program import Source
+from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, Aval
 from fnad.numpy.operands import CHOOSE, NUMBERS
 from fnad.trace.asking import ask_for_stand_ins
@@ -246,7 +247,7 @@ def _asked(aval: Aval, what: str, remedy: str) -> FnadError:
 
 def _escape(aval: Aval, what: str, remedy: str) -> FnadError:
     if not is_tracing():
-        return used_after_trace()
+        return used_after_trace(None)
     return _kept(
         TracerEscapeError(
             f"a traced value of aval {aval} was asked for {what}: it has no numbers while tracing",
@@ -256,13 +257,10 @@ def _escape(aval: Aval, what: str, remedy: str) -> FnadError:
     )
 
 
-def used_after_trace() -> UsedAfterTraceError:
-    """The error for a traced value that was kept."""
-    return UsedAfterTraceError(
-        "a traced value was used outside its trace",
-        source=current_source(),
-        remedy="return it from the traced function; do not keep it in a list, an attribute or a cache",
-    )
+def used_after_trace(value: Symbol | None) -> UsedAfterTraceError:
+    """The error for a traced value that was kept, if it is known which."""
+    remedy = NOT_KEPT if value is None else not_kept(value)
+    return UsedAfterTraceError("a traced value was used outside its trace", source=current_source(), remedy=remedy)
 
 
 def _stored(aval: Aval) -> FnadError | None:

@@ -15,7 +15,7 @@ from types import CellType, CodeType, FunctionType, MappingProxyType, ModuleType
 from typing import Any
 
 from fnad.errors import TracerEscapeError
-from fnad.ir.builder import Builder
+from fnad.ir.builder import Builder, made_at
 from fnad.ir.program import Source
 from fnad.records import NamedTuple
 from fnad.trace.bytecode import steps_of
@@ -51,7 +51,7 @@ def check_kept(roots: Iterable[Any], trace: Builder, read: Container[int]) -> No
                 deque(holders, 0)  # to find the other functions
                 raise TracerEscapeError(
                     f"a traced value of aval {part.aval} was stored in {what}, which is there after the trace",
-                    source=_place(name, functions),
+                    source=(made_at(part.symbol) if name is None else None) or _place(name, functions),
                     remedy="return it and store the result of the call: what is stored under jit has no numbers",
                 )
 

@@ -89,8 +89,9 @@ class Masked(NDArrayOperatorsMixin, Deferred):
                 source=current_source(),
                 remedy=REMEDY,
             )
+        symbol = call(indexing.getitem, (values, places), {}).symbol
         self.mask = self.values = None
-        return call(indexing.getitem, (values, places), {}).symbol
+        return symbol
 
     @property
     def is_weak(self) -> bool:

@@ -54,7 +54,7 @@ PASSED = {__file__, __file__.replace("text.py", "tracer.py"), reprlib.__file__, 
 def text(x: Handle, write: Callable[[Any], str]) -> str:
     """What `write` makes of the value at hand; raise where there is none and its text is computed with."""
     if not x.is_alive and write is not repr and use_of_text() == "computed with":
-        raise escape.used_after_trace()
+        raise escape.used_after_trace(x.symbol)
     value = value_to_write(x) if x.is_alive else None
     return description(x) if value is None else write(value)
 
@@ -68,7 +68,7 @@ def formats_a_number() -> bool:
 def number_to_format(x: Handle) -> float:
     """The number at hand, of which `"%.2f" % x` makes a text; raise where there is none."""
     if not x.is_alive:
-        raise escape.used_after_trace()
+        raise escape.used_after_trace(x.symbol)
     value = value_to_write(x)
     if value is None:
         raise escape.text_asked(x.aval)

@@ -71,15 +71,19 @@ class Tracer(Handle, metaclass=Kind):
     def _known(self, refusal: Callable[..., FnadError], *args: Any) -> Any:
         value = known_value(self.symbol)
         if value is None:
-            raise refusal(self.aval, *args)
+            raise self._refused(refusal, *args)
         return value
 
     def _answer(self, ask: Callable[[Symbol], int | None], refusal: Callable[..., FnadError], *args: Any) -> Any:
         known = known_value(self.symbol)
         answer = ask(self.symbol) if known is None and self.symbol.builder.alive else known
         if answer is None:
-            raise refusal(self.aval, *args)
+            raise self._refused(refusal, *args)
         return answer
+
+    def _refused(self, refusal: Callable[..., FnadError], *args: Any) -> FnadError:
+        """The error for what it is asked, which is another one where its trace is over."""
+        return refusal(self.aval, *args) if self.is_alive else escape.used_after_trace(self.symbol)
 
     # math.floor and math.ceil ask for these first, and for a float where there is none, as of np.float32
 
@@ -90,13 +94,13 @@ class Tracer(Handle, metaclass=Kind):
         return int(np.ceil(self))
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
-        raise escape.pickle_asked(self.aval)
+        raise self._refused(escape.pickle_asked)
 
     # ---- an object among others --------------------------------------------------------------------------------------
 
     def __hash__(self) -> int:
         if not self.is_scalar:
-            raise escape.hash_asked(self.aval)
+            raise self._refused(escape.hash_asked)
         return hash(self._known(escape.hash_asked)[()])
 
     def __repr__(self) -> str:
@@ -213,7 +217,7 @@ class Members(Tracer):
 
     def __bool__(self) -> bool:
         if self.aval.size != 1:
-            raise escape.truths_asked(self.aval)
+            raise self._refused(escape.truths_asked)
         return bool(self._answer(guards.truth, escape.truth_asked))
 
     def __float__(self) -> float:

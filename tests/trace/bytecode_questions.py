@@ -288,6 +288,7 @@ def which_names_are_read():
 
     read = code.reads_of(many.__code__)
     assert (read.extended, read.counted) == ({"notes"}, {"count"})
+    assert read.counters == set()
     assert {"level", "part", "pi", "append"} <= read.attributes
     assert {"m"} == read.names
     assert (read.reflects, read.modules, read.evaluated) == (False, (), ())
@@ -301,6 +302,68 @@ def which_names_are_read():
     assert code.reads_of(with_many_imports().__code__).modules == ((0, "math"), (2, "far"))
     assert code.reads_of(with_a_handler.__code__).handles
     assert not code.reads_of(handed_on.__code__).handles
+
+
+def what_is_counted():
+    calls, table, both, shared = [0], {"n": 0}, [0], [0]
+
+    def counts(self, key, x):
+        self.n += 1
+        self.inner.n = self.inner.n - 2
+        pick(self, key).m += 1
+        self.inner.inner.k += 1
+        calls[0] += 1
+        table["n"] -= 1
+        self.table["n"] += 1
+        return x
+
+    def reads(self, key, x):
+        self.a = self.a + x
+        self.b = self.b + self.b
+        self.c += self.c
+        self.d = (self.d if x else 0) + 1
+        self.e = (self.e + 1) * 2
+        self.f = self.g + 1
+        self.h = 1 + self.h
+        self.i(1 + 1)
+        self.j += 1
+        self.k[key] += 1
+        self.l["n"] += self.l["m"]
+        both[0] += 1
+        table[key] += 1
+        calls[0] = calls[0] + 1
+        shared[0] += 1
+        return self.j, both[0], lambda: shared[0]
+
+    def stores(self):
+        self.n += 1
+        self.n = 0
+
+    def deletes(self):
+        self.n += 1
+        del self.n
+
+    read = code.reads_of(counts.__code__)
+    assert (read.counters, read.tallied) == ({"n", "m", "k", "table"}, {"calls", "table"})
+    assert read.sought == {"inner", "counts"}
+    assert {"calls", "table"} <= read.unused
+    for other in (reads, stores, deletes):
+        read = code.reads_of(other.__code__)
+        assert (read.counters, read.tallied) == (set(), set())
+    many = code.reads_of(with_many_names_that_count().__code__)
+    assert (many.counters, many.tallied) == ({"far"}, {"away"})
+
+
+def pick(self, key):
+    return self if key else None
+
+
+def with_many_names_that_count():
+    """Return a function with names and constants that take more than a byte to number."""
+    names = "\n".join(f"    g{i}, {i + 0.5}" for i in range(300))
+    space = {}
+    exec(f"def f(x, skip=True):\n  if not skip:\n{names}\n  x.far += 4096\n  away[8192] += 4096\n", space)
+    return space["f"]
 
 
 def with_a_handler(x):
@@ -559,6 +622,7 @@ if __name__ == "__main__":
     what_is_bound()
     variables_that_one_function_sets()
     which_names_are_read()
+    what_is_counted()
     what_constants_stand_for()
     what_is_called_of_attributes()
     who_asks_for_classes()
