@@ -32,7 +32,6 @@ import inspect
 import io
 import operator
 import os
-import reprlib
 import sys
 import threading
 import time
@@ -47,18 +46,15 @@ from importlib.util import resolve_name
 from itertools import chain, compress, repeat
 from operator import is_
 from types import (
-    BuiltinFunctionType,
     CellType,
     CodeType,
     FrameType,
     FunctionType,
     MemberDescriptorType,
-    MethodType,
-    MethodWrapperType,
     ModuleType,
 )
 from typing import Any, TypeAlias, cast
-from weakref import ProxyTypes, ref
+from weakref import ProxyTypes
 
 import numpy as np
 
@@ -70,18 +66,17 @@ from fnad.records import NamedTuple
 from fnad.store import uncollected
 from fnad.trace.bytecode import Reads, address_of_function, function_of, line_naming, reads_of, sets_alone
 from fnad.trace.capture import Array
+from fnad.trace.changes import Change, array_changed, container_changed, was
 from fnad.trace.conditions import MISSING, Attribute, Cell, Conditions, Name
 from fnad.trace.contents import (
     CACHED,
     CONSTANTS,
     CONTAINERS,
     Check,
-    ClassNames,
     Elements,
     FunctionCheck,
     Memory,
     NamesCheck,
-    Remembered,
     array_before,
     behind,
     check_of_array,
@@ -98,29 +93,31 @@ from fnad.trace.contents import (
     implicit_methods,
     in_library,
     is_library_module,
-    is_numba_class,
-    is_own_class,
     is_shared,
     is_table,
     is_users,
     memory_of_array,
-    names_in,
     names_of,
     parts,
     reference_to,
     same,
     shared_states,
-    unequal_elements,
 )
 from fnad.trace.effects import effect_of_code, effect_of_function, effect_of_object
 from fnad.trace.handle import Handle
 from fnad.trace.identity import note_running
-from fnad.trace.libraries import is_machinery, is_trusted
+from fnad.trace.known_classes import (
+    DESCRIBING,
+    Classes,
+    Get,
+    LibraryClass,
+    has_slots,
+    known_of,
+    library_class,
+)
+from fnad.trace.libraries import is_trusted
 from fnad.trace.source import user_caller
 from fnad.watch import profiled
-
-Get: TypeAlias = Callable[[str, object], Any]
-"""Like dict.get: from a name and a default to what the name stands for now."""
 
 Namespace: TypeAlias = Mapping[str, Any]
 
@@ -133,24 +130,12 @@ NUMBERS = frozenset({bool, int, float})
 """Classes of what may be counted up."""
 
 NAMESPACE = operator.attrgetter("__dict__")
-DESCRIBING = {"__name__", "__qualname__", "__doc__", "__module__", "__annotations__"}
-"""What a function or class keeps beside its namespace."""
-
 # ---- what reads attributes by strings, and what leads to something outside the process -------------------------------
 
 ASKING = {id(asking) for asking in (getattr, hasattr, vars, dir, operator.attrgetter, operator.methodcaller)}
 LISTING = (dataclasses.asdict, dataclasses.astuple, dataclasses.replace, inspect.getmembers, inspect.getattr_static)
 REFLECTING = {id(cast("FunctionType", function).__code__) for function in LISTING}
 IMPORT_MODULE = importlib.import_module.__code__
-EMPTY = (MethodType, BuiltinFunctionType, MethodWrapperType, functools.partial, property, type(np.sum), ContextVar)
-"""Classes of what has neither elements nor numbers."""
-
-WRAPPERS = (
-    *(MethodType, BuiltinFunctionType, MethodWrapperType, functools.partial, functools.cached_property, ref, CACHED),
-    *(staticmethod, classmethod, property, operator.attrgetter, operator.methodcaller, ContextVar),
-)
-"""Classes of what leads to something else, or asks for it."""
-
 ENVIRON = type(os.environ).__getitem__.__code__
 TELLING = {
     *[cast("FunctionType", function).__code__.co_filename for function in LISTING],
@@ -163,9 +148,6 @@ PASSED: set[str] = set()
 
 BUILTINS = vars(builtins).get
 NOTHING: AbstractSet[str] = frozenset()
-CONTENT = {"__array__", "__buffer__", "__class__", "__cuda_array_interface__", "__dlpack_device__", "__next__"}
-"""What objects have that may have content beside their attributes."""
-
 FILE, DRAW, CLOCK, COMPUTED = "a file is read", "random numbers are drawn", "the clock is read", "names are computed"
 DATE = datetime.datetime
 OUTSIDE = {
@@ -191,27 +173,6 @@ class Holder(NamedTuple):
     is_trusted: bool
 
 
-class Classes(NamedTuple):
-    """What is known of classes while a function is traced: their `names`, and those of which a value may be noted.
-
-    These are the user's, `users` with the names in each, and those that say where an object keeps attributes outside of
-    its namespace. Each thread has a namespace of its own of what is `is_local`. Where `is_unwatched`, functions of a
-    library may read any attribute of an object, which nobody sees. What has only attributes has no content beside.
-    """
-
-    classes: tuple[type, ...]  # kept, since it is found by its identity
-    names: AbstractSet[str]
-    users: dict[type, ClassNames]
-    noted: tuple[tuple[type, Get], ...]
-    is_local: bool
-    is_unwatched: bool
-    has_content: bool
-
-    def telling(self, names: AbstractSet[str]) -> AbstractSet[str]:
-        """Those names under which something is noted of what finds attributes in these classes."""
-        return names if self.is_local else names & self.names
-
-
 class Met(NamedTuple):
     """Something outside that cannot be compared: `anew` if it is read at each call, for which that is traced again."""
 
@@ -222,13 +183,6 @@ class Met(NamedTuple):
     def __str__(self) -> str:
         place = f" at {self.source}" if self.source is not None else ""
         return f"{self.what}{place}  -> {'traced again at each call' if self.anew else 'as it was when traced'}"
-
-
-class Change(NamedTuple):
-    """What is no longer as it was when it was read, and where."""
-
-    what: str
-    source: Source | None
 
 
 class Environment:
@@ -378,11 +332,11 @@ class Environment:
     def _changed_names(self) -> Iterator[Change]:
         for get, name, value in self._names.values():
             if not same(now := get(name, MISSING), value):
-                yield Change(f"{name} {_was(value, now)}", self._place_of(name))
+                yield Change(f"{name} {was(value, now)}", self._place_of(name))
         for get, name, value in self._unread.values():
             if not _is_counted(get, name, value):
                 now = get(name, MISSING)
-                what = f"{name} {_was(value, now)}" if now is not value else f"{name} has more than numbers in it"
+                what = f"{name} {was(value, now)}" if now is not value else f"{name} has more than numbers in it"
                 yield Change(what, self._place_of(name))
         for keys, names in self._absent.values():
             for name in names & keys:
@@ -397,7 +351,11 @@ class Environment:
         if value is None:  # it is not kept alive
             return Change("an object it reads has changed", None)
         name, before = self._name_of(value), array_before(check)
-        where = self._element(value) if before is None else _elements(memory_of_array(value), before)
+        where = (
+            container_changed(value, self._before.get(id(value), ()))
+            if before is None
+            else array_changed(memory_of_array(value), before)
+        )
         what = f"the {type(value).__name__} {name or 'it reads'} has another content"
         return Change(what + where, self._place_of(name))
 
@@ -414,25 +372,6 @@ class Environment:
 
     def _name_of(self, value: Any) -> str | None:
         return next((name for _, name, held in self._names.values() if same(value, held)), None)
-
-    def _element(self, value: Any) -> str:
-        """How many elements a container had and has, or the first one that is another, if one is."""
-        elements, before = elements_of(value), self._before.get(id(value), ())
-        now = tuple(elements()) if elements and before else ()
-        keys = len(now) // 2 if isinstance(value, Mapping) else 0  # before as many values
-        if len(before) != len(now):
-            each = 2 if isinstance(value, Mapping) else 1
-            return f": it had {len(before) // each} elements, and has {len(now) // each}"
-        i = next((i for i, (old, new) in enumerate(zip(before, now, strict=True)) if not same(new, old)), None)
-        if i is None:
-            return ""
-        if isinstance(value, AbstractSet):
-            place = "an element"
-        elif keys:
-            place = f"key {i}" if i < keys else f"the value of {_shown(now[i - keys])}"
-        else:
-            place = f"element {i}"
-        return f", where {place} {_was(before[i], now[i])}"
 
     def _place_of(self, name: str | None) -> Source | None:
         """A line that reads a name, or writes it, in the functions that were followed."""
@@ -1120,162 +1059,6 @@ def _is_found(get: Get, name: str, value: Any) -> bool:
 def _is_of_import(frame: FrameType) -> bool:
     """Whether a frame of a module is run by Python's own import: by `exec`, a function may run such code too."""
     return frame.f_back is not None and frame.f_back.f_code.co_filename.startswith("<frozen importlib.")
-
-
-def _was(old: Any, new: Any) -> str:
-    if isinstance(old, Remembered) or (type(old) is type(new) and not isinstance(new, CONSTANTS)):
-        or_content = ", or has another content" if isinstance(old, Remembered) and type(new) in CONTAINERS else ""
-        return f"is another {type(new).__name__}{or_content}"
-    return f"was {_shown(old)}, and is {_shown(new)}"
-
-
-def _shown(value: Any) -> str:
-    if value is MISSING:
-        return "not there"
-    return reprlib.repr(value) if isinstance(value, CONSTANTS) else f"of class {type(value).__name__}"
-
-
-def _elements(now: Array, before: Array) -> str:
-    """How an array differs from what it was: in its dtype or shape, or else the first element that does."""
-    for what in ("dtype", "shape"):
-        if (old := getattr(before, what)) != (new := getattr(now, what)):
-            return f": its {what} was {old}, and is {new}"
-    places = unequal_elements(now, before)
-    if not len(places):  # another thread writes to it
-        return ""
-    index = tuple(int(i) for i in np.unravel_index(places[0], now.shape))
-    place = {0: "its element", 1: f"element {', '.join(map(str, index))}"}.get(len(index), f"element {index}")
-    several = f", the first of {len(places)} that differ" if len(places) > 1 else ""
-    old, new = (str(x[index]) if x.dtype.kind in "biufc" else reprlib.repr(x[index].item()) for x in (before, now))
-    return f", where {place} was {old}, and is {new}{several}"
-
-
-def has_slots(kind: type) -> bool:
-    """Whether objects of a class keep attributes of theirs outside of a namespace."""
-    return any(isinstance(value, MemberDescriptorType) for value in vars(kind).values())
-
-
-class LibraryClass(NamedTuple):
-    """What is known of a class that is a library's, with all its bases, so that it does not change.
-
-    `names` are those of its attributes; it `is_others` if it is neither this package's nor Numba's. For `is_unwatched`
-    see `Classes`; elements of its containers are compared.
-    """
-
-    reference: ref[type]
-    names: frozenset[str]
-    has_slots: bool
-    has_namespace: bool
-    has_content: bool
-    makes_attributes: bool
-    is_wrapper: bool
-    is_others: bool
-    is_unwatched: bool
-
-
-_LIBRARY: dict[int, LibraryClass] = {}
-"""By the identity of the class."""
-
-
-def library_class(kind: type[Any]) -> LibraryClass | None:
-    """What is known of a class; None if it, or one of its bases, is the user's."""
-    found = _LIBRARY.get(id(kind))
-    if found is not None and found.reference() is kind:
-        return found
-    classes = kind.__mro__
-    if any(map(is_users, classes)):
-        return None
-    address = id(kind)
-    made = _LIBRARY[address] = LibraryClass(
-        ref(kind, lambda _, forget=_LIBRARY.pop: forget(address, None)),
-        frozenset(DESCRIBING).union(*map(vars, classes)),
-        has_slots=issubclass(kind, threading.local) or any(map(has_slots, classes)),
-        has_namespace=any("__dict__" in vars(base) for base in classes),
-        has_content=kind not in EMPTY,
-        makes_attributes=any("__getattr__" in vars(base) for base in classes),
-        is_wrapper=issubclass(kind, WRAPPERS),
-        is_others=not is_own_class(kind) and not is_numba_class(kind),
-        is_unwatched=kind not in EMPTY and np.ndarray not in classes and any(map(is_of_machinery, classes)),
-    )
-    return made
-
-
-class KnownClasses(NamedTuple):
-    """What is known of classes as long as they have the names they have; it keeps none of them alive."""
-
-    reference: ref[type]
-    users: tuple[tuple[int, ClassNames], ...]  # with their places
-    noted: tuple[int, ...]
-    names: AbstractSet[str]
-    is_local: bool
-    is_unwatched: bool
-    has_content: bool
-
-
-_KNOWN: dict[tuple[int, ...], KnownClasses] = {}
-"""By the identities of the classes."""
-
-
-def known_of(classes: tuple[type, ...]) -> Classes:
-    """What is known of the classes of an object, or of a class and its metaclass, for as long as a trace takes."""
-    key = tuple(map(id, classes))
-    known = _KNOWN.get(key)
-    if known is None or known.reference() is not classes[0] or not _have_names(classes, known):
-        known = _KNOWN[key] = _known_of(key, classes)
-    users = {classes[i]: names for i, names in known.users}
-    noted = tuple([(classes[i], vars(classes[i]).get) for i in known.noted])
-    return Classes(classes, known.names, users, noted, known.is_local, known.is_unwatched, known.has_content)
-
-
-def _have_names(classes: tuple[type, ...], known: KnownClasses) -> bool:
-    return all(names_in(classes[i]) is names for i, names in known.users)
-
-
-def _known_of(key: tuple[int, ...], classes: tuple[type, ...]) -> KnownClasses:
-    library = library_class(classes[0])
-    facts = list(map(library_class, classes))
-    users = [i for i, kind in enumerate(classes) if facts[i] is None and is_users(kind)]
-    return KnownClasses(
-        ref(classes[0], lambda _, forget=_KNOWN.pop: forget(key, None)),
-        tuple([(i, names_in(classes[i])) for i in users]),
-        noted=tuple([i for i, fact in enumerate(facts) if fact is None or fact.has_slots]),
-        names=frozenset(DESCRIBING).union(*map(vars, classes)) if library is None else library.names,
-        is_local=any(map(is_, classes, repeat(threading.local))),
-        is_unwatched=are_unwatched(classes) if library is None else library.is_unwatched,
-        has_content=len(users) < len(classes) - 1 or classes[-1] is not object or any(map(tells_content, classes[:-1])),
-    )
-
-
-def tells_content(kind: type) -> bool:
-    """Whether a class of the user's may have objects with more than attributes, beside what it has of its bases."""
-    return (
-        type(kind) not in (type, ABCMeta)
-        or in_library(kind.__module__)
-        or kind.__module__.startswith(("numpy", "random", "pandas", "cupy"))
-        or not CONTENT.isdisjoint(vars(kind))
-    )
-
-
-def are_unwatched(classes: tuple[type, ...]) -> bool:
-    """Whether one of these classes has functions of NumPy or SciPy, or is a library's container to derive others from.
-
-    It is not noted what the code of a library reads from an object. Of an array the content is compared anyway.
-    """
-    if type in classes or np.ndarray in classes:
-        return False
-    return any(is_of_machinery(kind) or (keeps_elements(kind) and not is_users(kind)) for kind in classes)
-
-
-def is_of_machinery(kind: type) -> bool:
-    """Whether a class is NumPy's or SciPy's."""
-    module = sys.modules.get(str(kind.__module__))
-    return is_machinery(str(getattr(module, "__file__", "")))
-
-
-def keeps_elements(kind: type) -> bool:
-    """Whether a class has a function in Python that finds elements, as `UserDict` has, and `Mapping` has not."""
-    find = vars(kind).get("__getitem__")
-    return isinstance(find, FunctionType) and not getattr(find, "__isabstractmethod__", False)
 
 
 def tells_names(value: Any, known: Classes) -> bool:

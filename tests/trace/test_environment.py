@@ -32,7 +32,8 @@ import pytest
 
 import fnad
 from fnad import jit
-from fnad.trace.environment import Environment, known_of
+from fnad.trace.environment import Environment
+from fnad.trace.known_classes import known_of
 from fnad.watch import seen
 from tests.steps import steps
 
