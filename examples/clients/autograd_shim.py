@@ -60,7 +60,7 @@ def operator(transform: Function, order: int = 1, compiled: bool = False) -> Fun
 
     def of(f: Function, argnum: int | Sequence[int] = 0) -> Function:
         several = not isinstance(argnum, int)
-        make = remembered if compiled and not ORDER.get() else made
+        make = made if ORDER.get() else remembered
         return make(f, tuple(argnum) if several else (argnum,), several)
 
     def made(f: Function, places: tuple[int, ...], several: bool) -> Function:
@@ -91,7 +91,7 @@ def operator(transform: Function, order: int = 1, compiled: bool = False) -> Fun
 
         return derivative
 
-    remembered = lru_cache(maxsize=16)(made)
+    remembered = lru_cache(maxsize=16)(made) if compiled else made
     return of
 
 
