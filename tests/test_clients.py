@@ -67,6 +67,32 @@ print(grad(lambda x: x * grad(lambda y: y**2 * x)(x))(2.0))  # 2 x**3
 
 
 @pytest.mark.slow
+def test_the_shim_traces_an_unchanged_function_no_more(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text("""
+import autograd.numpy as np
+from autograd import elementwise_grad, grad, value_and_grad
+from fnad.api import staging
+
+traces, trace = [], staging.trace_function
+staging.trace_function = lambda *args, **kwargs: traces.append(args) or trace(*args, **kwargs)
+
+def loss(x, data):
+    return np.sum(elementwise_grad(lambda y: y**3)(x - data)) * grad(lambda y: y * x[1])(x[0])
+
+for transform in (value_and_grad, grad):
+    counts, data, derivative = [], np.arange(3.0), transform(loss)
+    for i in range(9):
+        traces.clear()
+        derivative(np.ones(3) * i, data)
+        counts.append(len(traces))
+    print(counts[2:])
+""")
+    assert run("autograd_shim.py", str(script)) == f"{[0] * 7}\n" * 2
+    assert run("autograd_shim.py", "--jit", str(script)) == f"{[0] * 7}\n" * 2
+
+
+@pytest.mark.slow
 def test_pymanopt_finds_what_linear_algebra_knows() -> None:
     pytest.importorskip("pymanopt")
     errors = re.findall(r"error (\S+)", run("pymanopt_fnad.py"))
