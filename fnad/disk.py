@@ -17,12 +17,12 @@ not, or that cannot be written to, is a `CacheWarning`, once in a process; what 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import suppress
 from functools import cache
 from hashlib import blake2b
 from pathlib import Path
@@ -34,6 +34,8 @@ from fnad.records import NamedTuple
 from fnad.version import __version__
 
 MAGIC = b"fnad-cache-1"
+PASSED = str(Path(__file__).parent), contextlib.__file__
+"""Where the files are whose frames stand between the user's line and a warning."""
 FOLDERS = 256
 ABANDONED = 3600
 """The age in seconds from which a file that is still under its first name belongs to a process that was killed."""
@@ -83,7 +85,7 @@ def user_directory() -> str:
 def at(directory: str) -> DiskCache:
     """The cache in a directory."""
     path = Path(directory)
-    with suppress(RuntimeError):  # where there is no home
+    with contextlib.suppress(RuntimeError):  # where there is no home
         return DiskCache(path.expanduser().absolute())
     return DiskCache(path)
 
@@ -112,7 +114,7 @@ class Made(NamedTuple):
 
 def made(entry: Entry) -> Made | None:
     """What the header of an entry says; None if it has none or is gone."""
-    with suppress(OSError, ValueError), entry.path.open("rb") as file:
+    with contextlib.suppress(OSError, ValueError), entry.path.open("rb") as file:
         magic, _, _, version, when = file.readline(1000).split()
         return Made(version.decode(), int(when)) if magic == MAGIC else None
     return None
@@ -158,7 +160,7 @@ def entries_in(folder: Path) -> list[Entry]:
     """The files in a folder, those used least recently first."""
     found: list[Entry] = []
     for path in folder.iterdir():
-        with suppress(FileNotFoundError):  # another process removes some, too
+        with contextlib.suppress(FileNotFoundError):  # another process removes some, too
             status = path.lstat()
             found.append(Entry(status.st_mtime, status.st_size, path))
     return sorted(found)
@@ -202,7 +204,7 @@ class DiskCache:
         payload = opened(entry, key)
         if payload is None:
             self._warn_once(f"{path} is damaged, or of another format: it is removed, and made again", CHECK)
-        with suppress(OSError):  # others can be the ones that may write
+        with contextlib.suppress(OSError):  # others can be the ones that may write
             path.unlink() if payload is None else os.utime(path)
         return payload
 
@@ -262,7 +264,15 @@ class DiskCache:
     def _warn_once(self, what: str, remedy: str) -> None:
         if remedy not in self._warned:
             self._warned.add(remedy)
-            warnings.warn(f"{what}\n  {remedy}", CacheWarning, stacklevel=3)
+            warnings.warn(f"{what}\n  {remedy}", CacheWarning, stacklevel=_level_of_user())
+
+
+def _level_of_user() -> int:
+    """The stack level, for a warning that its caller gives, of the innermost line that is not fnad's."""
+    frame, level = sys._getframe(1), 1  # pyright: ignore[reportPrivateUsage]
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(PASSED):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def put(path: Path, entry: bytes) -> None:

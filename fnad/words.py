@@ -1,7 +1,7 @@
 """fnad's words for those of JAX, PyTorch, TensorFlow and HIPS autograd.
 
 Whatever looks for a name that is not there asks this table for the way out: `fnad.lax` for names of the modules, `x.at`
-for attributes of a traced value, `lr=` for keywords.
+for attributes of a traced value, `size()` for those that are called, `lr=` for keywords.
 """
 
 from __future__ import annotations
@@ -182,6 +182,11 @@ WORDS: dict[str, str] = {
     "x.sigmoid": "write fnad.nn.sigmoid(x)",
     "x.relu": "write fnad.nn.relu(x)",
     "x.softmax": "write fnad.nn.softmax(x)",
+    # ---- attributes that are called --------------------------------------------------------------------------------
+    "size()": "write x.shape[i] for the length of an axis, x.size for the number of elements",
+    "shape()": "write x.shape[i] for the length of an axis, x.shape for all",
+    "ndim()": "write x.ndim",
+    "T()": "write x.T",
     # ---- keywords --------------------------------------------------------------------------------------------------
     "dim=": _AXIS,
     "dims=": _AXIS,
@@ -193,6 +198,7 @@ WORDS: dict[str, str] = {
     "correction=": "write ddof=",
     "requires_grad=": "leave it out: fnad.grad(f, argnums=...) says in which arguments f is differentiated",
     "device=": _ON,
+    "size=": "write shape=",
     "lr=": _RATE,
     "step_size=": _RATE,
     "betas=": _B,

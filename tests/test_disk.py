@@ -361,9 +361,10 @@ def test_an_entry_with_a_changed_bit_is_removed(cache: DiskCache, place: int) ->
     content[place] ^= 1
     entry.path.write_bytes(content)
     assert disk.is_damaged(entry)
-    with pytest.warns(CacheWarning, match="is damaged, or of another format: it is removed, and made again"):
+    with pytest.warns(CacheWarning, match="is damaged, or of another format: it is removed, and made again") as given:
         assert cache.read(KEY) is None
     assert files(cache) == []
+    assert [warning.filename for warning in given] == [__file__]
 
 
 def test_entries_that_were_cut_short_are_removed_with_one_warning(cache: DiskCache) -> None:

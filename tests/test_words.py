@@ -21,6 +21,7 @@ X = np.ones((2, 3))
 NAMES = [key for key in WORDS if key.startswith("fnad.")]
 ATTRIBUTES = [key.removeprefix("x.") for key in WORDS if key.startswith("x.")]
 KEYWORDS = [key for key in WORDS if key.endswith("=")]
+CALLS = [key.removesuffix("()") for key in WORDS if key.endswith("()")]
 
 
 def resolved(name: str) -> Any:
@@ -32,7 +33,7 @@ def resolved(name: str) -> Any:
 
 
 def test_the_table_has_names_attributes_and_keywords() -> None:
-    assert len(NAMES) + len(ATTRIBUTES) + len(KEYWORDS) == len(WORDS)
+    assert len(NAMES) + len(ATTRIBUTES) + len(KEYWORDS) + len(CALLS) == len(WORDS)
 
 
 def test_each_word_is_there() -> None:
@@ -85,6 +86,12 @@ def test_names_of_numpy_and_of_trees_are_where_they_are(name: str, word: str) ->
 def test_a_name_that_nobody_has(module: Any) -> None:
     with pytest.raises(AttributeError, match=f"^module '{module.__name__}' has no attribute 'nonsense'$"):
         module.nonsense  # noqa: B018
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_attributes_that_are_called(name: str) -> None:
+    with pytest.raises(errors.ArgumentTypeError, match=rf"not callable\n.*\n  {re.escape(WORDS[f'{name}()'])}$"):
+        fnad.grad(lambda x: np.sum(eval(f"x.{name}()")))(X)
 
 
 def test_attributes_of_traced_values() -> None:

@@ -16,7 +16,7 @@ from types import FunctionType, MethodType
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
 
 from fnad.api.leaves import Function, function_name, source_of
-from fnad.api.unknown import check_keywords
+from fnad.trace.unknown import check_keywords
 
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)

@@ -45,6 +45,9 @@ class _Arguments(Reader):
         return self.separated(self.argument, "end of text")
 
     def argument(self) -> Argument:
+        token = self.token
+        if token.kind == "word" and self.tokens[self.position + 1].text == "=":
+            self.fail(token, f"arguments are given by position: leave out {token.text}=")
         if self.depth == DEEPEST:
             self.fail(self.token, f"containers are nested more than {DEEPEST} deep")
         self.depth += 1

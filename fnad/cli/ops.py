@@ -89,20 +89,37 @@ NAMESPACES = {
     "fnad.nn": "fnad.nn",
 }
 
+CHOOSING = [np.ones(3) > 0, np.ones(3), np.zeros(3)]
 PROBES = [[2 * np.eye(3)], [2 * np.eye(3)] * 2, [np.ones(3)], [np.ones(3)] * 2]
 """Arguments that most functions take some of."""
+
+OTHER_PROBES = {"np.where": [CHOOSING], "np.clip": [[np.ones(3)] * 3], "np.interp": [[np.ones(3)] * 3]}
+"""Those of functions that mean something else with fewer, or take none of these."""
+
+MEANT = {
+    "cond is fnad.cond, select is np.where, and Python's if is traced along the branch it takes": {
+        *("branch", "branches", "branching", "case", "if", "ifelse", "switch", "ternary"),
+    },
+    "scan is fnad.scan, while_loop is fnad.while_loop, and Python's loops are traced step by step": {
+        *("for", "foreach", "foriloop", "iterate", "iteration", "loop", "loops", "repeat_until"),
+    },
+}
+"""What is said of control flow, by the words that are used for it."""
 
 
 def _suggestion(name: str) -> str:
     """What a function of this name is made of, or else the primitive that is meant, spelt rightly or nearly so."""
     functions, name = _functions(), name.rpartition(".")[2]
+    said = next((text for text, words in MEANT.items() if name.lower() in words), None)
+    if said is not None:
+        return said
     alike = get_close_matches(name, [*PRIMITIVES, *functions], n=1, cutoff=0.85)
     near = alike[0] if alike and name not in functions else name
     if near in PRIMITIVES and name not in functions:
         return f"is it {near}?"
     if near in functions:
         title, function = functions[near]
-        made_of = ", ".join(_primitives_of(function))
+        made_of = ", ".join(_primitives_of(title, function))
         return f"{title} is {f'made of {made_of}' if made_of else 'traced: fnad dump shows what a call is'}"
     meant = list(dict.fromkeys([*_beginning(name), *_mentioning(name)]))[:LISTED]
     if not meant:
@@ -120,9 +137,9 @@ def _functions() -> dict[str, tuple[str, Callable[..., Any]]]:
     return found
 
 
-def _primitives_of(function: Callable[..., Any]) -> tuple[str, ...]:
+def _primitives_of(title: str, function: Callable[..., Any]) -> tuple[str, ...]:
     """The primitives that a traced call of a function consists of; none where it takes no argument tried here."""
-    for probe in PROBES:
+    for probe in OTHER_PROBES.get(title, PROBES):
         with suppress(Exception):
             return tuple(explain(lambda *args: function(*args), *probe).operations)  # noqa: PLW0108  it has a signature
     return ()

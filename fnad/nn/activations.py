@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 import fnad.numpy as fnp
-from fnad.api.unknown import explained
 from fnad.scipy import special
+from fnad.trace.unknown import explained
 
 __all__ = [
     "celu",

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 import fnad.numpy as fnp
-from fnad.api.unknown import explained
 from fnad.nn.applied import dot_general, pad, windows
 from fnad.nn.geometry import Ints, Padding, Pairs, check_windows, fault, padding_of, per_axis
+from fnad.trace.unknown import explained
 
 
 @explained

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 import fnad.numpy as fnp
-from fnad.api.unknown import explained
 from fnad.nn.applied import windows
 from fnad.nn.geometry import Padding, Pairs, check_windows, fault, padding_of, per_axis
+from fnad.trace.unknown import explained
 
 
 @explained

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from fnad.api.unknown import explained
 from fnad.errors import UpdateError
 from fnad.flatten_util import ravel_pytree
 from fnad.optim.hyperparameters import Number, Schedule, check_count
@@ -20,6 +19,7 @@ from fnad.optim.transformation import GradientTransformation, State, chain
 from fnad.optim.trees import Tree, check_like, filled_like
 from fnad.records import NamedTuple
 from fnad.trace.source import current_source
+from fnad.trace.unknown import explained
 
 SEARCH = scale_by_zoom_linesearch(20, initial_guess_strategy="one")
 """The line search unless another is given."""

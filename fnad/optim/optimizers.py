@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from fnad.api.unknown import explained
 from fnad.optim.decay import add_decayed_weights
 from fnad.optim.hyperparameters import Number, Schedule
 from fnad.optim.moments import (
@@ -19,6 +18,7 @@ from fnad.optim.moments import (
 from fnad.optim.scaling import scale_by_learning_rate
 from fnad.optim.transformation import GradientTransformation, chain, identity
 from fnad.optim.trees import Tree
+from fnad.trace.unknown import explained
 
 Mask: TypeAlias = Tree | Callable[[Tree], Tree] | None
 

@@ -15,8 +15,10 @@ from fnad.random.continuous import exponential, gumbel, uniform
 from fnad.random.integers import bits, randint
 from fnad.random.parameters import Array, as_array, as_shape, axis_of, check, is_traced, shape_of
 from fnad.trace.source import current_source
+from fnad.trace.unknown import explained
 
 
+@explained
 def categorical(key: Array, logits: Any, axis: int = -1, shape: Any = None) -> Array:
     """Indices along an axis of `logits`, each with a probability proportional to exp(logit).
 
@@ -43,6 +45,7 @@ def categorical(key: Array, logits: Any, axis: int = -1, shape: Any = None) -> A
     return np.argmax(weights + noise, axis=place)
 
 
+@explained
 def permutation(key: Array, x: Any, axis: int = 0, independent: bool = False) -> Array:
     """The integers below x, or the array x along an axis, in random order; all orders are equally likely.
 
@@ -66,6 +69,7 @@ def random_order(key: Array, shape: Shape, axis: int) -> Array:
     return np.argsort(bits(key, shape), axis=axis)
 
 
+@explained
 def choice(key: Array, a: Any, shape: Any = (), replace: bool = True, p: Any = None, axis: int = 0) -> Array:
     """Integers below a, or slices of the array a along an axis, equally likely or with probabilities p.
 

@@ -17,8 +17,10 @@ from fnad.ops import random_bits
 from fnad.random.elements import draw, words
 from fnad.random.keys import checked
 from fnad.random.parameters import Array, as_array, as_shape, check, float_dtype, is_traced, shape_of
+from fnad.trace.unknown import explained
 
 
+@explained
 def uniform(key: Array, shape: Any = (), dtype: Any = np.float64, minval: Any = 0.0, maxval: Any = 1.0) -> Array:
     """Numbers x with minval <= x < maxval: multiples of 2**-53 (2**-24 in float32), shifted and scaled.
 
@@ -55,6 +57,7 @@ def between(unit: Array, low: Array, high: Array) -> Array:
     return np.where(x < high, x, low)
 
 
+@explained
 def bernoulli(key: Array, p: Any = 0.5, shape: Any = None) -> Array:
     """True with probability p, else False. p broadcasts to the shape, by default its own.
 
@@ -72,6 +75,7 @@ def bernoulli(key: Array, p: Any = 0.5, shape: Any = None) -> Array:
 # ---- without parameters ------------------------------------------------------------------------------------------
 
 
+@explained
 def normal(key: Array, shape: Any = (), dtype: Any = np.float64) -> Array:
     """Draws from the normal distribution of mean 0 and variance 1.
 
@@ -82,6 +86,7 @@ def normal(key: Array, shape: Any = (), dtype: Any = np.float64) -> Array:
     return standard(random_bits.random_normal, key, shape, dtype)
 
 
+@explained
 def exponential(key: Array, shape: Any = (), dtype: Any = np.float64) -> Array:
     """Draws from the exponential distribution of mean 1, all above 0.
 
@@ -92,6 +97,7 @@ def exponential(key: Array, shape: Any = (), dtype: Any = np.float64) -> Array:
     return standard(random_bits.random_exponential, key, shape, dtype)
 
 
+@explained
 def gumbel(key: Array, shape: Any = (), dtype: Any = np.float64) -> Array:
     """Draws from the Gumbel distribution with distribution function exp(-exp(-x)).
 
@@ -102,6 +108,7 @@ def gumbel(key: Array, shape: Any = (), dtype: Any = np.float64) -> Array:
     return standard(random_bits.random_gumbel, key, shape, dtype)
 
 
+@explained
 def laplace(key: Array, shape: Any = (), dtype: Any = np.float64) -> Array:
     """Draws from the Laplace distribution with density exp(-|x|) / 2.
 
@@ -112,6 +119,7 @@ def laplace(key: Array, shape: Any = (), dtype: Any = np.float64) -> Array:
     return standard(random_bits.random_laplace, key, shape, dtype)
 
 
+@explained
 def cauchy(key: Array, shape: Any = (), dtype: Any = np.float64) -> Array:
     """Draws from the Cauchy distribution with density 1 / π(1 + x²).
 
@@ -131,6 +139,7 @@ def standard(distribution: Primitive, key: Array, shape: Any, dtype: Any) -> Arr
 # ---- gamma -------------------------------------------------------------------------------------------------------
 
 
+@explained
 def gamma(key: Array, a: Any, shape: Any = None, dtype: Any = np.float64) -> Array:
     """Draws from the gamma distribution of shape parameter a > 0 and scale 1, by default as many as `a` has elements.
 

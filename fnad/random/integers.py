@@ -12,8 +12,10 @@ from fnad.random.elements import modulo, words
 from fnad.random.keys import checked
 from fnad.random.parameters import Array, as_array, as_shape, check, is_traced, shape_of
 from fnad.trace.source import current_source
+from fnad.trace.unknown import explained
 
 
+@explained
 def bits(key: Array, shape: Any = (), dtype: Any = np.uint64) -> Array:
     """Uniformly random bits, as unsigned integers.
 
@@ -31,6 +33,7 @@ def bits(key: Array, shape: Any = (), dtype: Any = np.uint64) -> Array:
     return words(checked(key), as_shape(shape)).astype(found)
 
 
+@explained
 def randint(key: Array, shape: Any, minval: Any, maxval: Any, dtype: Any = np.int64) -> Array:
     """Integers n with minval <= n < maxval, each equally likely to 2**-64.
 
@@ -94,6 +97,7 @@ def high_product(x: Array, y: Array) -> Array:
     return x_high * y_high + (middle >> 32) + (x_low * y_high + (middle & 0xFFFFFFFF) >> 32)
 
 
+@explained
 def rademacher(key: Array, shape: Any = (), dtype: Any = np.int64) -> Array:
     """The numbers 1 or -1, equally likely.
 

@@ -16,15 +16,22 @@ from __future__ import annotations
 import functools
 import sys
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from functools import partial
 from itertools import chain, islice
-from types import CellType, CodeType, FrameType, FunctionType, MethodType, ModuleType
+from types import CodeType, FrameType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from fnad.codes import original_of
-from fnad.trace.bytecode import asks_for_classes, attribute, attribute_called_at, calls_values, function_of
+from fnad.trace.aliases import bound, called_by, calling_type, contents, each_once, is_known_as_another
+from fnad.trace.bytecode import (
+    asks_for_classes,
+    attribute,
+    attribute_called_at,
+    calls_values,
+    function_of,
+)
 from fnad.trace.callees import (
     ATTRIBUTES,
     CACHED,
@@ -36,7 +43,6 @@ from fnad.trace.callees import (
     Group,
     Namespace,
     alive,
-    bound,
     degree_of,
     functions_in,
     grouped,
@@ -51,6 +57,9 @@ from fnad.trace.source import user_frame
 
 MANY = 1000
 """Elements of a container that are looked at: tables of functions have fewer."""
+
+UNCALLED = frozenset({"__annotations__", "__builtins__"})
+"""Names of what is not called from where it is found."""
 
 # ---- what code, functions and classes lead to ------------------------------------------------------------------------
 
@@ -71,19 +80,15 @@ def with_inner(code: CodeType) -> Iterator[CodeType]:
 def of_class(kind: type, names: AbstractSet[str]) -> Iterator[Any]:
     """What a class leads to: its methods and properties of these names, and its bases."""
     if is_users(kind):
-        yield from kind.__bases__
-        for name in names & vars(kind).keys():
+        yield from (base for base in kind.__bases__ if base is not type)
+        for name in (names & vars(kind).keys()) - UNCALLED:
             yield called_by(vars(kind)[name])
 
 
-def called_by(member: Any) -> Any:
-    """The function that a member of a class calls, or the member itself: no code of the user's is run to see it."""
-    kind = type(member)
-    if kind is staticmethod or kind is classmethod:
-        return member.__func__
-    if kind is property:
-        return member.fget
-    return member.func if kind is functools.cached_property else member
+def owner_of(method: MethodType) -> type:
+    """The class that a method is found in."""
+    owner = method.__self__
+    return owner if isinstance(owner, type) else type(owner)
 
 
 def package_of_class(kind: type) -> str | None:
@@ -91,40 +96,19 @@ def package_of_class(kind: type) -> str | None:
     return package_of(getattr(sys.modules.get(getattr(kind, "__module__", "")), "__file__", None) or "")
 
 
-def contents(function: FunctionType) -> list[Any]:
-    """What is in the cells and defaults of a function."""
-    cells = [content(cell) for cell in function.__closure__ or ()]
-    return [*cells, *(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
-
-
-def content(cell: CellType) -> Any:
-    """What a variable of an enclosing function stands for; None where it has no value."""
-    try:
-        return cell.cell_contents
-    except ValueError:
-        return None
-
-
 # ---- what modules define ---------------------------------------------------------------------------------------------
-
-
-def each_once(values: Iterable[Any], parts: Callable[[Any], Iterable[Any]]) -> Iterator[Any]:
-    """Values, and what they lead to by their parts, each object once."""
-    waiting, seen = list(values), dict[int, Any]()
-    while waiting:
-        value = waiting.pop()
-        if id(value) not in seen:
-            seen[id(value)] = value
-            waiting += parts(value)
-            yield value
 
 
 def asking_in(values: Iterable[Any]) -> Iterator[FunctionType]:
     """The user's functions in values that ask for a class."""
     for value in each_once(values, _parts):
-        is_own = type(value) is FunctionType and not is_library(value.__code__.co_filename)
-        if is_own and asks(original_of(value.__code__), module_of(value.__globals__)):
+        if is_own_function(value) and asks(original_of(value.__code__), module_of(value.__globals__)):
             yield value
+
+
+def is_own_function(value: Any) -> bool:
+    """Whether a value is a function of no library."""
+    return type(value) is FunctionType and not is_library(value.__code__.co_filename)
 
 
 def _parts(value: Any) -> Iterable[Any]:
@@ -137,7 +121,7 @@ def _parts(value: Any) -> Iterable[Any]:
     if issubclass(kind, type):
         return of_class(value, vars(value).keys()) if package_of_class(value) is None else ()
     if kind is MethodType:
-        return value.__func__, type(value.__self__)
+        return value.__func__, owner_of(value)
     if kind is functools.partial:
         return value.func, value.args, value.keywords
     if kind is dict:
@@ -147,13 +131,22 @@ def _parts(value: Any) -> Iterable[Any]:
     return () if issubclass(kind, ModuleType) else (kind,)
 
 
+def calling_in(values: Iterable[Any]) -> Iterator[FunctionType]:
+    """The user's functions in values, if `type` is known there under another name."""
+    every = list(each_once(values, _parts))
+    if sum(map(is_known_as_another, every)):  # of each, since names are noted
+        yield from filter(is_own_function, every)
+
+
 class Module:
     """What asks in a module, as it was when it had so many names."""
 
     def __init__(self, module: ModuleType) -> None:
         self.count = len(vars(module))
-        found = list(asking_in(tuple(vars(module).values())))
+        values = [value for name, value in tuple(vars(module).items()) if name not in UNCALLED]
+        found = list(asking_in(values))
         self.asking = list(map(weakref.ref, found))
+        self.calling = list(map(weakref.ref, calling_in(values)))
         inner = (code for function in found for code in with_inner(original_of(function.__code__)))
         self.methods = [weakref.ref(code) for code in inner if is_method_within(code) and asks_for_classes(code)]
 
@@ -171,6 +164,7 @@ class _Modules:
         self._known: dict[str, Module] = {}
         self._counts = 0, 0
         self._groups: list[Group] = []
+        self._calling: list[weakref.ref[FunctionType]] = []
         self._methods: list[weakref.ref[CodeType]] = []
 
     def groups(self) -> list[Group]:
@@ -178,6 +172,10 @@ class _Modules:
         if self._count() != self._counts:
             self._look()
         return self._groups
+
+    def calling(self) -> Iterator[FunctionType]:
+        """The functions of modules in which `type` has another name."""
+        return (function for function in alive(self._calling) if calling_type(function))
 
     def methods(self, names: AbstractSet[str]) -> list[FunctionType]:
         """The methods of these names that ask for a class, of classes that no module has."""
@@ -197,6 +195,7 @@ class _Modules:
             is_same = name in known and known[name].count == len(vars(module))
             self._known[name] = known[name] if is_same else Module(module)
         self._groups = grouped(alive(function for module in self._known.values() for function in module.asking))
+        self._calling = [function for module in self._known.values() for function in module.calling]
         self._methods = [code for module in self._known.values() for code in module.methods]
         self._counts = self._count()
 

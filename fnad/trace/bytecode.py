@@ -20,8 +20,8 @@ import sys
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from itertools import islice, pairwise
-from types import CodeType, FrameType, FunctionType, ModuleType
+from itertools import islice
+from types import CodeType, FrameType, FunctionType, MappingProxyType, ModuleType
 from typing import Any
 
 from fnad.codes import remembered
@@ -261,40 +261,95 @@ def sets_alone(code: CodeType, name: str) -> bool:
     return is_own and not any(_rebinds(inner, {name}) for inner in _inner(code))
 
 
-HANDING_ON = {"STORE_FAST", "STORE_FAST_LOAD_FAST", "STORE_DEREF", "STORE_GLOBAL", "KW_NAMES"}
-"""What follows the load of what gets another name, or is an argument by keyword."""
+CHECKING = {"isinstance", "issubclass"}
+"""Functions that compare a class with others by their bases, which a traced value answers itself."""
 
 
 @remembered
 def asks_for_classes(code: CodeType) -> bool:
     """Whether code, or what is defined in it, calls `type(x)` and does more with it than load an attribute.
 
-    So do `map(type, xs)`, `key=type` and `f = type`.
+    It may do so too where it hands `type` on, as `map(type, xs)`, `key=type`, `f = type` and `[type][0]` do.
     """
     if "type" not in names_of(code):
         return False
     steps = steps_of(code)
-    loaded = [(step.name, step.value) for step in steps]
-    if (("LOAD_GLOBAL", "map"), ("LOAD_GLOBAL", "type")) in pairwise(loaded):
-        return True
-    if any(step.value == "type" and _hands_on(steps, at) for at, step in enumerate(steps)):
-        return True
     if any(steps[i].value == "type" and _keeps_class(steps, i) for i in _calls_of_globals(steps)):
         return True
-    return any(map(asks_for_classes, _inner(code)))
+    return bool(_handed_on(steps, "type")) or any(map(asks_for_classes, _inner(code)))
 
 
-def _hands_on(steps: Sequence[Step], at: int) -> bool:
-    """Whether a global is loaded to have another name, or as the last argument by keyword."""
-    if steps[at].name != "LOAD_GLOBAL":
+@remembered
+def stores_type(code: CodeType) -> bool:
+    """Whether code, or what is defined in it, hands `type` on to what may keep it: `self.kind = type`."""
+    if "type" not in names_of(code):
         return False
-    following = [step.name for step in steps[at + 1 : at + 3]]
-    return following[0] in HANDING_ON or following == ["LOAD_CONST", "CALL_KW"]
+    steps = steps_of(code)
+    return any(not _is_of_map_or_local(steps, at) for at in _handed_on(steps, "type")) or any(
+        map(stores_type, _inner(code))
+    )
+
+
+@remembered
+def attributes_stored(code: CodeType) -> frozenset[str]:
+    """The names of the attributes that code, or what is defined in it, sets."""
+    own = frozenset(step.value for step in steps_of(code) if step.name == "STORE_ATTR")
+    return own.union(*map(attributes_stored, _inner(code)))
+
+
+@remembered
+def hands_on(code: CodeType, names: AbstractSet[str]) -> bool:
+    """Whether code, or what is defined in it, loads one of these variables, not to call it or to set an attribute."""
+    steps = steps_of(code)
+    loads = [at for at, step in enumerate(steps) if step.name in VERSION.local and step.value in names]
+    if any(_end_of_variable(steps, at) is None and steps[at + 2].name != "STORE_ATTR" for at in loads):
+        return True
+    return any(hands_on(inner, names) for inner in _inner(code))
+
+
+def _end_of_variable(steps: Sequence[Step], at: int) -> int | None:
+    """The call of a variable that is loaded; None where it is not called at once."""
+    null = at + 1 if VERSION.is_null_behind else at - 1
+    return _end_of_call(steps, max(at, null)) if steps[max(null, 0)].name == "PUSH_NULL" else None
+
+
+@remembered
+def strings_of(code: CodeType) -> frozenset[str]:
+    """The strings in code, and in what is defined in it."""
+    own = frozenset(constant for constant in code.co_consts if isinstance(constant, str))
+    return own.union(*map(strings_of, _inner(code)))
+
+
+def _is_of_map_or_local(steps: Sequence[Step], at: int) -> bool:
+    before, behind = steps[max(at - 1, 0)], steps[at + 1]
+    return (before.name, before.value) == ("LOAD_GLOBAL", "map") or behind.name == "STORE_FAST"
 
 
 def _keeps_class(steps: Sequence[Step], at: int) -> bool:
     end = _end_of_call(steps, at)
-    return end is not None and steps[end].arg == 1 and steps[end + 1].name not in ATTRIBUTE
+    if end is None or steps[end + 1].name in ATTRIBUTE:
+        return False
+    return steps[end].arg == 1 or steps[end].name == "CALL_FUNCTION_EX"
+
+
+def _handed_on(steps: Sequence[Step], name: str) -> list[int]:
+    """The loads of a global that is a class which are no callee, no base, and not asked or compared at once."""
+    loads = [at for at, step in enumerate(steps) if step.name == "LOAD_GLOBAL" and step.value == name]
+    loads = [at for at in loads if not steps[at].arg & 1 or _end_of_call(steps, at) is None]
+    if not loads:
+        return []
+    checks = [at for at in _calls_of_globals(steps) if steps[at].value in CHECKING]
+    checked = {i for at in checks for i in range(at, _end_of_call(steps, at) or at)}
+    others = ATTRIBUTE | {"IS_OP"}
+    return [at for at in loads if at not in checked and steps[at + 1].name not in others and not _is_base(steps, at)]
+
+
+def _is_base(steps: Sequence[Step], at: int) -> bool:
+    """Whether a load is among the bases of a class, which follow its name."""
+    first = next(
+        (i for i in range(at - 1, 0, -1) if not steps[i].name.startswith("LOAD_") or steps[i].name == "LOAD_CONST"), 0
+    )
+    return steps[first].name == "LOAD_CONST" and steps[first - 1].name in ("MAKE_FUNCTION", "SET_FUNCTION_ATTRIBUTE")
 
 
 # ---- which names code reads ------------------------------------------------------------------------------------------
@@ -489,38 +544,58 @@ def _greatest(code: CodeType, name: str) -> int:
 # ---- constants in the place of globals -------------------------------------------------------------------------------
 
 
-def with_constants(code: CodeType, values: Mapping[str, Any], only_called: AbstractSet[str]) -> CodeType:
+def with_constants(
+    code: CodeType,
+    values: Mapping[str, Any],
+    only_called: AbstractSet[str],
+    comparing: Mapping[str, Callable[[bool], Any]] = MappingProxyType({}),
+) -> CodeType:
     """The code with constants in the place of globals, for those in `only_called` where it calls them.
 
     The load of a global has room for it with its cache, so nothing else moves. Where what a call returns is called at
-    once, `type(x)(y)`, the callee stays.
+    once, `type(x)(y)`, the callee stays. Those in `comparing` are replaced where they are handed on too, and where they
+    are compared by identity: what is made of whether by `is not` is multiplied with the other operand.
     """
-    constants: list[Any] = list(_with_inner(code, lambda inner: with_constants(inner, values, only_called)))
+    constants: list[Any] = list(_with_inner(code, lambda inner: with_constants(inner, values, only_called, comparing)))
     steps, words = steps_of(code), bytearray(code.co_code)
     called = set(_calls_of_globals(steps))
+    handed_on = {at for name in comparing for at in _handed_on(steps, name)}
     for at, step in enumerate(steps):
         if step.name == "LOAD_GLOBAL" and step.value in values:
-            is_called = at in called
-            is_handed_on = step.value == "type" and _hands_on(steps, at)  # what stands for `type` asks, and makes none
-            if is_called or is_handed_on or not (step.arg & 1 or step.value in only_called):
+            behind = steps[at + 1]
+            if at in called or at in handed_on or not (step.arg & 1 or step.value in only_called):
                 constants.append(values[step.value])
-                _overwrite(words, step.offset, _load(len(constants) - 1, is_called=is_called))
+                _overwrite(words, step.offset, _load(len(constants) - 1, is_called=bool(step.arg & 1)))
+            elif step.value in comparing and behind.name == "IS_OP" and not behind.is_target:
+                constants.append(comparing[step.value](bool(behind.arg)))
+                load = _load(len(constants) - 1, is_called=False) + _instruction("SWAP", 2) + MATMUL
+                _put_all(words, step.offset, steps[at + 2].offset, load)
     return code.replace(co_code=bytes(words), co_consts=tuple(constants))
 
 
-def with_calls_by(code: CodeType, call: Callable[..., Any], variable: Callable[[str], Any]) -> CodeType:
+def with_calls_by(
+    code: CodeType, call: Callable[..., Any], variable: Callable[[str], Any], names: AbstractSet[str] | None = None
+) -> CodeType:
     """The code with `call(f, a)` in the place of `f(a)` where f is no global and no method.
+
+    Where there are `names`, that of variables of these names alone, and with "[]" among them, of all.
 
     A method is called with its object where the NULL of any other call is, so the two are one instruction each way. In
     `f(*args)` the NULL has to stay one, and what is called is `variable("f")`. It is done where there is room, which is
     not where a version loads two local variables by one instruction.
     """
-    constants = [*_with_inner(code, lambda inner: with_calls_by(inner, call, variable)), call]
+    constants = [*_with_inner(code, lambda inner: with_calls_by(inner, call, variable, names)), call]
     steps, words = steps_of(code), bytearray(code.co_code)
+
+    def is_meant(name: str | None) -> bool:
+        return names is None or "[]" in names or name in names
+
     if len(constants) <= MOST_CONSTANTS:
         for at in _calls_of_values(steps):
-            _put_first(words, steps, at, _instruction("LOAD_CONST", len(constants) - 1))
-    for at in _variables_called(steps)[: max(MOST_CONSTANTS - len(constants), 0)]:
+            if is_meant(_variable_called(steps, at)):
+                _put_first(words, steps, at, _instruction("LOAD_CONST", len(constants) - 1))
+    unpacking = [at for at in _variables_called(steps) if is_meant(steps[at].value)]
+    for at in unpacking[: max(MOST_CONSTANTS - len(constants), 0)]:
         start = steps[at].offset
         words[start : start + UNIT] = _instruction("LOAD_CONST", len(constants))
         constants.append(variable(str(steps[at].value)))
@@ -534,24 +609,32 @@ def with_methods_by(
     hook: Callable[[str], Any],
     read: Any,
     modules: AbstractSet[str],
+    names: AbstractSet[str] | None = None,
 ) -> CodeType:
     """The code with `call(x.f, a)` in the place of `x.f(a)`, and `call(g[i], a)` in that of `g[i](a)`.
 
     What stands for a function of a module is met where it is looked up, so calls of these globals stay as they are.
     The attribute is `find("f") @ x`, a global `read @ "g"`: an operator takes fewer units than a call, and there is
     room for it in the caches of what loaded them. Where a NULL is pushed behind a callee there is none for globals.
-    In the place of `x.f(*args)`, whose NULL has to stay one, the callee is `hook("f") @ x`.
+    In the place of `x.f(*args)`, whose NULL has to stay one, the callee is `hook("f") @ x`. Where there are `names`,
+    that is done for attributes whose names, with a dot before, are among them, and for elements if "[]" is.
     """
-    constants = [*_with_inner(code, lambda inner: with_methods_by(inner, call, find, hook, read, modules)), call, read]
+
+    def change(inner: CodeType) -> CodeType:
+        return with_methods_by(inner, call, find, hook, read, modules, names)
+
+    constants = [*_with_inner(code, change), call, read]
     by_call, by_read = (_instruction("LOAD_CONST", len(constants) - i) for i in (2, 1))
     steps, words, swap = steps_of(code), bytearray(code.co_code), _instruction("SWAP", 2)
-    for at in _calls_of_attributes(steps, modules)[: max(MOST_CONSTANTS - len(constants), 0)]:
+    calls = [at for at in _calls_of_attributes(steps, modules) if names is None or _is_called_by(names, steps, at)]
+    for at in calls[: max(MOST_CONSTANTS - len(constants), 0)]:
         is_global, name = steps[at].name == "LOAD_GLOBAL", steps[at].value
         named = _instruction("LOAD_CONST", len(constants))
         constants.append(name if is_global else find(name))
         loads = by_call + by_read + named + MATMUL if is_global else named + swap + MATMUL + by_call + swap
         _put_all(words, steps[at].offset, steps[at + 1].offset, loads)
     unpacking = [at for at in _calls_of_unpacked(steps) if not _is_of(steps, at, modules)]
+    unpacking = [at for at in unpacking if names is None or _is_called_by(names, steps, at)]
     for at in unpacking[: max(MOST_CONSTANTS - len(constants), 0)]:
         named = _instruction("LOAD_CONST", len(constants))
         constants.append(hook(steps[at].value))
@@ -574,6 +657,19 @@ def _calls_of_attributes(steps: Sequence[Step], modules: AbstractSet[str] = froz
         if (is_method(step) and not _is_of(steps, at, modules))
         or (_begins_callee(steps, at) and step.value not in modules)
     ]
+
+
+def _is_called_by(names: AbstractSet[str], steps: Sequence[Step], at: int) -> bool:
+    """Whether an attribute is called that has one of these names with a dot before, or an element if "[]" is one."""
+    is_global = steps[at].name == "LOAD_GLOBAL"
+    return (is_global and "[]" in names) or f".{steps[at + is_global].value}" in names
+
+
+def _variable_called(steps: Sequence[Step], at: int) -> str | None:
+    """The name of the variable whose call has a NULL; None where the callee is none."""
+    load = at - 1 if VERSION.is_null_behind else at + 1
+    is_variable = steps[load].name in VERSION.local and _end_of_variable(steps, load) is not None
+    return steps[load].value if is_variable else None
 
 
 def _is_of(steps: Sequence[Step], at: int, modules: AbstractSet[str]) -> bool:

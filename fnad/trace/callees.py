@@ -19,15 +19,15 @@ Note [Which functions]
 Note [Other callees]
     What is called may be no global: `f(x)` of a parameter, `holder.exp(x)`, `table["exp"](x)`, a method with a cache.
     Where a number is asked for in such code, it gets a hook: all such calls in it ask what stands for their callee.
-    There are three degrees of other code, since the fewer functions do other than they say, the better: in the first
-    constants stand for globals; in the second calls of values have a hook, in all functions with these globals; in the
-    third those of attributes too, in the very function that asked. What has no hook is what C code finds for itself, as
+    There are four degrees of other code, since the fewer functions do other than they say, the better: in the first
+    constants stand for globals; in the second calls have a hook that may be of `type` under another name
+    (`fnad.trace.aliases`); in the third calls of values, in all functions with these globals; in the fourth those of
+    attributes too, in the very function that asked. What has no hook is what C code finds for itself, as
     `operator.methodcaller` does.
 """
 
 from __future__ import annotations
 
-import builtins
 import gc
 import inspect
 import sys
@@ -40,7 +40,9 @@ from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from fnad.codes import functions_of, notes_of, original_of, remembered
+from fnad.errors import TracerEscapeError
 from fnad.numpy.namespace import CALLS
+from fnad.trace.aliases import BUILTINS, bound, calling_type
 from fnad.trace.bytecode import (
     globals_of,
     with_calls_by,
@@ -62,12 +64,13 @@ MOST_RUNS = 20
 EXCHANGED = "exchanged"
 """What is noted of the code of a traced function: those exchanged for it that no name leads to, by their degrees."""
 
-GLOBALS, VALUES, ATTRIBUTES = range(3)
+GLOBALS, ALIASES, VALUES, ATTRIBUTES = range(4)
 """What is stood for: see Note [Other callees]."""
 
+HOOKED = {"builtins", "functools", "itertools", "operator"}
+"""Modules of which calls have a hook, as those of values have: what stands for a function is not met there."""
+
 CACHED = type(lru_cache(len))
-MISSING = object()
-BUILTINS = vars(builtins)
 
 STAND_INS: dict[int, tuple[Any, Callable[[Any], Any]]] = {}
 """Functions and classes by identity, each with what makes that which stands for it: most are never met."""
@@ -83,7 +86,8 @@ def enter(original: Any, make: Callable[[Any], Any]) -> None:
 
 def standing_for(value: Any) -> Any:
     """What stands for a value, or the value."""
-    return found_by(id(value))[1] if id(value) in STAND_INS else value
+    key = key_of(value)
+    return value if key is None else found_by(key)[1]
 
 
 # ---- other code ------------------------------------------------------------------------------------------------------
@@ -94,14 +98,16 @@ def other_code(function: FunctionType, degree: int) -> CodeType:
     code = original_of(function.__code__)
     found = stand_ins_in(code, function.__globals__)
     if degree == GLOBALS:
-        return _exchanged(code, found, degree, frozenset()) if found else code
-    return _exchanged(code, found, degree, modules_in(code, function.__globals__))
+        return _exchanged(code, found, degree, frozenset(), None) if found else code
+    names = calling_type(function) if degree < ATTRIBUTES else None
+    return _exchanged(code, found, degree, modules_in(code, function.__globals__), names)
 
 
 def modules_in(code: CodeType, namespace: Namespace) -> frozenset[str]:
     """The globals that code loads and that are modules of libraries, in which what stands for a function is met."""
     values = ((name, bound(namespace, name)) for name in globals_of(code))
-    return frozenset(name for name, value in values if isinstance(value, ModuleType) and is_library_module(value))
+    modules = [(name, value) for name, value in values if isinstance(value, ModuleType) and is_library_module(value)]
+    return frozenset(name for name, value in modules if value.__name__ not in HOOKED)
 
 
 def stand_ins_in(code: CodeType, namespace: Namespace) -> tuple[tuple[str, Key], ...]:
@@ -128,13 +134,20 @@ def found_by(key: Key) -> tuple[Any, Any]:
 
 
 @remembered
-def _exchanged(code: CodeType, found: tuple[tuple[str, Key], ...], degree: int, modules: frozenset[str]) -> CodeType:
+def _exchanged(
+    code: CodeType,
+    found: tuple[tuple[str, Key], ...],
+    degree: int,
+    modules: frozenset[str],
+    names: frozenset[str] | None,
+) -> CodeType:
     pairs = {name: found_by(key) for name, key in found}
     classes = {name for name, (original, _) in pairs.items() if isinstance(original, type)}
-    other = with_constants(code, {name: stand_in for name, (_, stand_in) in pairs.items()}, classes)
-    other = with_calls_by(other, call_standing, Variable) if degree >= VALUES else other
-    if degree >= ATTRIBUTES:
-        other = with_methods_by(other, call_standing, Attribute, Hooked, Reader(), modules)
+    like = {name: partial(Sameness, found) for name, found in pairs.items() if found[0] is type}
+    other = with_constants(code, {name: stand_in for name, (_, stand_in) in pairs.items()}, classes, like)
+    if degree != GLOBALS:
+        other = with_calls_by(other, call_standing, Variable, names if degree == ALIASES else None)
+        other = with_methods_by(other, call_standing, Attribute, Hooked, Reader(), modules, names)
     _note_originals(other, code, degree)
     return other
 
@@ -162,6 +175,16 @@ class Variable:
         if self.name not in variables:
             raise UnboundLocalError(f"cannot access variable {self.name!r} where it is not associated with a value")
         return call_standing(variables[self.name], *args, **kwargs)
+
+
+class Sameness:
+    """Whether what it is multiplied with is one of some values, or is not."""
+
+    def __init__(self, values: tuple[Any, ...], is_not: bool) -> None:
+        self.values, self.is_not = values, is_not
+
+    def __matmul__(self, other: Any) -> bool:
+        return any(other is value for value in self.values) is not self.is_not
 
 
 class Attribute:
@@ -213,12 +236,6 @@ def is_other(code: CodeType) -> bool:
 def degree_of(code: CodeType) -> int:
     """The degree of other code; -1 of a function's own."""
     return notes_of(code).get("degree", -1)
-
-
-def bound(namespace: Namespace, name: str) -> Any:
-    """What a global stands for."""
-    value = namespace.get(name, MISSING)
-    return BUILTINS.get(name) if value is MISSING else value
 
 
 class Group:
@@ -304,6 +321,10 @@ class Reached(Protocol):
         """The functions that ask for a class."""
         ...
 
+    def calling(self) -> Iterable[FunctionType]:
+        """Those that may call `type` under another name."""
+        ...
+
     def others(self) -> Iterable[FunctionType]:
         """Those that are looked for at each trace."""
         ...
@@ -348,6 +369,7 @@ class Runs:
             changes.update(group.changes())
         self._begin(changes, GLOBALS)
         self.exchange(self.reach.others())
+        self.exchange(self.reach.calling(), ALIASES)
 
     def _begin(self, changes: Changes, degree: int) -> None:
         self.degrees.update(dict.fromkeys(changes, degree))
@@ -399,7 +421,10 @@ def _until_met(runs: Runs, run: Callable[[], T]) -> T:
         else:
             if not runs.again:
                 return result
-    raise AssertionError
+    raise TracerEscapeError(
+        "each run of the function makes other functions that ask for the class of a value or for its number",
+        remedy="make them before, or write isinstance(x, float) and NumPy's functions in them",
+    )
 
 
 def is_void() -> bool:

@@ -34,6 +34,7 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, Aval
 from fnad.numpy.operands import CHOOSE, NUMBERS
 from fnad.trace.asking import ask_for_stand_ins
+from fnad.trace.bytecode import attribute_called_at
 from fnad.trace.capture import APART
 from fnad.trace.libraries import package_of
 from fnad.trace.scipy_call import compiled_remedy, scipy_remedy
@@ -320,6 +321,8 @@ def refused(error: Exception) -> FnadError | None:
     if what.startswith(SIGNATURES):  # of Cython's, which looks at the classes of arguments
         what = "compiled code has no signature for its arguments: it takes ordinary arrays, if one is a traced value"
         return TracerEscapeError(what, source=source, remedy=ARRAY)
+    if what.endswith("not callable") and (word := _word_for_call(error)):
+        return ArgumentTypeError(what, source=source, remedy=word)
     if what == str(error):
         return None
     if "returned non-" in what:  # by a method of the user's that tells the number of an object
@@ -328,6 +331,15 @@ def refused(error: Exception) -> FnadError | None:
         return TracerEscapeError(what, source=source, remedy=MEMORY)
     remedy = next((remedy for words, remedy in REFUSALS.items() if words in what), OPERAND)
     return ArgumentTypeError(what, source=source, remedy=remedy)
+
+
+def _word_for_call(error: Exception) -> str | None:
+    """The way out of the call of an attribute that is no method, as `x.size(0)`."""
+    traceback = error.__traceback__
+    while traceback is not None and traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    found = None if traceback is None else attribute_called_at(traceback.tb_frame.f_code, traceback.tb_lasti)
+    return WORDS.get(f"{found[1]}()") if found else None
 
 
 def _attribute_set(error: AttributeError) -> FnadError | None:

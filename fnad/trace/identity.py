@@ -29,16 +29,24 @@ from typing import Any, Self, TypeAlias
 
 from fnad.codes import notes_of, original_of
 from fnad.errors import TracerEscapeError
-from fnad.trace.asking import MODULES, asks, contents, each_once, of_class, package_of_class, with_inner
+from fnad.trace.aliases import bound, calling_type, contents, each_once, is_known_as_another, leads_to_type
+from fnad.trace.asking import (
+    MODULES,
+    asks,
+    of_class,
+    owner_of,
+    package_of_class,
+    with_inner,
+)
 from fnad.trace.bytecode import function_of, globals_of, names_of
 from fnad.trace.callees import (
+    ALIASES,
     EXCHANGES,
     NOW,
     Group,
     Namespace,
     Runs,
     alive,
-    bound,
     entry_of,
     functions_in,
     grouped,
@@ -55,8 +63,8 @@ CALLABLES = (FunctionType, MethodType, type, functools.partial)
 MAKING = frozenset({"__init__", "__new__", "__post_init__", "__call__"})
 """Methods that are called without being named."""
 
-Part: TypeAlias = "tuple[CodeType | FunctionType | type, int]"
-"""A class, or a function or its code beside the identity of its globals."""
+Part: TypeAlias = "tuple[CodeType | FunctionType | ModuleType | type, int]"
+"""A class, a module, or a function or its code beside the identity of its globals."""
 
 Space: TypeAlias = "Callable[[], Namespace | None]"
 """A namespace, as long as it is there."""
@@ -93,14 +101,17 @@ class Names:
 class Reach:
     """The functions that names lead to, and those of them that ask for a class.
 
-    `names` are those that were followed, by their namespace. `packages` and `attributes` are those of the code whose
-    names are followed everywhere, see Note [Installed packages].
+    `names` are those that were followed, by their namespace. Where Python's `type` has another name, or may get one, it
+    `hands_on`, and any function of the code whose names are followed everywhere, which are `called`, may call it.
+    `packages` and `attributes` are those of this code, see Note [Installed packages].
     """
 
     def __init__(self, *packages: str | None) -> None:
         self.names: dict[int, Names] = {}
         self.codes: dict[int, weakref.ref[CodeType]] = {}
         self.asking: list[weakref.ref[FunctionType]] = []
+        self.called: list[weakref.ref[FunctionType]] = []
+        self.hands_on = False
         self.packages: set[str | None] = {None, *packages}
         self.attributes: set[str] = set(MAKING)
 
@@ -117,6 +128,10 @@ class Reach:
         """The functions that ask for a class."""
         return alive(self.asking)
 
+    def calling(self) -> Iterator[FunctionType]:
+        """The functions that may call `type` under another name."""
+        return (function for function in alive(self.called) if self.hands_on and calling_type(function))
+
     def follow(self, values: Iterable[Any]) -> Self:
         """Follow names, beginning with those of some values."""
         waiting, others, seen = list(values), list[type](), dict[int, Any]()
@@ -126,6 +141,7 @@ class Reach:
             value = waiting.pop()
             if id(value) not in seen:
                 seen[id(value)] = value
+                self.hands_on |= is_known_as_another(value)
                 if isinstance(value, type) and package_of_class(value) not in self.packages:
                     others.append(value)
                 else:
@@ -142,7 +158,7 @@ class Reach:
         elif isinstance(value, type):
             yield from of_class(value, vars(value).keys())
         elif isinstance(value, MethodType):
-            yield from (value.__func__, type(value.__self__))
+            yield from (value.__func__, owner_of(value))
         elif isinstance(value, functools.partial):
             yield from (value.func, *value.args, *value.keywords.values())
         elif not isinstance(value, ModuleType):
@@ -166,6 +182,7 @@ class Reach:
         self.codes.update((id(inner), weakref.ref(inner)) for inner in with_inner(code))
         is_own = package_of(code.co_filename) in self.packages
         if is_own:
+            self.called.append(weakref.ref(function))
             self.attributes |= names_of(code)
         for space, name in names_in(code, namespace, cells):
             value = space.get(name)
@@ -216,10 +233,10 @@ def _nothing() -> None:
 
 
 def inside(values: Iterable[Any]) -> Iterator[Any]:
-    """The functions in values, in their cells and defaults and so on, and the classes of what else is there."""
+    """The functions and modules in values, in their cells and defaults and so on, and the classes of what else is."""
     for value in each_once(values, _parts):
         if not isinstance(value, (MethodType, functools.partial)):
-            yield value if isinstance(value, (FunctionType, type)) else type(value)
+            yield value if isinstance(value, (FunctionType, ModuleType, type)) else type(value)
 
 
 def _parts(value: Any) -> list[Any]:
@@ -228,10 +245,10 @@ def _parts(value: Any) -> list[Any]:
     if isinstance(value, FunctionType):
         return [*contents(value), *parts]
     if isinstance(value, MethodType):
-        return [value.__func__, type(value.__self__), *parts]
+        return [value.__func__, owner_of(value), *parts]
     if isinstance(value, functools.partial):
         return [value.func, *value.args, *value.keywords.values(), *parts]
-    return parts
+    return [type, *parts] if leads_to_type(value) else parts
 
 
 # ---- who asks --------------------------------------------------------------------------------------------------------
@@ -254,6 +271,11 @@ class Entry(Reach):
         if self._groups is None:
             self._groups = grouped(self.functions())
         return *self._groups, *MODULES.groups()
+
+    def calling(self) -> Iterator[FunctionType]:
+        """The functions that may call `type` under another name."""
+        yield from super().calling()
+        yield from MODULES.calling()
 
     def others(self) -> Iterable[FunctionType]:
         """The methods that ask for a class, of classes that no module has."""
@@ -281,7 +303,7 @@ def reach_of(f: Any) -> Entry:
 
 def part_of(value: Any) -> Part:
     """What tells a class or a function from another one: its code, since functions are often made anew."""
-    if isinstance(value, type):
+    if isinstance(value, (type, ModuleType)):
         return value, 0
     code, namespace = original_of(value.__code__), module_of(value.__globals__)
     return value if asks(code, namespace) else code, id(namespace)  # one that asks is exchanged itself
@@ -297,7 +319,7 @@ def check_classes(frame: FrameType, runs: Runs) -> None:
     if not (runs.reach.has(code) or id(code) in runs.reached):
         found = _reach_from(code, namespace, function_of(frame))
         runs.reached.update((id(inner), inner) for inner in alive(found.codes.values()))
-        runs.again |= runs.exchange(found.functions())
+        runs.again |= runs.exchange(found.functions()) | runs.exchange(found.calling(), ALIASES)
     if runs.again or asks(frame.f_code, namespace):
         raise TracerEscapeError(
             "a traced value may be asked for its class by identity here, which is that of traced values",

@@ -18,7 +18,10 @@ is NumPy's own to everyone else.
 
 from __future__ import annotations
 
+import functools
 import importlib
+import itertools
+import operator
 import sys
 import threading
 from collections.abc import Callable, Generator, Iterator
@@ -44,7 +47,7 @@ from fnad.trace.exchange import EXCHANGES
 from fnad.trace.libraries import is_library, package_of
 from fnad.trace.objects import call_or_make
 from fnad.trace.selection import call_traced
-from fnad.trace.standard import STANDARD, class_of, mapped, on_numbers
+from fnad.trace.standard import STANDARD, class_of, handing_on, on_numbers
 from fnad.trace.tables import TABLES
 from fnad.trace.vectorized import CALL, call_vectorized
 from fnad.watch import unwatched, unwatched_where
@@ -210,7 +213,8 @@ def watched_class(module: ModuleType) -> type[Watched]:
 def _standing_in(module: ModuleType) -> Iterator[tuple[str, Intercepted]]:
     for name, function in vars(module).items():
         if id(function) in STAND_INS:
-            kind = InterceptedClass if isinstance(function, type) else Intercepted
+            is_other = isinstance(function, type) and function is not type  # what stands for `type` is equal to it
+            kind = InterceptedClass if is_other else Intercepted
             yield name, kind(name, *found_by(id(function)))
 
 
@@ -279,7 +283,8 @@ for _kind in CLASSES:
 for _function in filter(has_replacement, vars(np).values()):
     enter(_function, lambda function: StandIn(function, under_any_name(function)))
 enter(type, lambda _: class_of)
-enter(map, lambda _: mapped)
+for _function in (map, functools.reduce, itertools.groupby, itertools.starmap, operator.call):
+    enter(_function, handing_on)
 
 
 class _Watch:

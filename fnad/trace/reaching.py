@@ -20,7 +20,8 @@ import numpy as np
 
 from fnad.codes import original_of
 from fnad.records import NamedTuple
-from fnad.trace.asking import MANY, called_by, content, package_of_class
+from fnad.trace.aliases import called_by, content
+from fnad.trace.asking import MANY, package_of_class
 from fnad.trace.bytecode import names_of
 from fnad.trace.contents import CONSTANTS, CONTAINERS, function_in, is_library_module, is_own, is_users
 from fnad.trace.handle import Handle

@@ -272,10 +272,31 @@ def rect(r: Any, phi: Any) -> Any:
 # ---- builtins --------------------------------------------------------------------------------------------------------
 
 
-def class_of(*args: Any, **kwargs: Any) -> Any:
-    """What `type` is where it is called: of a traced value, the class of what that stands for."""
-    is_traced = len(args) == 1 and not kwargs and isinstance(args[0], Handle)
-    return args[0].__class__ if is_traced else type(*args, **kwargs)
+class Asking(type):
+    """The class of what stands for `type`, and is equal to it."""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        is_traced = len(args) == 1 and not kwargs and isinstance(args[0], Handle)
+        return args[0].__class__ if is_traced else type(*args, **kwargs)
+
+    def __eq__(cls, other: object) -> bool:
+        return other is cls or other is type
+
+    def __hash__(cls) -> int:
+        return hash(type)
+
+    def __repr__(cls) -> str:
+        return repr(type)
+
+    def __instancecheck__(cls, value: Any) -> bool:
+        return isinstance(value, type)
+
+    def __subclasscheck__(cls, kind: Any) -> bool:
+        return issubclass(kind, type)
+
+
+class_of = Asking("type", (type,), {"__module__": "builtins", "__doc__": type.__doc__})
+"""What `type` is in traced code: of a traced value, the class of what that stands for."""
 
 
 def extreme(function: Function, is_better: Function) -> Function:
@@ -372,6 +393,10 @@ def on_numbers(function: Function) -> Function:
     return call
 
 
-def mapped(function: Any, *iterables: Any) -> Any:
-    """What `map` is where it is called with a function that something stands for."""
-    return map(standing_for(function), *iterables)
+def handing_on(function: Any) -> Function:
+    """A function of C that calls what it is given, and calls what stands for that."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return function(*map(standing_for, args), **{name: standing_for(value) for name, value in kwargs.items()})
+
+    return call

@@ -47,7 +47,8 @@ PASSING = {"str", "repr", "ascii", "format", "len", "join", "ljust", "rjust", "c
 TEXTS = {"__str__", "__repr__", "__format__"}
 """Methods that make a text for whoever calls them."""
 
-PASSED = {__file__, __file__.replace("text.py", "tracer.py"), reprlib.__file__, dataclasses.__file__}
+OWN = [__file__.replace("text.py", f"{name}.py") for name in ("text", "tracer", "callees")]
+PASSED = {*OWN, reprlib.__file__, dataclasses.__file__}
 """Files whose functions stand between such a method and its caller."""
 
 

@@ -358,6 +358,10 @@ def test_a_description_has_the_derivatives(fnad, golden) -> None:
         ("mean", "np.mean is made of reduce_sum, div"),
         ("relu", "fnad.nn.relu is made of broadcast_in_dim, le, select"),
         ("einsum", "np.einsum is traced: fnad dump shows what a call is"),
+        ("where", "np.where is made of select"),
+        ("clip", "np.clip is made of maximum, minimum"),
+        ("branch", "cond is fnad.cond, select is np.where, and Python's if is traced along the branch it takes"),
+        ("loop", "scan is fnad.scan, while_loop is fnad.while_loop, and Python's loops are traced step by step"),
         ("nosuch", "fnad ops lists all there are"),
     ],
 )

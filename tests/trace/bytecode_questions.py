@@ -518,6 +518,13 @@ def what_is_called_of_attributes():
         raise AssertionError
 
 
+def of_a_metaclass():
+    class Meta(type):
+        pass
+
+    return Meta
+
+
 def who_asks_for_classes():
     asking = [
         *(lambda x: type(x) is float, lambda x: type(x) in {float}, lambda x: {float: 1}[type(x)]),
@@ -526,14 +533,20 @@ def who_asks_for_classes():
             lambda x: [type(y) for y in x],
             lambda x: type(x if x else 1) in (int,),
         ),
+        *(lambda x: map(type, x), lambda x: [type], lambda x: x(kind=type), lambda x, f=None: (f or type)(x)),
     ]
     others = [
         lambda x: type(x).__name__,
         lambda x: type(x)(2),
         lambda x: type("A", (), {}),
         lambda x: isinstance(x, type),
+        lambda x: isinstance(x, (type, int)),
+        lambda x: type.mro(x),
+        lambda x: x is type,
+        of_a_metaclass,
     ]
-    assert [code.asks_for_classes(f.__code__) for f in asking + others] == [True] * 6 + [False] * 4
+    assert [code.asks_for_classes(f.__code__) for f in asking + others] == [True] * 10 + [False] * 8
+    assert [code.stores_type(f.__code__) for f in asking] == [False] * 7 + [True] * 3
     assert code.globals_of(asking[4].__code__) == {"type"}
 
 
