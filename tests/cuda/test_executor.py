@@ -414,6 +414,7 @@ def test_launches_are_explained() -> None:
     assert "launch0: 1 x " in text
     assert "280 bytes read, 8 written" in text
     assert re.search(r"\d+ registers, .*occupancy \d+% of sm_90|registers and occupancy are not known: ", text)
+    assert str(fnad.explain(fnad.jit(lambda x: np.sum(np.sin(x)), device="cuda"), X)) == text
     assert "launches" not in str(fnad.explain(lambda x: np.sum(np.sin(x)), X))
 
 
