@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import Any
 
 from fnad import config
-from fnad.errors import PlacementError
+from fnad.errors import DtypeError, PlacementError
 
 CUDA_KINDS = {2, 13}
 """DLPack's numbers for the memory of CUDA's devices, and for that which host and device share."""
@@ -78,6 +78,15 @@ def on_host(value: Any) -> Any:
     return driver().to_host(value) if is_on_device(value) else value
 
 
+NUMBERS = "?bhilqBHILQefdFD"
+"""NumPy's letters of the dtypes that arrays of a GPU have."""
+
+
 def on_device(value: Any) -> Any:
-    """An array as the driver's, which is itself if it is one."""
-    return driver().adopt(value) if is_on_device(value) else driver().to_device(value)
+    """An array as the driver's, which is itself if it is one; raises `DtypeError` for what is not numbers."""
+    if is_on_device(value):
+        return driver().adopt(value)
+    if value.dtype.char not in NUMBERS:
+        what = f"an array of dtype {value.dtype} cannot be in the memory of a GPU"
+        raise DtypeError(what, remedy="leave it out, or convert it with astype")
+    return driver().to_device(value.astype(value.dtype.newbyteorder("="), copy=False))

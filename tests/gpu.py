@@ -120,7 +120,7 @@ class Taken(np.lib.mixins.NDArrayOperatorsMixin):
         return int(self.memory)
 
     def __getattr__(self, name: str) -> Any:
-        if name not in ("astype", "reshape", "copy", "max", "all", "any", "T", "real", "imag"):
+        if name not in ("astype", "reshape", "copy", "view", "max", "all", "any", "T", "real", "imag"):
             raise AttributeError(f"no array of CuPy's is asked for {name} here")
         found = getattr(self.memory, name)
         return through(found) if callable(found) else Taken(found)

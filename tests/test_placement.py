@@ -12,7 +12,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import fnad
-from fnad.errors import ArgumentTypeError, DeviceError, PlacementError, SettingError
+from fnad.errors import ArgumentTypeError, DeviceError, DtypeError, PlacementError, SettingError
 from tests.gpu import Distant, OtherLibrarys, Simulated, simulated
 
 X = np.linspace(0.5, 2.0, 6)
@@ -131,10 +131,18 @@ def test_an_array_of_another_device(device: Simulated) -> None:
 
 
 def test_dtypes_that_fnad_does_not_have(device: Simulated) -> None:
-    with pytest.raises(fnad.errors.DtypeError, match=r"^a has dtype float16"):
+    with pytest.raises(DtypeError, match=r"^a has dtype float16"):
         fnad.grad(np.sum)(Distant(X.astype(np.float16)))
     with pytest.raises(ArgumentTypeError):
         fnad.grad(np.sum)(object())
+
+
+def test_only_numbers_are_copied_in_the_order_of_bytes_of_the_machine(device: Simulated) -> None:
+    assert fnad.to_device(np.arange(3, dtype=">i4")).dtype == np.dtype("i4")
+    assert_array_equal(fnad.to_host(fnad.to_device({"x": np.arange(3, dtype=">f8")})["x"]), np.arange(3.0))
+    for array in (np.array([None]), np.array(["a"]), np.zeros(2, "i4,f4"), np.zeros(2, np.longdouble)):
+        with pytest.raises(DtypeError, match=r"cannot be in the memory of a GPU\n.*leave it out"):
+            fnad.to_device([array])
 
 
 def test_an_array_of_memory_that_has_no_number_is_no_leaf() -> None:

@@ -363,19 +363,19 @@ class Compiled(Transformed):
 class Placed(Compiled):
     """What `jit` returns for a device: the function, compiled for it."""
 
-    __slots__ = ("_device",)
+    __slots__ = ("device",)
 
     def __init__(self, f: Function, options: dict[str, Any], statics: Statics, donated: frozenset[int]) -> None:
         super().__init__(f, options, statics, donated)
-        self._device = options["device"]
-        with config.on(self._device):
+        self.device = options["device"]
+        with config.on(self.device):
             pass  # which raises for a device there is not
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        with config.on(self._device):
+        with config.on(self.device):
             return super().__call__(*args, **kwargs)
 
     def lower(self, /, *args: Any, **kwargs: Any) -> TracedCall:
         """The program for these arguments, for the device: see `Compiled.lower`."""
-        with config.on(self._device):
+        with config.on(self.device):
             return super().lower(*args, **kwargs)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from typing import Any
 
+from fnad import config
 from fnad.api.arguments import protected
+from fnad.api.compilation import Placed
 from fnad.api.leaves import (
     Function,
     Leaf,
@@ -95,6 +98,11 @@ def explain(f: Function, *args: Any, memory: bool = False, **kwargs: Any) -> Exp
     f64[3]
     """
     check_function(f, "explain")
+    with config.on(f.device) if isinstance(f, Placed) else nullcontext():
+        return _explained(f, args, kwargs, memory=memory)
+
+
+def _explained(f: Function, args: tuple[Any, ...], kwargs: dict[str, Any], *, memory: bool) -> Explanation:
     values, structure = flatten(args)
     leaves = {i: leaf for i, value in enumerate(values) if (leaf := _leaf(value)) is not None}
 

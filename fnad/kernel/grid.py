@@ -57,8 +57,9 @@ from fnad.lower.loop_ir import (
     Scan,
     Update,
     effects,
+    touched,
 )
-from fnad.lower.nodes import Nodes
+from fnad.lower.nodes import Buffer, Nodes
 from fnad.lower.sharing import (
     Roles,
     groups,
@@ -111,11 +112,25 @@ class Mapping:
         is_called = any(isinstance(effect, Product | LibraryCall) for effect in effects(item))
         return not is_called and width(item) <= OF_A_THREAD * self.grid.threads
 
-    def of_one_block(self, items: Sequence[Item], depth: int) -> list[Piece]:
-        """The piece of short nests, of effects and of control flow in a row; one thread computes a few numbers."""
-        widest = max(map(width, items), default=0)
-        threads = self.threads_for(4 * widest) if widest >= FEWEST else 1
-        return [Piece(items, depth, 1, threads)] if items else []
+    def of_one_block(self, items: Sequence[Item], depth: int) -> Iterator[Piece]:
+        """The pieces, mostly one, of short nests, of effects and of control flow in a row."""
+        for few in self.of_few_arrays(items):
+            widest = max(map(width, few))
+            # one thread computes a few numbers
+            yield Piece(few, depth, 1, self.threads_for(4 * widest) if widest >= FEWEST else 1)
+
+    def of_few_arrays(self, items: Sequence[Item]) -> Iterator[list[Item]]:
+        """The items in groups, each of which has no more arrays than a kernel takes."""
+        group, arrays = list[Item](), set[Buffer]()
+        for item in items:
+            own = {*touched(item)}
+            if group and len(arrays | own) > self.grid.most_arrays:
+                yield group
+                group, arrays = [], set()
+            group.append(item)
+            arrays |= own
+        if group:
+            yield group
 
     def of_nest(self, nest: NestLoop, depth: int) -> Iterator[Piece]:
         """The pieces of a nest."""
@@ -171,7 +186,7 @@ class Mapping:
         if words > MOST_WORDS:
             return []
         rounds = Fraction(4, max(4, *elements.values())) if elements else self.grid.rounds
-        blocks = min(loop.extent, int(rounds * self.grid.blocks) * self.grid.threads // threads)
+        blocks = min(loop.extent, max(1, int(rounds * self.grid.blocks) * self.grid.threads // threads))
         folds: list[RowFold] = []
         wholes: list[Piece] = []
         for (inside, depths), group in together.items():
@@ -325,7 +340,7 @@ class Mapping:
             if all(self.is_for_group(item, group) for item in free[-1].items):
                 blocks, threads = self.shape(size(free) * group)
                 return OnGroups([nest], depth, blocks, self.grid.threads, free, row_width(free[-1]), group=group)
-        blocks = min(size(free), self.grid.rounds * self.grid.blocks * self.grid.threads // threads)
+        blocks = min(size(free), max(1, self.grid.rounds * self.grid.blocks * self.grid.threads // threads))
         return OnBlocks([nest], depth, blocks, threads, free, row_width(free[-1]))
 
     @staticmethod

@@ -36,10 +36,11 @@ CHOICE = 8
 
 @dataclass(frozen=True, slots=True)
 class _Effort:
-    """The cost of computing a value again: operations and the arrays they load."""
+    """The cost of computing a value again: operations, how many of them one after the other, the arrays they load."""
 
     work: int = 0
     length: int = 0
+    depth: int = 0
     loads: frozenset[Var] = frozenset()
 
     def cost(self, costs: Costs) -> int:
@@ -47,7 +48,8 @@ class _Effort:
         return self.work + costs.load * len(self.loads)
 
     def __add__(self, other: _Effort) -> _Effort:
-        return _Effort(self.work + other.work, self.length + other.length, self.loads | other.loads)
+        depth = max(self.depth, other.depth)
+        return _Effort(self.work + other.work, self.length + other.length, depth, self.loads | other.loads)
 
 
 def materialized_values(
@@ -72,6 +74,7 @@ def materialized_values(
         effort, var = _effort(equation, efforts), equation.results[0]
         if (
             var in outputs
+            or effort.depth > costs.longest_expression  # which is written by recursion
             or (effort.length > costs.longest_expression and not _is_one_of_many(var, effort, costs))
             or _has_many_pieces(equation, costs)
             or _read_whole(equation, readers[var])
@@ -94,8 +97,8 @@ def _load(var: Var) -> _Effort:
 
 def _effort(equation: Equation, efforts: dict[Var, _Effort]) -> _Effort:
     lower = equation.primitive.lower
-    own = _Effort(lower.cost if isinstance(lower, Scalar) else 0, 1)
-    return sum((efforts[atom] for atom in equation.operands if isinstance(atom, Var)), own)
+    operands = sum((efforts[atom] for atom in equation.operands if isinstance(atom, Var)), _Effort())
+    return operands + _Effort(lower.cost if isinstance(lower, Scalar) else 0, 1, 1 + operands.depth)
 
 
 def _has_many_pieces(equation: Equation, costs: Costs) -> bool:

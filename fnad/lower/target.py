@@ -96,6 +96,9 @@ class Grid:
     most_threads: int = 1
     """The most threads of a block, for a row that the registers of fewer have no room for."""
 
+    most_arrays: int = 512
+    """The most arrays that the nests of a kernel have, if they are several."""
+
     rounds: int = 1
     """How many times as many blocks there are where each does the same.
 

@@ -36,15 +36,20 @@ def _in_numpy(
     edges: tuple[Point, ...] = (),
     *,
     commutative: bool = False,
+    dispatched: bool = False,
 ) -> Primitive:
-    """Declare an elementwise primitive that NumPy computes."""
+    """Declare an elementwise primitive that NumPy computes.
+
+    `dispatched` are those that CuPy has with NumPy's results: its `lcm` wraps to another number, `frexp` and `ldexp`
+    leave exponents of infinities and those beyond 32 bits open, and it has no `spacing`.
+    """
     return register(
         Primitive(
             name,
             infer_elementwise(name, arity, domain, result),
             evaluate,
             derivative or NonDifferentiable(),
-            Library(name, raises=False),
+            Library(name, raises=False, dispatched=dispatched),
             lambda: elementwise_samples(domain, (LINE,) * arity, edges),
             doc,
             axes=Elementwise(),
@@ -55,10 +60,16 @@ def _in_numpy(
 
 # ---- integers ----------------------------------------------------------------------------------------------------
 
-gcd = _in_numpy("gcd", np.gcd, 2, INTEGERS, "Greatest common divisor, not negative.", commutative=True)
+gcd = _in_numpy("gcd", np.gcd, 2, INTEGERS, "Greatest common divisor, not negative.", commutative=True, dispatched=True)
 lcm = _in_numpy("lcm", np.lcm, 2, INTEGERS, "Least common multiple, not negative; it wraps.", commutative=True)
 bitwise_count = _in_numpy(
-    "bitwise_count", np.bitwise_count, 1, INTEGERS, "How many bits of the absolute value are 1.", result=lambda _: U8
+    "bitwise_count",
+    np.bitwise_count,
+    1,
+    INTEGERS,
+    "How many bits of the absolute value are 1.",
+    result=lambda _: U8,
+    dispatched=True,
 )
 
 # ---- floating-point numbers --------------------------------------------------------------------------------------
@@ -74,6 +85,7 @@ nextafter = _in_numpy(
     "The number next to the first operand towards the second.",
     Partials((lambda r, x, y: ones_like(x), None), finite=True),
     edges=PAIRS,
+    dispatched=True,
 )
 exponent = _in_numpy(
     "exponent",
@@ -92,6 +104,7 @@ bits = _in_numpy(
     "The bits of an f64 as an i64, those of one nan for all of them.",
     result=lambda _: I64,
     edges=SINGULAR,
+    dispatched=True,
 )
 
 

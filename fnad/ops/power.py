@@ -177,7 +177,7 @@ int_pow = register(
         infer_elementwise("int_pow", 2, INTEGERS, None),
         _int_pow,
         NonDifferentiable(),
-        Library(),
+        Library(dispatched=True),
         lambda: [Sample((sample((2, 3), dtype), sample((2, 3), dtype, 1))) for dtype in by_name(INTEGERS)],
         "x**y of integers, wrapping; raises DomainError where an exponent is negative.",
         axes=Elementwise(),

@@ -25,6 +25,9 @@ from fnad.kernel.statements import STATUS, Kernel
 
 Array = np.ndarray[Any, Any]
 
+MOST_BLOCKS, MOST_THREADS = 2**31 - 1, 1024
+"""What CUDA launches at most, of blocks and of threads in each."""
+
 
 class KernelError(AssertionError):
     """What a kernel must not do."""
@@ -32,6 +35,8 @@ class KernelError(AssertionError):
 
 def run(launch: Launch, arrays: Sequence[Array], schedule: random.Random, warp: int = 32) -> None:
     """Run a launch on flat arrays, in the order of its kernel's parameters; `schedule` draws who goes on."""
+    if not (0 < launch.blocks <= MOST_BLOCKS and 0 < launch.threads <= MOST_THREADS):
+        raise KernelError(f"{launch.kernel.name} has {launch.blocks} blocks of {launch.threads} threads")
     watched = [Watched(p.name, a.reshape(-1)) for p, a in zip(launch.kernel.parameters, arrays, strict=True)]
     blocks = list(range(launch.blocks))
     schedule.shuffle(blocks)

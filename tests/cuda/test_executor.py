@@ -113,6 +113,10 @@ CALLS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "exponential": (lambda a: scipy.linalg.expm(a[0] / 9), (SQUARES,)),
     "convolution": (lambda x: np.convolve(x[0], x[1]), (X,)),
     "library in a loop": (lambda a: fnad.scan(lambda c, m: (np.linalg.solve(m, c), c), np.ones(4), a), (SQUARES,)),
+    "powers and divisors": (
+        lambda i, x: (np.power(i, np.abs(i)), i ** (i * i), np.gcd(i, 6), np.bitwise_count(i), np.nextafter(x, 0)),
+        (np.arange(-3, 4), X[0]),
+    ),
     "draws": (lambda key: fnad.random.normal(key, (40,)), (fnad.random.key(3),)),
     "callback in a loop": (lambda x: fnad.map(lambda row: fnad.callback(np.sort, row, result=np.zeros(7)), x), (X,)),
     "callback": (lambda x: fnad.callback(np.cumsum, x, result=np.zeros(35)) * 2, (X,)),
@@ -410,6 +414,7 @@ def test_launches_are_explained() -> None:
     assert "launch0: 1 x " in text
     assert "280 bytes read, 8 written" in text
     assert re.search(r"\d+ registers, .*occupancy \d+% of sm_90|registers and occupancy are not known: ", text)
+    assert str(fnad.explain(fnad.jit(lambda x: np.sum(np.sin(x)), device="cuda"), X)) == text
     assert "launches" not in str(fnad.explain(lambda x: np.sum(np.sin(x)), X))
 
 

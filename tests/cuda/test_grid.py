@@ -29,6 +29,7 @@ from fnad.transforms.interpret import interpret
 from fnad.transforms.pipeline import simplify
 from tests.cuda.harness import KernelError, run
 from tests.gpu import Simulated
+from tests.together import together
 
 SMALL = replace(CUDA, grid=Grid(threads=8, blocks=6, warp=4, most_threads=16))
 RNG = np.random.default_rng(0)
@@ -191,6 +192,46 @@ def test_on_threads(name: str) -> None:
     for found, again, wanted in zip(*runs, interpret(program, list(arguments)), strict=True):
         np.testing.assert_array_equal(found, again)  # whatever the order of threads, the result is the same to the bit
         assert_close(found, np.asarray(wanted, found.dtype), tolerance(found.dtype))
+
+
+OTHERS = {
+    "one block": replace(SMALL, grid=replace(SMALL.grid, blocks=1)),
+    "few arrays": replace(SMALL, grid=replace(SMALL.grid, most_arrays=3)),
+}
+"""Targets of which programs that are small for a GPU ask too much."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", OTHERS)
+def test_on_targets_that_are_small(target: str) -> None:
+    with together() as check:
+        for name, (function, arguments) in PROGRAMS.items():
+            with check(name):
+                program = program_of(function, arguments)
+                found = results(DevicePlan(lower(program, OTHERS[target]), OTHERS[target]), arguments, 0)
+                for a, wanted in zip(found, interpret(program, list(arguments)), strict=True):
+                    assert_close(a, np.asarray(wanted, a.dtype), tolerance(a.dtype))
+
+
+def test_nests_of_many_arrays_are_several_kernels() -> None:
+    arrays = tuple(np.full(4, n, np.float32) for n in range(600))
+    program = program_of(lambda *arrays: [x * 2 for x in arrays], arrays)
+    plan = DevicePlan(lower(program, CUDA), CUDA)
+    assert [len(launch.kernel.parameters) for launch in plan.launches.values()] == [512, 512, 176]
+
+
+def test_expressions_that_need_no_memory_do_not_grow_deep() -> None:
+    """As all terms of a sum do that are numbers, and values of all pairs, however many operations they take."""
+
+    def of_pairs(x: Any) -> Any:
+        y = x[:, None] * x
+        for n in range(190):
+            y = y * x + n
+        return np.sum(y)
+
+    numbers = tuple(np.float32(n) for n in range(700))
+    for f, arguments in ((lambda *terms: sum(np.sin(x) for x in terms), numbers), (of_pairs, (np.ones(5000),))):
+        lower(program_of(f, arguments), CUDA)
 
 
 @pytest.mark.parametrize(

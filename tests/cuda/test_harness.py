@@ -94,3 +94,9 @@ def test_what_nobody_stored_in_shared_memory_is_no_number() -> None:
 def test_what_comes_after_a_barrier_is_printed_after_it() -> None:
     text = "def kernel(x, out):\n    v0 = x[thread()]\n    barrier()\n    out[thread()] = v0\n"
     assert kernel_text(kernel(text)) == text
+
+
+@pytest.mark.parametrize(("blocks", "threads"), [(0, 8), (2**31, 8), (1, 1025), (1, 0)])
+def test_grids_that_cuda_refuses(blocks: int, threads: int) -> None:
+    with pytest.raises(KernelError, match=f"kernel has {blocks} blocks of {threads} threads"):
+        run(Launch(kernel(SUM), blocks, threads), [np.zeros(16), np.zeros(16)], random.Random(0))

@@ -21,7 +21,7 @@ from fnad.backends.cuda.target import CUDA
 from fnad.errors import LoweringError
 from fnad.kernel.launches import DevicePlan, Launch
 from fnad.kernel.python_source import kernel_text
-from fnad.kernel.statements import Apply, Expression, For, Kernel, Load, operands, subexpressions, walk
+from fnad.kernel.statements import Apply, Expression, For, Kernel, Load, Name, operands, subexpressions, walk
 from fnad.lower.lowering import lower
 from fnad.scalar.operation import Kind, Pointer
 from fnad.transforms.pipeline import simplify
@@ -246,3 +246,21 @@ def test_kernels_of_the_hosts_loops_and_branches(tmp_path: Path) -> None:
     assert set(re.findall(r"(\d+) bytes spill", report)) == {"0"}
     names = {re.sub(r"\d.*", "", launch.kernel.name) for launch in launches}
     assert names == {"launch", "begin", "next", "tested", "choice"}
+
+
+@pytest.mark.slow
+def test_kernels_of_many_arrays(tmp_path: Path) -> None:
+    """A loop of more than 512 is a kernel that is written for a later driver; more than 4095 it does not take."""
+
+    def in_loop(*arrays: Any) -> Any:
+        return fnad.fori_loop(0, 5, lambda i, carry: [x * carry[0] for x in carry], list(arrays))
+
+    for count, version in ((512, "8.0"), (513, "8.1")):
+        *_, launch = plan_for(in_loop, *[np.ones(4, np.float32)] * count).launches.values()
+        assert len(launch.kernel.parameters) == count
+        ptx = ptx_of(launch)
+        assert f".version {version}\n" in ptx
+        assert "Used" in assembled(ptx, "sm_90", tmp_path)
+    more = [Name(f"y{n}", Pointer(np.dtype(float))) for n in range(4096 - count)]
+    with pytest.raises(LoweringError, match="cuda has kernels of at most 4095 arrays, not of 4096"):
+        ptx_of(replace(launch, kernel=replace(launch.kernel, parameters=(*launch.kernel.parameters, *more))))

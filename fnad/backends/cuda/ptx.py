@@ -22,7 +22,12 @@ from fnad.errors import LoweringError
 from fnad.kernel.launches import Launch
 
 TRIPLE = "nvptx64-nvidia-cuda"
-FEATURES = "+ptx80"
+FEATURES, OF_MANY_ARRAYS = "+ptx80", "+ptx81"
+"""The versions of PTX that kernels are written in: for the second one the driver has to be for CUDA 12.1."""
+
+FEW_ARRAYS, MOST_ARRAYS = 512, 4095
+"""The most arrays of a kernel in each of them."""
+
 ARCHITECTURES = (70, 72, 75, 80, 86, 87, 89, 90)
 """Those that this version of PTX has, of which LLVM ends the process for others; a later GPU takes PTX for the last."""
 
@@ -36,7 +41,7 @@ DECLARATION = re.compile(r'^declare [^@\n]*@"?(?P<name>[\w.]+)"?\(.*\n', re.MULT
 
 
 @cache
-def machine(arch: str) -> Any:
+def machine(arch: str, features: str = FEATURES) -> Any:
     """The target machine of an architecture, such as sm_90."""
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
@@ -45,7 +50,7 @@ def machine(arch: str) -> Any:
     if not written_for:
         raise LoweringError(f"{arch!r} is no architecture of a GPU of NVIDIA from 'sm_{ARCHITECTURES[0]}' on")
     cpu = f"sm_{written_for[-1]}"
-    return llvm.Target.from_triple(TRIPLE).create_target_machine(cpu=cpu, features=FEATURES, opt=3)
+    return llvm.Target.from_triple(TRIPLE).create_target_machine(cpu=cpu, features=features, opt=3)
 
 
 def ptx_of(launch: Launch, arch: str = "sm_90") -> str:
@@ -54,8 +59,12 @@ def ptx_of(launch: Launch, arch: str = "sm_90") -> str:
 
 
 def ptx_of_all(launches: Sequence[Launch], arch: str = "sm_90") -> str:
-    """The PTX of several kernels, whose entries have their names."""
-    return machine(arch).emit_assembly(optimized(linked(module_text(launches, arch)), machine(arch)))
+    """The PTX of several kernels, whose entries have their names; raises `LoweringError` for what PTX cannot say."""
+    arrays = max((len(launch.kernel.parameters) for launch in launches), default=0)
+    if arrays > MOST_ARRAYS:
+        raise LoweringError(f"{CUDA.name} has kernels of at most {MOST_ARRAYS} arrays, not of {arrays}")
+    written_for = machine(arch, FEATURES if arrays <= FEW_ARRAYS else OF_MANY_ARRAYS)
+    return written_for.emit_assembly(optimized(linked(module_text(launches, arch)), written_for))
 
 
 def module_text(launches: Sequence[Launch], arch: str) -> str:

@@ -1,7 +1,7 @@
 """Complex functions of real ones, for targets without a complex libm.
 
-Branch cuts and the signs of zeros are those of C99, annex G, and so are infinities where the formulas give them by
-themselves. Inverse functions are those of Kahan (1987), "Branch cuts for complex elementary functions".
+Branch cuts, the signs of zeros, and what infinities and nan give are those of C99, annex G. Inverse functions are those
+of Kahan (1987), "Branch cuts for complex elementary functions".
 """
 
 from __future__ import annotations
@@ -62,6 +62,24 @@ class Real:
         """A comparison; with nan it is false."""
         return self.builder.fcmp_ordered(sign, self.value, self.of(other))
 
+    def number(self, value: float) -> Real:
+        """A number of the same type."""
+        return self._new(self.value.type(value))
+
+    def is_infinite(self) -> Value:
+        return abs(self).test("==", INFINITY)
+
+    def is_finite(self) -> Value:
+        return abs(self).test("<", INFINITY)
+
+    def either(self, condition: Value, other: Value) -> Value:
+        return self.builder.or_(condition, other)
+
+    def unless_nan(self, other: Real, condition: Value) -> Real:
+        """The value, but another one where a condition holds and it is nan."""
+        is_nan = self.builder.fcmp_unordered("uno", self.value, self.value)
+        return other.where(self.builder.and_(is_nan, condition), self)
+
     def where(self, condition: Value, other: Any) -> Real:
         """The value where a condition holds, else another one."""
         return self._new(self.builder.select(condition, self.value, self.of(other)))
@@ -112,14 +130,31 @@ def plus_one(z: Parts) -> Parts:
 
 # ---- exponentials ------------------------------------------------------------------------------------------------
 
+LARGEST = {"double": 709.0, "float": 88.0}
+"""Numbers whose exponentials are finite, by LLVM's types."""
+
+
+def in_two(a: Real) -> tuple[Real, Real]:
+    """A number whose exponential is finite, and that of what is missing to |a|: 1, but for large numbers.
+
+    Their product may be infinite where a third factor, a small sine, makes it finite.
+    """
+    limit = a.number(LARGEST[str(a.value.type)])
+    is_large = abs(a).test(">", limit)
+    rest = (abs(a) - limit).where(is_large, 0.0).call("exp")
+    return limit.signed(a).where(is_large, a), rest
+
 
 def exp(z: Parts) -> Parts:
     a, b = z
-    size = a.call("exp")
-    # Where the imaginary part is a zero, so is that of the result; where the size is 0, the angle means nothing.
-    is_real, is_zero = b.test("==", 0), size.test("==", 0)
-    real = size.where(a.builder.or_(is_real, is_zero), size * b.call("cos"))
-    return real, b.where(is_real, size.where(is_zero, size * b.call("sin")))
+    part, rest = in_two(a)
+    is_below = a.test("<", 0)
+    size, rest = a.where(is_below, part).call("exp"), a.number(1).where(is_below, rest)
+    # Where the imaginary part is a zero, so is that of the result; at infinity the angle means nothing.
+    is_real, is_zero = b.test("==", 0), a.test("==", -INFINITY)
+    real = (size * rest).where(is_real, size * b.call("cos") * rest)
+    imaginary = b.where(is_real, size * b.call("sin") * rest)
+    return real.unless_nan(size * rest, a.is_infinite()), imaginary.unless_nan(size, is_zero)
 
 
 def log(z: Parts) -> Parts:
@@ -129,21 +164,28 @@ def log(z: Parts) -> Parts:
     large, small = a.where(a_is_larger, b), b.where(a_is_larger, a)
     near = ((large - 1) * (large + 1) + small * small).call("log1p") * 0.5
     is_near = a.builder.and_(large.test(">", 0.5), large.test("<", 2))
-    return near.where(is_near, a.call("hypot", b).call("log")), z[1].call("atan2", z[0])
+    scale, _, logarithm = scales(large)
+    far = (a * scale).call("hypot", b * scale).call("log") - logarithm
+    return near.where(is_near, far), z[1].call("atan2", z[0])
 
 
 def sinh(z: Parts) -> Parts:
     a, b = z
-    is_real = b.test("==", 0)
-    real, imaginary = a.call("sinh") * b.call("cos"), a.call("cosh") * b.call("sin")
-    return a.call("sinh").where(is_real, (a * b).where(a.test("==", 0), real)), b.where(is_real, imaginary)
+    part, rest = in_two(a)
+    is_real, sine = b.test("==", 0), part.call("sinh")
+    real = (sine * rest).where(is_real, sine * b.call("cos") * rest)
+    imaginary = b.where(is_real, part.call("cosh") * b.call("sin") * rest)
+    is_zero = a.test("==", 0)
+    return real.unless_nan(a.where(is_zero, abs(a)), a.either(is_zero, a.is_infinite())), imaginary
 
 
 def cosh(z: Parts) -> Parts:
     a, b = z
-    size, is_real = a.call("cosh"), b.test("==", 0)
-    imaginary = (b * (b * 0 + 1).signed(a)).where(is_real, a.call("sinh") * b.call("sin"))
-    return size.where(is_real, size * b.call("cos")), imaginary
+    part, rest = in_two(a)
+    is_real, size = b.test("==", 0), part.call("cosh")
+    real = (size * rest).where(is_real, size * b.call("cos") * rest)
+    imaginary = (b * a.number(1).signed(a)).where(is_real, part.call("sinh") * b.call("sin") * rest)
+    return real.unless_nan(abs(a), a.is_infinite()), imaginary.unless_nan(a, a.test("==", 0))
 
 
 def tanh(z: Parts) -> Parts:
@@ -151,51 +193,101 @@ def tanh(z: Parts) -> Parts:
     tangent, s = b.call("tan"), a.call("sinh")
     beta = tangent * tangent + 1
     below = beta * s * s + 1
-    far = abs(a).test(">", 20)
-    one = (abs(a) * 0 + 1).signed(a)
+    far, is_infinite = abs(a).test(">", 20), a.is_infinite()
+    one = a.number(1).signed(a)
     decay = b.call("sin") * b.call("cos") * (abs(a) * -2).call("exp") * 4
     real = one.where(far, beta * (s * s + 1).sqrt() * s / below)
-    is_real = b.test("==", 0)
-    return real, b.where(is_real, decay.where(far, tangent / below))
+    real = a.where(a.test("==", 0), real.where(a.either(is_infinite, b.is_finite()), b - b))
+    imaginary = decay.unless_nan(a.number(0).signed(b), is_infinite).where(far, tangent / below)
+    return real, b.where(b.test("==", 0), imaginary)
 
 
 # ---- roots -------------------------------------------------------------------------------------------------------
 
+LARGE, SMALL = 2.0**120, 2.0**-100
+"""Sizes from which, and up to which, numbers are scaled: sums would overflow, or lose digits."""
+
+
+def scales(size: Real) -> tuple[Real, Real, Real]:
+    """A power of 4 for numbers of this size, 1 for most, its square root, and its logarithm."""
+    is_large, is_small = size.test(">", LARGE), size.test("<", SMALL)
+
+    def choose(for_large: float, for_small: float, for_others: float) -> Real:
+        return size.number(for_large).where(is_large, size.number(for_small).where(is_small, for_others))
+
+    return choose(0.25, 2.0**108, 1), choose(0.5, 2.0**54, 1), choose(-math.log(4), 108 * math.log(2), 0)
+
 
 def sqrt(z: Parts) -> Parts:
-    a, b = z
+    scale, its_root, _ = scales(abs(z[0]).intrinsic("llvm.maxnum", abs(z[1])))
+    a, b = z[0] * scale, z[1] * scale
     root = (abs(a) * 0.5 + a.call("hypot", b) * 0.5).sqrt()
     other = b / (root * 2)
     is_right = a.test(">=", 0)
-    real, imaginary = root.where(is_right, abs(other)), other.where(is_right, root.signed(b))
-    is_zero, is_infinite = root.test("==", 0), abs(b).test("==", INFINITY)
+    real, imaginary = root.where(is_right, abs(other)) / its_root, other.where(is_right, root.signed(b)) / its_root
+    is_zero, is_infinite = root.test("==", 0), b.is_infinite()
     real = abs(b).where(is_infinite, (root * 0).where(is_zero, real))
-    return real, b.where(a.builder.or_(is_zero, is_infinite), imaginary)
+    return real, z[1].where(a.either(is_zero, is_infinite), imaginary)
 
 
 # ---- inverse functions -------------------------------------------------------------------------------------------
 
 
+def direction(x: Real) -> Real:
+    """A part of a number that is infinite: 1 or 0, with its sign."""
+    return x.number(1).signed(x).where(x.is_infinite(), x * 0)
+
+
+def is_infinite(z: Parts) -> Value:
+    return z[0].either(z[0].is_infinite(), z[1].is_infinite())
+
+
+def infinity(sign: Real) -> Real:
+    return sign.number(INFINITY).signed(sign)
+
+
 def arcsin(z: Parts) -> Parts:
+    a, b = z
     left, right = sqrt(plus_one(negative(z))), sqrt(plus_one(z))
-    return z[0].call("atan2", product(left, right)[0]), product(conjugate(left), right)[1].call("asinh")
+    at_infinity, is_far = direction(a).call("atan2", abs(direction(b))), is_infinite(z)
+    real = at_infinity.where(is_far, a.call("atan2", product(left, right)[0]))
+    imaginary = infinity(b).where(is_far, product(conjugate(left), right)[1].call("asinh"))
+    return a.where(a.test("==", 0), real), imaginary
 
 
 def arccos(z: Parts) -> Parts:
+    a, b = z
     left, right = sqrt(plus_one(negative(z))), sqrt(plus_one(z))
-    return left[0].call("atan2", right[0]) * 2, product(conjugate(right), left)[1].call("asinh")
+    at_infinity, is_far = abs(direction(b)).call("atan2", direction(a)), is_infinite(z)
+    real = at_infinity.where(is_far, left[0].call("atan2", right[0]) * 2)
+    imaginary = infinity(-b).where(is_far, product(conjugate(right), left)[1].call("asinh"))
+    return a.number(math.pi / 2).where(a.test("==", 0), real), imaginary
 
 
 def arccosh(z: Parts) -> Parts:
-    left, right = sqrt((z[0] - 1, z[1])), sqrt(plus_one(z))
-    return product(conjugate(left), right)[0].call("asinh"), left[1].call("atan2", right[0]) * 2
+    a, b = z
+    left, right = sqrt((a - 1, b)), sqrt(plus_one(z))
+    at_infinity, is_far = direction(b).call("atan2", direction(a)), is_infinite(z)
+    real = a.number(INFINITY).where(is_far, product(conjugate(left), right)[0].call("asinh"))
+    imaginary = at_infinity.where(is_far, left[1].call("atan2", right[0]) * 2)
+    return real, imaginary.unless_nan(a.number(math.pi / 2).signed(b), a.test("==", 0))
 
 
 def arctanh(z: Parts) -> Parts:
+    """The inverse of tanh; of large numbers, whose squares may overflow, the real part of 1/z, and a right angle."""
     a, b = z
-    side = abs(a)
+    side, other = abs(a), abs(b)
     real = (side * 4 / ((1 - side) * (1 - side) + b * b)).call("log1p") * 0.25
-    return real.signed(a), (b * 2).call("atan2", (1 - a) * (a + 1) - b * b) * 0.5
+    is_near = a.builder.and_(side.test("==", 1), other.test("<", 1e-9))  # a pole: the square may underflow
+    real = ((math.log(2) - other.call("log")) * 0.5).where(is_near, real)
+    imaginary = (b * 2).call("atan2", (1 - a) * (a + 1) - b * b) * 0.5
+    large = side.intrinsic("llvm.maxnum", other)
+    small = side.intrinsic("llvm.minnum", other) / large
+    far = (side / large / (small * small + 1) / large).where(large.is_finite(), 0)
+    right_angle = a.number(math.pi / 2).signed(b).where(b.test("ord", b), b)
+    is_far = a.either(is_infinite(z), a.builder.and_(large.test(">", 1e18), a.test("ord", b)))
+    real, imaginary = far.where(is_far, real), right_angle.where(is_far, imaginary)
+    return a.where(a.test("==", 0), real.signed(a)), imaginary
 
 
 # ---- the table ---------------------------------------------------------------------------------------------------
