@@ -41,11 +41,11 @@ def _place(self: Any, name: str) -> tuple[Any, str]:
     return owner, f"_{name}" if hasattr(owner, f"_{name}") or hasattr(type(owner), f"_{name}") else name
 
 
-def _get(self: Any, name: str) -> Any:
+def get(self: Any, name: str) -> Any:
     return getattr(*_place(self, name))
 
 
-def _set(self: Any, name: str, value: Any) -> None:
+def put(self: Any, name: str, value: Any) -> None:
     owner, place = _place(self, name)
     setattr(owner, place, value)
     if owner is not self:
@@ -63,14 +63,14 @@ def _prepared(x: Any, y: Any, axis: int, dydx: Any = None, xp: Any = None) -> tu
     axis = axis % y.ndim
     if x.ndim != 1 or x.shape[0] < 2 or x.shape[0] != y.shape[axis]:
         raise ValueError(f"The length of `y` along `axis`={axis} doesn't match the length of `x`")
-    x = _increasing(x)
+    x = increasing(x)
     spaces = XP.diff(x)
     slopes = None if dydx is None else XP.moveaxis(_inexact(XP.asarray(dydx)), axis, 0)
     return x, spaces, XP.moveaxis(_inexact(y), axis, 0), axis, slopes
 
 
-def _increasing(x: Any) -> Any:
-    return _required(x, XP.diff(x) > 0, "`x` must be strictly increasing sequence.", INCREASING)
+def increasing(x: Any) -> Any:
+    return required(x, XP.diff(x) > 0, "`x` must be strictly increasing sequence.", INCREASING)
 
 
 def _inexact(y: Any) -> Any:
@@ -106,8 +106,8 @@ def _construct(self: Any, c: Any, x: Any, extrapolate: Any = None, axis: int = 0
     if axis:
         c = XP.moveaxis(XP.moveaxis(c, axis + 1, 0), axis + 1, 0)
     _begin(self)
-    _set(self, "c", c)
-    _set(self, "x", XP.asarray(x, dtype=np.float64))
+    put(self, "c", c)
+    put(self, "x", XP.asarray(x, dtype=np.float64))
     self.extrapolate = True if extrapolate is None else extrapolate if extrapolate == "periodic" else bool(extrapolate)
     self.axis = axis
 
@@ -116,7 +116,7 @@ def _evaluate(self: Any, x: Any, nu: int = 0, extrapolate: Any = None) -> Any:
     """The value at points, or a derivative there."""
     if not isinstance(self, import_module(MODULE).PPoly):
         raise UnsupportedFunctionError(f"scipy.interpolate.{type(self).__name__} has no rule for traced values")
-    points, ends, c = XP.asarray(x), _get(self, "x"), _get(self, "c")
+    points, ends, c = XP.asarray(x), get(self, "x"), get(self, "c")
     flat, limits = _limited(self, XP.ravel(points), extrapolate, ends[0], ends[-1])
     at = _interval(ends, flat)
     step = XP.reshape(flat - XP.take(ends, at), (-1, *(1,) * (c.ndim - 2)))
@@ -129,7 +129,7 @@ def _evaluate(self: Any, x: Any, nu: int = 0, extrapolate: Any = None) -> Any:
 def _interval(ends: Any, x: Any) -> Any:
     """The number of the interval that a point is in; the first and the last one reach to infinity."""
     last = ends.shape[0] - 2
-    if _is_traced(ends) or ends[0] <= ends[-1]:  # those that are traced increase
+    if is_traced(ends) or ends[0] <= ends[-1]:  # those that are traced increase
         return XP.clip(XP.searchsorted(ends, x, side="right") - 1, 0, last)
     return last - XP.clip(XP.searchsorted(ends[::-1], x, side="left") - 1, 0, last)
 
@@ -160,8 +160,8 @@ def _polynomial(like: Any, c: Any) -> Any:
     kind = import_module(MODULE).PPoly
     made = object.__new__(kind)
     _begin(made)
-    _set(made, "c", c)
-    _set(made, "x", _get(like, "x"))
+    put(made, "c", c)
+    put(made, "x", get(like, "x"))
     made.extrapolate, made.axis = like.extrapolate, like.axis
     return made
 
@@ -169,7 +169,7 @@ def _polynomial(like: Any, c: Any) -> Any:
 def _derivative(self: Any, nu: int = 1) -> Any:
     if nu < 0:
         return _antiderivative(self, -nu)
-    c = _get(self, "c")
+    c = get(self, "c")
     degree = c.shape[0] - 1
     if nu > degree:
         return _polynomial(self, XP.zeros_like(c[:1]))
@@ -179,7 +179,7 @@ def _derivative(self: Any, nu: int = 1) -> Any:
 def _antiderivative(self: Any, nu: int = 1) -> Any:
     if nu <= 0:
         return _derivative(self, -nu)
-    c, ends = _get(self, "c"), _get(self, "x")
+    c, ends = get(self, "c"), get(self, "x")
     size = c.shape[0]
     rows = [c[i] / (size - i) for i in range(size)]
     step = XP.reshape(XP.diff(ends), (-1, *(1,) * (c.ndim - 2)))
@@ -236,7 +236,7 @@ def _de_boor(t: Any, c: Any, k: int, x: Any, nu: int) -> Any:
 
 
 def _evaluate_spline(self: Any, x: Any, nu: int = 0, extrapolate: Any = None) -> Any:
-    points, t, c, k = XP.asarray(x), _get(self, "t"), _get(self, "c"), self.k
+    points, t, c, k = XP.asarray(x), get(self, "t"), get(self, "c"), self.k
     flat, limits = _limited(self, XP.ravel(points), extrapolate, t[k], t[-k - 1])
     return _arranged(_outside_nan(_de_boor(t, c, k, flat, nu), flat, limits), points, self.axis)
 
@@ -244,13 +244,13 @@ def _evaluate_spline(self: Any, x: Any, nu: int = 0, extrapolate: Any = None) ->
 BSpline = SimpleNamespace(__call__=method_of(f"{MODULE}:BSpline.__call__", *STATE)(_evaluate_spline))
 
 
-def _is_traced(value: Any) -> bool:
+def is_traced(value: Any) -> bool:
     return CALLS["has_traced"](value)
 
 
-def _places(x: Any) -> Any:
+def places(x: Any) -> Any:
     """Where values are given: as they are, or if they are traced some that have numbers in their place."""
-    return np.arange(float(np.shape(x)[0])) if _is_traced(x) else np.asarray(x, dtype=float)
+    return np.arange(float(np.shape(x)[0])) if is_traced(x) else np.asarray(x, dtype=float)
 
 
 def _knots(x: Any, k: int) -> Any:
@@ -267,7 +267,7 @@ def _solved(matrix: Any, y: Any) -> Any:
 
 def _coefficients(x: Any, y: Any, t: Any, k: int) -> Any:
     """The coefficients of the spline with these knots that takes these values, which solve a banded system."""
-    if _is_traced((x, t)):
+    if is_traced((x, t)):
         return _solved(_de_boor(t, np.eye(np.shape(x)[0]), k, x, 0), y) if k else y
     matrix = import_module(MODULE).BSpline.design_matrix(x, t, k).toarray()
     n = matrix.shape[0]
@@ -282,10 +282,10 @@ def _coefficients(x: Any, y: Any, t: Any, k: int) -> Any:
 
 def _fit(spline: Any, x: Any, y: Any) -> None:
     """Have a spline of SciPy's take the values y at x."""
-    if _is_traced(x):
-        x = _increasing(_inexact(x))
-        _set(spline, "t", _knots(x, spline.k))
-    _set(spline, "c", _coefficients(x, y, _get(spline, "t"), spline.k))
+    if is_traced(x):
+        x = increasing(_inexact(x))
+        put(spline, "t", _knots(x, spline.k))
+    put(spline, "c", _coefficients(x, y, get(spline, "t"), spline.k))
 
 
 @of_scipy
@@ -297,7 +297,7 @@ def make_interp_spline(x: Any, y: Any, k: int = 3, axis: int = 0) -> Any:
     """
     y = XP.moveaxis(_inexact(XP.asarray(y)), axis, 0)
     x = XP.asarray(x)
-    spline = own("scipy.interpolate.make_interp_spline")(_places(x), np.zeros(y.shape, y.dtype), k)
+    spline = own("scipy.interpolate.make_interp_spline")(places(x), np.zeros(y.shape, y.dtype), k)
     _fit(spline, x, y)
     spline.axis = axis % y.ndim
     return spline
@@ -314,8 +314,8 @@ def splrep(x: Any, y: Any, k: int = 3, s: Any = None) -> Any:
     if s:
         raise UnsupportedFunctionError("scipy.interpolate.splrep has no rule for s > 0", remedy="interpolate with s=0")
     x, y = _inexact(XP.asarray(x)), _inexact(XP.asarray(y))
-    if _is_traced(x):
-        x = _increasing(x)
+    if is_traced(x):
+        x = increasing(x)
         t = _knots(x, k)
     else:
         t, _, _ = own("scipy.interpolate.splrep")(x, np.zeros(x.shape), k=k, s=0)
@@ -330,7 +330,7 @@ def splev(x: Any, tck: Any, der: int = 0, ext: int = 0) -> Any:
     array(2.25)
     """
     if not isinstance(tck, (tuple, list)):
-        tck = _get(tck, "t"), _get(tck, "c"), tck.k
+        tck = get(tck, "t"), get(tck, "c"), tck.k
     t, c, k = tck
     if isinstance(c, (list, tuple)) and np.ndim(c[0]):
         return [_splev(x, t, part, k, der, ext) for part in c]
@@ -344,7 +344,7 @@ def _splev(x: Any, t: Any, c: Any, k: int, der: int, ext: int) -> Any:
         flat = XP.clip(flat, first, last)
     inside = (flat >= first) & (flat <= last)
     if ext == 2:
-        flat = _required(flat, inside, "Found x value not in the domain")
+        flat = required(flat, inside, "Found x value not in the domain")
     value = _de_boor(t, XP.asarray(c), k, flat, der)
     return XP.reshape(XP.where(inside, value, 0.0) if ext == 1 else value, points.shape)
 
@@ -358,7 +358,7 @@ def _require(x: Any, condition: Any, message: str, remedy: str = BETWEEN) -> Any
 
 
 @follows(_require)
-def _required(x: Any, condition: Any, message: str, remedy: str = BETWEEN) -> Any:
+def required(x: Any, condition: Any, message: str, remedy: str = BETWEEN) -> Any:
     """Points, where they have to meet a condition."""
     if not np.all(condition):
         raise ValueError(message)
@@ -372,7 +372,7 @@ def _interp1d(self: Any, x: Any, y: Any, kind: Any = "linear", axis: int = -1, *
     y = XP.asarray(y)
     y = y if y.dtype.kind in "fc" else y.astype(np.float64)
     x = XP.asarray(x)
-    own(f"{MODULE}:interp1d.__init__")(self, _places(x), np.zeros(y.shape, y.dtype), kind, axis, **options)
+    own(f"{MODULE}:interp1d.__init__")(self, places(x), np.zeros(y.shape, y.dtype), kind, axis, **options)
     if kind in ("previous", "next") and isinstance(options.get("fill_value"), str):
         raise UnsupportedFunctionError(
             f"scipy.interpolate.interp1d of traced values has no rule for kind={kind!r} that extrapolates",
@@ -383,7 +383,7 @@ def _interp1d(self: Any, x: Any, y: Any, kind: Any = "linear", axis: int = -1, *
         x, y = XP.take(x, order), XP.take(y, order, axis=axis)
     self.y = y
     self._y = XP.reshape(XP.moveaxis(y, self._y_axis, 0), (x.shape[0], -1))
-    if _is_traced(x):
+    if is_traced(x):
         self.x = x
         _place_kinds(self)
     if hasattr(self, "_spline"):
@@ -405,7 +405,7 @@ def _interpolated(self: Any, x: Any) -> Any:
     flat = XP.ravel(points)
     if not self._extrapolate and self.bounds_error:
         inside = (flat >= self.x[0]) & (flat <= self.x[-1])
-        flat = _required(flat, inside, "A value in x_new is outside the interpolation range.")
+        flat = required(flat, inside, "A value in x_new is outside the interpolation range.")
     value = _kinds(self, flat)
     if not self._extrapolate:
         value = XP.where((flat < self.x[0])[:, None], self._fill_value_below, value)

@@ -51,6 +51,8 @@ TABLE["scipy.interpolate"] = {"fnad.scipy.interpolate": (
     "BSpline.__call__", "CubicHermiteSpline.__init__", "CubicSpline.__init__", "PchipInterpolator.__init__",
     "PPoly.__call__", "PPoly.__init__", "PPoly.antiderivative", "PPoly.derivative", "PPoly.integrate",
     "interp1d.__init__", "make_interp_spline", "splev", "splrep",
+), "fnad.scipy.regular_grids": (
+    "RegularGridInterpolator.__call__", "RegularGridInterpolator.__init__", "interpn",
 )}
 TABLE["scipy.interpolate._polyint"] = {"fnad.scipy.interpolate": ("_Interpolator1D.__call__",)}
 TABLE["scipy.sparse._base"] = {"fnad.scipy.sparse": ("_spbase._matmul_dispatch", "_spbase._rmatmul_dispatch")}

@@ -72,6 +72,10 @@ def valley_slopes(x: Any, a: Any) -> Any:
 
 
 TCK = interpolate.splrep(KNOTS, VALUES)
+GRID = (KNOTS[:4], np.array([1.5, 0.5, -1.0]))
+CORNERS = [[0.3, 1.2, -0.4], [0.9, 0.1, 0.7], [-0.2, 0.6, 1.4], [0.8, -1.1, 0.5]]
+PLACES = [[0.2, 0.1], [1.7, -0.4], [0.95, 1.2], [0.73, 0.49]]
+AROUND = [[-0.2, 0.1], [1.7, -1.4], [2.9, 1.2], [0.73, 1.6]]
 KINDS = (sparse.csr_matrix, sparse.csc_array, sparse.coo_array, sparse.dia_array, sparse.lil_array)
 LONG, OTHER = [0.1, 0.4, -0.3, 0.8, 1.1], [0.7, -0.2, 1.4, 0.3, 0.5]
 SIGNAL = [[math.sin(k * k) + 0.1 * k for k in range(20)], [math.cos(k * k / 3) for k in range(20)]]
@@ -346,6 +350,24 @@ CASES: dict[str, list[Case]] = {
         ),
         of(lambda x: sparse.csr_matrix(SPARSE) * x, X),
         of(lambda x: np.outer(X, x) @ sparse.csr_array(SPARSE), X),
+    ],
+    "interpolate on grids": [
+        *(
+            of(lambda v, x, m=m: interpolate.RegularGridInterpolator(GRID, v, m)(x), CORNERS, PLACES)
+            for m in ("linear", "nearest")
+        ),
+        *(
+            of(lambda v, x, f=f: interpolate.RegularGridInterpolator(GRID, v, "linear", False, f)(x), CORNERS, AROUND)
+            for f in (0.3, None)
+        ),
+        of(interpolate.RegularGridInterpolator(GRID, CORNERS), PLACES),
+        of(lambda k, v: interpolate.RegularGridInterpolator((k, GRID[1]), v)(PLACES), KNOTS[:4], CORNERS),
+        of(
+            lambda v, x: interpolate.interpn(GRID, np.stack([v, v**2], 2), (x, np.array([[0.1], [0.9]]))),
+            CORNERS,
+            VALUES[:3],
+        ),
+        of(lambda v, x: interpolate.interpn((KNOTS,), v, x, "nearest"), VALUES, X),
     ],
     "interpolate between traced places": [
         *(
