@@ -46,6 +46,8 @@ TABLE["scipy.ndimage"] = {"fnad.scipy.ndimage": (
     "gaussian_gradient_magnitude", "gaussian_laplace", "generic_gradient_magnitude", "generic_laplace", "laplace",
     "maximum_filter", "maximum_filter1d", "median_filter", "minimum_filter", "minimum_filter1d",
     "percentile_filter", "prewitt", "rank_filter", "sobel", "uniform_filter", "uniform_filter1d",
+), "fnad.scipy.image_interpolation": (
+    "affine_transform", "map_coordinates", "rotate", "shift", "spline_filter", "spline_filter1d", "zoom",
 )}
 TABLE["scipy.interpolate"] = {"fnad.scipy.interpolate": (
     "BSpline.__call__", "CubicHermiteSpline.__init__", "CubicSpline.__init__", "PchipInterpolator.__init__",

@@ -75,6 +75,9 @@ TCK = interpolate.splrep(KNOTS, VALUES)
 GRID = (KNOTS[:4], np.array([1.5, 0.5, -1.0]))
 CORNERS = [[0.3, 1.2, -0.4], [0.9, 0.1, 0.7], [-0.2, 0.6, 1.4], [0.8, -1.1, 0.5]]
 PLACES = [[0.2, 0.1], [1.7, -0.4], [0.95, 1.2], [0.73, 0.49]]
+WHERE = [[0.2, 1.7, 2.9, -0.3, 3.6, 8.7, -7.2], [1.8, -0.4, 0.6, 1.3, 0.7, 2.6, 0.3]]
+MANY = np.sin(np.arange(60.0) ** 2)
+TURN = [[0.9, 0.2], [-0.3, 1.1]]
 AROUND = [[-0.2, 0.1], [1.7, -1.4], [2.9, 1.2], [0.73, 1.6]]
 KINDS = (sparse.csr_matrix, sparse.csc_array, sparse.coo_array, sparse.dia_array, sparse.lil_array)
 LONG, OTHER = [0.1, 0.4, -0.3, 0.8, 1.1], [0.7, -0.2, 1.4, 0.3, 0.5]
@@ -297,6 +300,33 @@ CASES: dict[str, list[Case]] = {
         of(lambda a: distance.braycurtis(a[0], a[1]), POINTS),
         of(lambda a: distance.mahalanobis(a[0], a[1], SPD), POINTS),
         of(lambda a: distance.seuclidean(a[0], a[1], Y), POINTS),
+    ],
+    "ndimage, between elements": [
+        *(
+            of(lambda x, c, o=o, m=mode: ndimage.map_coordinates(x, c, order=o, mode=m, cval=0.7), CORNERS, WHERE)
+            for o, mode in (
+                *((0, "mirror"), (1, "constant"), (1, "nearest"), (1, "reflect"), (1, "wrap"), (1, "grid-constant")),
+                *((2, "mirror"), (2, "grid-wrap"), (3, "constant"), (3, "nearest"), (3, "grid-constant"), (4, "wrap")),
+                *((4, "reflect"), (5, "grid-mirror"), (5, "grid-wrap")),
+            )
+        ),
+        of(lambda c: ndimage.map_coordinates(CORNERS, c, mode="mirror"), WHERE),
+        of(lambda x, c: ndimage.map_coordinates(x, c, prefilter=False, mode="mirror"), CORNERS, WHERE),
+        of(lambda x, c: both(ndimage.map_coordinates(x + 1j * x**2, c, mode="nearest", cval=2j)), CORNERS, WHERE),
+        of(
+            lambda x, c: ndimage.map_coordinates(x, [c], mode="reflect"), np.sin(np.arange(60.0) ** 2), 29 * np.array(X)
+        ),
+        of(lambda x: ndimage.spline_filter(x, 4, mode="grid-wrap"), SPD),
+        of(lambda x: ndimage.spline_filter1d(x, 5), MANY),
+        of(lambda x, s: ndimage.shift(x, s, mode="reflect"), CORNERS, [0.4, -1.3]),
+        of(lambda x, s: ndimage.shift(x, s, order=1, cval=1.0), CORNERS, 0.4),
+        of(lambda x: ndimage.zoom(x, (1.7, 2.2), mode="nearest"), SPD),
+        of(lambda x: ndimage.zoom(x, 1.7, order=1, mode="grid-wrap", grid_mode=True), SPD),
+        of(lambda x, a, b: ndimage.affine_transform(x, a, b, mode="mirror"), CORNERS, TURN, [0.13, 0.47]),
+        of(lambda x, a: ndimage.affine_transform(x, a, 0.35, (3, 2), order=1, mode="wrap"), CORNERS, [0.8, 0.7]),
+        of(lambda x, a: ndimage.affine_transform(x, np.vstack([a, [0, 0, 1]])), CORNERS, [[0.93, 0.2, 0.1], X]),
+        of(lambda x, t: ndimage.rotate(x, t, reshape=False), CORNERS, 31.0),
+        of(lambda x: ndimage.rotate(np.stack([x, x**2]), 31.0, axes=(2, 1), order=1, mode="nearest"), CORNERS),
     ],
     "ndimage, by rank": [
         *(

@@ -7,14 +7,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import ndimage
 from scipy.interpolate import RegularGridInterpolator, interpn
 
 import fnad
-from fnad.errors import DomainError, ShapeError, UnsupportedFunctionError
+from fnad.errors import DomainError, ShapeError, TracerEscapeError, UnsupportedFunctionError
 from tests.scipy.own_names import CASES, GRID, Case
 from tests.together import together
 
-NAMES = ("interpolate on grids",)
+NAMES = ("interpolate on grids", "ndimage, between elements")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -96,6 +97,84 @@ def test_what_a_grid_is_not_given() -> None:
         ),
         (lambda x: RegularGridInterpolator(GRID, values)([x[:1]]), ShapeError, "have dimension 1"),
         (lambda x: RegularGridInterpolator(GRID, values)(x, nu=[1, 0]), ShapeError, "Can only compute derivatives"),
+    ):
+        with pytest.raises(error, match=message):
+            fnad.grad(lambda x, call=call: np.sum(call(x)))(x)
+
+
+# ---- images ----------------------------------------------------------------------------------------------------------
+
+EVERY_MODE = ("nearest", "wrap", "reflect", "mirror", "constant", "grid-wrap", "grid-constant", "grid-mirror")
+
+
+@pytest.mark.parametrize("mode", EVERY_MODE)
+def test_images_have_scipys_values_far_beyond_their_edges_and_at_them(mode: str) -> None:
+    rng = np.random.default_rng(3)
+    steps = [rng.integers(-18, 25, (2, 60)) / 2, np.array([[0.0, 4.0, 0.0, 4.0], [0.0, 2.0, 2.0, 0.0]])]
+    coordinates = np.concatenate([rng.uniform(-30, 30, (2, 60)), *steps], axis=1)
+    images = (rng.standard_normal((5, 3)), rng.standard_normal((60, 1)), rng.standard_normal((3, 55)))
+
+    def values(*images: Any) -> Any:
+        return [
+            ndimage.map_coordinates(image, coordinates, order=order, mode=mode, cval=0.7)
+            for image in images
+            for order in range(6)
+        ]
+
+    for found, expected in zip(fnad.jit(values)(*images), values(*images), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
+
+
+def test_at_an_element_the_derivative_is_that_of_the_cell_above_and_at_an_end_within() -> None:
+    x = np.array([0.0, 1.0, 3.0, 7.0])
+
+    def slope(at: float, mode: str) -> Any:
+        value = lambda t: ndimage.map_coordinates(x, [[t]], order=1, mode=mode)[0]  # noqa: E731
+        assert fnad.grad(value)(at) == fnad.jvp(value, (at,), (1.0,))[1]
+        return fnad.grad(value)(at)
+
+    assert [slope(at, "constant") for at in (0.0, 1.0, 3.0, 3.5)] == [1.0, 2.0, 4.0, 0.0]
+    assert [slope(at, "wrap") for at in (0.0, 3.0, 3.5)] == [1.0, 4.0, 1.0]
+    assert [slope(at, "nearest") for at in (-0.5, 0.0, 3.0, 3.5)] == [0.0, 1.0, 0.0, 0.0]
+    assert [slope(at, "mirror") for at in (-0.5, 0.0, 3.0)] == [-1.0, 1.0, -4.0]
+    assert [slope(at, "reflect") for at in (-0.7, -0.2, 3.2)] == [0.0, 0.0, 0.0]
+    assert [slope(at, "grid-wrap") for at in (-0.5, 3.0, 3.5)] == [-7.0, -7.0, -7.0]
+
+
+def test_images_keep_their_dtype_and_nan() -> None:
+    x, c = np.arange(12, dtype=np.float32).reshape(4, 3), np.array([[1.2, np.nan], [0.7, 0.3]], dtype=np.float32)
+    for output in (None, np.float64, "f4"):
+        f = lambda x, c, o=output: ndimage.map_coordinates(x, c, output=o)  # noqa: E731
+        found, expected = fnad.jit(f)(x, c), f(x, c)
+        assert found.dtype == expected.dtype
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+    def into(x: Any) -> Any:
+        out = np.zeros((4, 3), np.float32)
+        ndimage.shift(x, 0.3, output=out)
+        return out
+
+    np.testing.assert_allclose(fnad.jit(into)(x), into(x), rtol=1e-6)
+
+
+def test_what_images_are_not_given() -> None:
+    x = np.ones((4, 3))
+    for call, error, message in (
+        (lambda x: ndimage.map_coordinates(np.ones((3, 3), int), x[:2]), UnsupportedFunctionError, "results of int64"),
+        (lambda x: ndimage.map_coordinates(x, x[:2], order=6), RuntimeError, "spline order not supported"),
+        (lambda x: ndimage.map_coordinates(x, x[:2], mode="edge"), RuntimeError, "boundary mode not supported"),
+        (lambda x: ndimage.map_coordinates(x, x[:1]), RuntimeError, "invalid shape for coordinate array"),
+        (lambda x: ndimage.map_coordinates(x, 1j * x[:2]), TypeError, "Complex type not supported"),
+        (lambda x: ndimage.shift(x, [1.0, 2.0, 3.0]), RuntimeError, "length equal to input rank"),
+        (lambda x: ndimage.affine_transform(x, x[:, :2]), RuntimeError, "wrong number of rows"),
+        (lambda x: ndimage.affine_transform(x, x[:2, :1]), RuntimeError, "wrong number of columns"),
+        (lambda x: ndimage.affine_transform(x, 1.0), RuntimeError, "no proper affine matrix"),
+        (lambda x: ndimage.affine_transform(x, np.stack([x[0]] * 3)), DomainError, r"last row of the matrix"),
+        (
+            lambda x: ndimage.geometric_transform(x, lambda p: p),
+            TracerEscapeError,
+            "geometric_transform has no rule",
+        ),
     ):
         with pytest.raises(error, match=message):
             fnad.grad(lambda x, call=call: np.sum(call(x)))(x)
