@@ -97,6 +97,12 @@ TABLE["scipy.stats"] = {"fnad.scipy.stats.summary": (
     "sigmaclip", "skewtest", "tmax", "tmean", "tmin", "trim_mean", "trimboth", "tsem", "tstd", "ttest_1samp",
     "ttest_ind", "ttest_rel", "tvar", "wasserstein_distance", "yeojohnson", "yeojohnson_llf",
 )}
+TABLE["scipy.stats._kde"] = {"fnad.scipy.stats.kernel_density": tuple(
+    f"gaussian_kde.{name}"
+    for name in (
+        "__init__", "evaluate", "integrate_box_1d", "integrate_gaussian", "integrate_kde", "logpdf", "set_bandwidth",
+    )
+)}
 TABLE["scipy.stats._multivariate"] = {"fnad.scipy.stats.generic": (
     *(f"dirichlet_gen.{name}" for name in ("__call__", "pdf", "logpdf", "entropy")),
     *(f"multivariate_normal_gen.{name}" for name in ("__call__", "pdf", "logpdf", "cdf", "logcdf", "entropy")),

@@ -82,6 +82,7 @@ AROUND = [[-0.2, 0.1], [1.7, -1.4], [2.9, 1.2], [0.73, 1.6]]
 KINDS = (sparse.csr_matrix, sparse.csc_array, sparse.coo_array, sparse.dia_array, sparse.lil_array)
 LONG, OTHER = [0.1, 0.4, -0.3, 0.8, 1.1], [0.7, -0.2, 1.4, 0.3, 0.5]
 SIGNAL = [[math.sin(k * k) + 0.1 * k for k in range(20)], [math.cos(k * k / 3) for k in range(20)]]
+SIGNAL_WEIGHTS = np.linspace(0.5, 2.0, 20)
 SECTIONS = signal.butter(4, 0.2, output="sos")
 ONE_SAMPLE = (
     *(stats.tmean, stats.tvar, stats.tstd, stats.tsem, stats.tmin, stats.tmax, stats.kstat, stats.kstatvar),
@@ -300,6 +301,20 @@ CASES: dict[str, list[Case]] = {
         of(lambda a: distance.braycurtis(a[0], a[1]), POINTS),
         of(lambda a: distance.mahalanobis(a[0], a[1], SPD), POINTS),
         of(lambda a: distance.seuclidean(a[0], a[1], Y), POINTS),
+    ],
+    "density estimates": [
+        of(lambda d, x: stats.gaussian_kde(d)(x), LONG, X),
+        of(lambda d, x: stats.gaussian_kde(d, "silverman").logpdf(x), LONG, X),
+        of(lambda d, b, x: stats.gaussian_kde(d, b).pdf(x), LONG, 0.4, X),
+        of(lambda d, w, x: stats.gaussian_kde(d, 0.7, w).logpdf(x), LONG, SPREAD[:5], X),
+        of(lambda d, w, x: stats.gaussian_kde(d, lambda e: e.neff**-0.2, w)(x), SIGNAL, SIGNAL_WEIGHTS, POINTS[0][:2]),
+        of(lambda x: stats.gaussian_kde(SIGNAL)(x), UNLIKE[:2]),
+        of(lambda x: stats.gaussian_kde(LONG, 0.3, SPREAD[:5]).logpdf(x), X),
+        of(lambda d, a, b: stats.gaussian_kde(d).integrate_box_1d(a, b), LONG, -0.3, 0.9),
+        of(lambda b: stats.gaussian_kde(LONG).integrate_box_1d(-np.inf, b), 0.9),
+        of(lambda d, m: stats.gaussian_kde(d).integrate_gaussian(m, [[1.0, 0.2], [0.2, 0.7]]), SIGNAL, X[:2]),
+        of(lambda d, e: stats.gaussian_kde(d).integrate_kde(stats.gaussian_kde(e)), LONG, X),
+        of(lambda d, x: stats.gaussian_kde(d).marginal([1])(x), SIGNAL, X),
     ],
     "ndimage, between elements": [
         *(

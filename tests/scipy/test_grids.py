@@ -15,7 +15,7 @@ from fnad.errors import DomainError, ShapeError, TracerEscapeError, UnsupportedF
 from tests.scipy.own_names import CASES, GRID, Case
 from tests.together import together
 
-NAMES = ("interpolate on grids", "ndimage, between elements")
+NAMES = ("interpolate on grids", "ndimage, between elements", "density estimates")
 
 
 @pytest.mark.parametrize("name", NAMES)
