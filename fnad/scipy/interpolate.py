@@ -80,7 +80,7 @@ def _inexact(y: Any) -> Any:
 SUBSTITUTES["prepare_input"] = _prepared
 
 
-def _spline(name: str) -> SimpleNamespace:
+def spline_class(name: str) -> SimpleNamespace:
     """The constructor of a class of splines: SciPy's own, on traced values."""
     path = f"{MODULE}:{name}.__init__"
 
@@ -90,9 +90,44 @@ def _spline(name: str) -> SimpleNamespace:
     return SimpleNamespace(__init__=method_of(path)(construct))
 
 
-CubicSpline = _spline("CubicSpline")
-CubicHermiteSpline = _spline("CubicHermiteSpline")
-PchipInterpolator = _spline("PchipInterpolator")
+CubicSpline = spline_class("CubicSpline")
+CubicHermiteSpline = spline_class("CubicHermiteSpline")
+PchipInterpolator = spline_class("PchipInterpolator")
+
+
+def _slopes(m: Any, method: str) -> Any:
+    """Akima's slopes at places, from those of the lines between them and of two more at each end."""
+    change = XP.abs(XP.diff(m, axis=0))
+    if method == "makima":
+        size = XP.abs(m[1:] + m[:-1]) / 2
+        after, before = change[2:] + size[2:], change[:-2] + size[:-2]
+    else:
+        after, before = change[2:], change[:-2]
+    both = after + before
+    has_one = both > 1e-9 * XP.max(both)
+    share = before / XP.where(has_one, both, 1.0)
+    return XP.where(has_one, m[1:-2] + share * (m[2:-1] - m[1:-2]), (m[3:] + m[:-3]) / 2)
+
+
+def _akima(self: Any, x: Any, y: Any, axis: int = 0, *, method: str = "akima", extrapolate: bool | None = None) -> None:
+    if method not in ("akima", "makima"):
+        raise NotImplementedError(f"`method`={method} is unsupported.")
+    x, spaces, y, axis, _ = _prepared(x, y, axis)
+    if y.dtype.kind == "c":
+        raise ValueError("`Akima1DInterpolator` only works with real values for `y`.")
+    m = XP.diff(y, axis=0) / XP.reshape(spaces, (-1, *(1,) * (y.ndim - 1)))
+    if y.shape[0] == 2:
+        slopes = XP.concatenate([m, m])
+    else:
+        for _ in range(2):
+            m = XP.concatenate([2 * m[:1] - m[1:2], m, 2 * m[-1:] - m[-2:-1]])
+        slopes = _slopes(m, method)
+    hermite = anew(own(f"{MODULE}:CubicHermiteSpline.__init__"))  # type: ignore[arg-type]
+    hermite(self, x, y, slopes, 0, False if extrapolate is None else extrapolate)
+    self.axis = axis
+
+
+Akima1DInterpolator = SimpleNamespace(__init__=method_of(f"{MODULE}:Akima1DInterpolator.__init__")(_akima))
 
 
 def _begin(self: Any) -> None:
@@ -123,7 +158,7 @@ def _evaluate(self: Any, x: Any, nu: int = 0, extrapolate: Any = None) -> Any:
     value, degree = XP.zeros((flat.shape[0], *c.shape[2:])), c.shape[0] - 1
     for i in range(degree + 1 - nu):
         value = value * step + math.perm(degree - i, nu) * XP.take(c[i], at, axis=0)
-    return _arranged(_outside_nan(value, flat, limits), points, self.axis)
+    return _arranged(outside_nan(value, flat, limits), points, self.axis)
 
 
 def _interval(ends: Any, x: Any) -> Any:
@@ -142,7 +177,7 @@ def _limited(self: Any, x: Any, extrapolate: Any, first: Any, last: Any) -> tupl
     return x, None if extrapolate else (XP.minimum(first, last), XP.maximum(first, last))
 
 
-def _outside_nan(value: Any, x: Any, limits: tuple[Any, Any] | None) -> Any:
+def outside_nan(value: Any, x: Any, limits: tuple[Any, Any] | None) -> Any:
     if limits is None:
         return value
     inside = XP.reshape((x >= limits[0]) & (x <= limits[1]), (-1, *(1,) * (value.ndim - 1)))
@@ -213,13 +248,22 @@ PPoly = SimpleNamespace(
 # ---- B-splines -------------------------------------------------------------------------------------------------------
 
 
-def _de_boor(t: Any, c: Any, k: int, x: Any, nu: int) -> Any:
-    """A spline of degree k at points, or a derivative there (de Boor, "A Practical Guide to Splines", X.13, X.15)."""
+def de_boor(t: Any, c: Any, k: int, x: Any, nu: int) -> Any:
+    """A spline of degree k at points, or a derivative there."""
+    interval, knots = around(t, k, x)
+    return blended([XP.take(c, interval - k + j, axis=0) for j in range(k + 1)], knots, k, x, nu)
+
+
+def around(t: Any, k: int, x: Any) -> tuple[Any, dict[int, Any]]:
+    """The interval between knots that points are in, and the knots that splines of degree k depend on there."""
     t, n = XP.asarray(t), np.shape(t)[0] - k - 1
-    c, interval = c[:n], XP.clip(XP.searchsorted(t, x, side="right") - 1, k, n - 1)
-    rows = [XP.take(c, interval - k + j, axis=0) for j in range(k + 1)]
-    knots = {j: XP.take(t, interval + j) for j in range(1 - k, k + 1)}
-    tail = (1,) * (c.ndim - 1)
+    interval = XP.clip(XP.searchsorted(t, x, side="right") - 1, k, n - 1)
+    return interval, {j: XP.take(t, interval + j) for j in range(1 - k, k + 1)}
+
+
+def blended(rows: list[Any], knots: dict[int, Any], k: int, x: Any, nu: int) -> Any:
+    """A spline of the coefficients that count (de Boor, "A Practical Guide to Splines", X.13, X.15)."""
+    tail = (1,) * (rows[0].ndim - 1)
     for r in range(1, min(nu, k) + 1):
         width = [knots[j] - knots[j - k + r - 1] for j in range(1, k - r + 2)]
         rows = [
@@ -238,7 +282,7 @@ def _de_boor(t: Any, c: Any, k: int, x: Any, nu: int) -> Any:
 def _evaluate_spline(self: Any, x: Any, nu: int = 0, extrapolate: Any = None) -> Any:
     points, t, c, k = XP.asarray(x), get(self, "t"), get(self, "c"), self.k
     flat, limits = _limited(self, XP.ravel(points), extrapolate, t[k], t[-k - 1])
-    return _arranged(_outside_nan(_de_boor(t, c, k, flat, nu), flat, limits), points, self.axis)
+    return _arranged(outside_nan(de_boor(t, c, k, flat, nu), flat, limits), points, self.axis)
 
 
 BSpline = SimpleNamespace(__call__=method_of(f"{MODULE}:BSpline.__call__", *STATE)(_evaluate_spline))
@@ -253,7 +297,7 @@ def places(x: Any) -> Any:
     return np.arange(float(np.shape(x)[0])) if is_traced(x) else np.asarray(x, dtype=float)
 
 
-def _knots(x: Any, k: int) -> Any:
+def knots_of(x: Any, k: int) -> Any:
     """SciPy's knots: places between the ends without those nearest to them, in between for even degrees; the ends."""
     if k == 0:
         return XP.concatenate([x, x[-1:]])
@@ -265,10 +309,10 @@ def _solved(matrix: Any, y: Any) -> Any:
     return XP.reshape(XP.linalg.solve(matrix, XP.reshape(y, (y.shape[0], -1))), y.shape)
 
 
-def _coefficients(x: Any, y: Any, t: Any, k: int) -> Any:
+def coefficients(x: Any, y: Any, t: Any, k: int) -> Any:
     """The coefficients of the spline with these knots that takes these values, which solve a banded system."""
     if is_traced((x, t)):
-        return _solved(_de_boor(t, np.eye(np.shape(x)[0]), k, x, 0), y) if k else y
+        return _solved(de_boor(t, np.eye(np.shape(x)[0]), k, x, 0), y) if k else y
     matrix = import_module(MODULE).BSpline.design_matrix(x, t, k).toarray()
     n = matrix.shape[0]
     bands = np.zeros((2 * k + 1, n))
@@ -284,8 +328,8 @@ def _fit(spline: Any, x: Any, y: Any) -> None:
     """Have a spline of SciPy's take the values y at x."""
     if is_traced(x):
         x = increasing(_inexact(x))
-        put(spline, "t", _knots(x, spline.k))
-    put(spline, "c", _coefficients(x, y, get(spline, "t"), spline.k))
+        put(spline, "t", knots_of(x, spline.k))
+    put(spline, "c", coefficients(x, y, get(spline, "t"), spline.k))
 
 
 @of_scipy
@@ -316,10 +360,10 @@ def splrep(x: Any, y: Any, k: int = 3, s: Any = None) -> Any:
     x, y = _inexact(XP.asarray(x)), _inexact(XP.asarray(y))
     if is_traced(x):
         x = increasing(x)
-        t = _knots(x, k)
+        t = knots_of(x, k)
     else:
         t, _, _ = own("scipy.interpolate.splrep")(x, np.zeros(x.shape), k=k, s=0)
-    return t, XP.concatenate([_coefficients(x, y, t, k), XP.zeros(k + 1)]), k
+    return t, XP.concatenate([coefficients(x, y, t, k), XP.zeros(k + 1)]), k
 
 
 @of_scipy
@@ -345,7 +389,7 @@ def _splev(x: Any, t: Any, c: Any, k: int, der: int, ext: int) -> Any:
     inside = (flat >= first) & (flat <= last)
     if ext == 2:
         flat = required(flat, inside, "Found x value not in the domain")
-    value = _de_boor(t, XP.asarray(c), k, flat, der)
+    value = de_boor(t, XP.asarray(c), k, flat, der)
     return XP.reshape(XP.where(inside, value, 0.0) if ext == 1 else value, points.shape)
 
 
@@ -399,10 +443,20 @@ def _place_kinds(self: Any) -> None:
 
 
 def _interpolated(self: Any, x: Any) -> Any:
-    if not isinstance(self, import_module(MODULE).interp1d):
-        raise UnsupportedFunctionError(f"scipy.interpolate.{type(self).__name__} has no rule for traced values")
-    points = XP.asarray(x)
+    module, points = import_module(MODULE), XP.asarray(x)
     flat = XP.ravel(points)
+    if isinstance(self, module.interp1d):
+        value = _between(self, flat)
+    elif isinstance(self, module.BarycentricInterpolator):
+        value = _lagrange(self, flat)
+    elif isinstance(self, module.KroghInterpolator):
+        value = anew(own(f"{MODULE}:KroghInterpolator._evaluate"))(self, flat)  # type: ignore[arg-type]
+    else:
+        raise UnsupportedFunctionError(f"scipy.interpolate.{type(self).__name__} has no rule for traced values")
+    return self._finish_y(value, points.shape)
+
+
+def _between(self: Any, flat: Any) -> Any:
     if not self._extrapolate and self.bounds_error:
         inside = (flat >= self.x[0]) & (flat <= self.x[-1])
         flat = required(flat, inside, "A value in x_new is outside the interpolation range.")
@@ -410,7 +464,20 @@ def _interpolated(self: Any, x: Any) -> Any:
     if not self._extrapolate:
         value = XP.where((flat < self.x[0])[:, None], self._fill_value_below, value)
         value = XP.where((flat > self.x[-1])[:, None], self._fill_value_above, value)
-    return self._finish_y(value, points.shape)
+    return value
+
+
+def _lagrange(self: Any, x: Any) -> Any:
+    """Σ w_i y_i Π (x - x_j) over Σ w_i Π (x - x_j), j ≠ i: SciPy divides both by Π (x - x_j), which is 0 at a place."""
+    factors = [(x - place) * (4 / np.ptp(self.xi)) for place in self.xi]
+    weights: list[Any] = list(self.wi)
+    for order in (range(self.n), range(self.n - 1, -1, -1)):
+        product = XP.ones_like(x)
+        for i in order:
+            weights[i] = weights[i] * product
+            product = product * factors[i]
+    terms = [weight[:, None] * row for weight, row in zip(weights, self.yi, strict=True)]
+    return XP.sum(XP.stack(terms), axis=0) / XP.sum(XP.stack(weights), axis=0)[:, None]
 
 
 def _kinds(self: Any, x: Any) -> Any:
@@ -433,9 +500,24 @@ def _kinds(self: Any, x: Any) -> Any:
 
 
 interp1d = SimpleNamespace(__init__=method_of(f"{MODULE}:interp1d.__init__")(_interp1d))
+
+
+def _by_body(name: str) -> Any:
+    """A method that is SciPy's own, on traced values."""
+    path = f"scipy.interpolate._polyint:{name}"
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return anew(own(path))(self, *args, **kwargs)  # type: ignore[arg-type]
+
+    return method_of(path)(method)
+
+
 _Interpolator1D = SimpleNamespace(
-    __call__=method_of("scipy.interpolate._polyint:_Interpolator1D.__call__", "_y", "x")(_interpolated)
+    __call__=method_of("scipy.interpolate._polyint:_Interpolator1D.__call__", "_y", "x", "yi", "c")(_interpolated),
+    _set_yi=_by_body("_Interpolator1D._set_yi"),
+    _reshape_yi=_by_body("_Interpolator1D._reshape_yi"),
 )
+KroghInterpolator = SimpleNamespace(__init__=_by_body("KroghInterpolator.__init__"))
 
 
 def __getattr__(name: str) -> Any:

@@ -50,13 +50,21 @@ TABLE["scipy.ndimage"] = {"fnad.scipy.ndimage": (
     "affine_transform", "map_coordinates", "rotate", "shift", "spline_filter", "spline_filter1d", "zoom",
 )}
 TABLE["scipy.interpolate"] = {"fnad.scipy.interpolate": (
-    "BSpline.__call__", "CubicHermiteSpline.__init__", "CubicSpline.__init__", "PchipInterpolator.__init__",
+    "Akima1DInterpolator.__init__", "BSpline.__call__", "CubicHermiteSpline.__init__", "CubicSpline.__init__",
+    "PchipInterpolator.__init__",
     "PPoly.__call__", "PPoly.__init__", "PPoly.antiderivative", "PPoly.derivative", "PPoly.integrate",
     "interp1d.__init__", "make_interp_spline", "splev", "splrep",
+), "fnad.scipy.fitpack": (
+    "InterpolatedUnivariateSpline.__init__", "LSQUnivariateSpline.__init__", "RectBivariateSpline.__init__",
+    "UnivariateSpline.__call__", "UnivariateSpline.__init__", "UnivariateSpline.antiderivative",
+    "UnivariateSpline.derivative", "UnivariateSpline.derivatives", "UnivariateSpline.integral",
 ), "fnad.scipy.regular_grids": (
     "RegularGridInterpolator.__call__", "RegularGridInterpolator.__init__", "interpn",
 )}
-TABLE["scipy.interpolate._polyint"] = {"fnad.scipy.interpolate": ("_Interpolator1D.__call__",)}
+TABLE["scipy.interpolate._fitpack2"] = {"fnad.scipy.fitpack": ("_BivariateSplineBase.__call__",)}
+TABLE["scipy.interpolate._polyint"] = {"fnad.scipy.interpolate": (
+    "KroghInterpolator.__init__", "_Interpolator1D.__call__", "_Interpolator1D._reshape_yi", "_Interpolator1D._set_yi",
+)}
 TABLE["scipy.sparse._base"] = {"fnad.scipy.sparse": ("_spbase._matmul_dispatch", "_spbase._rmatmul_dispatch")}
 TABLE["scipy.sparse._coo"] = {"fnad.scipy.sparse": ("_coo_base._matmul_dispatch", "_coo_base._rmatmul_dispatch")}
 TABLE["scipy.special"] = {"fnad.scipy.special": (

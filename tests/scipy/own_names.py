@@ -76,6 +76,11 @@ GRID = (KNOTS[:4], np.array([1.5, 0.5, -1.0]))
 CORNERS = [[0.3, 1.2, -0.4], [0.9, 0.1, 0.7], [-0.2, 0.6, 1.4], [0.8, -1.1, 0.5]]
 PLACES = [[0.2, 0.1], [1.7, -0.4], [0.95, 1.2], [0.73, 0.49]]
 WHERE = [[0.2, 1.7, 2.9, -0.3, 3.6, 8.7, -7.2], [1.8, -0.4, 0.6, 1.3, 0.7, 2.6, 0.3]]
+SMOOTH = interpolate.UnivariateSpline(np.linspace(0.0, 4.0, 20), np.sin(np.arange(20.0)), s=0.5)
+BOARD = (KNOTS, np.array([-1.0, 0.1, 0.9, 1.6, 2.5]))
+FIELD = np.sin(np.add.outer(np.arange(6.0), np.arange(5.0) ** 2))
+PLACE = [[-0.2, 0.3, 1.4, 3.9], [0.2, -1.4, 1.1, 2.7]]
+SURFACE = interpolate.RectBivariateSpline(*BOARD, FIELD)
 MANY = np.sin(np.arange(60.0) ** 2)
 TURN = [[0.9, 0.2], [-0.3, 1.1]]
 AROUND = [[-0.2, 0.1], [1.7, -1.4], [2.9, 1.2], [0.73, 1.6]]
@@ -301,6 +306,52 @@ CASES: dict[str, list[Case]] = {
         of(lambda a: distance.braycurtis(a[0], a[1]), POINTS),
         of(lambda a: distance.mahalanobis(a[0], a[1], SPD), POINTS),
         of(lambda a: distance.seuclidean(a[0], a[1], Y), POINTS),
+    ],
+    "interpolate, splines of FITPACK": [
+        *(
+            of(lambda y, x, k=k: interpolate.InterpolatedUnivariateSpline(KNOTS, y, k=k)(x), VALUES, BETWEEN)
+            for k in (1, 2, 3, 5)
+        ),
+        of(lambda k, y: interpolate.UnivariateSpline(k, y, s=0)(BETWEEN, 1), KNOTS, VALUES),
+        of(lambda y, x: interpolate.UnivariateSpline(KNOTS, y, s=0, ext="const")(x), VALUES, BETWEEN),
+        of(lambda x: SMOOTH(x) + SMOOTH(x, 2) + SMOOTH.derivative()(x), BETWEEN),
+        of(lambda a, b: SMOOTH.integral(a, b), -0.3, 3.1),
+        of(lambda x: np.concatenate([SMOOTH.derivatives(x[0]), *SMOOTH.derivatives(x)]), X),
+        of(lambda y: interpolate.UnivariateSpline(KNOTS, y, s=0).integral(3.1, 0.2), VALUES),
+        of(lambda y, x: interpolate.UnivariateSpline(KNOTS, y, s=0).derivative(2)(x), VALUES, BETWEEN),
+        of(lambda y, x: interpolate.UnivariateSpline(KNOTS, y, s=0).antiderivative()(x), VALUES, BETWEEN),
+        of(
+            lambda y, w, x: interpolate.LSQUnivariateSpline(TIMES, y, [0.4], w, k=2)(x),
+            VALUES,
+            SPREAD,
+            X,
+        ),
+        *(
+            of(
+                lambda z, x, y, d=d: interpolate.RectBivariateSpline(*BOARD, z).ev(x, y, *d),
+                FIELD,
+                [*PLACE[0]],
+                PLACE[1],
+            )
+            for d in ((0, 0), (1, 0), (1, 2))
+        ),
+        of(lambda z, x, y: interpolate.RectBivariateSpline(*BOARD, z, kx=2, ky=1)(x, y), FIELD, PLACE[0], X),
+        of(lambda x, y: SURFACE(x, y), PLACE[0], X),
+        of(lambda x, y: SURFACE(x, y, dx=1, grid=False), *PLACE),
+    ],
+    "interpolate, Akima and polynomials": [
+        *(
+            of(lambda k, y, x, m=m: interpolate.Akima1DInterpolator(k, y, method=m)(x), KNOTS, VALUES, BETWEEN[1:5])
+            for m in ("akima", "makima")
+        ),
+        of(lambda y: interpolate.Akima1DInterpolator(KNOTS, np.stack([y, y**2]), axis=1)(BETWEEN[1:5], 1), VALUES),
+        of(lambda y, x: interpolate.Akima1DInterpolator(KNOTS[:2], y[:2], extrapolate=True)(x), VALUES, BETWEEN),
+        *(
+            of(lambda y, x, f=f: f(KNOTS, y)(x), VALUES, [*BETWEEN, 1.1], precision=1e-8)
+            for f in (interpolate.BarycentricInterpolator, interpolate.KroghInterpolator)
+        ),
+        of(lambda x: interpolate.BarycentricInterpolator(KNOTS, np.stack([VALUES, KNOTS]), axis=1)(x), X),
+        of(lambda y: interpolate.KroghInterpolator([0, 0, 1, 2, 2], y)(X), LONG),
     ],
     "density estimates": [
         of(lambda d, x: stats.gaussian_kde(d)(x), LONG, X),

@@ -8,14 +8,29 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import ndimage
-from scipy.interpolate import RegularGridInterpolator, interpn
+from scipy.interpolate import (
+    Akima1DInterpolator,
+    BarycentricInterpolator,
+    KroghInterpolator,
+    RectBivariateSpline,
+    RegularGridInterpolator,
+    SmoothBivariateSpline,
+    UnivariateSpline,
+    interpn,
+)
 
 import fnad
 from fnad.errors import DomainError, ShapeError, TracerEscapeError, UnsupportedFunctionError
 from tests.scipy.own_names import CASES, GRID, Case
 from tests.together import together
 
-NAMES = ("interpolate on grids", "ndimage, between elements", "density estimates")
+NAMES = (
+    "interpolate on grids",
+    "ndimage, between elements",
+    "density estimates",
+    "interpolate, splines of FITPACK",
+    "interpolate, Akima and polynomials",
+)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -178,3 +193,47 @@ def test_what_images_are_not_given() -> None:
     ):
         with pytest.raises(error, match=message):
             fnad.grad(lambda x, call=call: np.sum(call(x)))(x)
+
+
+# ---- splines and polynomials -----------------------------------------------------------------------------------------
+
+
+def test_at_its_places_a_polynomial_has_its_derivatives() -> None:
+    x = np.array([0.0, 1.0, 2.0, 4.0])
+    for kind in (BarycentricInterpolator, KroghInterpolator):
+        cube = kind(x, x**3)
+        for at in (0.0, 1.0, 1.5, 4.0):
+            first = fnad.grad(cube)
+            np.testing.assert_allclose([first(at), fnad.grad(first)(at)], [3 * at**2, 6 * at], rtol=1e-12, atol=1e-12)
+
+
+def test_at_the_edge_of_a_surface_the_derivative_is_that_within() -> None:
+    x = np.arange(5.0)
+    surface = RectBivariateSpline(x, x, np.outer(x**2, x))
+    slopes = [float(fnad.grad(lambda t: surface.ev(t, 1.0))(t)) for t in (-0.1, 0.0, 2.0, 4.0, 4.1)]
+    np.testing.assert_allclose(slopes, [0.0, 0.0, 4.0, 8.0, 0.0], atol=1e-12)
+
+
+def test_what_splines_are_not_given() -> None:
+    x = np.arange(6.0)
+    for call, error, message in (
+        (lambda y: UnivariateSpline(x, y)(0.5), UnsupportedFunctionError, "no rule for s > 0"),
+        (
+            lambda y: RectBivariateSpline(x, x, y * y[:, None], s=1.0)(x, x),
+            UnsupportedFunctionError,
+            "no rule for s > 0",
+        ),
+        (lambda y: UnivariateSpline(x, x, s=0)(y, nu=4), ShapeError, "0<=der=4<=k=3 must hold"),
+        (lambda y: UnivariateSpline(x, x, s=0)(y, ext="none"), ShapeError, "Unknown extrapolation mode none"),
+        (lambda y: UnivariateSpline(x, x, s=0, ext=2)(y + 3), DomainError, "not in the domain"),
+        (lambda y: UnivariateSpline(x, y[:3], s=0)(0.5), ShapeError, "same length"),
+        (lambda y: UnivariateSpline(x, x, s=0).derivatives(y[0] - 1), DomainError, "must hold"),
+        (lambda y: SmoothBivariateSpline(x, y, x), TracerEscapeError, "SmoothBivariateSpline has no rule"),
+        (lambda y: RectBivariateSpline(x, x, np.outer(x, x))(y[::-1], x), DomainError, "x must be strictly increasing"),
+        (lambda y: Akima1DInterpolator(x, y * 1j)(0.5), ShapeError, "only works with real values"),
+        (lambda y: Akima1DInterpolator(x, y, method="other")(0.5), NotImplementedError, "unsupported"),
+        (lambda y: BarycentricInterpolator(x, x).derivative(y), TracerEscapeError, "derivative has no rule"),
+        (lambda y: BarycentricInterpolator(x, y[:3])(0.5), ShapeError, "equal in length"),
+    ):
+        with pytest.raises(error, match=message):
+            fnad.grad(lambda y, call=call: np.sum(np.real(call(y))))(x)
