@@ -41,11 +41,11 @@ def _place(self: Any, name: str) -> tuple[Any, str]:
     return owner, f"_{name}" if hasattr(owner, f"_{name}") or hasattr(type(owner), f"_{name}") else name
 
 
-def _get(self: Any, name: str) -> Any:
+def get(self: Any, name: str) -> Any:
     return getattr(*_place(self, name))
 
 
-def _set(self: Any, name: str, value: Any) -> None:
+def put(self: Any, name: str, value: Any) -> None:
     owner, place = _place(self, name)
     setattr(owner, place, value)
     if owner is not self:
@@ -63,14 +63,14 @@ def _prepared(x: Any, y: Any, axis: int, dydx: Any = None, xp: Any = None) -> tu
     axis = axis % y.ndim
     if x.ndim != 1 or x.shape[0] < 2 or x.shape[0] != y.shape[axis]:
         raise ValueError(f"The length of `y` along `axis`={axis} doesn't match the length of `x`")
-    x = _increasing(x)
+    x = increasing(x)
     spaces = XP.diff(x)
     slopes = None if dydx is None else XP.moveaxis(_inexact(XP.asarray(dydx)), axis, 0)
     return x, spaces, XP.moveaxis(_inexact(y), axis, 0), axis, slopes
 
 
-def _increasing(x: Any) -> Any:
-    return _required(x, XP.diff(x) > 0, "`x` must be strictly increasing sequence.", INCREASING)
+def increasing(x: Any) -> Any:
+    return required(x, XP.diff(x) > 0, "`x` must be strictly increasing sequence.", INCREASING)
 
 
 def _inexact(y: Any) -> Any:
@@ -80,7 +80,7 @@ def _inexact(y: Any) -> Any:
 SUBSTITUTES["prepare_input"] = _prepared
 
 
-def _spline(name: str) -> SimpleNamespace:
+def spline_class(name: str) -> SimpleNamespace:
     """The constructor of a class of splines: SciPy's own, on traced values."""
     path = f"{MODULE}:{name}.__init__"
 
@@ -90,9 +90,44 @@ def _spline(name: str) -> SimpleNamespace:
     return SimpleNamespace(__init__=method_of(path)(construct))
 
 
-CubicSpline = _spline("CubicSpline")
-CubicHermiteSpline = _spline("CubicHermiteSpline")
-PchipInterpolator = _spline("PchipInterpolator")
+CubicSpline = spline_class("CubicSpline")
+CubicHermiteSpline = spline_class("CubicHermiteSpline")
+PchipInterpolator = spline_class("PchipInterpolator")
+
+
+def _slopes(m: Any, method: str) -> Any:
+    """Akima's slopes at places, from those of the lines between them and of two more at each end."""
+    change = XP.abs(XP.diff(m, axis=0))
+    if method == "makima":
+        size = XP.abs(m[1:] + m[:-1]) / 2
+        after, before = change[2:] + size[2:], change[:-2] + size[:-2]
+    else:
+        after, before = change[2:], change[:-2]
+    both = after + before
+    has_one = both > 1e-9 * XP.max(both)
+    share = before / XP.where(has_one, both, 1.0)
+    return XP.where(has_one, m[1:-2] + share * (m[2:-1] - m[1:-2]), (m[3:] + m[:-3]) / 2)
+
+
+def _akima(self: Any, x: Any, y: Any, axis: int = 0, *, method: str = "akima", extrapolate: bool | None = None) -> None:
+    if method not in ("akima", "makima"):
+        raise NotImplementedError(f"`method`={method} is unsupported.")
+    x, spaces, y, axis, _ = _prepared(x, y, axis)
+    if y.dtype.kind == "c":
+        raise ValueError("`Akima1DInterpolator` only works with real values for `y`.")
+    m = XP.diff(y, axis=0) / XP.reshape(spaces, (-1, *(1,) * (y.ndim - 1)))
+    if y.shape[0] == 2:
+        slopes = XP.concatenate([m, m])
+    else:
+        for _ in range(2):
+            m = XP.concatenate([2 * m[:1] - m[1:2], m, 2 * m[-1:] - m[-2:-1]])
+        slopes = _slopes(m, method)
+    hermite = anew(own(f"{MODULE}:CubicHermiteSpline.__init__"))  # type: ignore[arg-type]
+    hermite(self, x, y, slopes, 0, False if extrapolate is None else extrapolate)
+    self.axis = axis
+
+
+Akima1DInterpolator = SimpleNamespace(__init__=method_of(f"{MODULE}:Akima1DInterpolator.__init__")(_akima))
 
 
 def _begin(self: Any) -> None:
@@ -106,8 +141,8 @@ def _construct(self: Any, c: Any, x: Any, extrapolate: Any = None, axis: int = 0
     if axis:
         c = XP.moveaxis(XP.moveaxis(c, axis + 1, 0), axis + 1, 0)
     _begin(self)
-    _set(self, "c", c)
-    _set(self, "x", XP.asarray(x, dtype=np.float64))
+    put(self, "c", c)
+    put(self, "x", XP.asarray(x, dtype=np.float64))
     self.extrapolate = True if extrapolate is None else extrapolate if extrapolate == "periodic" else bool(extrapolate)
     self.axis = axis
 
@@ -116,20 +151,20 @@ def _evaluate(self: Any, x: Any, nu: int = 0, extrapolate: Any = None) -> Any:
     """The value at points, or a derivative there."""
     if not isinstance(self, import_module(MODULE).PPoly):
         raise UnsupportedFunctionError(f"scipy.interpolate.{type(self).__name__} has no rule for traced values")
-    points, ends, c = XP.asarray(x), _get(self, "x"), _get(self, "c")
+    points, ends, c = XP.asarray(x), get(self, "x"), get(self, "c")
     flat, limits = _limited(self, XP.ravel(points), extrapolate, ends[0], ends[-1])
     at = _interval(ends, flat)
     step = XP.reshape(flat - XP.take(ends, at), (-1, *(1,) * (c.ndim - 2)))
     value, degree = XP.zeros((flat.shape[0], *c.shape[2:])), c.shape[0] - 1
     for i in range(degree + 1 - nu):
         value = value * step + math.perm(degree - i, nu) * XP.take(c[i], at, axis=0)
-    return _arranged(_outside_nan(value, flat, limits), points, self.axis)
+    return _arranged(outside_nan(value, flat, limits), points, self.axis)
 
 
 def _interval(ends: Any, x: Any) -> Any:
     """The number of the interval that a point is in; the first and the last one reach to infinity."""
     last = ends.shape[0] - 2
-    if _is_traced(ends) or ends[0] <= ends[-1]:  # those that are traced increase
+    if is_traced(ends) or ends[0] <= ends[-1]:  # those that are traced increase
         return XP.clip(XP.searchsorted(ends, x, side="right") - 1, 0, last)
     return last - XP.clip(XP.searchsorted(ends[::-1], x, side="left") - 1, 0, last)
 
@@ -142,7 +177,7 @@ def _limited(self: Any, x: Any, extrapolate: Any, first: Any, last: Any) -> tupl
     return x, None if extrapolate else (XP.minimum(first, last), XP.maximum(first, last))
 
 
-def _outside_nan(value: Any, x: Any, limits: tuple[Any, Any] | None) -> Any:
+def outside_nan(value: Any, x: Any, limits: tuple[Any, Any] | None) -> Any:
     if limits is None:
         return value
     inside = XP.reshape((x >= limits[0]) & (x <= limits[1]), (-1, *(1,) * (value.ndim - 1)))
@@ -160,8 +195,8 @@ def _polynomial(like: Any, c: Any) -> Any:
     kind = import_module(MODULE).PPoly
     made = object.__new__(kind)
     _begin(made)
-    _set(made, "c", c)
-    _set(made, "x", _get(like, "x"))
+    put(made, "c", c)
+    put(made, "x", get(like, "x"))
     made.extrapolate, made.axis = like.extrapolate, like.axis
     return made
 
@@ -169,7 +204,7 @@ def _polynomial(like: Any, c: Any) -> Any:
 def _derivative(self: Any, nu: int = 1) -> Any:
     if nu < 0:
         return _antiderivative(self, -nu)
-    c = _get(self, "c")
+    c = get(self, "c")
     degree = c.shape[0] - 1
     if nu > degree:
         return _polynomial(self, XP.zeros_like(c[:1]))
@@ -179,7 +214,7 @@ def _derivative(self: Any, nu: int = 1) -> Any:
 def _antiderivative(self: Any, nu: int = 1) -> Any:
     if nu <= 0:
         return _derivative(self, -nu)
-    c, ends = _get(self, "c"), _get(self, "x")
+    c, ends = get(self, "c"), get(self, "x")
     size = c.shape[0]
     rows = [c[i] / (size - i) for i in range(size)]
     step = XP.reshape(XP.diff(ends), (-1, *(1,) * (c.ndim - 2)))
@@ -213,13 +248,22 @@ PPoly = SimpleNamespace(
 # ---- B-splines -------------------------------------------------------------------------------------------------------
 
 
-def _de_boor(t: Any, c: Any, k: int, x: Any, nu: int) -> Any:
-    """A spline of degree k at points, or a derivative there (de Boor, "A Practical Guide to Splines", X.13, X.15)."""
+def de_boor(t: Any, c: Any, k: int, x: Any, nu: int) -> Any:
+    """A spline of degree k at points, or a derivative there."""
+    interval, knots = around(t, k, x)
+    return blended([XP.take(c, interval - k + j, axis=0) for j in range(k + 1)], knots, k, x, nu)
+
+
+def around(t: Any, k: int, x: Any) -> tuple[Any, dict[int, Any]]:
+    """The interval between knots that points are in, and the knots that splines of degree k depend on there."""
     t, n = XP.asarray(t), np.shape(t)[0] - k - 1
-    c, interval = c[:n], XP.clip(XP.searchsorted(t, x, side="right") - 1, k, n - 1)
-    rows = [XP.take(c, interval - k + j, axis=0) for j in range(k + 1)]
-    knots = {j: XP.take(t, interval + j) for j in range(1 - k, k + 1)}
-    tail = (1,) * (c.ndim - 1)
+    interval = XP.clip(XP.searchsorted(t, x, side="right") - 1, k, n - 1)
+    return interval, {j: XP.take(t, interval + j) for j in range(1 - k, k + 1)}
+
+
+def blended(rows: list[Any], knots: dict[int, Any], k: int, x: Any, nu: int) -> Any:
+    """A spline of the coefficients that count (de Boor, "A Practical Guide to Splines", X.13, X.15)."""
+    tail = (1,) * (rows[0].ndim - 1)
     for r in range(1, min(nu, k) + 1):
         width = [knots[j] - knots[j - k + r - 1] for j in range(1, k - r + 2)]
         rows = [
@@ -236,24 +280,24 @@ def _de_boor(t: Any, c: Any, k: int, x: Any, nu: int) -> Any:
 
 
 def _evaluate_spline(self: Any, x: Any, nu: int = 0, extrapolate: Any = None) -> Any:
-    points, t, c, k = XP.asarray(x), _get(self, "t"), _get(self, "c"), self.k
+    points, t, c, k = XP.asarray(x), get(self, "t"), get(self, "c"), self.k
     flat, limits = _limited(self, XP.ravel(points), extrapolate, t[k], t[-k - 1])
-    return _arranged(_outside_nan(_de_boor(t, c, k, flat, nu), flat, limits), points, self.axis)
+    return _arranged(outside_nan(de_boor(t, c, k, flat, nu), flat, limits), points, self.axis)
 
 
 BSpline = SimpleNamespace(__call__=method_of(f"{MODULE}:BSpline.__call__", *STATE)(_evaluate_spline))
 
 
-def _is_traced(value: Any) -> bool:
+def is_traced(value: Any) -> bool:
     return CALLS["has_traced"](value)
 
 
-def _places(x: Any) -> Any:
+def places(x: Any) -> Any:
     """Where values are given: as they are, or if they are traced some that have numbers in their place."""
-    return np.arange(float(np.shape(x)[0])) if _is_traced(x) else np.asarray(x, dtype=float)
+    return np.arange(float(np.shape(x)[0])) if is_traced(x) else np.asarray(x, dtype=float)
 
 
-def _knots(x: Any, k: int) -> Any:
+def knots_of(x: Any, k: int) -> Any:
     """SciPy's knots: places between the ends without those nearest to them, in between for even degrees; the ends."""
     if k == 0:
         return XP.concatenate([x, x[-1:]])
@@ -265,10 +309,10 @@ def _solved(matrix: Any, y: Any) -> Any:
     return XP.reshape(XP.linalg.solve(matrix, XP.reshape(y, (y.shape[0], -1))), y.shape)
 
 
-def _coefficients(x: Any, y: Any, t: Any, k: int) -> Any:
+def coefficients(x: Any, y: Any, t: Any, k: int) -> Any:
     """The coefficients of the spline with these knots that takes these values, which solve a banded system."""
-    if _is_traced((x, t)):
-        return _solved(_de_boor(t, np.eye(np.shape(x)[0]), k, x, 0), y) if k else y
+    if is_traced((x, t)):
+        return _solved(de_boor(t, np.eye(np.shape(x)[0]), k, x, 0), y) if k else y
     matrix = import_module(MODULE).BSpline.design_matrix(x, t, k).toarray()
     n = matrix.shape[0]
     bands = np.zeros((2 * k + 1, n))
@@ -282,10 +326,10 @@ def _coefficients(x: Any, y: Any, t: Any, k: int) -> Any:
 
 def _fit(spline: Any, x: Any, y: Any) -> None:
     """Have a spline of SciPy's take the values y at x."""
-    if _is_traced(x):
-        x = _increasing(_inexact(x))
-        _set(spline, "t", _knots(x, spline.k))
-    _set(spline, "c", _coefficients(x, y, _get(spline, "t"), spline.k))
+    if is_traced(x):
+        x = increasing(_inexact(x))
+        put(spline, "t", knots_of(x, spline.k))
+    put(spline, "c", coefficients(x, y, get(spline, "t"), spline.k))
 
 
 @of_scipy
@@ -297,7 +341,7 @@ def make_interp_spline(x: Any, y: Any, k: int = 3, axis: int = 0) -> Any:
     """
     y = XP.moveaxis(_inexact(XP.asarray(y)), axis, 0)
     x = XP.asarray(x)
-    spline = own("scipy.interpolate.make_interp_spline")(_places(x), np.zeros(y.shape, y.dtype), k)
+    spline = own("scipy.interpolate.make_interp_spline")(places(x), np.zeros(y.shape, y.dtype), k)
     _fit(spline, x, y)
     spline.axis = axis % y.ndim
     return spline
@@ -314,12 +358,12 @@ def splrep(x: Any, y: Any, k: int = 3, s: Any = None) -> Any:
     if s:
         raise UnsupportedFunctionError("scipy.interpolate.splrep has no rule for s > 0", remedy="interpolate with s=0")
     x, y = _inexact(XP.asarray(x)), _inexact(XP.asarray(y))
-    if _is_traced(x):
-        x = _increasing(x)
-        t = _knots(x, k)
+    if is_traced(x):
+        x = increasing(x)
+        t = knots_of(x, k)
     else:
         t, _, _ = own("scipy.interpolate.splrep")(x, np.zeros(x.shape), k=k, s=0)
-    return t, XP.concatenate([_coefficients(x, y, t, k), XP.zeros(k + 1)]), k
+    return t, XP.concatenate([coefficients(x, y, t, k), XP.zeros(k + 1)]), k
 
 
 @of_scipy
@@ -330,7 +374,7 @@ def splev(x: Any, tck: Any, der: int = 0, ext: int = 0) -> Any:
     array(2.25)
     """
     if not isinstance(tck, (tuple, list)):
-        tck = _get(tck, "t"), _get(tck, "c"), tck.k
+        tck = get(tck, "t"), get(tck, "c"), tck.k
     t, c, k = tck
     if isinstance(c, (list, tuple)) and np.ndim(c[0]):
         return [_splev(x, t, part, k, der, ext) for part in c]
@@ -344,8 +388,8 @@ def _splev(x: Any, t: Any, c: Any, k: int, der: int, ext: int) -> Any:
         flat = XP.clip(flat, first, last)
     inside = (flat >= first) & (flat <= last)
     if ext == 2:
-        flat = _required(flat, inside, "Found x value not in the domain")
-    value = _de_boor(t, XP.asarray(c), k, flat, der)
+        flat = required(flat, inside, "Found x value not in the domain")
+    value = de_boor(t, XP.asarray(c), k, flat, der)
     return XP.reshape(XP.where(inside, value, 0.0) if ext == 1 else value, points.shape)
 
 
@@ -358,7 +402,7 @@ def _require(x: Any, condition: Any, message: str, remedy: str = BETWEEN) -> Any
 
 
 @follows(_require)
-def _required(x: Any, condition: Any, message: str, remedy: str = BETWEEN) -> Any:
+def required(x: Any, condition: Any, message: str, remedy: str = BETWEEN) -> Any:
     """Points, where they have to meet a condition."""
     if not np.all(condition):
         raise ValueError(message)
@@ -372,7 +416,7 @@ def _interp1d(self: Any, x: Any, y: Any, kind: Any = "linear", axis: int = -1, *
     y = XP.asarray(y)
     y = y if y.dtype.kind in "fc" else y.astype(np.float64)
     x = XP.asarray(x)
-    own(f"{MODULE}:interp1d.__init__")(self, _places(x), np.zeros(y.shape, y.dtype), kind, axis, **options)
+    own(f"{MODULE}:interp1d.__init__")(self, places(x), np.zeros(y.shape, y.dtype), kind, axis, **options)
     if kind in ("previous", "next") and isinstance(options.get("fill_value"), str):
         raise UnsupportedFunctionError(
             f"scipy.interpolate.interp1d of traced values has no rule for kind={kind!r} that extrapolates",
@@ -383,7 +427,7 @@ def _interp1d(self: Any, x: Any, y: Any, kind: Any = "linear", axis: int = -1, *
         x, y = XP.take(x, order), XP.take(y, order, axis=axis)
     self.y = y
     self._y = XP.reshape(XP.moveaxis(y, self._y_axis, 0), (x.shape[0], -1))
-    if _is_traced(x):
+    if is_traced(x):
         self.x = x
         _place_kinds(self)
     if hasattr(self, "_spline"):
@@ -399,18 +443,41 @@ def _place_kinds(self: Any) -> None:
 
 
 def _interpolated(self: Any, x: Any) -> Any:
-    if not isinstance(self, import_module(MODULE).interp1d):
-        raise UnsupportedFunctionError(f"scipy.interpolate.{type(self).__name__} has no rule for traced values")
-    points = XP.asarray(x)
+    module, points = import_module(MODULE), XP.asarray(x)
     flat = XP.ravel(points)
+    if isinstance(self, module.interp1d):
+        value = _between(self, flat)
+    elif isinstance(self, module.BarycentricInterpolator):
+        value = _lagrange(self, flat)
+    elif isinstance(self, module.KroghInterpolator):
+        value = anew(own(f"{MODULE}:KroghInterpolator._evaluate"))(self, flat)  # type: ignore[arg-type]
+    else:
+        raise UnsupportedFunctionError(f"scipy.interpolate.{type(self).__name__} has no rule for traced values")
+    return self._finish_y(value, points.shape)
+
+
+def _between(self: Any, flat: Any) -> Any:
     if not self._extrapolate and self.bounds_error:
         inside = (flat >= self.x[0]) & (flat <= self.x[-1])
-        flat = _required(flat, inside, "A value in x_new is outside the interpolation range.")
+        flat = required(flat, inside, "A value in x_new is outside the interpolation range.")
     value = _kinds(self, flat)
     if not self._extrapolate:
         value = XP.where((flat < self.x[0])[:, None], self._fill_value_below, value)
         value = XP.where((flat > self.x[-1])[:, None], self._fill_value_above, value)
-    return self._finish_y(value, points.shape)
+    return value
+
+
+def _lagrange(self: Any, x: Any) -> Any:
+    """Σ w_i y_i Π (x - x_j) over Σ w_i Π (x - x_j), j ≠ i: SciPy divides both by Π (x - x_j), which is 0 at a place."""
+    factors = [(x - place) * (4 / np.ptp(self.xi)) for place in self.xi]
+    weights: list[Any] = list(self.wi)
+    for order in (range(self.n), range(self.n - 1, -1, -1)):
+        product = XP.ones_like(x)
+        for i in order:
+            weights[i] = weights[i] * product
+            product = product * factors[i]
+    terms = [weight[:, None] * row for weight, row in zip(weights, self.yi, strict=True)]
+    return XP.sum(XP.stack(terms), axis=0) / XP.sum(XP.stack(weights), axis=0)[:, None]
 
 
 def _kinds(self: Any, x: Any) -> Any:
@@ -433,9 +500,24 @@ def _kinds(self: Any, x: Any) -> Any:
 
 
 interp1d = SimpleNamespace(__init__=method_of(f"{MODULE}:interp1d.__init__")(_interp1d))
+
+
+def _by_body(name: str) -> Any:
+    """A method that is SciPy's own, on traced values."""
+    path = f"scipy.interpolate._polyint:{name}"
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return anew(own(path))(self, *args, **kwargs)  # type: ignore[arg-type]
+
+    return method_of(path)(method)
+
+
 _Interpolator1D = SimpleNamespace(
-    __call__=method_of("scipy.interpolate._polyint:_Interpolator1D.__call__", "_y", "x")(_interpolated)
+    __call__=method_of("scipy.interpolate._polyint:_Interpolator1D.__call__", "_y", "x", "yi", "c")(_interpolated),
+    _set_yi=_by_body("_Interpolator1D._set_yi"),
+    _reshape_yi=_by_body("_Interpolator1D._reshape_yi"),
 )
+KroghInterpolator = SimpleNamespace(__init__=_by_body("KroghInterpolator.__init__"))
 
 
 def __getattr__(name: str) -> Any:

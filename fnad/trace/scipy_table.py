@@ -46,13 +46,25 @@ TABLE["scipy.ndimage"] = {"fnad.scipy.ndimage": (
     "gaussian_gradient_magnitude", "gaussian_laplace", "generic_gradient_magnitude", "generic_laplace", "laplace",
     "maximum_filter", "maximum_filter1d", "median_filter", "minimum_filter", "minimum_filter1d",
     "percentile_filter", "prewitt", "rank_filter", "sobel", "uniform_filter", "uniform_filter1d",
+), "fnad.scipy.image_interpolation": (
+    "affine_transform", "map_coordinates", "rotate", "shift", "spline_filter", "spline_filter1d", "zoom",
 )}
 TABLE["scipy.interpolate"] = {"fnad.scipy.interpolate": (
-    "BSpline.__call__", "CubicHermiteSpline.__init__", "CubicSpline.__init__", "PchipInterpolator.__init__",
+    "Akima1DInterpolator.__init__", "BSpline.__call__", "CubicHermiteSpline.__init__", "CubicSpline.__init__",
+    "PchipInterpolator.__init__",
     "PPoly.__call__", "PPoly.__init__", "PPoly.antiderivative", "PPoly.derivative", "PPoly.integrate",
     "interp1d.__init__", "make_interp_spline", "splev", "splrep",
+), "fnad.scipy.fitpack": (
+    "InterpolatedUnivariateSpline.__init__", "LSQUnivariateSpline.__init__", "RectBivariateSpline.__init__",
+    "UnivariateSpline.__call__", "UnivariateSpline.__init__", "UnivariateSpline.antiderivative",
+    "UnivariateSpline.derivative", "UnivariateSpline.derivatives", "UnivariateSpline.integral",
+), "fnad.scipy.regular_grids": (
+    "RegularGridInterpolator.__call__", "RegularGridInterpolator.__init__", "interpn",
 )}
-TABLE["scipy.interpolate._polyint"] = {"fnad.scipy.interpolate": ("_Interpolator1D.__call__",)}
+TABLE["scipy.interpolate._fitpack2"] = {"fnad.scipy.fitpack": ("_BivariateSplineBase.__call__",)}
+TABLE["scipy.interpolate._polyint"] = {"fnad.scipy.interpolate": (
+    "KroghInterpolator.__init__", "_Interpolator1D.__call__", "_Interpolator1D._reshape_yi", "_Interpolator1D._set_yi",
+)}
 TABLE["scipy.sparse._base"] = {"fnad.scipy.sparse": ("_spbase._matmul_dispatch", "_spbase._rmatmul_dispatch")}
 TABLE["scipy.sparse._coo"] = {"fnad.scipy.sparse": ("_coo_base._matmul_dispatch", "_coo_base._rmatmul_dispatch")}
 TABLE["scipy.special"] = {"fnad.scipy.special": (
@@ -92,6 +104,12 @@ TABLE["scipy.stats"] = {"fnad.scipy.stats.summary": (
     "kstatvar", "kurtosistest", "levene", "lmoment", "normaltest", "obrientransform", "power_divergence", "quantile",
     "sigmaclip", "skewtest", "tmax", "tmean", "tmin", "trim_mean", "trimboth", "tsem", "tstd", "ttest_1samp",
     "ttest_ind", "ttest_rel", "tvar", "wasserstein_distance", "yeojohnson", "yeojohnson_llf",
+)}
+TABLE["scipy.stats._kde"] = {"fnad.scipy.stats.kernel_density": tuple(
+    f"gaussian_kde.{name}"
+    for name in (
+        "__init__", "evaluate", "integrate_box_1d", "integrate_gaussian", "integrate_kde", "logpdf", "set_bandwidth",
+    )
 )}
 TABLE["scipy.stats._multivariate"] = {"fnad.scipy.stats.generic": (
     *(f"dirichlet_gen.{name}" for name in ("__call__", "pdf", "logpdf", "entropy")),

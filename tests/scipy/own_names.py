@@ -72,9 +72,22 @@ def valley_slopes(x: Any, a: Any) -> Any:
 
 
 TCK = interpolate.splrep(KNOTS, VALUES)
+GRID = (KNOTS[:4], np.array([1.5, 0.5, -1.0]))
+CORNERS = [[0.3, 1.2, -0.4], [0.9, 0.1, 0.7], [-0.2, 0.6, 1.4], [0.8, -1.1, 0.5]]
+PLACES = [[0.2, 0.1], [1.7, -0.4], [0.95, 1.2], [0.73, 0.49]]
+WHERE = [[0.2, 1.7, 2.9, -0.3, 3.6, 8.7, -7.2], [1.8, -0.4, 0.6, 1.3, 0.7, 2.6, 0.3]]
+SMOOTH = interpolate.UnivariateSpline(np.linspace(0.0, 4.0, 20), np.sin(np.arange(20.0)), s=0.5)
+BOARD = (KNOTS, np.array([-1.0, 0.1, 0.9, 1.6, 2.5]))
+FIELD = np.sin(np.add.outer(np.arange(6.0), np.arange(5.0) ** 2))
+PLACE = [[-0.2, 0.3, 1.4, 3.9], [0.2, -1.4, 1.1, 2.7]]
+SURFACE = interpolate.RectBivariateSpline(*BOARD, FIELD)
+MANY = np.sin(np.arange(60.0) ** 2)
+TURN = [[0.9, 0.2], [-0.3, 1.1]]
+AROUND = [[-0.2, 0.1], [1.7, -1.4], [2.9, 1.2], [0.73, 1.6]]
 KINDS = (sparse.csr_matrix, sparse.csc_array, sparse.coo_array, sparse.dia_array, sparse.lil_array)
 LONG, OTHER = [0.1, 0.4, -0.3, 0.8, 1.1], [0.7, -0.2, 1.4, 0.3, 0.5]
 SIGNAL = [[math.sin(k * k) + 0.1 * k for k in range(20)], [math.cos(k * k / 3) for k in range(20)]]
+SIGNAL_WEIGHTS = np.linspace(0.5, 2.0, 20)
 SECTIONS = signal.butter(4, 0.2, output="sos")
 ONE_SAMPLE = (
     *(stats.tmean, stats.tvar, stats.tstd, stats.tsem, stats.tmin, stats.tmax, stats.kstat, stats.kstatvar),
@@ -294,6 +307,93 @@ CASES: dict[str, list[Case]] = {
         of(lambda a: distance.mahalanobis(a[0], a[1], SPD), POINTS),
         of(lambda a: distance.seuclidean(a[0], a[1], Y), POINTS),
     ],
+    "interpolate, splines of FITPACK": [
+        *(
+            of(lambda y, x, k=k: interpolate.InterpolatedUnivariateSpline(KNOTS, y, k=k)(x), VALUES, BETWEEN)
+            for k in (1, 2, 3, 5)
+        ),
+        of(lambda k, y: interpolate.UnivariateSpline(k, y, s=0)(BETWEEN, 1), KNOTS, VALUES),
+        of(lambda y, x: interpolate.UnivariateSpline(KNOTS, y, s=0, ext="const")(x), VALUES, BETWEEN),
+        of(lambda x: SMOOTH(x) + SMOOTH(x, 2) + SMOOTH.derivative()(x), BETWEEN),
+        of(lambda a, b: SMOOTH.integral(a, b), -0.3, 3.1),
+        of(lambda x: np.concatenate([SMOOTH.derivatives(x[0]), *SMOOTH.derivatives(x)]), X),
+        of(lambda y: interpolate.UnivariateSpline(KNOTS, y, s=0).integral(3.1, 0.2), VALUES),
+        of(lambda y, x: interpolate.UnivariateSpline(KNOTS, y, s=0).derivative(2)(x), VALUES, BETWEEN),
+        of(lambda y, x: interpolate.UnivariateSpline(KNOTS, y, s=0).antiderivative()(x), VALUES, BETWEEN),
+        of(
+            lambda y, w, x: interpolate.LSQUnivariateSpline(TIMES, y, [0.4], w, k=2)(x),
+            VALUES,
+            SPREAD,
+            X,
+        ),
+        *(
+            of(
+                lambda z, x, y, d=d: interpolate.RectBivariateSpline(*BOARD, z).ev(x, y, *d),
+                FIELD,
+                [*PLACE[0]],
+                PLACE[1],
+            )
+            for d in ((0, 0), (1, 0), (1, 2))
+        ),
+        of(lambda z, x, y: interpolate.RectBivariateSpline(*BOARD, z, kx=2, ky=1)(x, y), FIELD, PLACE[0], X),
+        of(lambda x, y: SURFACE(x, y), PLACE[0], X),
+        of(lambda x, y: SURFACE(x, y, dx=1, grid=False), *PLACE),
+    ],
+    "interpolate, Akima and polynomials": [
+        *(
+            of(lambda k, y, x, m=m: interpolate.Akima1DInterpolator(k, y, method=m)(x), KNOTS, VALUES, BETWEEN[1:5])
+            for m in ("akima", "makima")
+        ),
+        of(lambda y: interpolate.Akima1DInterpolator(KNOTS, np.stack([y, y**2]), axis=1)(BETWEEN[1:5], 1), VALUES),
+        of(lambda y, x: interpolate.Akima1DInterpolator(KNOTS[:2], y[:2], extrapolate=True)(x), VALUES, BETWEEN),
+        *(
+            of(lambda y, x, f=f: f(KNOTS, y)(x), VALUES, [*BETWEEN, 1.1], precision=1e-8)
+            for f in (interpolate.BarycentricInterpolator, interpolate.KroghInterpolator)
+        ),
+        of(lambda x: interpolate.BarycentricInterpolator(KNOTS, np.stack([VALUES, KNOTS]), axis=1)(x), X),
+        of(lambda y: interpolate.KroghInterpolator([0, 0, 1, 2, 2], y)(X), LONG),
+    ],
+    "density estimates": [
+        of(lambda d, x: stats.gaussian_kde(d)(x), LONG, X),
+        of(lambda d, x: stats.gaussian_kde(d, "silverman").logpdf(x), LONG, X),
+        of(lambda d, b, x: stats.gaussian_kde(d, b).pdf(x), LONG, 0.4, X),
+        of(lambda d, w, x: stats.gaussian_kde(d, 0.7, w).logpdf(x), LONG, SPREAD[:5], X),
+        of(lambda d, w, x: stats.gaussian_kde(d, lambda e: e.neff**-0.2, w)(x), SIGNAL, SIGNAL_WEIGHTS, POINTS[0][:2]),
+        of(lambda x: stats.gaussian_kde(SIGNAL)(x), UNLIKE[:2]),
+        of(lambda x: stats.gaussian_kde(LONG, 0.3, SPREAD[:5]).logpdf(x), X),
+        of(lambda d, a, b: stats.gaussian_kde(d).integrate_box_1d(a, b), LONG, -0.3, 0.9),
+        of(lambda b: stats.gaussian_kde(LONG).integrate_box_1d(-np.inf, b), 0.9),
+        of(lambda d, m: stats.gaussian_kde(d).integrate_gaussian(m, [[1.0, 0.2], [0.2, 0.7]]), SIGNAL, X[:2]),
+        of(lambda d, e: stats.gaussian_kde(d).integrate_kde(stats.gaussian_kde(e)), LONG, X),
+        of(lambda d, x: stats.gaussian_kde(d).marginal([1])(x), SIGNAL, X),
+    ],
+    "ndimage, between elements": [
+        *(
+            of(lambda x, c, o=o, m=mode: ndimage.map_coordinates(x, c, order=o, mode=m, cval=0.7), CORNERS, WHERE)
+            for o, mode in (
+                *((0, "mirror"), (1, "constant"), (1, "nearest"), (1, "reflect"), (1, "wrap"), (1, "grid-constant")),
+                *((2, "mirror"), (2, "grid-wrap"), (3, "constant"), (3, "nearest"), (3, "grid-constant"), (4, "wrap")),
+                *((4, "reflect"), (5, "grid-mirror"), (5, "grid-wrap")),
+            )
+        ),
+        of(lambda c: ndimage.map_coordinates(CORNERS, c, mode="mirror"), WHERE),
+        of(lambda x, c: ndimage.map_coordinates(x, c, prefilter=False, mode="mirror"), CORNERS, WHERE),
+        of(lambda x, c: both(ndimage.map_coordinates(x + 1j * x**2, c, mode="nearest", cval=2j)), CORNERS, WHERE),
+        of(
+            lambda x, c: ndimage.map_coordinates(x, [c], mode="reflect"), np.sin(np.arange(60.0) ** 2), 29 * np.array(X)
+        ),
+        of(lambda x: ndimage.spline_filter(x, 4, mode="grid-wrap"), SPD),
+        of(lambda x: ndimage.spline_filter1d(x, 5), MANY),
+        of(lambda x, s: ndimage.shift(x, s, mode="reflect"), CORNERS, [0.4, -1.3]),
+        of(lambda x, s: ndimage.shift(x, s, order=1, cval=1.0), CORNERS, 0.4),
+        of(lambda x: ndimage.zoom(x, (1.7, 2.2), mode="nearest"), SPD),
+        of(lambda x: ndimage.zoom(x, 1.7, order=1, mode="grid-wrap", grid_mode=True), SPD),
+        of(lambda x, a, b: ndimage.affine_transform(x, a, b, mode="mirror"), CORNERS, TURN, [0.13, 0.47]),
+        of(lambda x, a: ndimage.affine_transform(x, a, 0.35, (3, 2), order=1, mode="wrap"), CORNERS, [0.8, 0.7]),
+        of(lambda x, a: ndimage.affine_transform(x, np.vstack([a, [0, 0, 1]])), CORNERS, [[0.93, 0.2, 0.1], X]),
+        of(lambda x, t: ndimage.rotate(x, t, reshape=False), CORNERS, 31.0),
+        of(lambda x: ndimage.rotate(np.stack([x, x**2]), 31.0, axes=(2, 1), order=1, mode="nearest"), CORNERS),
+    ],
     "ndimage, by rank": [
         *(
             of(lambda x, m=mode: ndimage.rank_filter(x, 1, 4, mode=m, cval=0.15), LONG)
@@ -346,6 +446,24 @@ CASES: dict[str, list[Case]] = {
         ),
         of(lambda x: sparse.csr_matrix(SPARSE) * x, X),
         of(lambda x: np.outer(X, x) @ sparse.csr_array(SPARSE), X),
+    ],
+    "interpolate on grids": [
+        *(
+            of(lambda v, x, m=m: interpolate.RegularGridInterpolator(GRID, v, m)(x), CORNERS, PLACES)
+            for m in ("linear", "nearest")
+        ),
+        *(
+            of(lambda v, x, f=f: interpolate.RegularGridInterpolator(GRID, v, "linear", False, f)(x), CORNERS, AROUND)
+            for f in (0.3, None)
+        ),
+        of(interpolate.RegularGridInterpolator(GRID, CORNERS), PLACES),
+        of(lambda k, v: interpolate.RegularGridInterpolator((k, GRID[1]), v)(PLACES), KNOTS[:4], CORNERS),
+        of(
+            lambda v, x: interpolate.interpn(GRID, np.stack([v, v**2], 2), (x, np.array([[0.1], [0.9]]))),
+            CORNERS,
+            VALUES[:3],
+        ),
+        of(lambda v, x: interpolate.interpn((KNOTS,), v, x, "nearest"), VALUES, X),
     ],
     "interpolate between traced places": [
         *(

@@ -1,0 +1,239 @@
+"""Interpolation and estimates by SciPy's names: batches, second derivatives, kinks, dtypes and errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import ndimage
+from scipy.interpolate import (
+    Akima1DInterpolator,
+    BarycentricInterpolator,
+    KroghInterpolator,
+    RectBivariateSpline,
+    RegularGridInterpolator,
+    SmoothBivariateSpline,
+    UnivariateSpline,
+    interpn,
+)
+
+import fnad
+from fnad.errors import DomainError, ShapeError, TracerEscapeError, UnsupportedFunctionError
+from tests.scipy.own_names import CASES, GRID, Case
+from tests.together import together
+
+NAMES = (
+    "interpolate on grids",
+    "ndimage, between elements",
+    "density estimates",
+    "interpolate, splines of FITPACK",
+    "interpolate, Akima and polynomials",
+)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_batches(name: str) -> None:
+    with together() as named:
+        for i, case in enumerate(CASES[name]):
+            with named(i):
+                rows = [[x + step for x in case.args] for step in (0.0, 1e-3)]
+                found = fnad.vmap(case.function)(*[np.stack(xs) for xs in zip(*rows, strict=True)])
+                expected = np.stack([case.function(*row) for row in rows])
+                np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-13)
+
+
+def gradient(case: Case, weights: Any) -> Callable[..., Any]:
+    return fnad.grad(lambda *xs: np.sum(weights * case.function(*xs)), argnums=tuple(range(len(case.args))))
+
+
+def moved(case: Case, us: Any, by: float) -> list[Any]:
+    return [x + by * u for x, u in zip(case.args, us, strict=True)]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_second_derivatives(name: str) -> None:
+    """By forward over reverse mode, against differences of the gradient."""
+    rng = np.random.default_rng(9)
+    with together() as named:
+        for i, case in enumerate(CASES[name]):
+            with named(i):
+                us = tuple(rng.standard_normal(np.shape(x))[()] for x in case.args)
+                first = gradient(case, rng.standard_normal(np.shape(case.function(*case.args))))
+                _, found = fnad.jvp(first, tuple(case.args), us)
+                for part, *at in zip(found, *[first(*moved(case, us, k * 1e-3)) for k in (-2, -1, 1, 2)], strict=True):
+                    expected = (8 * (at[2] - at[1]) - (at[3] - at[0])) / 12e-3
+                    scale = np.max(np.abs(expected), initial=1.0)
+                    np.testing.assert_allclose(part, expected, rtol=1e-6, atol=1e-7 * scale)
+
+
+# ---- regular grids ---------------------------------------------------------------------------------------------------
+
+
+def test_at_a_place_of_the_grid_the_derivative_is_that_of_the_cell_above() -> None:
+    line = RegularGridInterpolator(([0.0, 1.0, 3.0],), [0.0, 2.0, 3.0])
+    slopes = [fnad.grad(lambda x: line([x])[0])(x) for x in (0.0, 0.5, 1.0, 3.0)]
+    assert slopes == [2.0, 2.0, 0.5, 0.5]
+    assert [fnad.jvp(lambda x: line([x])[0], (x,), (1.0,))[1] for x in (1.0, 3.0)] == [0.5, 0.5]
+
+
+def test_values_and_points_on_a_grid_have_scipys_dtypes() -> None:
+    values, points = np.arange(12, dtype=np.float32).reshape(4, 3), np.array([[0.3, 0.2], [np.nan, 0.2], [5.0, 0.2]])
+    for method in ("linear", "nearest"):
+        for kind in (np.float32, np.float64, np.complex128):
+
+            def f(v: Any, x: Any, method: str = method) -> Any:
+                return RegularGridInterpolator(GRID, v, method, bounds_error=False, fill_value=2.0)(x)
+
+            found, expected = fnad.jit(f)(values.astype(kind), points), f(values.astype(kind), points)
+            np.testing.assert_allclose(found, expected, rtol=1e-14)
+            assert found.dtype == expected.dtype
+
+
+def test_what_a_grid_is_not_given() -> None:
+    values, x = np.ones((4, 3)), np.array([0.3, 0.2])
+    for call, error, message in (
+        (lambda x: RegularGridInterpolator(GRID, values)(9 * x), DomainError, "out of bounds in dimension 0"),
+        (lambda x: interpn(GRID, values, 9 * x), DomainError, "out of bounds in dimension 0"),
+        (
+            lambda x: RegularGridInterpolator(GRID, x[0] * values, "cubic")(x),
+            UnsupportedFunctionError,
+            "no rule for .*cubic",
+        ),
+        (lambda x: RegularGridInterpolator(GRID, values)(x, "pchip"), UnsupportedFunctionError, "no rule for .*pchip"),
+        (lambda x: interpn(GRID, values, x, "splinef2d"), UnsupportedFunctionError, "no rule for method='splinef2d'"),
+        (lambda x: RegularGridInterpolator(GRID, x[0] * values, "best")(x), ShapeError, "'best' is not defined"),
+        (lambda x: RegularGridInterpolator(GRID, values)(x, "best"), ShapeError, "'best' is not defined"),
+        (
+            lambda x: RegularGridInterpolator(GRID, x[0] * values[1:])(x),
+            ShapeError,
+            "4 points and 3 values in dimension 0",
+        ),
+        (lambda x: RegularGridInterpolator(GRID, values)([x[:1]]), ShapeError, "have dimension 1"),
+        (lambda x: RegularGridInterpolator(GRID, values)(x, nu=[1, 0]), ShapeError, "Can only compute derivatives"),
+    ):
+        with pytest.raises(error, match=message):
+            fnad.grad(lambda x, call=call: np.sum(call(x)))(x)
+
+
+# ---- images ----------------------------------------------------------------------------------------------------------
+
+EVERY_MODE = ("nearest", "wrap", "reflect", "mirror", "constant", "grid-wrap", "grid-constant", "grid-mirror")
+
+
+@pytest.mark.parametrize("mode", EVERY_MODE)
+def test_images_have_scipys_values_far_beyond_their_edges_and_at_them(mode: str) -> None:
+    rng = np.random.default_rng(3)
+    steps = [rng.integers(-18, 25, (2, 60)) / 2, np.array([[0.0, 4.0, 0.0, 4.0], [0.0, 2.0, 2.0, 0.0]])]
+    coordinates = np.concatenate([rng.uniform(-30, 30, (2, 60)), *steps], axis=1)
+    images = (rng.standard_normal((5, 3)), rng.standard_normal((60, 1)), rng.standard_normal((3, 55)))
+
+    def values(*images: Any) -> Any:
+        return [
+            ndimage.map_coordinates(image, coordinates, order=order, mode=mode, cval=0.7)
+            for image in images
+            for order in range(6)
+        ]
+
+    for found, expected in zip(fnad.jit(values)(*images), values(*images), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
+
+
+def test_at_an_element_the_derivative_is_that_of_the_cell_above_and_at_an_end_within() -> None:
+    x = np.array([0.0, 1.0, 3.0, 7.0])
+
+    def slope(at: float, mode: str) -> Any:
+        value = lambda t: ndimage.map_coordinates(x, [[t]], order=1, mode=mode)[0]  # noqa: E731
+        assert fnad.grad(value)(at) == fnad.jvp(value, (at,), (1.0,))[1]
+        return fnad.grad(value)(at)
+
+    assert [slope(at, "constant") for at in (0.0, 1.0, 3.0, 3.5)] == [1.0, 2.0, 4.0, 0.0]
+    assert [slope(at, "wrap") for at in (0.0, 3.0, 3.5)] == [1.0, 4.0, 1.0]
+    assert [slope(at, "nearest") for at in (-0.5, 0.0, 3.0, 3.5)] == [0.0, 1.0, 0.0, 0.0]
+    assert [slope(at, "mirror") for at in (-0.5, 0.0, 3.0)] == [-1.0, 1.0, -4.0]
+    assert [slope(at, "reflect") for at in (-0.7, -0.2, 3.2)] == [0.0, 0.0, 0.0]
+    assert [slope(at, "grid-wrap") for at in (-0.5, 3.0, 3.5)] == [-7.0, -7.0, -7.0]
+
+
+def test_images_keep_their_dtype_and_nan() -> None:
+    x, c = np.arange(12, dtype=np.float32).reshape(4, 3), np.array([[1.2, np.nan], [0.7, 0.3]], dtype=np.float32)
+    for output in (None, np.float64, "f4"):
+        f = lambda x, c, o=output: ndimage.map_coordinates(x, c, output=o)  # noqa: E731
+        found, expected = fnad.jit(f)(x, c), f(x, c)
+        assert found.dtype == expected.dtype
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+    def into(x: Any) -> Any:
+        out = np.zeros((4, 3), np.float32)
+        ndimage.shift(x, 0.3, output=out)
+        return out
+
+    np.testing.assert_allclose(fnad.jit(into)(x), into(x), rtol=1e-6)
+
+
+def test_what_images_are_not_given() -> None:
+    x = np.ones((4, 3))
+    for call, error, message in (
+        (lambda x: ndimage.map_coordinates(np.ones((3, 3), int), x[:2]), UnsupportedFunctionError, "results of int64"),
+        (lambda x: ndimage.map_coordinates(x, x[:2], order=6), RuntimeError, "spline order not supported"),
+        (lambda x: ndimage.map_coordinates(x, x[:2], mode="edge"), RuntimeError, "boundary mode not supported"),
+        (lambda x: ndimage.map_coordinates(x, x[:1]), RuntimeError, "invalid shape for coordinate array"),
+        (lambda x: ndimage.map_coordinates(x, 1j * x[:2]), TypeError, "Complex type not supported"),
+        (lambda x: ndimage.shift(x, [1.0, 2.0, 3.0]), RuntimeError, "length equal to input rank"),
+        (lambda x: ndimage.affine_transform(x, x[:, :2]), RuntimeError, "wrong number of rows"),
+        (lambda x: ndimage.affine_transform(x, x[:2, :1]), RuntimeError, "wrong number of columns"),
+        (lambda x: ndimage.affine_transform(x, 1.0), RuntimeError, "no proper affine matrix"),
+        (lambda x: ndimage.affine_transform(x, np.stack([x[0]] * 3)), DomainError, r"last row of the matrix"),
+        (
+            lambda x: ndimage.geometric_transform(x, lambda p: p),
+            TracerEscapeError,
+            "geometric_transform has no rule",
+        ),
+    ):
+        with pytest.raises(error, match=message):
+            fnad.grad(lambda x, call=call: np.sum(call(x)))(x)
+
+
+# ---- splines and polynomials -----------------------------------------------------------------------------------------
+
+
+def test_at_its_places_a_polynomial_has_its_derivatives() -> None:
+    x = np.array([0.0, 1.0, 2.0, 4.0])
+    for kind in (BarycentricInterpolator, KroghInterpolator):
+        cube = kind(x, x**3)
+        for at in (0.0, 1.0, 1.5, 4.0):
+            first = fnad.grad(cube)
+            np.testing.assert_allclose([first(at), fnad.grad(first)(at)], [3 * at**2, 6 * at], rtol=1e-12, atol=1e-12)
+
+
+def test_at_the_edge_of_a_surface_the_derivative_is_that_within() -> None:
+    x = np.arange(5.0)
+    surface = RectBivariateSpline(x, x, np.outer(x**2, x))
+    slopes = [float(fnad.grad(lambda t: surface.ev(t, 1.0))(t)) for t in (-0.1, 0.0, 2.0, 4.0, 4.1)]
+    np.testing.assert_allclose(slopes, [0.0, 0.0, 4.0, 8.0, 0.0], atol=1e-12)
+
+
+def test_what_splines_are_not_given() -> None:
+    x = np.arange(6.0)
+    for call, error, message in (
+        (lambda y: UnivariateSpline(x, y)(0.5), UnsupportedFunctionError, "no rule for s > 0"),
+        (
+            lambda y: RectBivariateSpline(x, x, y * y[:, None], s=1.0)(x, x),
+            UnsupportedFunctionError,
+            "no rule for s > 0",
+        ),
+        (lambda y: UnivariateSpline(x, x, s=0)(y, nu=4), ShapeError, "0<=der=4<=k=3 must hold"),
+        (lambda y: UnivariateSpline(x, x, s=0)(y, ext="none"), ShapeError, "Unknown extrapolation mode none"),
+        (lambda y: UnivariateSpline(x, x, s=0, ext=2)(y + 3), DomainError, "not in the domain"),
+        (lambda y: UnivariateSpline(x, y[:3], s=0)(0.5), ShapeError, "same length"),
+        (lambda y: UnivariateSpline(x, x, s=0).derivatives(y[0] - 1), DomainError, "must hold"),
+        (lambda y: SmoothBivariateSpline(x, y, x), TracerEscapeError, "SmoothBivariateSpline has no rule"),
+        (lambda y: RectBivariateSpline(x, x, np.outer(x, x))(y[::-1], x), DomainError, "x must be strictly increasing"),
+        (lambda y: Akima1DInterpolator(x, y * 1j)(0.5), ShapeError, "only works with real values"),
+        (lambda y: Akima1DInterpolator(x, y, method="other")(0.5), NotImplementedError, "unsupported"),
+        (lambda y: BarycentricInterpolator(x, x).derivative(y), TracerEscapeError, "derivative has no rule"),
+        (lambda y: BarycentricInterpolator(x, y[:3])(0.5), ShapeError, "equal in length"),
+    ):
+        with pytest.raises(error, match=message):
+            fnad.grad(lambda y, call=call: np.sum(np.real(call(y))))(x)
