@@ -147,7 +147,7 @@ def _primitives_of(title: str, function: Callable[..., Any]) -> tuple[str, ...]:
 
 def _beginning(name: str) -> list[str]:
     """The primitives with whose names a name begins, as `exponential` with that of exp."""
-    return sorted((known for known in PRIMITIVES if len(known) > 2 and name.startswith(known)), key=len)
+    return by_length(known for known in PRIMITIVES if len(known) > 2 and name.startswith(known))
 
 
 def _mentioning(name: str) -> list[str]:
@@ -156,7 +156,12 @@ def _mentioning(name: str) -> list[str]:
     every = set[str]().union(*words.values())
     stems = [_spelt(word, every)[:5] for word in re.findall(r"[a-z]{3,}", name.lower())]
     scores = {name: sum(any(word.startswith(stem) for word in own) for stem in stems) for name, own in words.items()}
-    return [name for name, score in scores.items() if 0 < score == max(scores.values())]
+    return by_length(name for name, score in scores.items() if 0 < score == max(scores.values()))
+
+
+def by_length(names: Iterable[str]) -> list[str]:
+    """Names with the shortest first, in whichever order they were declared."""
+    return sorted(names, key=lambda name: (len(name), name))
 
 
 def _spelt(word: str, known: Iterable[str]) -> str:
