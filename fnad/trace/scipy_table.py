@@ -67,6 +67,7 @@ TABLE["scipy.interpolate._polyint"] = {"fnad.scipy.interpolate": (
 )}
 TABLE["scipy.sparse._base"] = {"fnad.scipy.sparse": ("_spbase._matmul_dispatch", "_spbase._rmatmul_dispatch")}
 TABLE["scipy.sparse._coo"] = {"fnad.scipy.sparse": ("_coo_base._matmul_dispatch", "_coo_base._rmatmul_dispatch")}
+TABLE["scipy.sparse.linalg"] = {"fnad.scipy.sparse_linalg": ("bicg", "bicgstab", "cg", "cgs", "gmres", "spsolve")}
 TABLE["scipy.special"] = {"fnad.scipy.special": (
     "comb", "factorial", "log_softmax", "logsumexp", "multigammaln", "perm", "polygamma", "softmax", "spherical_in",
     "spherical_jn", "spherical_kn", "spherical_yn",

@@ -35,6 +35,7 @@ POINTS = [[0.3, 1.2, 0.4], [0.7, -0.3, 1.6], [1.1, 0.9, -0.8], [0.2, 0.5, 0.6]]
 OTHERS = [[1.3, 0.1, 0.2], [-0.5, 0.8, 2.1]]
 UNLIKE = [[1.0, 0.4, -0.3], [0.9, 2.5, 0.2], [-0.6, 0.1, 4.0]]
 SPARSE = np.array([[0.0, 2.0, 0.0], [1.0, 0.0, 3.0], [0.0, 0.0, 0.0]])
+SOLVED = sparse.csc_array([[2.0, 0.0, 0.5], [0.3, 1.5, 0.0], [0.0, -0.4, 1.0]])
 KNOTS, VALUES = np.array([0.0, 0.7, 1.1, 2.0, 2.6, 4.0]), [0.1, 1.2, 0.8, 1.9, 0.4, 0.7]
 BETWEEN = [-0.3, 0.2, 0.75, 1.5, 3.4, 4.4]
 SPLINE, LINEAR = interpolate.CubicSpline(KNOTS, VALUES), interpolate.interp1d(KNOTS, VALUES)
@@ -464,6 +465,16 @@ CASES: dict[str, list[Case]] = {
             VALUES[:3],
         ),
         of(lambda v, x: interpolate.interpn((KNOTS,), v, x, "nearest"), VALUES, X),
+    ],
+    "sparse, solved": [
+        of(lambda b: sparse.linalg.spsolve(SOLVED, b), X),
+        of(lambda b: sparse.linalg.spsolve(SOLVED.tocsr(), b) @ sparse.linalg.spsolve(SOLVED.T, b[:, :1]), SPD),
+        of(lambda b: both(sparse.linalg.spsolve(SOLVED * (1 + 0.5j), b * 1j)), X),
+        *(
+            of(lambda b, f=find: f(SOLVED, b, rtol=1e-14)[0], X, rtol=1e-10)
+            for find in (sparse.linalg.bicg, sparse.linalg.bicgstab, sparse.linalg.cgs, sparse.linalg.gmres)
+        ),
+        of(lambda b: sparse.linalg.cg(np.array(SPD), b, rtol=1e-14, atol=1e-14, maxiter=9)[0], X, rtol=1e-10),
     ],
     "interpolate between traced places": [
         *(

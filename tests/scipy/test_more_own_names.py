@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import ndimage
+from scipy import ndimage, sparse
 from scipy.interpolate import (
     Akima1DInterpolator,
     BarycentricInterpolator,
@@ -18,9 +18,17 @@ from scipy.interpolate import (
     UnivariateSpline,
     interpn,
 )
+from scipy.sparse import linalg
 
 import fnad
-from fnad.errors import DomainError, ShapeError, TracerEscapeError, UnsupportedFunctionError
+from fnad.errors import (
+    ConvergenceError,
+    DomainError,
+    FactorizationError,
+    ShapeError,
+    TracerEscapeError,
+    UnsupportedFunctionError,
+)
 from tests.scipy.own_names import CASES, GRID, Case
 from tests.together import together
 
@@ -237,3 +245,38 @@ def test_what_splines_are_not_given() -> None:
     ):
         with pytest.raises(error, match=message):
             fnad.grad(lambda y, call=call: np.sum(np.real(call(y))))(x)
+
+
+# ---- sparse equations ------------------------------------------------------------------------------------------------
+
+
+def test_a_large_sparse_matrix_is_transposed_for_the_gradient() -> None:
+    n = 400
+    matrix = sparse.diags_array([-1.0, 3.2, -1.3], offsets=[-1, 0, 1], shape=(n, n)).tocsc()
+    b, w = np.sin(np.arange(n)), np.cos(np.arange(n))
+    for solve in (linalg.spsolve, lambda a, b: linalg.gmres(a, b, rtol=1e-13)[0]):
+        found = fnad.jit(fnad.grad(lambda b, solve=solve: w @ solve(matrix, b)))(b)
+        np.testing.assert_allclose(found, linalg.spsolve(matrix.T.tocsc(), w), rtol=1e-9, atol=1e-11)
+    x, info = linalg.bicgstab(matrix, b)
+    found = fnad.jit(lambda b: linalg.bicgstab(matrix, b))(b)
+    np.testing.assert_allclose(found[0], x, rtol=1e-12)
+    assert found[1] == info == 0
+    single = fnad.jit(lambda b: linalg.spsolve(matrix.astype(np.float32), b))(b.astype(np.float32))
+    assert single.dtype == np.float32
+
+
+def test_what_sparse_equations_are_not_given() -> None:
+    a, b = sparse.csc_array(np.diag([1.0, 2.0, 3.0]) + 0.1), np.ones(3)
+    for call, error, message in (
+        (lambda b: linalg.spsolve(a[:2], b), ShapeError, "matrix must be square"),
+        (lambda b: linalg.spsolve(a, b[:2]), ShapeError, "dimension mismatch"),
+        (lambda b: linalg.spsolve(0 * a, b), FactorizationError, "exactly singular"),
+        (lambda b: linalg.spsolve(np.outer(b, b), b), UnsupportedFunctionError, "no rule for a .* as the matrix"),
+        (lambda b: linalg.cg(linalg.aslinearoperator(a), b)[0], UnsupportedFunctionError, "MatrixLinearOperator"),
+        (lambda b: linalg.cg(a, b, M=a)[0], UnsupportedFunctionError, "no rule for the option M="),
+        (lambda b: linalg.cg(a, b, x0=b)[0], UnsupportedFunctionError, "no rule for the option x0="),
+        (lambda b: linalg.cg(a, b, maxiter=1)[0], ConvergenceError, "cg did not succeed: info is 1"),
+        (lambda b: linalg.minres(a, b)[0], TracerEscapeError, "minres has no rule"),
+    ):
+        with pytest.raises(error, match=message):
+            fnad.grad(lambda b, call=call: np.sum(call(b)))(b)
