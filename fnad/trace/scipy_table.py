@@ -58,7 +58,7 @@ TABLE["scipy.interpolate"] = {"fnad.scipy.interpolate": (
     "InterpolatedUnivariateSpline.__init__", "LSQUnivariateSpline.__init__", "RectBivariateSpline.__init__",
     "UnivariateSpline.__call__", "UnivariateSpline.__init__", "UnivariateSpline.antiderivative",
     "UnivariateSpline.derivative", "UnivariateSpline.derivatives", "UnivariateSpline.integral",
-), "fnad.scipy.regular_grids": (
+), "fnad.scipy.radial": ("RBFInterpolator.__call__", "RBFInterpolator.__init__"), "fnad.scipy.regular_grids": (
     "RegularGridInterpolator.__call__", "RegularGridInterpolator.__init__", "interpn",
 )}
 TABLE["scipy.interpolate._fitpack2"] = {"fnad.scipy.fitpack": ("_BivariateSplineBase.__call__",)}

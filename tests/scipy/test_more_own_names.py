@@ -12,6 +12,7 @@ from scipy.interpolate import (
     Akima1DInterpolator,
     BarycentricInterpolator,
     KroghInterpolator,
+    RBFInterpolator,
     RectBivariateSpline,
     RegularGridInterpolator,
     SmoothBivariateSpline,
@@ -29,7 +30,8 @@ from fnad.errors import (
     TracerEscapeError,
     UnsupportedFunctionError,
 )
-from tests.scipy.own_names import CASES, GRID, Case
+from tests.scipy.own_names import CASES, GRID, HEIGHTS, NODES, Case
+from tests.scipy.test_own_names import STENCIL
 from tests.together import together
 
 NAMES = (
@@ -38,6 +40,8 @@ NAMES = (
     "density estimates",
     "interpolate, splines of FITPACK",
     "interpolate, Akima and polynomials",
+    "interpolate, radial",
+    "sparse, solved",
 )
 
 
@@ -70,8 +74,12 @@ def test_second_derivatives(name: str) -> None:
                 us = tuple(rng.standard_normal(np.shape(x))[()] for x in case.args)
                 first = gradient(case, rng.standard_normal(np.shape(case.function(*case.args))))
                 _, found = fnad.jvp(first, tuple(case.args), us)
-                for part, *at in zip(found, *[first(*moved(case, us, k * 1e-3)) for k in (-2, -1, 1, 2)], strict=True):
-                    expected = (8 * (at[2] - at[1]) - (at[3] - at[0])) / 12e-3
+                steps = [
+                    (weight / 1e-3, first(*moved(case, us, k * 1e-3)), first(*moved(case, us, k * -1e-3)))
+                    for k, weight in STENCIL.items()
+                ]
+                for n, part in enumerate(found):
+                    expected = sum(weight * (high[n] - low[n]) for weight, high, low in steps)
                     scale = np.max(np.abs(expected), initial=1.0)
                     np.testing.assert_allclose(part, expected, rtol=1e-6, atol=1e-7 * scale)
 
@@ -245,6 +253,23 @@ def test_what_splines_are_not_given() -> None:
     ):
         with pytest.raises(error, match=message):
             fnad.grad(lambda y, call=call: np.sum(np.real(call(y))))(x)
+
+
+def test_where_a_radial_interpolant_is_asked_at_its_places() -> None:
+    for kernel in ("thin_plate_spline", "cubic", "quintic", "gaussian"):
+        made = RBFInterpolator(NODES, HEIGHTS, kernel=kernel, epsilon=0.7)
+        value = lambda x, made=made: made(x[None])[0]  # noqa: E731
+        first, h = fnad.grad(value)(NODES[1]), 1e-6
+        expected = [(value(NODES[1] + h * e) - value(NODES[1] - h * e)) / (2 * h) for e in np.eye(2)]
+        np.testing.assert_allclose(first, expected, rtol=1e-4)
+        second = fnad.hessian(value)(NODES[1])
+        assert np.all(np.isfinite(second) == (kernel in ("quintic", "gaussian")))
+    for call, message in (
+        (lambda d: RBFInterpolator(NODES, d, neighbors=3)(NODES), "no rule for neighbors="),
+        (lambda x: RBFInterpolator(NODES, HEIGHTS, neighbors=3)(x[:, None] * NODES), "no rule for neighbors="),
+    ):
+        with pytest.raises(UnsupportedFunctionError, match=message):
+            fnad.grad(lambda x, call=call: np.sum(call(x)))(HEIGHTS)
 
 
 # ---- sparse equations ------------------------------------------------------------------------------------------------
