@@ -18,7 +18,7 @@ import pytest
 import scipy
 import scipy.interpolate
 import scipy.ndimage
-import scipy.sparse
+import scipy.sparse.linalg
 import scipy.spatial
 import scipy.stats
 

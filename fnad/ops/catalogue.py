@@ -47,5 +47,6 @@ from fnad.ops import (  # noqa: F401
     sliding_windows,
     sorting,
     spans,
+    sparse,
     special_function,
 )

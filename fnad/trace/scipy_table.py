@@ -58,7 +58,7 @@ TABLE["scipy.interpolate"] = {"fnad.scipy.interpolate": (
     "InterpolatedUnivariateSpline.__init__", "LSQUnivariateSpline.__init__", "RectBivariateSpline.__init__",
     "UnivariateSpline.__call__", "UnivariateSpline.__init__", "UnivariateSpline.antiderivative",
     "UnivariateSpline.derivative", "UnivariateSpline.derivatives", "UnivariateSpline.integral",
-), "fnad.scipy.regular_grids": (
+), "fnad.scipy.radial": ("RBFInterpolator.__call__", "RBFInterpolator.__init__"), "fnad.scipy.regular_grids": (
     "RegularGridInterpolator.__call__", "RegularGridInterpolator.__init__", "interpn",
 )}
 TABLE["scipy.interpolate._fitpack2"] = {"fnad.scipy.fitpack": ("_BivariateSplineBase.__call__",)}
@@ -67,6 +67,7 @@ TABLE["scipy.interpolate._polyint"] = {"fnad.scipy.interpolate": (
 )}
 TABLE["scipy.sparse._base"] = {"fnad.scipy.sparse": ("_spbase._matmul_dispatch", "_spbase._rmatmul_dispatch")}
 TABLE["scipy.sparse._coo"] = {"fnad.scipy.sparse": ("_coo_base._matmul_dispatch", "_coo_base._rmatmul_dispatch")}
+TABLE["scipy.sparse.linalg"] = {"fnad.scipy.sparse_linalg": ("bicg", "bicgstab", "cg", "cgs", "gmres", "spsolve")}
 TABLE["scipy.special"] = {"fnad.scipy.special": (
     "comb", "factorial", "log_softmax", "logsumexp", "multigammaln", "perm", "polygamma", "softmax", "spherical_in",
     "spherical_jn", "spherical_kn", "spherical_yn",

@@ -35,6 +35,7 @@ POINTS = [[0.3, 1.2, 0.4], [0.7, -0.3, 1.6], [1.1, 0.9, -0.8], [0.2, 0.5, 0.6]]
 OTHERS = [[1.3, 0.1, 0.2], [-0.5, 0.8, 2.1]]
 UNLIKE = [[1.0, 0.4, -0.3], [0.9, 2.5, 0.2], [-0.6, 0.1, 4.0]]
 SPARSE = np.array([[0.0, 2.0, 0.0], [1.0, 0.0, 3.0], [0.0, 0.0, 0.0]])
+SOLVED = sparse.csc_array([[2.0, 0.0, 0.5], [0.3, 1.5, 0.0], [0.0, -0.4, 1.0]])
 KNOTS, VALUES = np.array([0.0, 0.7, 1.1, 2.0, 2.6, 4.0]), [0.1, 1.2, 0.8, 1.9, 0.4, 0.7]
 BETWEEN = [-0.3, 0.2, 0.75, 1.5, 3.4, 4.4]
 SPLINE, LINEAR = interpolate.CubicSpline(KNOTS, VALUES), interpolate.interp1d(KNOTS, VALUES)
@@ -81,6 +82,8 @@ BOARD = (KNOTS, np.array([-1.0, 0.1, 0.9, 1.6, 2.5]))
 FIELD = np.sin(np.add.outer(np.arange(6.0), np.arange(5.0) ** 2))
 PLACE = [[-0.2, 0.3, 1.4, 3.9], [0.2, -1.4, 1.1, 2.7]]
 SURFACE = interpolate.RectBivariateSpline(*BOARD, FIELD)
+NODES = np.array([[0, 0.1], [1.1, -0.2], [2, 0.1], [0.2, 1], [1, 1.3], [2.1, 0.9], [0.1, 2.2], [1.3, 2]])
+HEIGHTS = np.sin(np.arange(8.0) ** 2)
 MANY = np.sin(np.arange(60.0) ** 2)
 TURN = [[0.9, 0.2], [-0.3, 1.1]]
 AROUND = [[-0.2, 0.1], [1.7, -1.4], [2.9, 1.2], [0.73, 1.6]]
@@ -316,7 +319,7 @@ CASES: dict[str, list[Case]] = {
         of(lambda y, x: interpolate.UnivariateSpline(KNOTS, y, s=0, ext="const")(x), VALUES, BETWEEN),
         of(lambda x: SMOOTH(x) + SMOOTH(x, 2) + SMOOTH.derivative()(x), BETWEEN),
         of(lambda a, b: SMOOTH.integral(a, b), -0.3, 3.1),
-        of(lambda x: np.concatenate([SMOOTH.derivatives(x[0]), *SMOOTH.derivatives(x)]), X),
+        of(lambda x: np.concatenate([SMOOTH.derivatives(x[0]), *SMOOTH.derivatives(x)]), [0.3, 1.2, 2.2]),
         of(lambda y: interpolate.UnivariateSpline(KNOTS, y, s=0).integral(3.1, 0.2), VALUES),
         of(lambda y, x: interpolate.UnivariateSpline(KNOTS, y, s=0).derivative(2)(x), VALUES, BETWEEN),
         of(lambda y, x: interpolate.UnivariateSpline(KNOTS, y, s=0).antiderivative()(x), VALUES, BETWEEN),
@@ -464,6 +467,32 @@ CASES: dict[str, list[Case]] = {
             VALUES[:3],
         ),
         of(lambda v, x: interpolate.interpn((KNOTS,), v, x, "nearest"), VALUES, X),
+    ],
+    "interpolate, radial": [
+        *(
+            of(lambda y, d, x, k=k: interpolate.RBFInterpolator(y, d, kernel=k, epsilon=0.7)(x), NODES, HEIGHTS, PLACES)
+            for k in ("linear", "cubic", "quintic", "multiquadric", "inverse_multiquadric", "inverse_quadratic")
+        ),
+        of(lambda y, d, x: interpolate.RBFInterpolator(y, d)(x), NODES, HEIGHTS, PLACES),
+        of(
+            lambda s, e, x: interpolate.RBFInterpolator(NODES, HEIGHTS, None, s, "gaussian", e)(x),
+            HEIGHTS**2 + 0.1,
+            0.7,
+            PLACES,
+        ),
+        of(lambda d, x: interpolate.RBFInterpolator(NODES, np.stack([d, d**2], 1), degree=2)(x), HEIGHTS, PLACES),
+        of(lambda x: both(interpolate.RBFInterpolator(NODES, HEIGHTS * (1 + 2j), smoothing=0.1)(x)), PLACES),
+        of(lambda x: interpolate.RBFInterpolator(NODES, HEIGHTS, kernel="quintic")(x), NODES[:2]),
+    ],
+    "sparse, solved": [
+        of(lambda b: sparse.linalg.spsolve(SOLVED, b), X),
+        of(lambda b: sparse.linalg.spsolve(SOLVED.tocsr(), b) @ sparse.linalg.spsolve(SOLVED.T, b[:, :1]), SPD),
+        of(lambda b: both(sparse.linalg.spsolve(SOLVED * (1 + 0.5j), b * 1j)), X),
+        *(
+            of(lambda b, f=find: f(SOLVED, b, rtol=1e-14)[0], X, rtol=1e-10)
+            for find in (sparse.linalg.bicg, sparse.linalg.bicgstab, sparse.linalg.cgs, sparse.linalg.gmres)
+        ),
+        of(lambda b: sparse.linalg.cg(np.array(SPD), b, rtol=1e-14, atol=1e-14, maxiter=9)[0], X, rtol=1e-10),
     ],
     "interpolate between traced places": [
         *(

@@ -7,21 +7,31 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import ndimage
+from scipy import ndimage, sparse
 from scipy.interpolate import (
     Akima1DInterpolator,
     BarycentricInterpolator,
     KroghInterpolator,
+    RBFInterpolator,
     RectBivariateSpline,
     RegularGridInterpolator,
     SmoothBivariateSpline,
     UnivariateSpline,
     interpn,
 )
+from scipy.sparse import linalg
 
 import fnad
-from fnad.errors import DomainError, ShapeError, TracerEscapeError, UnsupportedFunctionError
-from tests.scipy.own_names import CASES, GRID, Case
+from fnad.errors import (
+    ConvergenceError,
+    DomainError,
+    FactorizationError,
+    ShapeError,
+    TracerEscapeError,
+    UnsupportedFunctionError,
+)
+from tests.scipy.own_names import CASES, GRID, HEIGHTS, NODES, Case
+from tests.scipy.test_own_names import STENCIL
 from tests.together import together
 
 NAMES = (
@@ -30,6 +40,8 @@ NAMES = (
     "density estimates",
     "interpolate, splines of FITPACK",
     "interpolate, Akima and polynomials",
+    "interpolate, radial",
+    "sparse, solved",
 )
 
 
@@ -62,8 +74,12 @@ def test_second_derivatives(name: str) -> None:
                 us = tuple(rng.standard_normal(np.shape(x))[()] for x in case.args)
                 first = gradient(case, rng.standard_normal(np.shape(case.function(*case.args))))
                 _, found = fnad.jvp(first, tuple(case.args), us)
-                for part, *at in zip(found, *[first(*moved(case, us, k * 1e-3)) for k in (-2, -1, 1, 2)], strict=True):
-                    expected = (8 * (at[2] - at[1]) - (at[3] - at[0])) / 12e-3
+                steps = [
+                    (weight / 1e-3, first(*moved(case, us, k * 1e-3)), first(*moved(case, us, k * -1e-3)))
+                    for k, weight in STENCIL.items()
+                ]
+                for n, part in enumerate(found):
+                    expected = sum(weight * (high[n] - low[n]) for weight, high, low in steps)
                     scale = np.max(np.abs(expected), initial=1.0)
                     np.testing.assert_allclose(part, expected, rtol=1e-6, atol=1e-7 * scale)
 
@@ -237,3 +253,55 @@ def test_what_splines_are_not_given() -> None:
     ):
         with pytest.raises(error, match=message):
             fnad.grad(lambda y, call=call: np.sum(np.real(call(y))))(x)
+
+
+def test_where_a_radial_interpolant_is_asked_at_its_places() -> None:
+    for kernel in ("thin_plate_spline", "cubic", "quintic", "gaussian"):
+        made = RBFInterpolator(NODES, HEIGHTS, kernel=kernel, epsilon=0.7)
+        value = lambda x, made=made: made(x[None])[0]  # noqa: E731
+        first, h = fnad.grad(value)(NODES[1]), 1e-6
+        expected = [(value(NODES[1] + h * e) - value(NODES[1] - h * e)) / (2 * h) for e in np.eye(2)]
+        np.testing.assert_allclose(first, expected, rtol=1e-4)
+        second = fnad.hessian(value)(NODES[1])
+        assert np.all(np.isfinite(second) == (kernel in ("quintic", "gaussian")))
+    for call, message in (
+        (lambda d: RBFInterpolator(NODES, d, neighbors=3)(NODES), "no rule for neighbors="),
+        (lambda x: RBFInterpolator(NODES, HEIGHTS, neighbors=3)(x[:, None] * NODES), "no rule for neighbors="),
+    ):
+        with pytest.raises(UnsupportedFunctionError, match=message):
+            fnad.grad(lambda x, call=call: np.sum(call(x)))(HEIGHTS)
+
+
+# ---- sparse equations ------------------------------------------------------------------------------------------------
+
+
+def test_a_large_sparse_matrix_is_transposed_for_the_gradient() -> None:
+    n = 400
+    matrix = sparse.diags_array([-1.0, 3.2, -1.3], offsets=[-1, 0, 1], shape=(n, n)).tocsc()
+    b, w = np.sin(np.arange(n)), np.cos(np.arange(n))
+    for solve in (linalg.spsolve, lambda a, b: linalg.gmres(a, b, rtol=1e-13)[0]):
+        found = fnad.jit(fnad.grad(lambda b, solve=solve: w @ solve(matrix, b)))(b)
+        np.testing.assert_allclose(found, linalg.spsolve(matrix.T.tocsc(), w), rtol=1e-9, atol=1e-11)
+    x, info = linalg.bicgstab(matrix, b)
+    found = fnad.jit(lambda b: linalg.bicgstab(matrix, b))(b)
+    np.testing.assert_allclose(found[0], x, rtol=1e-12)
+    assert found[1] == info == 0
+    single = fnad.jit(lambda b: linalg.spsolve(matrix.astype(np.float32), b))(b.astype(np.float32))
+    assert single.dtype == np.float32
+
+
+def test_what_sparse_equations_are_not_given() -> None:
+    a, b = sparse.csc_array(np.diag([1.0, 2.0, 3.0]) + 0.1), np.ones(3)
+    for call, error, message in (
+        (lambda b: linalg.spsolve(a[:2], b), ShapeError, "matrix must be square"),
+        (lambda b: linalg.spsolve(a, b[:2]), ShapeError, "dimension mismatch"),
+        (lambda b: linalg.spsolve(0 * a, b), FactorizationError, "exactly singular"),
+        (lambda b: linalg.spsolve(np.outer(b, b), b), UnsupportedFunctionError, "no rule for a .* as the matrix"),
+        (lambda b: linalg.cg(linalg.aslinearoperator(a), b)[0], UnsupportedFunctionError, "MatrixLinearOperator"),
+        (lambda b: linalg.cg(a, b, M=a)[0], UnsupportedFunctionError, "no rule for the option M="),
+        (lambda b: linalg.cg(a, b, x0=b)[0], UnsupportedFunctionError, "no rule for the option x0="),
+        (lambda b: linalg.cg(a, b, maxiter=1)[0], ConvergenceError, "cg did not succeed: info is 1"),
+        (lambda b: linalg.minres(a, b)[0], TracerEscapeError, "minres has no rule"),
+    ):
+        with pytest.raises(error, match=message):
+            fnad.grad(lambda b, call=call: np.sum(call(b)))(b)

@@ -1,0 +1,97 @@
+"""scipy.sparse.linalg: the solution of equations with a sparse matrix, which is a constant, and traced right sides.
+
+SciPy's solver is called when the program runs, with the transposed matrix for gradients.
+
+>>> import fnad
+>>> import numpy as np
+>>> from scipy.sparse import csc_array
+>>> from scipy.sparse.linalg import spsolve
+>>> fnad.grad(lambda b: np.sum(spsolve(csc_array([[2.0, 1.0], [0.0, 4.0]]), b)))(np.ones(2))
+array([0.5  , 0.125])
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from scipy.sparse import coo_array
+
+from fnad.errors import UnsupportedFunctionError
+from fnad.numpy.bodies import XP
+from fnad.numpy.namespace import CALLS, follows
+from fnad.numpy.operands import as_symbol
+from fnad.ops.sparse import DIRECT, solve_sparse
+from fnad.scipy.rule import on_values
+
+of_scipy = on_values("scipy.sparse.linalg")
+
+
+def _solve(data: Any, rows: Any, columns: Any, b: Any, how: dict[str, Any]) -> Any:
+    return solve_sparse(*map(as_symbol, (data, rows, columns, b)), **how)
+
+
+_solved = follows(_solve)(_solve)
+
+
+def _solution(A: Any, b: Any, method: str, **options: Any) -> Any:  # noqa: N803  # SciPy's name
+    if CALLS["has_traced"](A) or not (hasattr(A, "tocoo") or isinstance(A, (np.ndarray, list))):
+        raise UnsupportedFunctionError(
+            f"scipy.sparse.linalg.{method} has no rule for a {type(A).__name__} as the matrix",
+            remedy="give an array, or a sparse one, that is a constant, or use scipy.linalg.solve",
+        )
+    stored, b = coo_array(A), XP.asarray(b)
+    if stored.shape[0] != stored.shape[1]:
+        raise ValueError(f"matrix must be square (has shape {stored.shape})")
+    if b.ndim not in (1, 2) or stored.shape[0] != b.shape[0]:
+        raise ValueError(f"matrix - rhs dimension mismatch ({stored.shape} - {b.shape[0]})")
+    kind = np.result_type(stored.dtype, b.dtype)
+    kind = kind if kind.kind in "fc" else np.dtype(np.float64)
+    columns = XP.reshape(b.astype(kind), (b.shape[0], -1))
+    rows, places = (at.astype(np.int64) for at in stored.coords)
+    how = {"rtol": None, "atol": None, "maxiter": None, **options}
+    x = _solved(stored.data.astype(kind), rows, places, columns, {"method": method, **how})
+    return x[:, 0] if x.shape[1] == 1 else x
+
+
+@of_scipy
+def spsolve(A: Any, b: Any, permc_spec: Any = None, use_umfpack: bool = True) -> Any:  # noqa: N803  # SciPy's name
+    """The solution x of A x = b, for one right side or several.
+
+    >>> spsolve(coo_array([[2.0, 1.0], [0.0, 4.0]]).tocsc(), np.array([4.0, 8.0]))
+    array([1., 2.])
+    """
+    return _solution(A, b, DIRECT)
+
+
+def _iterative(method: str) -> Any:
+    def solve(
+        A: Any,  # noqa: N803  # SciPy's name
+        b: Any,
+        x0: Any = None,
+        *,
+        rtol: float = 1e-5,
+        atol: float = 0.0,
+        maxiter: int | None = None,
+    ) -> Any:
+        if x0 is not None:
+            raise UnsupportedFunctionError(
+                f"scipy.sparse.linalg.{method} has no rule for the option x0= where b is traced", remedy="leave it out"
+            )
+        return _solution(A, b, method, rtol=float(rtol), atol=float(atol), maxiter=maxiter), 0
+
+    solve.__name__ = solve.__qualname__ = method
+    solve.__doc__ = f"SciPy's `scipy.sparse.linalg.{method}`: the solution x of A x = b for one right side, and 0."
+    return of_scipy(solve)
+
+
+bicg = _iterative("bicg")
+bicgstab = _iterative("bicgstab")
+cg = _iterative("cg")
+cgs = _iterative("cgs")
+gmres = _iterative("gmres")
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(import_module("scipy.sparse.linalg"), name)
