@@ -7,7 +7,7 @@ their knots by the values, and take constants.
 >>> import numpy as np
 >>> from scipy.interpolate import UnivariateSpline
 >>> x = np.linspace(0.0, 4.0, 9)
->>> round(fnad.grad(UnivariateSpline(x, x**2))(1.5), 6)
+>>> round(float(fnad.grad(UnivariateSpline(x, x**2))(1.5)), 6)
 3.0
 """
 
