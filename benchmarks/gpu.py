@@ -9,6 +9,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from itertools import pairwise
@@ -480,12 +481,13 @@ def absence() -> str:
 
 
 def free() -> None:
-    """Give back the memory of the device that the systems keep."""
+    """Give back the memory of the device that the systems keep, unless it can do nothing any more: rows tell that."""
     gc.collect()
-    if cupy := sys.modules.get("cupy"):
-        cupy.get_default_memory_pool().free_all_blocks()
-    if torch := sys.modules.get("torch"):
-        torch.cuda.empty_cache()
+    with suppress(RuntimeError):  # which errors of CUDA are, CuPy's and PyTorch's
+        if cupy := sys.modules.get("cupy"):
+            cupy.get_default_memory_pool().free_all_blocks()
+        if torch := sys.modules.get("torch"):
+            torch.cuda.empty_cache()
 
 
 PROBLEMS: dict[str, Callable[[int], Iterator[Case]]] = {

@@ -2,16 +2,22 @@
 
 import argparse
 import importlib
+import json
 import pkgutil
+import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from benchmarks import gpu, machine, problems, table
 from benchmarks.case import ALWAYS, PEERS
 from benchmarks.measure import Row, rows
 from fnad.backends.cuda import driver
+
+PATIENCE = 180
+"""The seconds that a problem on a GPU may take where there are others."""
 
 PROBLEMS = sorted(module.name for module in pkgutil.iter_modules(problems.__path__))
 
@@ -65,6 +71,11 @@ def measured_on_device(names: Sequence[str], chosen: argparse.Namespace, about: 
     table_rows: list[Row] = []
     end = time.monotonic() + 60 * chosen.minutes
     for name in names:
+        left = end - time.monotonic()
+        if len(names) > 1 and left > 0:
+            table_rows.extend(in_process(name, chosen, min(left, PATIENCE)))
+            write(table_rows, about, chosen)
+            continue
         for case in gpu.PROBLEMS[name](chosen.elements):
             if time.monotonic() > end:
                 note = f"left out: {chosen.minutes:g} minutes are over"
@@ -72,9 +83,31 @@ def measured_on_device(names: Sequence[str], chosen: argparse.Namespace, about: 
                 continue
             print(f"{name}: {case.title} ...", file=sys.stderr, flush=True)
             table_rows.extend(rows(name, case, chosen.peers | {"cupy"}, chosen.rounds))
-            gpu.free()
             write(table_rows, about, chosen)
+            gpu.free()
     return table_rows
+
+
+def in_process(name: str, chosen: argparse.Namespace, seconds: float) -> Iterator[Row]:
+    """Yield the rows of a problem from a process of its own, which has so many seconds.
+
+    After an illegal access a process cannot use its GPU any more, and what hangs hangs there: others are measured all
+    the same.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "rows.json")
+        options = ["--elements", str(chosen.elements), "--peers", ",".join(chosen.peers - ALWAYS), "--json", str(file)]
+        options += ["--rounds", str(chosen.rounds)] if chosen.rounds else []
+        command = [sys.executable, "-m", "benchmarks.session", "--device", "cuda", *options, name]
+        try:
+            status = subprocess.run(command, stdout=subprocess.DEVNULL, timeout=seconds, check=False).returncode
+            note = f"the process ended with status {status}" if status not in (0, 1) or not file.exists() else ""
+        except subprocess.TimeoutExpired:
+            note = f"stopped after {seconds:.0f} s"
+        if file.exists():
+            yield from (Row(**row) for row in json.loads(file.read_text(encoding="utf-8"))["rows"])
+    if note:
+        yield Row(name, "", "", "s", note=note, failed=True)
 
 
 def write(table_rows: list[Row], about: Mapping[str, str], chosen: argparse.Namespace) -> None:

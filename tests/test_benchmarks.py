@@ -1,9 +1,11 @@
 """The benchmarks' own logic: what agrees is timed, what differs, fails or is missing becomes a row that says so."""
 
+import subprocess
 import sys
 from collections.abc import Callable
 from itertools import chain, repeat
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -223,6 +225,35 @@ def test_problems_left_out_when_the_time_is_over_are_told(capsys: pytest.Capture
     with simulated():
         assert session.main(["--device", "cuda", "--minutes", "0.0", "--elements", "100", "launch"]) == 1
     assert "left out: 0 minutes are over" in capsys.readouterr().out
+
+
+def test_problems_for_a_gpu_are_measured_though_one_fails(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Each is in a process: here one that hangs after its first case, one that crashes, one that is done."""
+    written = table.as_json([Row("a problem", "a case", "fnad", "s", median=2.0)], {})
+
+    def run(command: list[str], **options: Any) -> Any:
+        assert command[1:5] == ["-m", "benchmarks.session", "--device", "cuda"]
+        assert 0 < options["timeout"] <= session.PATIENCE
+        file = Path(command[command.index("--json") + 1])
+        if command[-1] == "rows":
+            return SimpleNamespace(returncode=-11)
+        file.write_text(written, encoding="utf-8")
+        if command[-1] == "launch":
+            raise subprocess.TimeoutExpired(command, options["timeout"])
+        return SimpleNamespace(returncode=0)
+
+    monkeypatch.setattr(subprocess, "run", run)
+    file = tmp_path / "table.md"
+    with simulated():
+        names = ["launch", "rows", "fused"]
+        assert session.main(["--device", "cuda", "--elements", "100", "--markdown", str(file), *names]) == 1
+    text = file.read_text(encoding="utf-8")
+    assert text.count("| a problem | a case | fnad | 2 s |") == 2
+    assert "| stopped after 180 s |" in text
+    assert "| the process ended with status -11 |" in text
+    assert "stopped after 180 s" in capsys.readouterr().out
 
 
 def test_without_a_gpu_nothing_is_measured(

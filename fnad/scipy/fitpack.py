@@ -7,19 +7,20 @@ their knots by the values, and take constants.
 >>> import numpy as np
 >>> from scipy.interpolate import UnivariateSpline
 >>> x = np.linspace(0.0, 4.0, 9)
->>> round(fnad.grad(UnivariateSpline(x, x**2))(1.5), 6)
+>>> round(float(fnad.grad(UnivariateSpline(x, x**2))(1.5)), 6)
 3.0
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from fnad.errors import UnsupportedFunctionError
-from fnad.numpy.bodies import XP, anew, own
+from fnad.numpy.bodies import XP, own
 from fnad.scipy.interpolate import (
     MODULE,
     around,
@@ -48,13 +49,27 @@ def _evaluate(self: Any, x: Any, nu: int = 0, ext: Any = None) -> Any:
     return splev(x, self._eval_args, nu, self.ext if ext is None else EXTRAPOLATIONS[ext])
 
 
-def _by_body(name: str) -> Any:
-    path = f"{MODULE}:UnivariateSpline.{name}"
+def _derivative(self: Any, n: int = 1) -> Any:
+    if n < 0:
+        return _antiderivative(self, -n)
+    t, c, k = self._eval_args
+    if n > k:
+        raise ValueError(f"Order of derivative (n = {n!r}) must be <= order of spline (k = {k!r})")
+    for _ in range(n):
+        c = XP.concatenate([(c[1 : -1 - k] - c[: -2 - k]) * k / (t[k + 1 : -1] - t[1 : -k - 1]), np.zeros(k)])
+        t, k = t[1:-1], k - 1
+    return import_module(MODULE).UnivariateSpline._from_tck((t, c, k), 1 if self.ext == 3 else self.ext)
 
-    def method(self: Any, n: int = 1) -> Any:
-        return anew(own(path))(self, n)  # type: ignore[arg-type]
 
-    return method_of(path, "_eval_args")(method)
+def _antiderivative(self: Any, n: int = 1) -> Any:
+    if n < 0:
+        return _derivative(self, -n)
+    t, c, k = self._eval_args
+    for _ in range(n):
+        c = XP.cumsum(c[: -k - 1] * (t[k + 1 :] - t[: -k - 1])) / (k + 1)
+        c = XP.concatenate([np.zeros(1), c, *[c[-1:]] * (k + 2)])
+        t, k = XP.concatenate([t[:1], t, t[-1:]]), k + 1
+    return import_module(MODULE).UnivariateSpline._from_tck((t, c, k), self.ext)
 
 
 def _integral(self: Any, a: Any, b: Any) -> Any:
@@ -123,8 +138,8 @@ def _least_squares(
 UnivariateSpline = SimpleNamespace(
     __init__=method_of(f"{MODULE}:UnivariateSpline.__init__")(_smoothed),
     __call__=method_of(f"{MODULE}:UnivariateSpline.__call__", "_eval_args")(_evaluate),
-    derivative=_by_body("derivative"),
-    antiderivative=_by_body("antiderivative"),
+    derivative=method_of(f"{MODULE}:UnivariateSpline.derivative", "_eval_args")(_derivative),
+    antiderivative=method_of(f"{MODULE}:UnivariateSpline.antiderivative", "_eval_args")(_antiderivative),
     derivatives=method_of(f"{MODULE}:UnivariateSpline.derivatives", "_eval_args")(_derivatives),
     integral=method_of(f"{MODULE}:UnivariateSpline.integral", "_eval_args")(_integral),
 )

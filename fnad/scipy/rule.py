@@ -86,20 +86,18 @@ def rule_of(module: str) -> Callable[[Function], Function]:
     """Enter a function as the rule of the one of its name in a module of SciPy."""
 
     def enter(rule: Function) -> Function:
-        @cache
-        def original() -> Function:
-            return own(f"{module}.{rule.__name__}")
+        path = f"{module}.{rule.__name__}"
 
         @cache
         def as_original() -> Function:
-            return Bound(rule, original(), f"{module}.{rule.__name__}")
+            return Bound(rule, own(path), path)
 
         def on_traced(*args: Any, **kwargs: Any) -> Any:
             return as_original()(*args, **kwargs)
 
         @wraps(rule)
         def function(*args: Any, **kwargs: Any) -> Any:
-            return original()(*args, **kwargs)
+            return own(path)(*args, **kwargs)  # which is another one once a trace has begun
 
         return follows(on_traced)(function)
 

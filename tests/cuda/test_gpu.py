@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -149,15 +150,6 @@ def test_atomic_additions() -> None:
                 assert_close(np.asarray(found), expected, tolerance(expected.dtype), SCALE)
 
 
-def test_arrays_of_other_libraries() -> None:
-    step = fnad.jit(fnad.grad(mlp), device="cuda")
-    wanted = fnad.grad(mlp)(P, DATA)["W"]
-    for library in (from_torch, from_jax):
-        data = library(DATA)
-        if data is not None:
-            assert_close(fnad.to_host(step(P, data)["W"]), wanted, tolerance(wanted.dtype), SCALE)
-
-
 def from_torch(x: Any) -> Any:
     torch = pytest.importorskip("torch")
     return torch.from_numpy(x).to("cuda")
@@ -168,6 +160,13 @@ def from_jax(x: Any) -> Any:
     jax = pytest.importorskip("jax")
     jax.config.update("jax_enable_x64", True)
     return jax.device_put(x, jax.devices("gpu")[0])
+
+
+@pytest.mark.parametrize("library", [from_torch, from_jax])
+def test_arrays_of_other_libraries(library: Callable[[Any], Any]) -> None:
+    step = fnad.jit(fnad.grad(mlp), device="cuda")
+    wanted = fnad.grad(mlp)(P, DATA)["W"]
+    assert_close(fnad.to_host(step(P, library(DATA))["W"]), wanted, tolerance(wanted.dtype), SCALE)
 
 
 @pytest.mark.timeout(550)

@@ -22,3 +22,40 @@ def test_the_tests_for_a_gpu_take_pytest_alone() -> None:
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "tests/cuda/test_gpu.py::test_the_catalogue[0]" in done.stdout
+
+
+PYTHON = """#!/bin/sh
+echo "$*" >>"$0.log"
+case "$*" in
+*benchmarks*) exit 3 ;;
+*current*) echo "a GPU" ;;
+esac
+"""
+
+
+def ran(folder: Path, python: str, *steps: str) -> subprocess.CompletedProcess[str]:
+    """The command for a machine with a GPU, with a Python of its own."""
+    (folder / "python").write_text(python)
+    (folder / "python").chmod(0o755)
+    environment = os.environ | {"PYTHON": str(folder / "python"), "INTO": str(folder / "results")}
+    return subprocess.run([ROOT / ".ci/gpu", *steps], env=environment, capture_output=True, text=True, check=False)
+
+
+def test_what_fails_on_a_gpu_does_not_keep_the_rest_from_running(tmp_path: Path) -> None:
+    done = ran(tmp_path, PYTHON, "doctor", "programs", "benchmarks", "examples")
+    assert done.returncode == 1, done.stdout + done.stderr
+    lines = (tmp_path / "results/summary.txt").read_text().splitlines()
+    assert [line.split(" after")[0] for line in lines] == [
+        "doctor: status 0", "programs: status 0", "benchmarks: status 3", "examples: status 0"
+    ]  # fmt: skip
+    commands = (tmp_path / "python.log").read_text()
+    assert "-m fnad doctor" in commands
+    assert "-k not catalogue and not edge_cases" in commands
+    assert f"--markdown {tmp_path}/results/GPU.md" in commands
+
+
+def test_where_there_is_no_gpu_the_doctor_says_why(tmp_path: Path) -> None:
+    done = ran(tmp_path, PYTHON.replace('echo "a GPU"', "exit 1"))
+    assert done.returncode == 1
+    assert (tmp_path / "python.log").read_text().splitlines()[-1] == "-m fnad doctor"
+    assert not (tmp_path / "results/summary.txt").exists()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import subprocess
+import sys
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -76,3 +78,16 @@ def test_a_function_that_scipy_does_not_have() -> None:
 
     with pytest.raises(AttributeError, match="nothing"):
         nothing(1.0)
+
+
+CALLED_BEFORE = """
+import numpy as np, scipy.signal, fnad
+from fnad.scipy import signal
+
+assert signal.convolve([1.0, 2.0], [1.0, 1.0]).tolist() == [1.0, 3.0, 2.0]
+print(fnad.grad(lambda x: x * scipy.signal.convolve(np.ones(2), np.ones(2))[1])(1.0))
+"""
+
+
+def test_what_was_called_before_any_trace_is_scipys_own_in_one() -> None:
+    assert subprocess.run([sys.executable, "-c", CALLED_BEFORE], check=True, capture_output=True).stdout == b"2.0\n"
