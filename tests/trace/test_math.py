@@ -418,7 +418,7 @@ def rebinding(x):
 def unbound(x):
     if x > 5.0:
         f = math.exp
-    return NESTED.exp(x) * decorated(math.exp)(x) * f(*[x])
+    return NESTED.exp(x) * decorated(math.exp)(x) * f(*[x])  # pyright: ignore[reportPossiblyUnboundVariable]
 
 
 DECORATED = decorated(math.hypot)
