@@ -51,7 +51,7 @@ def _terms(self: Any, points: Any) -> tuple[Any, Any, Any]:
         x = XP.reshape(x, (self.d, 1))
     factor = XP.asarray(self.cho_cov)
     x, data = (solve_triangular(factor, part.astype(np.float64), lower=True) for part in (x, self.dataset))
-    squares = sum((x[k][None] - data[k][:, None]) ** 2 for k in range(self.d))
+    squares = sum((place[None] - datum[:, None]) ** 2 for place, datum in zip(x, data, strict=True))
     scale = -self.d / 2 * np.log(2 * np.pi) - XP.sum(XP.log(XP.diag(factor)))
     return squares / -2, self.weights[:, None], scale
 
