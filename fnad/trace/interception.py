@@ -65,6 +65,9 @@ LATER = {
 }
 """The rules of modules that are there when somebody has asked for them."""
 
+ENTERED: set[str] = set()
+"""Those of which the rules are entered."""
+
 STANDARD_MODULES = ("builtins", "math", "cmath", "statistics")
 
 
@@ -323,9 +326,10 @@ def watchable() -> list[ModuleType]:
     """
     for name, rules in LATER.items():
         file = getattr(sys.modules.get(name), "__file__", None)
-        if rules not in sys.modules and file is not None and (is_library(file) or package_of(file) == name):
+        if name not in ENTERED and file is not None and (is_library(file) or package_of(file) == name):
             importlib.import_module(rules)
             enter_standard()
+            ENTERED.add(name)
     modules = [sys.modules[name] for name in (*MODULES, *STANDARD_MODULES) if name in sys.modules]
     return [module for module in modules if type(module) is ModuleType or isinstance(module, Watched)]
 

@@ -9,18 +9,10 @@ import pytest
 
 from fnad import to_host
 from fnad.backends.cuda.executor import compile_program
-from fnad.errors import LoweringError
 from fnad.ir.program import Program
 from fnad.testing import EXECUTORS, Run
 from tests.edge_cases.ways import DEVICE, device
 from tests.gpu import OnThreads
-
-LACKING = (
-    "test_row_56_negative_integer_power_of_an_integer[device]",
-    "test_large_constant_powers[device-65]",
-    "test_large_constant_powers[device-200]",
-)
-"""The tests of what a device lacks: powers of integers that are not known to be small."""
 
 LARGE = ("test_row_57_sum_of_many_f32", "test_row_58_cotangent_of_a_broadcast_scalar")
 """The tests with too many elements for threads that are simulated."""
@@ -38,8 +30,6 @@ def run(request: pytest.FixtureRequest, on_threads: OnThreads) -> Run:
     if request.param != "device":
         return EXECUTORS[request.param]
     test = request.node
-    if test.name in LACKING:
-        request.applymarker(pytest.mark.xfail(raises=LoweringError, strict=True))
     if DEVICE != "cuda" and test.originalname in LARGE:
         pytest.skip("too many elements for threads that are simulated")
     return on_gpu if DEVICE in ("cuda", "native") else on_threads

@@ -1,6 +1,8 @@
 """Reductions of bottleneck on traced values, under any name, beside NumPy's."""
 
 import functools
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -51,3 +53,13 @@ def test_others():
 def test_what_has_no_rule_is_an_error():
     with pytest.raises(TracerEscapeError, match="asked for an ordinary array"):
         fnad.grad(lambda x: np.sum(bottleneck.move_mean(x[1], 2)[1:]))(X)
+
+
+def test_rules_that_somebody_has_imported_are_entered():
+    code = """
+import fnad.trace.interception, fnad.trace.bottleneck_functions, fnad.trace.standard_statistics
+import bottleneck, statistics, fnad
+print(fnad.grad(lambda x: bottleneck.nanmean([x, 2.0]) + statistics.mean([x, 2.0]))(1.0))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout == "1.0\n", done.stderr
