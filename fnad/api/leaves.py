@@ -27,7 +27,7 @@ from fnad.placement import adopted, is_on_device
 from fnad.records import NamedTuple
 from fnad.trace.capture import way_out_of
 from fnad.trace.dispatch import are_plain, is_plain, tracing_builder
-from fnad.trace.labelled import Labels, labels_of
+from fnad.trace.labelled import Labels, is_labelled, labels_of
 from fnad.trace.source import current_source
 from fnad.trace.tracer import Tracer
 from fnad.watch import is_hidden, seen
@@ -226,6 +226,11 @@ def _adopted(value: Any) -> Array:
 
 
 def _values(table: Any) -> Array:
+    if hasattr(table, "std") and not is_labelled(
+        table
+    ):  # that of polars has n - 1 in it, and passes over what is missing
+        what = f"is of type {type_name(table)}, whose methods are not those of an array"
+        raise LeafError(ArgumentTypeError, what, "give its values, x.to_numpy(), which have NumPy's")
     values = seen(table.to_numpy)
     if values.dtype.kind in "biufc":
         return _native_array(values)

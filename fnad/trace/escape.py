@@ -323,6 +323,11 @@ def refused(error: Exception) -> FnadError | None:
         return TracerEscapeError(what, source=source, remedy=ARRAY)
     if what.endswith("not callable") and (word := _word_for_call(error)):
         return ArgumentTypeError(what, source=source, remedy=word)
+    if re.fullmatch(r"'(\w+)' object is not an instance of '\1'", what):  # polars, of what has the name of an array
+        what = "compiled code takes ordinary arrays, and was given a traced value"
+        return TracerEscapeError(
+            what, source=source, remedy="give NumPy's functions the values of a table, s.to_numpy()"
+        )
     if what == str(error):
         return None
     if "returned non-" in what:  # by a method of the user's that tells the number of an object

@@ -469,6 +469,22 @@ def test_what_a_function_makes_for_itself_may_hold_traced_values():
 # ---- Series and DataFrames -------------------------------------------------------------------------------------------
 
 
+def test_a_table_whose_methods_are_not_those_of_an_array_is_refused():
+    class Series:
+        """As one of polars."""
+
+        def to_numpy(self):
+            return np.array([1.0, 2.0, 3.0])
+
+        def std(self):
+            return np.std(self.to_numpy(), ddof=1)
+
+    for transform in (fnad.grad, fnad.jit, fnad.value_and_grad):
+        with pytest.raises(ArgumentTypeError, match=r"methods are not those of an array\n.*\n.*x\.to_numpy\(\)"):
+            transform(lambda s: s.std())(Series())
+    assert fnad.jit(lambda s: s.std(ddof=1))(Series().to_numpy()) == Series().std()
+
+
 def test_pandas():
     pandas = pytest.importorskip("pandas")
     series = pandas.Series([1.0, 2.0, 3.0], index=list("abc"))
