@@ -21,7 +21,7 @@ CUDA_KINDS = {2, 13}
 def is_on_device(value: Any) -> bool:
     """Whether a value is an array in the memory of a device."""
     kind = type(value)
-    library = kind.__module__.partition(".")[0]
+    library = str(getattr(kind, "__module__", "")).partition(".")[0]  # a class that `exec` made may have none
     if library in ("numpy", "cupy"):  # whose arrays are of one kind; to ask CuPy's takes a call of CUDA's
         return library == "cupy" and hasattr(kind, "__cuda_array_interface__")
     if hasattr(kind, "__dlpack_device__"):

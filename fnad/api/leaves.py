@@ -282,7 +282,8 @@ def type_name(value: Any) -> str:
     if isinstance(value, Tracer):
         return str(value.aval)
     kind = type(value)
-    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    module = getattr(kind, "__module__", "builtins")
+    return kind.__qualname__ if module == "builtins" else f"{module}.{kind.__qualname__}"
 
 
 def function_name(function: Function) -> str:

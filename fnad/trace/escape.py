@@ -318,16 +318,10 @@ def refused(error: Exception) -> FnadError | None:
         return UnknownKeywordError(what, source=source, remedy=word)
     if "JSON serializable" in what:
         return TracerEscapeError(f"{what}, if it is a traced value", source=source, remedy=PICKLE)
-    if what.startswith(SIGNATURES):  # of Cython's, which looks at the classes of arguments
-        what = "compiled code has no signature for its arguments: it takes ordinary arrays, if one is a traced value"
-        return TracerEscapeError(what, source=source, remedy=ARRAY)
     if what.endswith("not callable") and (word := _word_for_call(error)):
         return ArgumentTypeError(what, source=source, remedy=word)
-    if re.fullmatch(r"'(\w+)' object is not an instance of '\1'", what):  # polars, of what has the name of an array
-        what = "compiled code takes ordinary arrays, and was given a traced value"
-        return TracerEscapeError(
-            what, source=source, remedy="give NumPy's functions the values of a table, s.to_numpy()"
-        )
+    if (compiled := _refused_by_compiled_code(what, source)) is not None:
+        return compiled
     if what == str(error):
         return None
     if "returned non-" in what:  # by a method of the user's that tells the number of an object
@@ -336,6 +330,18 @@ def refused(error: Exception) -> FnadError | None:
         return TracerEscapeError(what, source=source, remedy=MEMORY)
     remedy = next((remedy for words, remedy in REFUSALS.items() if words in what), OPERAND)
     return ArgumentTypeError(what, source=source, remedy=remedy)
+
+
+def _refused_by_compiled_code(what: str, source: Source | None) -> FnadError | None:
+    """The error for what compiled code says that looks at the classes of its arguments: Cython's, that of polars."""
+    if what.startswith(SIGNATURES):
+        what = "compiled code has no signature for its arguments: it takes ordinary arrays, if one is a traced value"
+        return TracerEscapeError(what, source=source, remedy=ARRAY)
+    if re.fullmatch(r"'(\w+)' object is not an instance of '\1'", what):  # of what has the name of an array's class
+        what = "compiled code takes ordinary arrays, and was given a traced value"
+        remedy = "give NumPy's functions the values of a table, s.to_numpy()"
+        return TracerEscapeError(what, source=source, remedy=remedy)
+    return None
 
 
 def _word_for_call(error: Exception) -> str | None:

@@ -165,10 +165,11 @@ def _known_of(key: tuple[int, ...], classes: tuple[type, ...]) -> KnownClasses:
 
 def tells_content(kind: type) -> bool:
     """Whether a class of the user's may have objects with more than attributes, beside what it has of its bases."""
+    module = str(getattr(kind, "__module__", ""))
     return (
         type(kind) not in (type, ABCMeta)
-        or in_library(kind.__module__)
-        or kind.__module__.startswith(("numpy", "random", "pandas", "cupy"))
+        or in_library(module)
+        or module.startswith(("numpy", "random", "pandas", "cupy"))
         or not CONTENT.isdisjoint(vars(kind))
     )
 
