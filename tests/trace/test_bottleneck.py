@@ -46,7 +46,11 @@ def test_others():
     check(lambda x: bottleneck.ss(x[1]), lambda x: np.sum(x[1] ** 2), X)
     check(lambda x: bottleneck.nanmean([x[0, 0], x[1, 1]]), lambda x: (x[0, 0] + x[1, 1]) / 2.0, X)
     check(lambda x: x[1, bottleneck.nanargmax(x[1])], lambda x: np.max(x[1]), X)
-    check(lambda x: np.where(bottleneck.anynan(x) & ~bottleneck.allnan(x), x[1, 0], 0.0), lambda x: x[1, 0], X)
+    check(
+        lambda x: np.where(np.logical_and(bottleneck.anynan(x), np.logical_not(bottleneck.allnan(x))), x[1, 0], 0.0),
+        lambda x: x[1, 0],
+        X,
+    )
     check(lambda x: x[1, 0] * bottleneck.nansum(X), lambda x: x[1, 0] * np.nansum(X), X)
 
 
