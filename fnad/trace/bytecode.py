@@ -615,7 +615,7 @@ def with_methods_by(
 
     What stands for a function of a module is met where it is looked up, so calls of these globals stay as they are.
     The attribute is `find("f") @ x`, a global `read @ "g"`: an operator takes fewer units than a call, and there is
-    room for it in the caches of what loaded them. Where a NULL is pushed behind a callee there is none for globals.
+    room for it in the caches of what loaded them. A NULL behind a callee that begins with a global is left out.
     In the place of `x.f(*args)`, whose NULL has to stay one, the callee is `hook("f") @ x`. Where there are `names`,
     that is done for attributes whose names, with a dot before, are among them, and for elements if "[]" is.
     """
@@ -633,8 +633,10 @@ def with_methods_by(
         constants.append(name if is_global else find(name))
         loads = by_call + by_read + named + MATMUL if is_global else named + swap + MATMUL + by_call + swap
         _put_all(words, steps[at].offset, steps[at + 1].offset, loads)
+        if (null := _null_behind(steps, at)) is not None:
+            words[steps[null].offset : steps[null].offset + UNIT] = _instruction("NOP", 0)
     unpacking = [at for at in _calls_of_unpacked(steps) if not _is_of(steps, at, modules)]
-    unpacking = [at for at in unpacking if names is None or _is_called_by(names, steps, at)]
+    unpacking = [at for at in unpacking if names is None or f".{steps[at].value}" in names]
     for at in unpacking[: max(MOST_CONSTANTS - len(constants), 0)]:
         named = _instruction("LOAD_CONST", len(constants))
         constants.append(hook(steps[at].value))
@@ -650,19 +652,26 @@ def _calls_of_unpacked(steps: Sequence[Step]) -> dict[int, int]:
 
 
 def _calls_of_attributes(steps: Sequence[Step], modules: AbstractSet[str] = frozenset()) -> list[int]:
-    """The loads of methods, and of globals that a callee begins with, which are no modules."""
+    """The loads of methods, and of what other callees begin with that has room for a hook, of no modules."""
+    ends = {at: _end_of_begun(steps, at) for at in range(len(steps))}
+    begun = {end: at for at, end in reversed(ends.items()) if end is not None}  # the first one
     return [
         at
         for at, step in enumerate(steps)
         if (is_method(step) and not _is_of(steps, at, modules))
-        or (_begins_callee(steps, at) and step.value not in modules)
+        or (begun.get(ends[at]) == at and not _is_in(steps, at, modules))
     ]
 
 
+def _is_in(steps: Sequence[Step], at: int, modules: AbstractSet[str]) -> bool:
+    """Whether a global is one of these modules, or an attribute is of one."""
+    return steps[at].value in modules if steps[at].name == "LOAD_GLOBAL" else _is_of(steps, at, modules)
+
+
 def _is_called_by(names: AbstractSet[str], steps: Sequence[Step], at: int) -> bool:
-    """Whether an attribute is called that has one of these names with a dot before, or an element if "[]" is one."""
+    """Whether a callee has an attribute of one of these names with a dot before, or is no method and "[]" is one."""
     is_global = steps[at].name == "LOAD_GLOBAL"
-    return (is_global and "[]" in names) or f".{steps[at + is_global].value}" in names
+    return (not is_method(steps[at]) and "[]" in names) or f".{steps[at + is_global].value}" in names
 
 
 def _variable_called(steps: Sequence[Step], at: int) -> str | None:
@@ -677,12 +686,28 @@ def _is_of(steps: Sequence[Step], at: int, modules: AbstractSet[str]) -> bool:
     return path is not None and path.how == "LOAD_GLOBAL" and path.root in modules
 
 
-def _begins_callee(steps: Sequence[Step], at: int) -> bool:
+def _end_of_begun(steps: Sequence[Step], at: int) -> int | None:
+    """The call of a callee that begins with a load and goes on, if that has room for a hook; not of `f(*args)`."""
+    if VERSION.is_null_behind:
+        null = _null_behind(steps, at)
+        end = None if null is None else _end_of_call(steps, null)
+    elif steps[at].name != "LOAD_GLOBAL" or not steps[at].arg & 1 or _end_of_call(steps, at) is not None:
+        return None
+    else:
+        end = None if steps[at + 1].name in CALLS | CONNECTING else _end_of_null(steps, at, -1)
+    return None if end is None or steps[end].name == "CALL_FUNCTION_EX" else end
+
+
+def _null_behind(steps: Sequence[Step], at: int) -> int | None:
+    """The NULL behind a callee that begins with a global or an attribute that an instruction loads, and goes on."""
     step = steps[at]
-    if step.name != "LOAD_GLOBAL" or not step.arg & 1 or VERSION.is_null_behind or _end_of_call(steps, at) is not None:
-        return False
-    end = next((i for i, _, after in _levels(steps, at) if after <= -1 and steps[i].name in CALLS), None)
-    return end is not None and steps[end].name != "CALL_FUNCTION_EX" and steps[at + 1].name not in CALLS | CONNECTING
+    is_roomy = (step.name == "LOAD_GLOBAL" and not step.arg & 1) or (step.name == "LOAD_ATTR" and not is_method(step))
+    for i, before, after in _levels(steps, at) if VERSION.is_null_behind and is_roomy else ():
+        if steps[i].name == "PUSH_NULL" and before == 0 and i > at + 1:  # beside it there is that of another call
+            return None if steps[i].is_target else i
+        if after < 0:
+            return None
+    return None
 
 
 def _put_all(words: bytearray, start: int, end: int, instructions: bytes) -> None:
@@ -701,7 +726,7 @@ def attribute_called_at(code: CodeType, offset: int) -> tuple[Path | None, str] 
     """
     steps, call = steps_to(code, offset)
     for at in _calls_of_attributes(steps):
-        end = next((i for i, _, after in _levels(steps, at) if after <= -1 and steps[i].name in CALLS), None)
+        end = _end_of_null(steps, at, -1) if is_method(steps[at]) else _end_of_begun(steps, at)
         if end is not None and call in (end, end - 1) and steps[call].name in CALLS | CALL:
             return (_path(steps, at), str(steps[at].value)) if is_method(steps[at]) else (None, "")
     at = next((at for at, end in _calls_of_unpacked(steps).items() if end == call), None)
@@ -732,9 +757,7 @@ def _calls_of_values(steps: Sequence[Step]) -> Iterator[int]:
 
 def _variables_called(steps: Sequence[Step]) -> list[int]:
     """The loads of variables that are called with arguments that are unpacked."""
-    beside = -1 if VERSION.is_null_behind else 1
-    nulls = [at for at, step in enumerate(steps) if step.name == "PUSH_NULL" and _is_alone(steps, at + beside)]
-    ends = {at + beside: _end_of_call(steps, max(at, at + beside)) for at in nulls}
+    ends = {at: _end_of_variable(steps, at) for at in range(len(steps)) if _is_alone(steps, at)}
     return [at for at, end in ends.items() if end is not None and steps[end].name == "CALL_FUNCTION_EX"]
 
 
@@ -778,9 +801,9 @@ def _end_of_call(steps: Sequence[Step], at: int) -> int | None:
     return None
 
 
-def _end_of_null(steps: Sequence[Step], at: int) -> int | None:
-    """The call that takes a NULL which was pushed before the callee."""
-    return next((i for i, _, after in _levels(steps, at) if after <= 0 and steps[i].name in CALLS), None)
+def _end_of_null(steps: Sequence[Step], at: int, level: int = 0) -> int | None:
+    """The call that takes a NULL which was pushed before the callee; after it the stack is at most so much higher."""
+    return next((i for i, _, after in _levels(steps, at) if after <= level and steps[i].name in CALLS), None)
 
 
 def _levels(steps: Sequence[Step], at: int) -> Iterator[tuple[int, int, int]]:

@@ -476,16 +476,17 @@ HELD, TABLE = types.SimpleNamespace(f=float, inner=types.SimpleNamespace(f=float
 
 def what_is_called_of_attributes():
     """Each function, and whether `made` stands for float in it; else it does what it did."""
-    is_found = not code.VERSION.is_null_behind  # the elements of globals
     functions = {
         (lambda x: HELD.f(x)): True,
         (lambda x: HELD.inner.f(HELD.inner.f.__name__ and x)): True,
         (lambda x: [HELD.f(v if v else 3) for v in (x,)][0]): True,
         (lambda x: (lambda: HELD.f(x))()): True,
         (lambda x: HELD.f(x) if x > 0 else HELD.f(-x)): True,
-        (lambda x: TABLE[0]["f"](x)): is_found,
-        (lambda x: TABLE[x > 9]["f"](x if x else 3)): is_found,
-        (lambda x: TABLE[0].get("f")(x)): is_found,
+        (lambda x: TABLE[0]["f"](x)): True,
+        (lambda x: TABLE[x > 9]["f"](x if x else 3)): True,
+        (lambda x: TABLE[0].get("f")(x)): True,
+        (lambda x: [TABLE[0]["f"](TABLE[0].get("f").__name__ and x), 3][0]): True,
+        (lambda x: (TABLE if x > 9 else [*TABLE])[0]["f"].fromhex("1")): False,
         (lambda x: HELD.f(*[x])): True,
         (lambda x: HELD.inner.f(*[HELD.f(*(x,))][:1] and [x])): True,
         (lambda x: [HELD.f(*v) if v else 3 for v in ((x,),)][0]): True,

@@ -452,8 +452,12 @@ MET = {
 }
 
 
-@pytest.mark.skipif(sys.version_info >= (3, 13), reason="elements of globals have no hook")
-@pytest.mark.parametrize("name", MET)
+LOOPS = pytest.mark.skipif(
+    sys.version_info >= (3, 13), reason="there is no room for a hook where a loop's variable is called"
+)
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=LOOPS if name == "comprehensions" else ()) for name in MET])
 def test_functions_that_objects_hold(name):
     check_scalar(MET[name], 0.9)
 

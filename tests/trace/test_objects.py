@@ -270,12 +270,7 @@ CACHED: dict[str, Any] = {
 }
 
 
-NO_HOOK = pytest.mark.skipif(sys.version_info >= (3, 13), reason="elements of globals have no hook")
-
-
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=NO_HOOK if name == "in dicts and lists" else ()) for name in CACHED]
-)
+@pytest.mark.parametrize("name", CACHED)
 def test_caches_on_methods_and_in_containers(name):
     check(CACHED[name])
 
