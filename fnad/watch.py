@@ -42,13 +42,21 @@ OWN_FILES: set[str] = set()
 class _Here(threading.local):
     see: See | None = None
     hidden: See | None = None
+    always: See | None = None
 
 
 _HERE = _Here()
 """What sees the calls of this thread at present, unless somebody else's profiler sees them too.
 
-`hidden` is what will see them again, where events are passed over.
+`hidden` is what will see them again, where events are passed over, `always` what sees them beside somebody else's.
 """
+
+
+def tell(frame: FrameType, function: object) -> None:
+    """Have a call be seen if the function is one of C, which fnad calls for the code of the user's in a frame."""
+    see = _HERE.see or _HERE.always
+    if see is not None and isinstance(function, BuiltinFunctionType):
+        see(frame, "c_call", function)
 
 
 def _both(first: See, second: See) -> See:
@@ -105,15 +113,15 @@ def always_by_profiler(see: See) -> Generator[None]:
 
     One of C, as cProfile's up to 3.11, cannot be called, and so is off in between; later ones do not use this hook.
     """
-    before, previous = _HERE.see, getprofile()
+    before, always, previous = _HERE.see, _HERE.always, getprofile()
     chained = cast("See | None", previous if callable(previous) else None)
-    _HERE.see = None
+    _HERE.see, _HERE.always = None, see if always is None else _both(always, see)
     setprofile(see if chained is None else _both(chained, see))
     try:
         yield
     finally:
         setprofile(chained)
-        _HERE.see = before
+        _HERE.see, _HERE.always = before, always
         if previous is not None and chained is None:
             cast("Any", previous).enable()
 

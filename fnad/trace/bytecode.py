@@ -654,12 +654,11 @@ def _calls_of_unpacked(steps: Sequence[Step]) -> dict[int, int]:
 def _calls_of_attributes(steps: Sequence[Step], modules: AbstractSet[str] = frozenset()) -> list[int]:
     """The loads of methods, and of what other callees begin with that has room for a hook, of no modules."""
     ends = {at: _end_of_begun(steps, at) for at in range(len(steps))}
-    begun = {end: at for at, end in reversed(ends.items()) if end is not None}  # the first one
+    begun = {*{end: at for at, end in reversed(ends.items()) if end is not None}.values()}  # the first of each call
     return [
         at
         for at, step in enumerate(steps)
-        if (is_method(step) and not _is_of(steps, at, modules))
-        or (begun.get(ends[at]) == at and not _is_in(steps, at, modules))
+        if (is_method(step) and not _is_of(steps, at, modules)) or (at in begun and not _is_in(steps, at, modules))
     ]
 
 

@@ -51,6 +51,8 @@ from fnad.trace.bytecode import (
 )
 from fnad.trace.contents import is_library_module
 from fnad.trace.libraries import is_library
+from fnad.trace.source import caller
+from fnad.watch import tell
 
 T = TypeVar("T")
 Namespace: TypeAlias = dict[str, Any]
@@ -161,6 +163,7 @@ def call_standing(callee: Any, /, *args: Any, **kwargs: Any) -> Any:
     if isinstance(own, CACHED) and CALLS["has_traced"]((args, kwargs)):
         first = (found.__self__,) if isinstance(found, MethodType) else ()
         return own.__wrapped__(*first, *args, **kwargs)
+    tell(caller(), found)
     return found(*args, **kwargs)
 
 

@@ -130,12 +130,14 @@ NUMBERS = frozenset({bool, int, float})
 """Classes of what may be counted up."""
 
 NAMESPACE = operator.attrgetter("__dict__")
+
 # ---- what reads attributes by strings, and what leads to something outside the process -------------------------------
 
 ASKING = {id(asking) for asking in (getattr, hasattr, vars, dir, operator.attrgetter, operator.methodcaller)}
 LISTING = (dataclasses.asdict, dataclasses.astuple, dataclasses.replace, inspect.getmembers, inspect.getattr_static)
 REFLECTING = {id(cast("FunctionType", function).__code__) for function in LISTING}
 IMPORT_MODULE = importlib.import_module.__code__
+
 ENVIRON = type(os.environ).__getitem__.__code__
 TELLING = {
     *[cast("FunctionType", function).__code__.co_filename for function in LISTING],

@@ -14,14 +14,14 @@ from fnad.trace.libraries import is_library, package_of
 _IMPORT = ("_bootstrap", "_bootstrap_external")
 _LOADING = {"linecache", *[f"importlib.{name}" for name in _IMPORT], "_frozen_importlib", "_frozen_importlib_external"}
 
-HOOK = "call_standing"
-"""The function by which code of the user's makes a call that has a hook."""
+HOOKS = __file__.replace("source.py", "callees.py")
+"""The file of the functions by which code of the user's makes a call that has a hook."""
 
 
 def caller() -> FrameType:
     """The frame that called the function which asks, itself or by a hook (`fnad.trace.callees`)."""
     frame = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]
-    while frame.f_code.co_name == HOOK and frame.f_back is not None:
+    while frame.f_code.co_filename == HOOKS and frame.f_back is not None:
         frame = frame.f_back
     return frame
 

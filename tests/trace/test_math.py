@@ -5,6 +5,7 @@ import codecs
 import functools
 import math
 import operator
+import os
 import statistics
 import struct
 import subprocess
@@ -20,7 +21,7 @@ import numpy as np
 import pytest
 
 import fnad
-from fnad.errors import ArgumentTypeError, TracerEscapeError
+from fnad.errors import ArgumentTypeError, RetraceWarning, TracerEscapeError
 from fnad.trace.standard import STANDARD
 
 DTYPE, OF_FLOATS = np.float64, float
@@ -519,6 +520,44 @@ def test_what_an_object_holds_is_watched():
     assert compiled(1.0) == math.e
     held.f = math.sin
     assert compiled(1.0) == math.sin(1.0)
+
+
+SIZES = types.SimpleNamespace(of=os.stat)
+READING = {
+    "a variable": lambda path: lambda x, stat=os.stat: stat(path).st_size * NESTED.exp(x),
+    "unpacked arguments": lambda path: lambda x, stat=os.stat: stat(*[path]).st_size * NESTED.exp(x),
+    "an attribute": lambda path: lambda x: SIZES.of(path).st_size * NESTED.exp(x),
+    "an attribute, unpacked": lambda path: lambda x: SIZES.of(*[path]).st_size * NESTED.exp(x),
+}
+
+
+@pytest.mark.parametrize("profiler", [None, lambda *_: None], ids=["", "beside a profiler"])
+@pytest.mark.parametrize("name", READING)
+def test_what_a_call_with_a_hook_reads_is_seen(name, profiler, tmp_path):
+    """What is called by a hook is called from code of this package's, whose calls are not those of the function."""
+    path = tmp_path / "file"
+    compiled, previous = fnad.jit(READING[name](str(path))), sys.getprofile()
+    sys.setprofile(profiler)
+    try:
+        with pytest.warns(RetraceWarning, match="a file is read"):
+            for text in ("ab", "abcd"):
+                path.write_text(text)
+                assert compiled(0.0) == compiled(0.0) == len(text)
+    finally:
+        sys.setprofile(previous)
+
+
+def test_who_called_is_told_past_a_hook():
+    square = np.vectorize(lambda t: t * t)
+
+    def f(x, each=square, text=str, has=hasattr):
+        squares = np.sum(each(*[x])) * NESTED.exp(0.0 * np.sum(x))
+        return squares * len(text(*[squares > 0])) * (2.0 if has(*[squares, "__array__"]) else 3.0)
+
+    for transform in (lambda f: f, fnad.jit):
+        value, slope = transform(fnad.value_and_grad(f))(np.array([1.0, 2.0]))
+        assert value == f(np.array([1.0, 2.0])) == 5.0 * 4 * 2
+        np.testing.assert_array_equal(slope, [16.0, 32.0])
 
 
 def test_code_with_a_hook_raises_what_it_raised():
