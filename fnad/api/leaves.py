@@ -226,9 +226,8 @@ def _adopted(value: Any) -> Array:
 
 
 def _values(table: Any) -> Array:
-    if hasattr(table, "std") and not is_labelled(
-        table
-    ):  # that of polars has n - 1 in it, and passes over what is missing
+    # The methods of polars' tables are others: `std` has n - 1 in it, and passes over what is missing.
+    if hasattr(table, "std") and not is_labelled(table):
         what = f"is of type {type_name(table)}, whose methods are not those of an array"
         raise LeafError(ArgumentTypeError, what, "give its values, x.to_numpy(), which have NumPy's")
     values = seen(table.to_numpy)

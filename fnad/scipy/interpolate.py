@@ -22,7 +22,7 @@ from fnad.numpy.bodies import SUBSTITUTES, XP, anew, own
 from fnad.numpy.namespace import CALLS, follows
 from fnad.numpy.operands import as_symbol
 from fnad.ops.requirement import require
-from fnad.scipy.rule import method_of, on_values
+from fnad.scipy.rule import method_of, method_of_body, on_values
 
 MODULE = "scipy.interpolate"
 STATE = ("c", "_c", "x", "_x", "t", "_t")
@@ -80,19 +80,14 @@ def _inexact(y: Any) -> Any:
 SUBSTITUTES["prepare_input"] = _prepared
 
 
-def spline_class(name: str) -> SimpleNamespace:
-    """The constructor of a class of splines: SciPy's own, on traced values."""
-    path = f"{MODULE}:{name}.__init__"
-
-    def construct(self: Any, *args: Any, **kwargs: Any) -> None:
-        anew(own(path))(self, *args, **kwargs)  # type: ignore[arg-type]
-
-    return SimpleNamespace(__init__=method_of(path)(construct))
+def _by_body(name: str, module: str = MODULE) -> Any:
+    """The constructor of a class: SciPy's own, on traced values."""
+    return SimpleNamespace(__init__=method_of_body(f"{module}:{name}.__init__"))
 
 
-CubicSpline = spline_class("CubicSpline")
-CubicHermiteSpline = spline_class("CubicHermiteSpline")
-PchipInterpolator = spline_class("PchipInterpolator")
+CubicSpline = _by_body("CubicSpline")
+CubicHermiteSpline = _by_body("CubicHermiteSpline")
+PchipInterpolator = _by_body("PchipInterpolator")
 
 
 def _slopes(m: Any, method: str) -> Any:
@@ -502,22 +497,14 @@ def _kinds(self: Any, x: Any) -> Any:
 interp1d = SimpleNamespace(__init__=method_of(f"{MODULE}:interp1d.__init__")(_interp1d))
 
 
-def _by_body(name: str) -> Any:
-    """A method that is SciPy's own, on traced values."""
-    path = f"scipy.interpolate._polyint:{name}"
-
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return anew(own(path))(self, *args, **kwargs)  # type: ignore[arg-type]
-
-    return method_of(path)(method)
-
+POLYINT = "scipy.interpolate._polyint"
 
 _Interpolator1D = SimpleNamespace(
-    __call__=method_of("scipy.interpolate._polyint:_Interpolator1D.__call__", "_y", "x", "yi", "c")(_interpolated),
-    _set_yi=_by_body("_Interpolator1D._set_yi"),
-    _reshape_yi=_by_body("_Interpolator1D._reshape_yi"),
+    __call__=method_of(f"{POLYINT}:_Interpolator1D.__call__", "_y", "x", "yi", "c")(_interpolated),
+    _set_yi=method_of_body(f"{POLYINT}:_Interpolator1D._set_yi"),
+    _reshape_yi=method_of_body(f"{POLYINT}:_Interpolator1D._reshape_yi"),
 )
-KroghInterpolator = SimpleNamespace(__init__=_by_body("KroghInterpolator.__init__"))
+KroghInterpolator = _by_body("KroghInterpolator", POLYINT)
 
 
 def __getattr__(name: str) -> Any:

@@ -82,6 +82,15 @@ def method_of(path: str, *state: str) -> Callable[[Function], Function]:
     return enter
 
 
+def method_of_body(path: str, *state: str) -> Function:
+    """A method of a class of SciPy's, which on traced values is what its own body makes of them; see `method_of`."""
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return anew(cast("FunctionType", own(path)))(self, *args, **kwargs)
+
+    return method_of(path, *state)(method)
+
+
 def rule_of(module: str) -> Callable[[Function], Function]:
     """Enter a function as the rule of the one of its name in a module of SciPy."""
 

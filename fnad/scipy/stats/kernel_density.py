@@ -12,29 +12,19 @@ The estimate is Σ w_i N(x; x_i, L Lᵀ), where L is the Cholesky factor of the 
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
-from fnad.numpy.bodies import XP, anew, own
+from fnad.numpy.bodies import XP, own
 from fnad.numpy.namespace import CALLS
 from fnad.scipy.linalg import solve_triangular
-from fnad.scipy.rule import method_of
+from fnad.scipy.rule import method_of, method_of_body
 from fnad.scipy.special import logsumexp
 
 CLASS = "scipy.stats._kde:gaussian_kde"
 STATE = ("dataset", "_weights", "covariance")
 """What of an estimate may be traced."""
-
-
-def _by_body(name: str, *state: str) -> Any:
-    """A method that is SciPy's own, on traced values."""
-    path = f"{CLASS}.{name}"
-
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return anew(cast("Any", own(path)))(self, *args, **kwargs)
-
-    return method_of(path, *state)(method)
 
 
 def _set_bandwidth(self: Any, bw_method: Any = None) -> None:
@@ -67,11 +57,11 @@ def _logpdf(self: Any, x: Any) -> Any:
 
 
 gaussian_kde = SimpleNamespace(
-    __init__=_by_body("__init__"),
+    __init__=method_of_body(f"{CLASS}.__init__"),
     set_bandwidth=method_of(f"{CLASS}.set_bandwidth", *STATE)(_set_bandwidth),
     evaluate=method_of(f"{CLASS}.evaluate", *STATE)(_evaluate),
     logpdf=method_of(f"{CLASS}.logpdf", *STATE)(_logpdf),
-    integrate_box_1d=_by_body("integrate_box_1d", *STATE),
-    integrate_gaussian=_by_body("integrate_gaussian", *STATE),
-    integrate_kde=_by_body("integrate_kde", *STATE),
+    integrate_box_1d=method_of_body(f"{CLASS}.integrate_box_1d", *STATE),
+    integrate_gaussian=method_of_body(f"{CLASS}.integrate_gaussian", *STATE),
+    integrate_kde=method_of_body(f"{CLASS}.integrate_kde", *STATE),
 )
