@@ -34,13 +34,7 @@ def parse_arguments(text: str) -> tuple[Argument, ...]:
     return tuple(_Arguments(text).separated_to_end())
 
 
-DEEPEST = 100
-"""The deepest nesting of containers; anything deeper is surely a mistake."""
-
-
 class _Arguments(Reader):
-    depth = 0
-
     def separated_to_end(self) -> list[Argument]:
         return self.separated(self.argument, "end of text")
 
@@ -48,12 +42,7 @@ class _Arguments(Reader):
         token = self.token
         if token.kind == "word" and self.tokens[self.position + 1].text == "=":
             self.fail(token, f"arguments are given by position: leave out {token.text}=")
-        if self.depth == DEEPEST:
-            self.fail(self.token, f"containers are nested more than {DEEPEST} deep")
-        self.depth += 1
-        found = self.tree()
-        self.depth -= 1
-        return found
+        return self.nested(self.tree)
 
     def tree(self) -> Argument:
         if self.accept("{"):
@@ -81,8 +70,8 @@ class _Arguments(Reader):
     def key(self) -> str:
         try:
             return literal_eval(self.take().text)
-        except SyntaxError as error:
-            self.fail(self.tokens[self.position - 1], str(error.msg))
+        except (SyntaxError, ValueError) as error:
+            self.fail(self.tokens[self.position - 1], str(error))
 
     def parenthesised(self) -> Argument:
         if self.accept(")"):

@@ -115,7 +115,7 @@ class _Parser(Reader):
 
     def static(self) -> Any:
         if self.accept("("):
-            return tuple(self.separated(self.static, ")"))
+            return tuple(self.nested(lambda: self.separated(self.static, ")")))
         if self.token.kind == "string":
             return self.string()
         token = self.take()
@@ -137,7 +137,7 @@ class _Parser(Reader):
         regions: list[Program] = []
         if self.accept("{"):
             while not self.accept("}"):
-                regions.append(self.program())
+                regions.append(self.nested(self.program))
         return tuple(regions)
 
     # ---- types ---------------------------------------------------------------------------------------------------

@@ -20,17 +20,28 @@ from fnad.records import NamedTuple
 
 Item = TypeVar("Item")
 
-_REAL = r"(?:(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|inf|nan)"
+DEEPEST = 50
+"""The deepest nesting, of containers, params or regions; anything deeper is surely a mistake."""
+
+LONGEST = 200
+"""The characters of a message, and of the line that it shows."""
+
+DIGITS = 18
+"""The most digits of an extent: 64 bits hold every number of so many."""
+
+_REAL = r"(?:(?:\d++\.?+\d*+|\.\d++)(?:[eE][-+]?\d++)?|inf|nan)"
 _NUMBER = rf"(?:0x[0-9a-fA-F]+|[-+]?{_REAL}(?:[-+]{_REAL}j|j)?)(?![\w.])"
+# Repetitions give nothing back, and what begins like a number or a string but is none is one token up to its end: the
+# time is linear.
 _TOKEN = re.compile(
     rf"""
       (?P<blank>   (?:\s|\#[^\n]*)+ )
     | (?P<literal> (?:{_NUMBER}|True|False):\w+ )
     | (?P<number>  {_NUMBER} )
-    | (?P<string>  "(?:[^"\\\n]|\\.)*" | '(?:[^'\\\n]|\\.)*' )
+    | (?P<string>  "(?:[^"\\\n]|\\.)*+" | '(?:[^'\\\n]|\\.)*+' )
     | (?P<word>    [^\W\d]\w* )
     | (?P<mark>    ->|[(){{}}\[\],:=?] )
-    | (?P<other>   . )
+    | (?P<other>   [\w.]+ | ["'][^\n]* | . )
     """,
     re.VERBOSE,
 )
@@ -52,7 +63,7 @@ class Reader:
         found = [Token(str(m.lastgroup), m.group(), m.start()) for m in _TOKEN.finditer(text)]
         end = Token("mark", "end of text", len(text.rstrip()))
         self.tokens = [token for token in found if token.kind != "blank"] + [end]
-        self.position = 0
+        self.position = self.depth = 0
 
     # ---- tokens --------------------------------------------------------------------------------------------------
 
@@ -91,11 +102,22 @@ class Reader:
                 break
         return items
 
+    def nested(self, rule: Callable[[], Item]) -> Item:
+        """Consume what a rule describes, one level deeper."""
+        if self.depth == DEEPEST:
+            self.fail(self.token, f"nested more than {DEEPEST} deep")
+        self.depth += 1
+        found = rule()
+        self.depth -= 1
+        return found
+
     def fail(self, token: Token, message: str) -> NoReturn:
         start = self.line_start(token)
-        line = self.text[start:].partition("\n")[0]
         number, column = self.text.count("\n", 0, start) + 1, token.offset - start
-        raise ParseError(f"{number}:{column + 1}: {message}\n    {line}\n    {' ' * column}^")
+        shown = max(start, token.offset - LONGEST // 2)  # of a long line, what is around the token
+        line = self.text[shown : shown + LONGEST].partition("\n")[0]
+        mark = " " * (token.offset - shown)
+        raise ParseError(f"{number}:{column + 1}: {_shortened(message)}\n    {line}\n    {mark}^")
 
     def line_start(self, token: Token) -> int:
         return self.text.rfind("\n", 0, token.offset) + 1
@@ -111,7 +133,9 @@ class Reader:
         if self.accept("?"):
             return UNKNOWN
         token = self.take()
-        return int(token.text) if token.text.isdecimal() else self.fail(token, f"{token.text} is no extent of an axis")
+        if not token.text.isdecimal() or len(token.text) > DIGITS:
+            self.fail(token, f"{token.text} is no extent of an axis")
+        return int(token.text)
 
     def dtype(self, token: Token) -> Dtype:
         return DTYPES.get(token.text) or self.fail(token, f"there is no dtype {token.text}: it is one of {_NAMES}")
@@ -122,6 +146,11 @@ class Reader:
             return json.loads(token.text)
         except ValueError:
             self.fail(token, f"{token.text} is no string of JSON")
+
+
+def _shortened(message: str) -> str:
+    half = LONGEST // 2
+    return message if len(message) <= LONGEST else f"{message[:half]} … {message[-half:]}"
 
 
 _NAMES = ", ".join(DTYPES)
