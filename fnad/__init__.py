@@ -13,6 +13,7 @@ has NumPy's names for code that cannot be traced through NumPy itself; `nn` has 
 optimizers, `random` random numbers, `scipy` rules for SciPy's functions, `testing` checks of derivatives.
 """
 
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -152,9 +153,18 @@ def __getattr__(name: str) -> Any:
         if name in _PACKAGES:
             return imported(f"fnad.{name}")
         if name in _MODULE_OF:
-            found = globals()[name] = getattr(imported(_MODULE_OF[name]), name)
+            found = getattr(imported(_MODULE_OF[name]), name)
+            globals()[name] = found = found if isinstance(found, type) else _at_boundary(found)
             return found
         raise import_module("fnad.trace.missing").missing("fnad", name)
+
+
+@cache
+def _at_boundary(function: Any) -> Any:
+    """A public function, whose errors have no frames of fnad."""
+    found = import_module("fnad.tracebacks").boundary(function)
+    found.__module__ = "fnad"  # where pickle finds it
+    return found
 
 
 def __dir__() -> list[str]:

@@ -24,6 +24,10 @@
     disable_jit
                False          functions under `fnad.jit` are compiled, loops and branches traced
                True           outside of a trace they run as plain Python, to step through or to print from
+    traceback_filtering
+               True           errors that leave fnad have no frames of fnad in their tracebacks; the default is False
+                              if the environment variable FNAD_TRACEBACK_FILTERING is "off"
+               False          they have all frames
     debug_nans
                False          nan and inf are numbers like others
                True           a result that holds one is an error that says where it arose
@@ -87,8 +91,8 @@ class Settings:
 
     >>> Settings(executor="compiled")
     Settings(executor='compiled', device='cpu', matmul_precision='float32', scatter_add='deterministic',
-             strict_mutation=False, disable_jit=False, debug_nans=False, threads=..., cache_entries=512,
-             cache_bytes=1073741824, disk_cache=True, disk_cache_bytes=536870912)
+             strict_mutation=False, disable_jit=False, traceback_filtering=True, debug_nans=False, threads=...,
+             cache_entries=512, cache_bytes=1073741824, disk_cache=True, disk_cache_bytes=536870912)
     """
 
     executor: ExecutorName = "auto"
@@ -97,6 +101,7 @@ class Settings:
     scatter_add: ScatterAddName = "deterministic"
     strict_mutation: bool = False
     disable_jit: bool = False
+    traceback_filtering: bool = field(default_factory=lambda: os.environ.get("FNAD_TRACEBACK_FILTERING") != "off")
     debug_nans: bool = False
     threads: int = field(default_factory=lambda: CORES)
     cache_entries: int = 512
@@ -114,7 +119,7 @@ class Settings:
             value, choices = getattr(self, name), get_args(kind)
             if value not in choices:
                 raise SettingError(f"{name} is {value!r}", remedy=f"set it to {' or '.join(map(repr, choices))}")
-        for name in ("strict_mutation", "disable_jit", "debug_nans"):
+        for name in ("strict_mutation", "disable_jit", "traceback_filtering", "debug_nans"):
             if type(getattr(self, name)) is not bool:
                 raise SettingError(f"{name} is {getattr(self, name)!r}", remedy="set it to True or False")
         if type(self.threads) is not int or not 1 <= self.threads <= CORES:

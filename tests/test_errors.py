@@ -773,8 +773,8 @@ def test_settings() -> None:
     with raises(errors.SettingError, "executor is 'gpu'", "  set it to 'auto' or 'interpreter' or 'compiled'"):
         fnad.config.set_default(executor="gpu")
     settings = (
-        "  the settings are: executor, device, matmul_precision, scatter_add, strict_mutation, disable_jit, debug_nans,"
-        " threads, cache_entries, cache_bytes, disk_cache, disk_cache_bytes"
+        "  the settings are: executor, device, matmul_precision, scatter_add, strict_mutation, disable_jit,"
+        " traceback_filtering, debug_nans, threads, cache_entries, cache_bytes, disk_cache, disk_cache_bytes"
     )
     with raises(errors.SettingError, "there is no setting 'speed'", settings):
         fnad.config.set_default(speed=1)

@@ -57,6 +57,7 @@ from fnad.trace.kept import check_kept
 from fnad.trace.labelled import Labels, is_labelled, labels_of
 from fnad.trace.source import current_source
 from fnad.trace.tracer import Tracer
+from fnad.tracebacks import boundary, leave_out_own_frames
 from fnad.watch import seen
 
 if TYPE_CHECKING:
@@ -180,18 +181,23 @@ class Compiled(Transformed):
         self._receivers = Receivers(f, self._forget, weakref.ref(self))
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        if is_tracing():
-            return call_inside(self._f, args, kwargs)
-        again = self._again
-        if again is not None and not kwargs and (result := again(args)) is not ANOTHER:
-            self._reused += 1
-            return result
-        return self._f(*args, **kwargs) if config.current().disable_jit else self._call(args, kwargs)
+        try:
+            if is_tracing():
+                return call_inside(self._f, args, kwargs)
+            again = self._again
+            if again is not None and not kwargs and (result := again(args)) is not ANOTHER:
+                self._reused += 1
+                return result
+            return self._f(*args, **kwargs) if config.current().disable_jit else self._call(args, kwargs)
+        except BaseException as error:  # as `boundary` does, without another call
+            leave_out_own_frames(error)
+            raise
 
     def paths(self) -> KnownPaths:
         """The paths known so far, with their guards and how often each ran."""
         return listed(path for paths in list(self._paths.values()) for path in reversed(paths.known))
 
+    @boundary
     def lower(self, /, *args: Any, **kwargs: Any) -> TracedCall:
         """The program for these arguments, or for `ShapeDtypeStruct`s in their place.
 

@@ -35,6 +35,7 @@ from fnad.ir.symbol import Symbol
 from fnad.numpy.operands import as_symbol
 from fnad.records import NamedTuple
 from fnad.trace.source import current_source
+from fnad.tracebacks import boundary
 from fnad.watch import seen, unwatched
 
 DEEPEST = 3
@@ -75,6 +76,7 @@ class _Custom(Transformed):
         self._nesting = _Nesting()
         self.rule: tuple[Function, ...] | None = None
 
+    @boundary
     def __call__(self, /, *args: Any) -> Any:
         """The action of the function."""
         if self.rule is None:

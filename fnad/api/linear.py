@@ -24,6 +24,7 @@ from fnad.api.staging import Staged
 from fnad.control.batching import batched_region
 from fnad.errors import LinearityError, TangentError
 from fnad.ir.builder import is_tracing
+from fnad.tracebacks import boundary
 
 
 def linearize(f: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
@@ -46,6 +47,7 @@ def linearize(f: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, .
     results, push = run_cut(staged, derivations.linearized(staged.wrt, staged.outputs))
     expected = ExpectedTree("tangents", "the primals", wrt.structure, wrt.avals, TangentError)
 
+    @boundary
     def pushforward(*tangents: Any) -> Any:
         return tangents_of(staged, push(expected.match(tangents)))
 

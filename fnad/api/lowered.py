@@ -39,6 +39,7 @@ from fnad.ir.program import Program
 from fnad.ir.types import Aval, Shape, native_dtype
 from fnad.records import dataclass
 from fnad.trace.source import current_source
+from fnad.tracebacks import boundary
 from fnad.watch import seen
 
 
@@ -131,6 +132,7 @@ class TracedCall:
         """The dtypes and shapes of the leaves of the result."""
         return self._path.traced.out_avals
 
+    @boundary
     def as_text(self, stage: str = "traced") -> str:
         """The program at a stage of its way to machine code, as `fnad dump` prints it.
 
@@ -145,12 +147,14 @@ class TracedCall:
         with config.on(self._path.device):
             return stage_text([(staged(program), names) for program in self._path.own], stage, self._path.guards)
 
+    @boundary
     def compile(self) -> TracedCall:
         """The same, compiled now; what the compiler cannot lower stays interpreted."""
         for program in self._path.programs:
             program.native()
         return self
 
+    @boundary
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         with config.on(self._path.device):
             return self._call(args, kwargs)

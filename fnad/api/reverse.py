@@ -21,6 +21,7 @@ from fnad.ir.builder import inline, is_tracing, trace
 from fnad.ir.program import Program
 from fnad.ir.symbol import Symbol
 from fnad.trace.source import current_source
+from fnad.tracebacks import boundary
 
 MISSING = object()
 Linear: TypeAlias = Callable[[Sequence[Operand]], list[Any]]
@@ -50,6 +51,7 @@ def vjp(f: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     like = f"the output of {function_name(f)}"
     cotangents = ExpectedTree("cotangent", like, staged.structure, avals, CotangentError)
 
+    @boundary
     def pullback(cotangent: Any = MISSING, *others: Any) -> tuple[Any, ...]:
         if cotangent is MISSING or others:
             raise CotangentError(

@@ -40,6 +40,7 @@ from fnad.ops.shape import broadcast_in_dim, concatenate, copies, iota, reshape_
 from fnad.records import NamedTuple
 from fnad.store import STORE
 from fnad.trace.source import current_source
+from fnad.tracebacks import boundary
 from fnad.transforms import differentiation
 from fnad.transforms.pipeline import simplify
 
@@ -193,6 +194,7 @@ class SparseDerivative(Transformed):
         self._f, self._has_aux, self._positions = f, has_aux, as_positions(argnums)
         self._problem_of, self._sparsity_of = problem_of, sparsity_of
 
+    @boundary
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         staged, problem, plan = self._planned(args, kwargs)
         operands = [*staged.operands, plan.sparsity.colors, plan.entries]
@@ -200,6 +202,7 @@ class SparseDerivative(Transformed):
         found = _csr(plan.sparsity.pattern, data)
         return (found, staged.auxiliary.rebuild(beside)) if self._has_aux else found
 
+    @boundary
     def sparsity(self, *args: Any, **kwargs: Any) -> Sparsity:
         """The pattern of the derivative for such arguments, and its colouring."""
         return self._planned(args, kwargs)[2].sparsity
@@ -253,7 +256,7 @@ def _warn_if_dense(name: str, sparsity: Sparsity) -> None:
     dense = name.removeprefix("sparse_")
     if sparsity.density > 0.5 and min(sparsity.pattern.shape) >= 10:
         what = f"the {dense} is no sparse matrix: {sparsity}; fnad.{dense} computes all of it"
-        warnings.warn(what, SparsityWarning, stacklevel=4)
+        warnings.warn(what, SparsityWarning, stacklevel=5)
 
 
 def _jacobian_problem(staged: Staged) -> Problem:

@@ -17,6 +17,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
 
 from fnad.api.leaves import Function, function_name, source_of
 from fnad.trace.unknown import check_keywords
+from fnad.tracebacks import boundary
 
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
@@ -33,6 +34,7 @@ class Transformed:
         update_wrapper(self, f)
         self._transform, self._options, self._run = transform, options, run
 
+    @boundary
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         return self._run(*args, **kwargs)
 

@@ -19,6 +19,7 @@ from fnad.errors import UpdateError
 from fnad.optim.trees import Tree, check_like, tree_map
 from fnad.records import NamedTuple
 from fnad.trace.source import current_source
+from fnad.tracebacks import boundary
 
 State = Any
 """The pytree of arrays that a transformation keeps between steps."""
@@ -73,6 +74,7 @@ def chain(*transformations: GradientTransformation) -> GradientTransformation:
     def init(params: Tree) -> State:
         return tuple(each.init(params) for each in transformations)
 
+    @boundary
     def update(updates: Tree, state: State, params: Tree | None = None, **extra: Any) -> tuple[Tree, State]:
         if len(state) != len(transformations):
             raise UpdateError(
@@ -91,6 +93,7 @@ def chain(*transformations: GradientTransformation) -> GradientTransformation:
     return (GradientTransformationExtraArgs if takes_more else GradientTransformation)(init, update)
 
 
+@boundary
 def apply_updates(params: Tree, updates: Tree) -> Tree:
     """The parameters with the updates added.
 

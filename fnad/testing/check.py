@@ -45,6 +45,7 @@ from fnad.testing.blame import Blame, first_prefix, wrong_equation
 from fnad.testing.gradients import as_vectors, staged_at
 from fnad.testing.numbers import direction, moved, pairing, precision
 from fnad.testing.truth import KINK, NOT_FINITE, Array, Truth, derivative, is_smooth, scale_of, silent
+from fnad.tracebacks import boundary
 from fnad.transforms.interpret import interpret
 from fnad.transforms.nonfinite import first, follow
 from fnad.transforms.pipeline import simplify
@@ -123,6 +124,7 @@ class Report(NamedTuple):
             yield [name, *[cells.get((name, point), "") for point in points]]
 
 
+@boundary
 def check(f: Function, *args: Any, **kwargs: Any) -> Report:
     """The comparisons above for `f(*args, **kwargs)`, of whose arguments all floats are differentiated.
 

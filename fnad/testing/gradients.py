@@ -18,10 +18,12 @@ from fnad.ir.types import Aval, is_inexact, real_dtype
 from fnad.testing.blame import wrong_equation
 from fnad.testing.numbers import SCALE, difference, direction, pairing, precision, step
 from fnad.trace.source import current_source
+from fnad.tracebacks import boundary
 
 MODES = ("fwd", "rev")
 
 
+@boundary
 def check_grads(
     f: Function,
     args: Sequence[Any],

@@ -10,6 +10,7 @@ from typing import ParamSpec, TypeVar
 
 from fnad.errors import UnknownKeywordError
 from fnad.trace.source import current_source
+from fnad.tracebacks import boundary
 from fnad.words import WORDS
 
 P = ParamSpec("P")
@@ -20,6 +21,7 @@ def explained(function: Callable[P, R]) -> Callable[P, R]:
     """A function that raises `UnknownKeywordError` for a keyword that it does not take."""
     known = signature(function).parameters
 
+    @boundary
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         check_keywords(function.__name__, known, kwargs)
