@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from fnad.ir.primitive import Bounded, Primitive, nowhere, on_reals
+from fnad.ir.primitive import Bounded, Primitive, everywhere, nowhere, on_reals
 from fnad.ir.ranges import NONNEGATIVE, NONZERO, POSITIVE, WITHIN_ONE, Bounds, Range, Singular, always, increasing
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import is_complex
@@ -207,12 +207,33 @@ sinh = _function("sinh", lambda y, x: cosh(x), "Hyperbolic sine.", cost=25, boun
 cosh = _function("cosh", lambda y, x: sinh(x), "Hyperbolic cosine.", cost=25, bounds=always(1.0, INF))
 tanh = _function(
     "tanh",
-    lambda y, x: 1.0 - y * y,
+    lambda y, x: 1.0 - y * y if is_complex(x.dtype) else sech2(x),
     "Hyperbolic tangent.",
     edges=(INF, -INF),
     cost=25,
     bounded=on_reals,
     bounds=always(-1.0, 1.0),
+)
+
+
+def _sech2(x: Any) -> Any:
+    e = np.exp(-2 * np.abs(x))
+    return 4 * e / np.square(1 + e)
+
+
+sech2 = elementwise(
+    "sech2",
+    _sech2,
+    "{dtype}(4) * exp({dtype}(-2) * abs({0}))"
+    " / (({dtype}(1) + exp({dtype}(-2) * abs({0}))) * ({dtype}(1) + exp({dtype}(-2) * abs({0}))))",
+    (lambda y, x: -2.0 * (tanh(x) * y),),
+    domain=REALS,
+    over=(LINE,),
+    edges=((0.0,), (INF,), (-INF,), (20.0,), (-370.0,)),
+    cost=30,
+    bounded=everywhere,
+    bounds=always(0.0, 1.0),
+    doc="Square of the hyperbolic secant, 1 - tanh(x)², with the relative accuracy that the difference loses.",
 )
 arcsinh = _function(
     "arcsinh",

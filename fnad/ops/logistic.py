@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -11,15 +12,22 @@ from fnad.ir.ranges import Range, Singular, always
 from fnad.ir.symbol import Symbol
 from fnad.ops.comparison import gt, isinf, select
 from fnad.ops.constructors import LINE, REALS, elementwise
+from fnad.ops.elementary import sech2
 from fnad.ops.piecewise import share
 from fnad.ops.shape import zeros_like
 from fnad.ops.special_function import INF, native
 
+
+def _logistic(x: Any) -> Any:
+    e = np.exp(-np.abs(x))
+    return np.where(x < 0, e, x.dtype.type(1)) / (1 + e)
+
+
 logistic = elementwise(
     "logistic",
-    lambda x: np.true_divide(x.dtype.type(1), x.dtype.type(1) + np.exp(-x)),
-    "{dtype}(1) / ({dtype}(1) + exp(-{0}))",
-    (lambda y, x: y * (1.0 - y),),
+    _logistic,
+    "select({0} < {dtype}(0), exp(-abs({0})), {dtype}(1)) / ({dtype}(1) + exp(-abs({0})))",
+    (lambda y, x: 0.25 * sech2(0.5 * x),),
     domain=REALS,
     over=(LINE,),
     edges=((0.0,), (-1000.0,), (1000.0,), (INF,), (-INF,)),

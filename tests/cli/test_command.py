@@ -187,7 +187,7 @@ def test_pytrees_and_argnums(fnad) -> None:
     types = 'f32[2,4], {"W": f32[4,5], "b": f32[5]}'
     text = fnad("dump", f"{MODEL}:layer", "--args", types, "--vjp", "--argnums", "1")
     assert "layer(x: f32[2,4], w_W: f32[4,5], w_b: f32[5]) -> f32[2,5], f32[2,4], f32[2,5] {" in text.splitlines()
-    assert "layer_pullback(x: f32[2,4], g: f32[2,5], ct: f32[2,5]) -> f32[4,5], f32[5] {" in text.splitlines()
+    assert "layer_pullback(x: f32[2,4], e: f32[2,5], ct: f32[2,5]) -> f32[4,5], f32[5] {" in text.splitlines()
     quoted = fnad("dump", f"{MODEL}:layer", "--args", types.replace('"', "'"), "--vjp", "--argnums", "1")
     assert quoted == text
 

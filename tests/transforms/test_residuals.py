@@ -176,8 +176,8 @@ X, M = np.linspace(0.1, 2.0, 6), np.ones((6, 6))
 
 
 def test_a_result_serves_its_own_derivative():
-    assert [each.name for each in residuals(lambda x: np.tanh(x), X)] == [""]
-    assert [str(each.aval) for each in residuals(lambda x: np.tanh(x) ** 2, X)] == ["f64[6]"]
+    assert [each.name for each in residuals(lambda x: np.exp(x), X)] == [""]
+    assert [str(each.aval) for each in residuals(lambda x: np.exp(x) ** 2, X)] == ["f64[6]"]
 
 
 def test_arithmetic_and_views_are_computed_again_from_the_argument():
