@@ -279,7 +279,7 @@ class CustomRuleError(FnadError, TypeError):
 
 
 class CallbackError(FnadError, TypeError):
-    """A callback that returns something else than was announced, or that is not there."""
+    """A callback that returns something else than announced, that is not there, or whose result is differentiated."""
 
 
 # ---- programs ----------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from fnad.api.staging import output_leaves
 from fnad.control.callback import Host
 from fnad.control.callback import callback as callback_primitive
 from fnad.errors import CallbackError
-from fnad.ir.builder import is_tracing
+from fnad.ir.builder import current_builder, is_tracing
 from fnad.numpy.operands import as_symbol
 from fnad.trace.source import current_source
 
@@ -22,10 +22,13 @@ def callback(f: Function, *args: Any, result: Any = None) -> Any:
     that `f` returns; by default it returns None. Calls happen once each time the program passes, in order, also inside
     of loops and branches (so `fnad.cond(i % 100 == 0, report, skip, i, loss)` reports every hundred steps), and on one
     thread; what reverse mode runs again, as `checkpoint` has it, calls again only for a result that it reads. An
-    exception of `f` ends the program and reaches the caller. The result has no derivative. Outside of a trace, `f` is
-    called at once.
+    exception of `f` ends the program and reaches the caller. Outside of a trace, `f` is called at once.
 
-    Raises `CallbackError` for a result that is not as announced, `ArgumentTypeError`.
+    The derivative of `f` is not known: state it by `custom_vjp` or `custom_jvp` around the call, or take the arguments
+    through `stop_gradient`.
+
+    Raises `CallbackError` for a result that is not as announced, and where its derivative is required;
+    `ArgumentTypeError`.
 
     >>> import numpy as np, fnad
     >>> @fnad.jit
@@ -59,5 +62,6 @@ def callback(f: Function, *args: Any, result: Any = None) -> Any:
 
     avals = tuple((leaf.aval.dtype, leaf.aval.shape) for leaf in announced)
     operands = [as_symbol(leaf.value) for leaf in leaves]
-    found = callback_primitive(*operands, host=Host.of(run), results=avals)
+    current_builder().source = source
+    found = callback_primitive(*operands, host=Host.of(run, function_name(f)), results=avals)
     return shape.unflatten(map(traced, found))[0]

@@ -11,7 +11,6 @@ from fnad.control.rolled import rolled
 from fnad.ir.builder import inline, trace
 from fnad.ir.program import Program
 from fnad.ir.symbol import Symbol
-from fnad.ir.types import is_inexact
 from fnad.records import NamedTuple
 from fnad.transforms import differentiation
 
@@ -78,10 +77,4 @@ def linearized(wrt: Sequence[bool], outputs: int) -> Derivation:
 
 def jvp(wrt: Sequence[bool], outputs: int) -> Derivation:
     """(x…, dx…) -> (y…, auxiliary…, dy…)."""
-
-    def push(program: Program) -> tuple[Program]:
-        pushed = differentiation.jvp(program, wrt)
-        count = len(program.outputs) + sum(is_inexact(aval.dtype) for aval in program.out_avals[:outputs])
-        return (Program(pushed.name, pushed.inputs, pushed.equations, pushed.outputs[:count]),)
-
-    return Derivation(("jvp", *wrt, outputs), push)
+    return Derivation(("jvp", *wrt, outputs), lambda program: (differentiation.jvp(program, wrt, outputs),))

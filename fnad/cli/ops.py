@@ -17,7 +17,7 @@ from fnad.api.explaining import explain
 from fnad.cli.usage import UsageError
 from fnad.ir.builder import trace
 from fnad.ir.constant import static_text
-from fnad.ir.primitive import PRIMITIVES, NoFormula, NonDifferentiable, Partials, Primitive, Sample
+from fnad.ir.primitive import PRIMITIVES, NoFormula, NonDifferentiable, Partials, Primitive, Sample, Unknown
 from fnad.ir.program import Program
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import DTYPES, F64, Dtype, aval_of, is_inexact
@@ -224,7 +224,7 @@ def _derivatives(primitive: Primitive) -> Iterator[str]:
 
 def _operands_with_derivative(primitive: Primitive, program: Program) -> list[bool]:
     """For each operand, whether there is a derivative with respect to it; some functions lack a formula for some."""
-    if isinstance(primitive.derivative, NonDifferentiable):
+    if isinstance(primitive.derivative, (NonDifferentiable, Unknown)):
         return [False] * len(program.inputs)
     partials = primitive.derivative.functions if isinstance(primitive.derivative, Partials) else ()
     unknown = {i for i, partial in enumerate(partials) if isinstance(partial, NoFormula)}

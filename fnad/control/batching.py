@@ -123,8 +123,14 @@ def _equation_row_by_row(equation: Equation, count: int, operands: Symbols, stac
 
 def _alone(equation: Equation, operands: Symbols, stacked: Flags) -> Program:
     """The equation of one row as a program."""
+    source = current_builder().source
+
+    def row(*operands: Symbol) -> list[Symbol]:
+        current_builder().source = source
+        return bind_equation(equation, operands)
+
     avals = [_row(x.aval) if mark else x.aval for x, mark in zip(operands, stacked, strict=True)]
-    return trace(lambda *row: bind_equation(equation, row), *avals, name=equation.primitive.name)
+    return trace(row, *avals, name=equation.primitive.name)
 
 
 def _apart(operands: Symbols, stacked: Flags) -> tuple[list[Symbol], list[Symbol]]:

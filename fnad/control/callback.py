@@ -14,7 +14,7 @@ import numpy as np
 
 from fnad.errors import CallbackError
 from fnad.ir.axes import Opaque
-from fnad.ir.primitive import HOST, Library, NonDifferentiable, Primitive, Sample, register
+from fnad.ir.primitive import HOST, Library, Primitive, Sample, Unknown, register
 from fnad.ir.types import Aval, Dtype, Shape
 
 Results: TypeAlias = tuple[tuple[Dtype, Shape], ...]
@@ -26,12 +26,13 @@ class Host(int):
     """A function of the host as a static value: a number that no other has, with the function that goes by it."""
 
     function: Callable[..., Any] | None = None
+    name = "the function"
 
     @classmethod
-    def of(cls, function: Callable[..., Any]) -> Host:
-        """A new number for a function that takes and returns sequences of arrays."""
+    def of(cls, function: Callable[..., Any], name: str = "the function") -> Host:
+        """A new number for a function that takes and returns sequences of arrays; errors call it `name`."""
         host = cls(next(_NUMBERS))
-        host.function = function
+        host.function, host.name = function, name
         return host
 
 
@@ -56,6 +57,15 @@ def _evaluate(*operands: Any, host: int, results: Results) -> tuple[Any, ...]:
     return tuple(found)
 
 
+def _no_derivative(host: int, results: Results) -> CallbackError:
+    name = host.name if isinstance(host, Host) else Host.name
+    return CallbackError(
+        f"the result of fnad.callback is differentiated, and the derivative of {name} is not known",
+        remedy="state it by fnad.custom_vjp or fnad.custom_jvp around the call, or give the call "
+        "fnad.stop_gradient(x) for its arguments",
+    )
+
+
 def _samples() -> Iterable[Sample]:
     """A function that doubles, and one that returns nothing."""
     x = np.array([1.0, 2.0])
@@ -68,7 +78,7 @@ callback = register(
         "callback",
         _infer,
         _evaluate,
-        NonDifferentiable(),
+        Unknown(_no_derivative),
         Library(HOST),
         _samples,
         "A function of the host, called in the order of the program.",

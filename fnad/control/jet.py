@@ -28,7 +28,7 @@ from fnad.control.snapshots import snapshots
 from fnad.control.while_loop import while_as_loop, while_loop
 from fnad.ir.builder import bind_equation, current_builder, inline, trace
 from fnad.ir.content import content_key, params_key
-from fnad.ir.primitive import Bilinear, Linear, NonDifferentiable, Primitive
+from fnad.ir.primitive import Bilinear, Linear, NonDifferentiable, Primitive, Unknown
 from fnad.ir.program import Atom, Equation, Literal, Program, Var
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval, is_inexact
@@ -79,6 +79,13 @@ class RegionCurve(Curve):
 
     def complete(self, order: int) -> None:
         self[order]
+
+
+class UnknownCurve(Curve):
+    """A result without a known derivative: coefficients other than 0 are errors."""
+
+    def complete(self, order: int) -> None:
+        self[0]
 
 
 def _scaled(x: Coefficient, factor: float) -> Coefficient:
@@ -138,7 +145,9 @@ class Jet:
 
     def _results(self, equation: Equation, operands: Sequence[Curve]) -> list[Curve]:
         if equation.primitive.effect:
-            return [_given([x]) for x in bind_equation(equation, [x.value for x in operands])]
+            found = bind_equation(equation, [x.value for x in operands])
+            is_unknown = isinstance(equation.primitive.derivative, Unknown) and any(x.varies for x in operands)
+            return [_unknown(equation, x) if is_unknown and is_inexact(x.dtype) else _given([x]) for x in found]
         regions = tuple(map(content_key, equation.regions))
         key = equation.primitive, params_key(equation.params), regions, tuple(map(id, operands))
         return self._once(key, operands, lambda: self._made(equation, operands))
@@ -179,6 +188,16 @@ class Jet:
             Curve(value.aval, partial(coefficient, value, i), varies=moves)
             for i, (value, moves) in enumerate(zip(_constant(equation, operands), moved, strict=True))
         ]
+
+
+def _unknown(equation: Equation, value: Symbol) -> Curve:
+    def coefficient(k: int) -> Coefficient:
+        if k:
+            assert isinstance(equation.primitive.derivative, Unknown)
+            raise equation.primitive.derivative.error(**equation.params).at(equation.source)
+        return value
+
+    return UnknownCurve(value.aval, coefficient, varies=True)
 
 
 def _literal(atom: Literal) -> Curve:

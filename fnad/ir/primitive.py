@@ -110,7 +110,13 @@ class Structured(NamedTuple):
     pull: Rule
 
 
-Derivative: TypeAlias = Partials | Linear | Bilinear | Push | Pull | Structured | NonDifferentiable
+class Unknown(NamedTuple):
+    """The derivative of inexact results is not known; `error(**params)` is raised where it is required."""
+
+    error: Callable[..., FnadError]
+
+
+Derivative: TypeAlias = Partials | Linear | Bilinear | Push | Pull | Structured | NonDifferentiable | Unknown
 
 
 # ---- lowering: what the fuser has to know ------------------------------------------------------------------------

@@ -1,11 +1,11 @@
-"""Which values carry a derivative: those of inexact dtype that depend, differentiably, on the chosen inputs."""
+"""The values that carry a derivative: those of inexact dtype that depend, differentiably, on the chosen inputs."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from fnad.ir.primitive import Bilinear, Linear, NonDifferentiable, Partials, Primitive
-from fnad.ir.program import Equation, Program, Var
+from fnad.ir.program import Atom, Equation, Program, Var
 from fnad.ir.types import is_inexact
 
 
@@ -16,6 +16,17 @@ def active_vars(program: Program, wrt: Sequence[bool]) -> set[Var]:
         if any(active_operands(equation, active)):
             active.update(var for var in equation.results if is_inexact(var.aval.dtype))
     return active
+
+
+def needed_vars(program: Program, outputs: Iterable[Atom]) -> set[Var]:
+    """The variables from which a derivative reaches one of these outputs, which are inexact."""
+    needed = {atom for atom in outputs if isinstance(atom, Var)}
+    for equation in reversed(program.equations):
+        if not needed.isdisjoint(equation.results):
+            passes = differentiable_in(equation.primitive, len(equation.operands))
+            reached = (atom for p, atom in zip(passes, equation.operands, strict=True) if p and isinstance(atom, Var))
+            needed.update(var for var in reached if is_inexact(var.aval.dtype))
+    return needed
 
 
 def active_operands(equation: Equation, active: set[Var]) -> tuple[bool, ...]:

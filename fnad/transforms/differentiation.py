@@ -23,9 +23,9 @@ def joint(program: Program, wrt: Sequence[bool], outputs: int | None = None) -> 
     return _derived(program, lambda found: reverse_mode.joint(found, wrt, outputs))
 
 
-def jvp(program: Program, wrt: Sequence[bool]) -> Program:
-    """The program (x…, dx…) -> (y…, dy…)."""
-    return _derived(program, lambda found: forward_mode.jvp(found, wrt))
+def jvp(program: Program, wrt: Sequence[bool], outputs: int | None = None) -> Program:
+    """The program (x…, dx…) -> (y…, dy…), with a dy for each inexact output, or of the first `outputs`."""
+    return _derived(program, lambda found: forward_mode.jvp(found, wrt, outputs))
 
 
 def value_and_gradient(program: Program, wrt: Sequence[bool]) -> Program:

@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 from fnad.ir.builder import SymbolEnvironment, bind_equation, current_builder, inline, trace
 from fnad.ir.content import params_key
-from fnad.ir.primitive import Bilinear, Linear, NonDifferentiable, Partials, Primitive, Pull, Push, Structured
+from fnad.ir.primitive import Bilinear, Linear, NonDifferentiable, Partials, Primitive, Pull, Push, Structured, Unknown
 from fnad.ir.program import Atom, Equation, Params, Program, Var
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval, is_inexact
@@ -153,6 +153,8 @@ def _cotangents(
             raise AssertionError(f"{equation.primitive.name} pulls back by a rule of its own")
         case Push():
             return _pull_from_push(equation, results, primals, cts, needed)
+        case Unknown(error):
+            raise error(**equation.params).at(equation.source)
 
 
 def _made_real(cts: Sequence[Cotangent], results: Sequence[Symbol]) -> list[Symbol]:

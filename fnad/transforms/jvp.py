@@ -10,12 +10,13 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from fnad.ir.builder import SymbolEnvironment, bind_equation, current_builder, inline, trace
-from fnad.ir.primitive import Bilinear, Linear, NonDifferentiable, Partials, Pull, Push, Structured
-from fnad.ir.program import Equation, Literal, Program, Var
+from fnad.ir.primitive import Bilinear, Linear, NonDifferentiable, Partials, Pull, Push, Structured, Unknown
+from fnad.ir.program import Equation, Program, Var
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import is_inexact
 from fnad.ops.arithmetic import add, mul, strong_mul
 from fnad.ops.shape import zeros_like
+from fnad.transforms.activity import needed_vars
 from fnad.transforms.joint import differentiable_outputs, joint
 from fnad.transforms.rewrite import reduced
 
@@ -23,8 +24,8 @@ Tangent: TypeAlias = Symbol | None
 """A symbol, or a zero that is never built."""
 
 
-def jvp(program: Program, wrt: Sequence[bool]) -> Program:
-    """The program (x…, dx…) -> (y…, dy…)."""
+def jvp(program: Program, wrt: Sequence[bool], outputs: int | None = None) -> Program:
+    """The program (x…, dx…) -> (y…, dy…), with a dy for each inexact output, or of the first `outputs`."""
     program = reduced(program)
     arity = len(program.inputs)
     marked = [var for var, w in zip(program.inputs, wrt, strict=True) if w]
@@ -32,19 +33,21 @@ def jvp(program: Program, wrt: Sequence[bool]) -> Program:
     def push_forward(*args: Symbol) -> list[Symbol]:
         builder = current_builder()
         env = SymbolEnvironment(program.inputs, args[:arity])
+        ends = differentiable_outputs(program, outputs)
+        needed = needed_vars(program, ends)
         tangents: dict[Var, Tangent] = dict(zip(marked, args[arity:], strict=True))
         for equation in program.equations:
             builder.source = equation.source
-            given = [None if isinstance(atom, Literal) else tangents.get(atom) for atom in equation.operands]
+            is_needed = not needed.isdisjoint(equation.results)
+            given = [tangents.get(atom) if is_needed and isinstance(atom, Var) else None for atom in equation.operands]
             results, pushed = push(equation, env.read(equation.operands), given)
             env.write(equation.results, results)
             tangents.update(zip(equation.results, pushed, strict=True))
 
-        outputs = differentiable_outputs(program)
-        found = [None if isinstance(atom, Literal) else tangents.get(atom) for atom in outputs]
+        found = [tangents.get(atom) if isinstance(atom, Var) else None for atom in ends]
         return [
             *env.read(program.outputs),
-            *[zeros_like(atom.aval) if t is None else t for atom, t in zip(outputs, found, strict=True)],
+            *[zeros_like(atom.aval) if t is None else t for atom, t in zip(ends, found, strict=True)],
         ]
 
     return trace(push_forward, *program.in_avals, *[var.aval for var in marked], name=program.name)
@@ -100,6 +103,8 @@ def _tangents(
             return list(rule(results, primals, tangents, **equation.params))
         case Pull():
             return _push_from_pull(equation, results, primals, tangents)
+        case Unknown(error):
+            raise error(**equation.params).at(equation.source)
 
 
 def _push_linear(

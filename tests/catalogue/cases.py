@@ -13,7 +13,7 @@ import pytest
 import fnad.control  # pyright: ignore[reportUnusedImport] registers the primitives
 import fnad.ops  # noqa: F401 # pyright: ignore[reportUnusedImport] registers the primitives
 from fnad.ir.builder import trace
-from fnad.ir.primitive import PRIMITIVES, NoFormula, NonDifferentiable, Partials, Primitive, Sample
+from fnad.ir.primitive import PRIMITIVES, NoFormula, NonDifferentiable, Partials, Primitive, Sample, Unknown
 from fnad.ir.program import Program, keywords
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval, aval_of, is_inexact
@@ -122,12 +122,12 @@ def has_derivative(case: Case) -> bool:
     """Say whether there is an inexact result with a derivative in an inexact operand."""
     program = case.program()
     takes, gives = (any(is_inexact(a.dtype) for a in avals) for avals in (program.in_avals, program.out_avals))
-    return takes and gives and not isinstance(case.primitive.derivative, NonDifferentiable)
+    return takes and gives and not isinstance(case.primitive.derivative, (NonDifferentiable, Unknown))
 
 
 def is_smooth(case: Case) -> bool:
     """Say whether the sample has one result, with derivatives that differences find."""
-    differentiable = not isinstance(case.primitive.derivative, NonDifferentiable)
+    differentiable = not isinstance(case.primitive.derivative, (NonDifferentiable, Unknown))
     is_single = len(case.program().out_avals) == 1
     return case.sample.smooth and is_single and differentiable and is_differentiable(case) and is_determined(case)
 
