@@ -11,27 +11,34 @@ killed while it wrote is removed after an hour.
 Each of the folders of the first byte may take its part of the limit. When an entry is written, those in its folder that
 were used least recently make room, so nothing has to look through all of them.
 
-An entry holds machine code. So the directory must be the user's own, no link, and writable by nobody else. One that is
-not, or that cannot be written to, is a `CacheWarning`, once in a process; what is compiled then stays in memory.
+An entry holds machine code. So the directory must be the user's own, no link, and writable by nobody else; and nobody
+else may be able to put another one in its place, by writing to a directory above it. It is opened at each use, and
+entries are opened relative to it, so that what was checked is what is read. An entry is a regular file, of which no
+more is read than one may have. A directory that is refused, or that cannot be written to, is a `CacheWarning`, once in
+a process; what is compiled then stays in memory.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterator
 from functools import cache
 from hashlib import blake2b
 from pathlib import Path
 from time import time
+from typing import BinaryIO, TypeVar
 
 from fnad import config
 from fnad.errors import CacheWarning
 from fnad.records import NamedTuple
 from fnad.version import __version__
+
+T = TypeVar("T")
 
 MAGIC = b"fnad-cache-1"
 PASSED = str(Path(__file__).parent), contextlib.__file__
@@ -59,6 +66,8 @@ def digest(*parts: bytes) -> str:
 def current() -> DiskCache | None:
     """The cache that the settings name, if any."""
     setting = config.current().disk_cache
+    if sys.platform == "win32":  # whose directories have no such owners and modes
+        return None
     if isinstance(setting, bool):
         return _default() if setting else None
     return at(setting)
@@ -73,8 +82,6 @@ def _default() -> DiskCache | None:
 
 def user_directory() -> str:
     """Where this system has the user's caches."""
-    if sys.platform == "win32":
-        return os.environ.get("LOCALAPPDATA", "~")
     if sys.platform == "darwin":
         return "~/Library/Caches"
     given = os.environ.get("XDG_CACHE_HOME", "")
@@ -88,6 +95,108 @@ def at(directory: str) -> DiskCache:
     with contextlib.suppress(RuntimeError):  # where there is no home
         return DiskCache(path.expanduser().absolute())
     return DiskCache(path)
+
+
+# ---- what nobody else can change ---------------------------------------------------------------------------------
+
+
+class RefusedError(Exception):
+    """A directory that is not used, with the reason."""
+
+
+@contextlib.contextmanager
+def directory_at(path: Path, within: int | None = None) -> Generator[int]:
+    """A directory, opened in the one that it is in; raise `RefusedError` if others can change it."""
+    name, flags = path if within is None else path.name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+    try:
+        found = os.open(name, flags, dir_fd=within)
+    except OSError as error:
+        if error.errno in NOT_OPENED and path.parent.is_dir():
+            raise RefusedError(f"{path} is a {'link' if path.is_symlink() else 'file'}, not a directory") from None
+        raise
+    try:
+        _refuse(path, _objection(os.fstat(found)))
+        yield found
+    finally:
+        os.close(found)
+
+
+@contextlib.contextmanager
+def own_file(name: str | Path, within: int | None = None) -> Generator[BinaryIO | None]:
+    """A regular file that is the user's alone, opened; None for anything else, which may block or never end."""
+    try:
+        found = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=within)
+    except OSError as error:
+        if error.errno not in NOT_OPENED:
+            raise
+        yield None
+        return
+    try:
+        status = os.fstat(found)
+        is_own = stat.S_ISREG(status.st_mode) and _objection(status) is None
+        with open(found, "rb", closefd=False) if is_own else contextlib.nullcontext() as file:
+            yield file
+    finally:
+        os.close(found)
+
+
+NOT_OPENED = (errno.ELOOP, errno.ENOTDIR, errno.ENXIO)
+"""The errors of opening a link, a file in the place of a directory, a socket."""
+
+
+def _objection(status: os.stat_result, writers: int = 0o022, *trusted: int) -> str | None:
+    """Why others could change a file or directory, if it is not owned by the user or by who is trusted."""
+    if status.st_uid not in (os.geteuid(), *trusted):
+        return "belongs to another user"
+    return "can be written to by other users" if status.st_mode & writers else None
+
+
+def _refuse(place: object, objection: str | None) -> None:
+    if objection is not None:
+        raise RefusedError(f"{place} {objection}")
+
+
+def _refuse_above(directory: Path, there: Path) -> None:
+    """Raise `RefusedError` if others than root could exchange a directory, of whose path this much is there."""
+    for place, status in _way(there.parent):
+        _refuse(f"{place}, above {directory},", _objection(status, _writers(status), 0))
+
+
+def _way(path: Path) -> Iterator[tuple[Path, os.stat_result]]:
+    """The directories and links that lead to a path, from the root on."""
+    if path.parent != path:
+        yield from _way(path.parent)
+    status = path.lstat()
+    yield path, status
+    if stat.S_ISLNK(status.st_mode):
+        yield from _way(path.parent / path.readlink())
+
+
+def _writers(status: os.stat_result) -> int:
+    """The bits of a mode that allow others to exchange what is in a directory."""
+    if stat.S_ISLNK(status.st_mode) or status.st_mode & stat.S_ISVTX:
+        return 0
+    return 0o002 if status.st_mode & 0o020 and _is_own_group(status.st_gid) else 0o022
+
+
+def _is_own_group(number: int) -> bool:
+    """Whether a group has the user's name and no other members, as some systems make one for each user."""
+    import grp  # noqa: PLC0415 - there is none on Windows
+    import pwd  # noqa: PLC0415
+
+    with contextlib.suppress(KeyError):
+        user, group = pwd.getpwuid(os.geteuid()), grp.getgrgid(number)
+        return (group.gr_gid, group.gr_name) == (user.pw_gid, user.pw_name) and {*group.gr_mem} <= {user.pw_name}
+    return False
+
+
+def _make(directory: Path) -> None:
+    """Make a directory and those above it that are missing, for the user alone."""
+    missing = [place for place in (directory, *directory.parents) if not place.exists()]
+    if missing:
+        _refuse_above(directory, missing[-1])
+    for place in reversed(missing):
+        place.mkdir(0o700, exist_ok=True)
 
 
 # ---- entries -----------------------------------------------------------------------------------------------------
@@ -114,8 +223,8 @@ class Made(NamedTuple):
 
 def made(entry: Entry) -> Made | None:
     """What the header of an entry says; None if it has none or is gone."""
-    with contextlib.suppress(OSError, ValueError), entry.path.open("rb") as file:
-        magic, _, _, version, when = file.readline(1000).split()
+    with contextlib.suppress(OSError, ValueError), own_file(entry.path) as file:
+        magic, _, _, version, when = (file.readline(1000) if file else b"").split()
         return Made(version.decode(), int(when)) if magic == MAGIC else None
     return None
 
@@ -123,11 +232,13 @@ def made(entry: Entry) -> Made | None:
 def is_damaged(entry: Entry) -> bool:
     """Whether a file can never be read as an entry."""
     try:
-        return opened(entry.path.read_bytes(), entry.key) is None and (entry.is_whole or entry.is_abandoned)
+        with own_file(entry.path) as file:
+            content = file.read(entry.nbytes) if file else b""
     except FileNotFoundError:
         return False
     except OSError:
         return True
+    return opened(content, entry.key) is None and (entry.is_whole or entry.is_abandoned)
 
 
 def _checksum(payload: bytes) -> bytes:
@@ -156,16 +267,6 @@ class Entry(NamedTuple):
         return self.path.parent.name + self.path.name
 
 
-def entries_in(folder: Path) -> list[Entry]:
-    """The files in a folder, those used least recently first."""
-    found: list[Entry] = []
-    for path in folder.iterdir():
-        with contextlib.suppress(FileNotFoundError):  # another process removes some, too
-            status = path.lstat()
-            found.append(Entry(status.st_mtime, status.st_size, path))
-    return sorted(found)
-
-
 class DiskCache:
     """The entries in a directory. Any number of threads and processes may use it at once."""
 
@@ -189,71 +290,97 @@ class DiskCache:
         except OSError:
             return True
 
-    def read(self, key: str) -> bytes | None:
-        """The payload of a key, if it is there."""
-        path = self._path(key)
+    def read(self, key: str, decode: Callable[[bytes], T] = bytes) -> T | None:
+        """What `decode` makes of the payload of a key, if that is there; any error of `decode` is damage."""
         try:
-            if not self._is_there():
-                return None
-            entry = path.read_bytes()
+            with self._folder(key[:2]) as folder:
+                return self._read(folder, key, decode)
         except FileNotFoundError:
             return None
+        except RefusedError as refused:
+            self._warn(str(refused))
         except OSError as error:
-            self._warn(f"{path} cannot be read: {error.strerror}")
-            return None
-        payload = opened(entry, key)
-        if payload is None:
-            self._warn_once(f"{path} is damaged, or of another format: it is removed, and made again", CHECK)
-        with contextlib.suppress(OSError):  # others can be the ones that may write
-            path.unlink() if payload is None else os.utime(path)
-        return payload
+            self._warn(f"{self._path(key)} cannot be read: {error.strerror}")
+        return None
+
+    def _read(self, folder: int, key: str, decode: Callable[[bytes], T]) -> T | None:
+        with own_file(key[2:], folder) as file:
+            if file and os.fstat(file.fileno()).st_size > _entry_limit():
+                return None
+            content = file.read() if file else b""
+        payload = opened(content, key)
+        if payload is not None:
+            with contextlib.suppress(OSError):  # others can be the ones that may write
+                os.utime(key[2:], dir_fd=folder, follow_symlinks=False)
+            with contextlib.suppress(Exception):  # whatever a payload raises that fnad did not write
+                return decode(payload)
+        self._warn_once(f"{self._path(key)} is damaged, or of another format: it is removed, and made again", CHECK)
+        with contextlib.suppress(OSError):
+            os.unlink(key[2:], dir_fd=folder)
+        return None
 
     def write(self, key: str, payload: bytes) -> None:
         """Keep the payload of a key, if there is room."""
-        entry, limit = sealed(key, payload), config.current().disk_cache_bytes // FOLDERS
-        if self._is_closed or len(entry) > limit:
+        entry = sealed(key, payload)
+        if self._is_closed or len(entry) > _entry_limit():
             return
         try:
-            if self.directory.is_absolute():
-                self.directory.mkdir(0o700, parents=True, exist_ok=True)
-            if self._is_there():
-                put(self._path(key), entry)
-                make_room(self._path(key).parent, limit)
+            with self._folder(key[:2], make=True) as folder:
+                put(folder, key[2:], entry)
+                make_room(folder, _entry_limit())
+        except RefusedError as refused:
+            self._warn(str(refused))
         except OSError as error:
             self._is_closed = True
             self._warn(f"{self.directory} cannot be written to: {error.strerror}")
 
     def entries(self) -> Iterator[Entry]:
         """All files, in no order."""
-        for folder in self.directory.iterdir() if self._is_there() else ():
-            if folder.is_dir():
-                yield from entries_in(folder)
+        try:
+            with self._opened() as directory:
+                names = os.listdir(directory)  # noqa: PTH208 - by its descriptor
+        except FileNotFoundError:
+            return
+        except RefusedError as refused:
+            self._warn(str(refused))
+            return
+        for name in names:
+            with contextlib.suppress(NotADirectoryError, FileNotFoundError), self._folder(name) as folder:
+                yield from entries_in(folder, self.directory / name)
 
     @property
     def refusal(self) -> str | None:
         """Why the directory is not used, if it is there."""
-        if not self.directory.is_absolute():
-            return f"there is no home directory for {self.directory}"
         try:
-            status = os.lstat(self.directory)
+            with self._opened():
+                return None
         except FileNotFoundError:
             return None
+        except RefusedError as refused:
+            return str(refused)
         except OSError as error:
             return f"{self.directory} cannot be read: {error.strerror}"
-        if not stat.S_ISDIR(status.st_mode):
-            return f"{self.directory} is a {'link' if stat.S_ISLNK(status.st_mode) else 'file'}, not a directory"
-        if sys.platform == "win32":  # which has no such owners and modes
-            return None
-        if status.st_uid != os.geteuid():
-            return f"{self.directory} belongs to another user"
-        return f"{self.directory} can be written to by other users" if status.st_mode & 0o022 else None
 
-    def _is_there(self) -> bool:
-        """Whether the directory is there, and may be used."""
-        refusal = self.refusal
-        if refusal is not None:
-            self._warn(refusal)
-        return refusal is None and self.directory.exists()
+    @contextlib.contextmanager
+    def _opened(self, *, make: bool = False) -> Generator[int]:
+        """The directory, opened; raise `RefusedError` if it must not be used, `OSError` if it cannot."""
+        if not self.directory.is_absolute():
+            raise RefusedError(f"there is no home directory for {self.directory}")
+        if make:
+            _make(self.directory)
+        with directory_at(self.directory) as found:
+            _refuse_above(self.directory, self.directory)
+            yield found
+
+    @contextlib.contextmanager
+    def _folder(self, name: str, *, make: bool = False) -> Generator[int]:
+        """One of its folders, opened likewise."""
+        with self._opened(make=make) as directory:
+            if make:
+                with contextlib.suppress(FileExistsError):
+                    os.mkdir(name, 0o700, dir_fd=directory)
+            with directory_at(self.directory / name, directory) as found:
+                yield found
 
     def _path(self, key: str) -> Path:
         return self.directory / key[:2] / key[2:]
@@ -275,25 +402,44 @@ def _level_of_user() -> int:
     return level
 
 
-def put(path: Path, entry: bytes) -> None:
+def entries_in(folder: int, path: Path) -> list[Entry]:
+    """The files in an open folder, those used least recently first."""
+    found: list[Entry] = []
+    for name in os.listdir(folder):
+        with contextlib.suppress(FileNotFoundError):  # another process removes some, too
+            status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+            found.append(Entry(status.st_mtime, status.st_size, path / name))
+    return sorted(found)
+
+
+def put(folder: int, name: str, entry: bytes) -> None:
     """Write a file that is there with its whole content, or not at all."""
-    path.parent.mkdir(0o700, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
+    unfinished = f".{name}.{os.urandom(8).hex()}"
     try:
-        descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
+        descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=folder)
         with os.fdopen(descriptor, "wb") as file:
             file.write(entry)
-        unfinished.replace(path)
+        os.replace(unfinished, name, src_dir_fd=folder, dst_dir_fd=folder)
     except BaseException:
-        unfinished.unlink(missing_ok=True)
+        _remove(folder, unfinished)
         raise
 
 
-def make_room(folder: Path, limit: int) -> None:
+def make_room(folder: int, limit: int) -> None:
     """Remove what was used least recently from a folder until no more than `limit` bytes are left."""
-    entries = entries_in(folder)
+    entries = entries_in(folder, Path())
     excess = sum(entry.nbytes for entry in entries) - limit
     for entry in entries:
         if entry.is_abandoned or (entry.is_whole and excess > 0):
-            entry.path.unlink(missing_ok=True)
+            _remove(folder, entry.path.name)
             excess -= entry.nbytes
+
+
+def _remove(folder: int, name: str) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(name, dir_fd=folder)
+
+
+def _entry_limit() -> int:
+    """The most bytes of an entry, and of all entries in a folder."""
+    return config.current().disk_cache_bytes // FOLDERS

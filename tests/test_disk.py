@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import errno
 import gc
+import grp
+import io
 import os
 import pickle
+import pwd
+import random
+import socket
 import subprocess
 import sys
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -336,10 +343,61 @@ def test_a_program_of_which_something_is_missing_is_compiled_again(
         assert len(made) == 4
 
 
-def test_nothing_but_records_is_unpickled(tmp_path: Path) -> None:
-    with fnad.config.override(disk_cache=str(tmp_path / "c")):
-        disk.at(str(tmp_path / "c")).write(KEY, pickle.dumps(os.getcwd))
-        assert saved.load(KEY) is None
+class Made:
+    """A pickle that makes an object by a call, or by the identifier of one that is not in the pickle."""
+
+    def __init__(self, *call: Any, persistent: object = None) -> None:
+        self.call, self.persistent = call, persistent
+
+    def __reduce__(self) -> Any:
+        return self.call
+
+
+class Pickler(pickle.Pickler):
+    def persistent_id(self, obj: Any) -> object:
+        return getattr(obj, "persistent", None)
+
+
+def pickled(value: object) -> bytes:
+    file = io.BytesIO()
+    Pickler(file, protocol=5).dump(value)
+    return file.getvalue()
+
+
+RECIPES = {
+    "a function of the system": pickled(os.getcwd),
+    "nothing": b"",
+    "no pickle": b"nonsense",
+    "a cut": pickled([1] * 100)[:-1],
+    "no recipe": pickled(3),
+    "a record with other fields": pickled(Made(saved.Slot, (1,))),
+    "a recipe with other parts": pickled(Made(saved.Recipe, (saved.fingerprint(), *"3" * 10))),
+    "no program": pickled(Made(persistent=("program", "nonsense"))),
+    "no primitive": pickled(Made(persistent=("primitive", "nonsense"))),
+    "no error": pickled(Made(persistent=("error", "annotations"))),
+    "no kind": pickled(Made(persistent=("kind", 3))),
+    "no pair": pickled(Made(persistent=3)),
+    "elements without a dtype": pickled(Made(persistent=("array", ("f64", b"123")))),
+    "many brackets": pickled(Made(persistent=("program", "f() -> { a: f64[] = sin(1.0:f64) {" * 9999))),
+}
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_recipe_that_fnad_did_not_write_is_damage(tmp_path: Path, name: str) -> None:
+    cache = disk.at(str(tmp_path / "c"))
+    with fnad.config.override(disk_cache=str(cache.directory)):
+        cache.write(KEY, RECIPES[name])
+        with pytest.warns(CacheWarning, match="damaged, or of another format"):
+            assert executor.kept(KEY) is None
+        assert files(cache) == []
+
+
+def test_object_code_whose_symbols_are_no_text_is_damage(tmp_path: Path) -> None:
+    cache = disk.at(str(tmp_path / "c"))
+    with fnad.config.override(disk_cache=str(cache.directory)):
+        cache.write(KEY, b"\xff\n")
+        with pytest.warns(CacheWarning, match="damaged, or of another format"):
+            assert loader.kept(KEY) is None
 
 
 # ---- damage ----------------------------------------------------------------------------------------------------------
@@ -440,8 +498,144 @@ def test_a_directory_that_is_refused(tmp_path: Path, why: str) -> None:
     assert why == "is a file, not a directory" or not any((tmp_path / "c").iterdir())
 
 
+def of_all(path: Path) -> None:
+    path.chmod(0o777)
+
+
+def of_another(path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can give a directory away")
+    os.chown(path, 12345, 12345)
+
+
+@pytest.mark.parametrize(
+    ("change", "why"), [(of_all, "can be written to by other users"), (of_another, "belongs to another user")]
+)
+@pytest.mark.parametrize("way", ["foreign/c", "foreign/a/b/c", "foreign/link/c", "own/link/c"])
+def test_a_directory_that_others_could_exchange(
+    tmp_path: Path, change: Callable[[Path], None], why: str, way: str
+) -> None:
+    """By writing to one above it, or to one on the way of a link to it."""
+    foreign, own = tmp_path / "foreign", tmp_path / "own"
+    foreign.mkdir()
+    (own / "target").mkdir(parents=True)
+    (foreign / "link").symlink_to(own / "target")
+    (own / "link").symlink_to("../foreign/link")
+    change(foreign)
+    for is_there in (False, True):
+        cache = DiskCache(tmp_path / way)
+        cache.directory.mkdir(parents=True, exist_ok=True) if is_there else None
+        with pytest.warns(CacheWarning, match=f"/foreign, above {cache.directory}, {why}"):
+            cache.write(KEY, PAYLOAD)
+        assert cache.read(KEY) is None
+        assert not is_there or not any(cache.directory.iterdir())
+        assert is_there or not any((tmp_path / place).exists() for place in ("foreign/a", "foreign/c", "own/target/c"))
+
+
+def test_a_directory_that_others_cannot_exchange(tmp_path: Path) -> None:
+    """One that all may write to has the sticky bit, as that of temporary files has; links go to one of the user's."""
+    common = tmp_path / "common"
+    common.mkdir()
+    common.chmod(0o1777)
+    (tmp_path / "link").symlink_to("common")
+    cache = DiskCache(tmp_path / "link" / "a" / "b" / "c")
+    cache.write(KEY, PAYLOAD)
+    assert cache.read(KEY) == PAYLOAD
+    assert [place.stat().st_mode & 0o777 for place in list(cache.directory.parents)[:2]] == [0o700, 0o700]
+
+
+def test_a_group_of_the_users_alone_may_write_above(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some systems make such a group for each user, and new directories writable by it."""
+    (tmp_path / "above").mkdir()
+    (tmp_path / "above").chmod(0o770)
+    cache = DiskCache(tmp_path / "above" / "c")
+    group = SimpleNamespace(gr_gid=7, gr_name="me", gr_mem=["me"])
+    monkeypatch.setattr(grp, "getgrgid", lambda number: group)
+    monkeypatch.setattr(pwd, "getpwuid", lambda number: SimpleNamespace(pw_gid=7, pw_name="me"))
+    cache.write(KEY, PAYLOAD)
+    assert cache.read(KEY) == PAYLOAD
+    for other in ({"gr_name": "staff"}, {"gr_gid": 8}, {"gr_mem": ["me", "you"]}):
+        vars(group).update({"gr_gid": 7, "gr_name": "me", "gr_mem": ["me"]} | other)
+        assert "above can be written to by other users" in (cache.refusal or "").replace(
+            f", above {cache.directory},", ""
+        )
+
+
+def test_a_directory_that_is_exchanged_while_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was checked is what is read: the entries of a directory that anybody may write to are never."""
+    ours, theirs = DiskCache(tmp_path / "c"), DiskCache(tmp_path / "theirs")
+    ours.write(KEY, b"ours")
+    theirs.write(KEY, b"theirs")
+    theirs.directory.chmod(0o777)
+    fstat, draw = os.fstat, random.Random(0)
+
+    def exchanged(descriptor: int) -> os.stat_result:
+        """Exchange the directories at some looks at one that is open."""
+        status = fstat(descriptor)
+        if draw.random() < 0.5:
+            return status
+        (tmp_path / "c").rename(tmp_path / "other")
+        (tmp_path / "theirs").rename(tmp_path / "c")
+        (tmp_path / "other").rename(tmp_path / "theirs")
+        return status
+
+    monkeypatch.setattr(os, "fstat", exchanged)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CacheWarning)
+        found = [ours.read(KEY) for _ in range(20)]
+    assert set(found) == {b"ours", None}
+
+
+def replaced(entry: Path, make: Callable[[Path], object]) -> None:
+    entry.unlink()
+    make(entry)
+
+
+def bound(entry: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as made:
+        made.bind(entry.name)  # a path may be too long
+
+
+def of_others(entry: Path) -> None:
+    entry.chmod(0o666)
+
+
+NO_ENTRIES: dict[str, Callable[[Path], None]] = {
+    "a pipe": lambda entry: replaced(entry, os.mkfifo),
+    "a link to a device without an end": lambda entry: replaced(entry, lambda path: path.symlink_to("/dev/zero")),
+    "a link to another entry": lambda entry: replaced(entry, lambda path: path.symlink_to(path.with_name("other"))),
+    "a directory": lambda entry: replaced(entry, Path.mkdir),
+    "a socket": lambda entry: replaced(entry, bound),
+    "a file that others can write to": of_others,
+}
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("kind", NO_ENTRIES)
+def test_what_is_no_file_of_the_users_is_damage(cache: DiskCache, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    cache.write(KEY, PAYLOAD)
+    (entry,) = cache.entries()
+    monkeypatch.chdir(entry.path.parent)
+    entry.path.with_name("other").write_bytes(entry.path.read_bytes())
+    NO_ENTRIES[kind](entry.path)
+    assert disk.made(entry) is None or kind == "a file that others can write to"
+    assert disk.is_damaged(entry)
+    with pytest.warns(CacheWarning, match="damaged, or of another format"):
+        assert cache.read(KEY) is None
+    assert not entry.path.exists() or kind == "a directory"
+
+
+def test_an_entry_larger_than_its_limit_is_not_read(cache: DiskCache) -> None:
+    cache.write(KEY, PAYLOAD)
+    (entry,) = cache.entries()
+    os.truncate(entry.path, 2**40)
+    assert cache.read(KEY) is None
+    cache.write(KEY, PAYLOAD)
+    assert cache.read(KEY) == PAYLOAD
+
+
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EDQUOT])
-@pytest.mark.parametrize("place", ["open", "replace", "mkdir"])
+@pytest.mark.parametrize("place", ["urandom", "replace", "mkdir"])
 def test_a_directory_that_cannot_be_written_to(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, place: str
 ) -> None:
@@ -450,7 +644,7 @@ def test_a_directory_that_cannot_be_written_to(
 
     kept = disk.at(str(tmp_path / "c"))
     kept.write(KEY, PAYLOAD)
-    monkeypatch.setattr(disk.os if place == "open" else Path, place, fail)
+    monkeypatch.setattr(os, place, fail)
     with pytest.warns(CacheWarning, match=f"cannot be written to: {os.strerror(number)}") as given:
         assert [compiled(tmp_path / "c", value) for value in (3.0, 4.0)] == [3, 4]
     monkeypatch.undo()
@@ -466,21 +660,22 @@ def test_a_folder_that_cannot_be_read(cache: DiskCache, monkeypatch: pytest.Monk
     cache.write(KEY, PAYLOAD)
     monkeypatch.setattr(Path, "stat", fail)
     monkeypatch.setattr(Path, "iterdir", fail)
+    monkeypatch.setattr(os, "listdir", fail)
     assert not cache.has(KEY)
     assert cache.is_empty
     with (
         fnad.config.override(disk_cache=str(cache.directory)),
-        pytest.raises(UsageError, match="folder cannot be read"),
+        pytest.raises(UsageError, match=f"{cache.directory} cannot be read"),
     ):
         cli_cache.check()
 
 
 def test_an_entry_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise PermissionError(errno.EACCES, "Permission denied")
 
     assert compiled(tmp_path / "c") == 3
-    monkeypatch.setattr(Path, "read_bytes", fail)
+    monkeypatch.setattr(os, "open", fail)
     with pytest.warns(CacheWarning, match="cannot be read: Permission denied"):
         assert compiled(tmp_path / "c") == 3
 
@@ -567,7 +762,7 @@ KILLED = """
 import io, os, signal, sys
 from pathlib import Path
 from fnad import disk
-Path.replace = lambda self, path: os.kill(os.getpid(), signal.SIGKILL)
+os.replace = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
 disk.DiskCache(Path(sys.argv[1])).write(sys.argv[2], bytes(5000))
 """
 
@@ -592,7 +787,7 @@ def test_an_interrupted_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(Path, place, interrupt)
+        patch.setattr(os, place, interrupt)
         with pytest.raises(KeyboardInterrupt):
             compiled(tmp_path / "c")
     assert files(disk.at(str(tmp_path / "c"))) == []

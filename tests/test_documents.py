@@ -128,7 +128,7 @@ def test_page_prints_what_it_shows(page: Path) -> None:
         assert same(expected, printed), f"{page.name} shows\n{expected}\nbut this is printed:\n{printed}"
 
 
-@pytest.mark.parametrize("page", [*PAGES, ROOT / "ARCHITECTURE.md"], ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "ARCHITECTURE.md", ROOT / "SECURITY.md"], ids=lambda page: page.stem)
 def test_links_lead_somewhere(page: Path) -> None:
     text = re.sub(r"`[^`\n]*`", "", page.read_text(encoding="utf-8"))  # code has brackets of its own
     for file, anchor in re.findall(r"\]\((?!https?:)([^)#]*)#?([^)]*)\)", text):

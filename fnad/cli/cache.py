@@ -66,7 +66,7 @@ def _entries(cache: DiskCache) -> list[Entry]:
     try:
         return list(cache.entries())
     except OSError as error:
-        raise UsageError(f"{error.filename} cannot be read: {error.strerror}") from None
+        raise UsageError(f"{cache.directory} cannot be read: {error.strerror}") from None
 
 
 def _remove(entries: Iterable[Entry]) -> None:

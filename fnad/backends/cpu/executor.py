@@ -104,9 +104,10 @@ def keep(key: str, executor: NativeExecutor) -> None:
 
 def kept(key: str) -> NativeExecutor | None:
     """The executor that is on disk under a key."""
-    recipe = None if _jit_is_disabled() else saved.load(key)
-    if recipe is None:
-        return None
+    return None if _jit_is_disabled() else saved.load(key, _of_recipe)
+
+
+def _of_recipe(recipe: Recipe) -> NativeExecutor | None:
     found = {chunk: (kept_code(code), numbers) for chunk, (code, numbers) in recipe.codes.items()}
     codes = {chunk: Code(native, numbers) for chunk, (native, numbers) in found.items() if native is not None}
     return NativeExecutor(recipe, codes, is_plain=recipe.is_plain) if len(codes) == len(found) else None

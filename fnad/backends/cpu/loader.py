@@ -107,10 +107,11 @@ def object_code(key: str, make: Callable[[], Any], level: int = codegen.HIGHEST)
 def kept(key: str) -> bytes | None:
     """The object code of a key on disk, if everything that it calls is there."""
     cache = disk.current()
-    found = None if cache is None else cache.read(key)
-    if found is None:
-        return None
-    symbols, _, code = found.partition(b"\n")
+    return None if cache is None else cache.read(key, _linkable)
+
+
+def _linkable(kept: bytes) -> bytes | None:
+    symbols, _, code = kept.partition(b"\n")
     return code if all(map(available, symbols.decode().split())) else None
 
 

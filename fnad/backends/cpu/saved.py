@@ -3,7 +3,8 @@
 So a later process neither simplifies nor lowers what an earlier one did. An executor needs of a plan only where the
 arrays are, in which order the steps run, and for each kernel the key of its object code. The records of that (`Recipe`)
 are pickled, and nothing else is unpickled: no class but theirs is made; primitives and dtypes go by name, regions of
-calls as text. So a file can be damaged, but it cannot run anything.
+calls as text. Whatever else a file has is damage (`DiskCache.read`). That it is safe to run what a recipe describes
+follows from who can write to the directory, as it does for object code.
 
 Errors are kept without lines, since the lines of the function at hand are others.
 """
@@ -11,18 +12,19 @@ Errors are kept without lines, since the lines of the function at hand are other
 from __future__ import annotations
 
 import pickle
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from importlib import import_module
 from io import BytesIO
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 
 from fnad import disk, errors
 from fnad.backends.base import Array
 from fnad.backends.cpu.fingerprint import fingerprint
+from fnad.errors import FnadError
 from fnad.ir.primitive import PRIMITIVES, Primitive
 from fnad.ir.printer import print_program
 from fnad.ir.program import Program
@@ -39,6 +41,7 @@ from fnad.records import dataclass
 if TYPE_CHECKING:
     from fnad.kernel.plan import Plan
 
+T = TypeVar("T")
 Numbers: TypeAlias = Sequence[Array]
 """The arrays of numbers that the code of a kernel takes after the kernel's own."""
 
@@ -160,6 +163,7 @@ RECORDS = (
     Aval, Buffer, BufferLoad, BufferStore, Chunk, Fault, For, Index, Kernel, LibraryCall, LoopProgram, Name,
     PythonControl, Recipe, Return, SequentialFor, SequentialWhile, Slot, Switch,
 )  # fmt: skip
+ERRORS = {name: kind for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, FnadError)}
 CLASSES = {(record.__module__, record.__qualname__): record for record in RECORDS}
 
 
@@ -173,7 +177,7 @@ class _Writer(pickle.Pickler):
             return "array", (NAMES[obj.dtype], obj.tobytes())
         if isinstance(obj, Program):
             return "program", print_program(obj)
-        if isinstance(obj, type) and issubclass(obj, errors.FnadError):
+        if isinstance(obj, type) and issubclass(obj, FnadError):
             return "error", obj.__name__
         return None
 
@@ -190,7 +194,7 @@ class _Reader(pickle.Unpickler):
             return np.frombuffer(name[1], DTYPES[name[0]])
         if kind == "program":
             return import_module("fnad.ir.parser").parse_program(name)
-        return {"primitive": PRIMITIVES, "dtype": DTYPES, "error": vars(errors)}[kind][name]
+        return {"primitive": PRIMITIVES, "dtype": DTYPES, "error": ERRORS}[kind][name]
 
 
 def save(key: str, recipe: Recipe) -> None:
@@ -202,12 +206,12 @@ def save(key: str, recipe: Recipe) -> None:
             kept.write(key, file.getvalue())
 
 
-def load(key: str) -> Recipe | None:
-    """The recipe of a key, if it is there and for this machine."""
+def load(key: str, make: Callable[[Recipe], T]) -> T | None:
+    """What `make` makes of the recipe of a key, if it is there and for this machine."""
     kept = disk.current()
-    found = None if kept is None else kept.read(key)
-    if found is not None:
-        with suppress(pickle.UnpicklingError):
-            recipe = _Reader(BytesIO(found)).load()
-            return recipe if recipe.machine == fingerprint() else None
-    return None
+    return None if kept is None else kept.read(key, lambda payload: _of_recipe(payload, make))
+
+
+def _of_recipe(payload: bytes, make: Callable[[Recipe], T]) -> T | None:
+    recipe = _Reader(BytesIO(payload)).load()
+    return make(recipe) if recipe.machine == fingerprint() else None
