@@ -7,12 +7,8 @@ in which its argument does not occur: the program's derivative is 0, that of the
 
 from __future__ import annotations
 
-import ast
-import linecache
 import warnings
 from collections.abc import Callable, Sequence
-from functools import lru_cache
-from typing import TypeAlias
 
 from fnad.api.leaves import Function, function_name
 from fnad.api.staging import Staged
@@ -20,8 +16,8 @@ from fnad.errors import ControlFlowWarning
 from fnad.ir.program import Atom, Equation, Program, Source, Var
 from fnad.ops.comparison import eq, ne
 from fnad.ops.floating_point import bits
-from fnad.records import NamedTuple
 from fnad.trace.capture import Guard
+from fnad.trace.source import ends_loop, is_in_loop
 from fnad.transforms.activity import active_vars
 
 _shown: dict[str | tuple[str, type[Warning], int], int] = {}
@@ -95,54 +91,3 @@ def _warn(source: Source | None, what: str, remedy: str) -> None:
     file, line = (source.file, source.line) if source is not None else ("<unknown>", 1)
     text = f"{what}\n  at {source}\n  {remedy}"
     warnings.warn_explicit(text, ControlFlowWarning, file, line, registry=_shown)
-
-
-# ---- loops in the user's text ----------------------------------------------------------------------------------------
-
-Extents: TypeAlias = "tuple[tuple[int, int], ...]"
-"""First and last lines."""
-
-
-def is_in_loop(source: Source | None) -> bool:
-    """Whether a line is part of a loop; where its text is not to be had, it may be."""
-    found = _loops(source)
-    return source is None or found is None or _has(found.loops, source.line)
-
-
-def ends_loop(source: Source | None) -> bool:
-    """Whether a line has the condition of a `while`; where its file is no Python, as a page is, by the line."""
-    found = _loops(source)
-    if source is None or found is None:
-        return source is not None and linecache.getline(source.file, source.line).lstrip().startswith("while ")
-    return _has(found.conditions, source.line)
-
-
-class Loops(NamedTuple):
-    """Where the loops of a file are, and the conditions of those with `while`."""
-
-    loops: Extents
-    conditions: Extents
-
-
-def _has(extents: Extents, line: int) -> bool:
-    return any(start <= line <= end for start, end in extents)
-
-
-def _loops(source: Source | None) -> Loops | None:
-    """The loops of the file of a line; None where there is no text to read."""
-    return _loops_of("".join(linecache.getlines(source.file))) if source is not None else None
-
-
-@lru_cache(maxsize=64)
-def _loops_of(text: str) -> Loops | None:
-    try:
-        nodes = list(ast.walk(ast.parse(text))) if text else []
-    except (SyntaxError, ValueError):
-        return None
-    loops = [node for node in nodes if isinstance(node, ast.For | ast.While)]
-    conditions = [node.test for node in loops if isinstance(node, ast.While)]
-    return Loops(_extents(loops), _extents(conditions)) if text else None
-
-
-def _extents(nodes: Sequence[ast.stmt] | Sequence[ast.expr]) -> Extents:
-    return tuple((node.lineno, node.end_lineno or node.lineno) for node in nodes)

@@ -24,7 +24,6 @@ from itertools import count
 from typing import Any, TypeAlias
 
 from fnad import config
-from fnad.api.decisions import ends_loop
 from fnad.api.leaves import Array
 from fnad.api.running import prepared, raise_with_line, watched
 from fnad.api.staging import Output
@@ -37,6 +36,7 @@ from fnad.ir.walk import has_effect
 from fnad.trace.capture import Guard
 from fnad.trace.environment import Environment
 from fnad.trace.guards import guarded
+from fnad.trace.source import ends_loop
 from fnad.transforms.dce import dce
 
 MOST = 64

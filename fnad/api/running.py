@@ -28,6 +28,7 @@ from fnad.numpy.operands import WeakSymbol, as_symbol
 from fnad.placement import on_host
 from fnad.records import NamedTuple, dataclass
 from fnad.store import STORE, uncollected
+from fnad.trace import log
 from fnad.trace.capture import Trace
 from fnad.trace.tracer import Tracer
 from fnad.transforms.interpret import TimeUpError
@@ -37,7 +38,14 @@ from fnad.watch import unwatched
 def derived(program: Program, derivation: Derivation) -> tuple[TieredProgram, ...]:
     """The programs that are derived from one, ready to run."""
     key = (*derivation.key, *config.current().code), content_key(program)
-    return STORE.get(key, lambda: tuple(map(prepared, derivation.derive(program))))
+    return STORE.get(key, lambda: tuple(map(prepared, _derive(program, derivation))))
+
+
+def _derive(program: Program, derivation: Derivation) -> tuple[Program, ...]:
+    start = perf_counter()
+    made = derivation.derive(program)
+    log.done(f"derived {derivation.key[0]} of", program, perf_counter() - start)
+    return made
 
 
 SHORT = 2000

@@ -52,6 +52,7 @@ from fnad.ir.program import Program
 from fnad.ir.walk import all_equations
 from fnad.placement import is_on_host
 from fnad.store import STORE, now, uncollected
+from fnad.trace import log
 from fnad.transforms.dce import dce, has_effect
 from fnad.transforms.interpret import NEVER, Run, TimeUpError
 from fnad.transforms.pipeline import simplify
@@ -258,8 +259,10 @@ class TieredProgram:
     def _compile(self) -> Native | None:
         """What is on disk, or compiled now and kept there."""
         compiler = self._backend.compiler
+        start = perf_counter()
         native = None if self._key is None else compiler.kept(self._key)
         if native is not None:
+            log.done("found on disk", self.program, perf_counter() - start)
             return native
         return self._made(compiler.compile_plainly if self._begins_plainly else compiler.compile_program)
 
@@ -273,12 +276,15 @@ class TieredProgram:
 
     def _made(self, make: Callable[[Program, Sequence[int]], Native]) -> Native | None:
         """What a compiler makes, which is kept on disk."""
+        start = perf_counter()
         try:
             with uncollected():
                 native = make(self.simplified, self._donated)
-        except LoweringError:
+        except LoweringError as error:
             self._is_refused = True
+            log.log("INFO", f"interprets {self.program.name}: {error.what}")
             return None
+        log.done("compiled", self.simplified, perf_counter() - start)
         if self._key is not None:
             self._backend.compiler.keep(self._key, native)
         self._sizes.compiled(alone=native.is_alone)

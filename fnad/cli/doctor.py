@@ -22,8 +22,8 @@ from fnad.transforms.interpret import interpret
 
 PACKAGES = ("fnad", "numpy", "numba", "llvmlite", "scipy", "optree")
 
-SETTINGS = ("NUMBA_DISABLE_JIT", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-"""Environment variables that change how programs run."""
+SETTINGS = ("FNAD_LOG", "FNAD_TRACEBACK_FILTERING", "NUMBA_DISABLE_JIT", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+"""Environment variables that change how programs run, and what is shown of that."""
 
 TRIAL = """
 trial(a: f64[1000]) -> f64[] {

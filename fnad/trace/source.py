@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
+import linecache
 import sys
+from collections.abc import Sequence
+from functools import lru_cache
 from types import FrameType, TracebackType
+from typing import TypeAlias
 
 from fnad.codes import notes_of
 from fnad.errors import CALLERS
 from fnad.ir.program import Source
+from fnad.records import NamedTuple
 from fnad.trace.libraries import is_library, package_of
 
 _IMPORT = ("_bootstrap", "_bootstrap_external")
@@ -134,3 +140,61 @@ def _innermost(error: BaseException) -> TracebackType | None:
             found = traceback
         traceback = traceback.tb_next
     return found
+
+
+# ---- loops in the user's text ----------------------------------------------------------------------------------------
+
+Extents: TypeAlias = "tuple[tuple[int, int], ...]"
+"""First and last lines."""
+
+
+def is_in_loop(source: Source | None) -> bool:
+    """Whether a line is part of a loop; where its text is not to be had, it may be."""
+    found = _loops(source)
+    return source is None or found is None or _has(found.loops, source.line)
+
+
+def ends_loop(source: Source | None) -> bool:
+    """Whether a line has the condition of a `while`; where its file is no Python, as a page is, by the line."""
+    found = _loops(source)
+    if source is None or found is None:
+        return source is not None and linecache.getline(source.file, source.line).lstrip().startswith("while ")
+    return _has(found.conditions, source.line)
+
+
+def loop_around(source: Source) -> Source | None:
+    """The first line of the innermost loop that a line is part of."""
+    found = _loops(source)
+    starts = [start for start, end in found.loops if start <= source.line <= end] if found is not None else []
+    return Source(source.file, max(starts), source.function) if starts else None
+
+
+class Loops(NamedTuple):
+    """Where the loops of a file are, and the conditions of those with `while`."""
+
+    loops: Extents
+    conditions: Extents
+
+
+def _has(extents: Extents, line: int) -> bool:
+    return any(start <= line <= end for start, end in extents)
+
+
+def _loops(source: Source | None) -> Loops | None:
+    """The loops of the file of a line; None where there is no text to read."""
+    return _loops_of("".join(linecache.getlines(source.file))) if source is not None else None
+
+
+@lru_cache(maxsize=64)
+def _loops_of(text: str) -> Loops | None:
+    try:
+        nodes = list(ast.walk(ast.parse(text))) if text else []
+    except (SyntaxError, ValueError):
+        return None
+    loops = [node for node in nodes if isinstance(node, ast.For | ast.While)]
+    conditions = [node.test for node in loops if isinstance(node, ast.While)]
+    return Loops(_extents(loops), _extents(conditions)) if text else None
+
+
+def _extents(nodes: Sequence[ast.stmt] | Sequence[ast.expr]) -> Extents:
+    return tuple((node.lineno, node.end_lineno or node.lineno) for node in nodes)

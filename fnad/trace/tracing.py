@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval
 from fnad.numpy.operands import WeakSymbol, as_symbol
 from fnad.records import NamedTuple
-from fnad.trace import callbacks, objects  # noqa: F401 - for what they enter
+from fnad.trace import callbacks, log, objects  # noqa: F401 - for what they enter
 from fnad.trace.capture import Array, Guard, Trace, Write
 from fnad.trace.containers import misused
 from fnad.trace.escape import forget_escape, hidden_escape, refused
@@ -60,6 +61,7 @@ def trace_function(
     `call` raises.
     """
     trace = Trace(raised)
+    start = log.begin_trace() if trace.outer is None else perf_counter()
     with trace.active(), intercepted():
         if values:
             pairs = zip(avals, values, strict=True)
@@ -70,6 +72,7 @@ def trace_function(
         leaves = list(map(_argument, symbols, weak or none, arrays or none))
         results = _run(call, leaves)
         program = trace.finish(name, [symbol_of(result) for result in results])
+    log.traced(program, perf_counter() - start, is_outermost=trace.outer is None)
     if trace.guards:
         program = Program(program.name, program.inputs, program.equations, program.outputs, frozenset(trace.guards))
     guards, baked, writes = trace.guards.values(), trace.baked, trace.writes
