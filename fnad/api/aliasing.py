@@ -19,6 +19,8 @@ from fnad.errors import MutationError
 from fnad.ir.builder import current_builder
 from fnad.ir.program import Source
 from fnad.trace.capture import Array, Trace, same_bits
+from fnad.trace.handle import Handle
+from fnad.trace.reaching import Reach
 from fnad.trace.source import current_source
 from fnad.trace.tracer import Tracer
 
@@ -55,7 +57,7 @@ class Received:
             for i in (*written, *changed):
                 place = found[i].written_at if isinstance(found[i], Tracer) else place
                 note_written(leaves[i], place)
-            check_written(f, leaves, (*written, *changed), outside(), place)
+            check_written(f, leaves, (*written, *changed), outside(f), place)
 
 
 def _is_written(given: Any, received: Any, inside: Sequence[Array]) -> bool:
@@ -84,13 +86,14 @@ def traces() -> Iterator[Trace]:
         builder = builder.outer
 
 
-def outside() -> tuple[Array, ...]:
-    """The arrays that the trace under way has read from outside."""
-    return next((trace.outside for trace in traces()), ())
+def outside(f: Function) -> list[Any]:
+    """The arrays that the trace under way has read from outside, and those that `f` leads to, which it may read."""
+    used = next((trace.outside for trace in traces()), ())
+    return [*used, *[reached.value for reached in Reach({function_name(f): f}).arrays]]
 
 
 def check_written(
-    f: Function, leaves: Sequence[Any], written: Sequence[int], outside: Sequence[Array], source: Source | None
+    f: Function, leaves: Sequence[Any], written: Sequence[int], outside: Sequence[Any], source: Source | None
 ) -> None:
     """Raise `MutationError` where a leaf that is written to shares memory with another, or with an array outside.
 
@@ -119,9 +122,9 @@ def strictly_refused(f: Function, source: Source | None) -> MutationError:
 
 
 def shares_memory(x: Any, y: Any) -> bool:
-    """Whether two leaves have an element in common; of traced ones, whether they may."""
-    if isinstance(x, Tracer) or isinstance(y, Tracer):
-        return isinstance(x, Tracer) and isinstance(y, Tracer) and x.shares_memory(y)
+    """True if two leaves have an element in common, or are traced and may have one."""
+    if isinstance(x, Handle) or isinstance(y, Handle):
+        return isinstance(x, Handle) and isinstance(y, Handle) and x.shares_memory(y)
     if not (isinstance(x, np.ndarray) and isinstance(y, np.ndarray)):
         return False
     try:

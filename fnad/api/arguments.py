@@ -165,7 +165,7 @@ def stage_in(
     places = wrt.places
     leaves = [wrt.leaves[i] for i in places]
 
-    def attempt(f: Function, receive: Callable[[Any], Any]) -> Staged:
+    def attempt(called: Function, receive: Callable[[Any], Any]) -> Staged:
         received = Received()
 
         def call(tracers: Sequence[Tracer]) -> Any:
@@ -173,11 +173,11 @@ def stage_in(
             given = dict(zip(chosen, wrt.given(tracers, receiving), strict=True))
             others = {i: map_leaves(receiving, arg) for i, arg in enumerate(args) if i not in given}
             every = given | others
-            result = seen(f, *[every[i] for i in range(len(args))], **map_leaves(receiving, kwargs or {}))
+            result = seen(called, *[every[i] for i in range(len(args))], **map_leaves(receiving, kwargs or {}))
             received.check(f, lambda: [wrt.values[i] for i in places], tracers)
             return result
 
-        staged = stage(f, leaves, call, has_aux=has_aux)
+        staged = stage(called, leaves, call, has_aux=has_aux)
         return staged._replace(writes=True) if received.is_written else staged
 
     def name(leaf: int) -> str:
@@ -233,10 +233,10 @@ def resolved(f: Function, argnums: tuple[int, ...], count: int, option: str = "a
 def call_inside(f: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a function as part of the trace under way; neither it nor its caller sees what the other writes later."""
 
-    def attempt(f: Function, receive: Callable[[Any], Any]) -> Any:
+    def attempt(called: Function, receive: Callable[[Any], Any]) -> Any:
         received = Received()
         receiving = received.noting(receive)
-        result = f(*map_leaves(receiving, args), **map_leaves(receiving, kwargs))
+        result = called(*map_leaves(receiving, args), **map_leaves(receiving, kwargs))
         received.check(f)
         return map_leaves(_copy, result)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fnad.api.leaves import NAMESPACE, Function, Leaf, check_function, function_name, pytrees
+from fnad.api.leaves import NAMESPACE, Function, Leaf, check_function, flatten, function_name, pytrees
 from fnad.api.marshalling import LeafType, Tree, as_tracer, symbol
 from fnad.api.regions import at, in_trace, region_of
 from fnad.api.transformed import with_options
@@ -79,7 +79,8 @@ def _mapped(
     count = _count(f, tree, axes, axis_size)
     types = [_row_type(leaf, axis) for leaf, axis in zip(tree.leaves, axes, strict=True)]
     operands = [_with_rows_first(symbol(leaf), axis) for leaf, axis in zip(tree.leaves, axes, strict=True)]
-    region = region_of(f, partial(_call, f, tree), types, operands, partial(_Rows, count=count))
+    given = flatten((args, kwargs))[0]
+    region = region_of(f, partial(_call, f, tree), types, operands, partial(_Rows, count=count), given)
     stacked = [*[axis is not None for axis in axes], *[False] * len(region.captured)]
     with at(current_source()):
         found, marks = batched_program(region.program, count, [*operands, *region.consts], stacked)

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from fnad.api.leaves import Function, leaves_of, path, type_name, unflatten
+from fnad.api.leaves import Function, flatten, leaves_of, path, type_name, unflatten
 from fnad.api.marshalling import LeafType, joined, leaf_types, symbol
 from fnad.api.plain import is_plain
 from fnad.api.regions import (
@@ -110,7 +110,8 @@ def _described(value: Any) -> str:
 def _choose(index: Any, branches: Branches, operands: tuple[Any, ...]) -> Any:
     leaves, structure = leaves_of(operands, lambda i: f"operands[{i}]")
     arrange, types = partial(unflatten, structure), leaf_types(leaves)
-    regions = [region_of(f, calling(f, arrange), types) for f in branches.values()]
+    given = flatten(operands)[0]
+    regions = [region_of(f, calling(f, arrange), types, given=given) for f in branches.values()]
     results = _common(branches, regions)
     symbols = [symbol(leaf) for leaf in leaves]
     captured, programs = with_shared_captures([region.converted(results) for region in regions])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Literal, get_args
 
-from fnad.api.leaves import Function, check_function, leaves_of, unflatten
+from fnad.api.leaves import Function, check_function, flatten, leaves_of, unflatten
 from fnad.api.marshalling import leaf_types, symbol
 from fnad.api.regions import apply, calling, in_trace, region_of_call
 from fnad.api.saving import Policy, SavePolicy, saving
@@ -73,5 +73,6 @@ def _check(policy: str, snapshots: int, budget: int | None) -> None:
 def _checkpointed(f: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     leaves, structure = leaves_of((args, kwargs), lambda i: ("args", "kwargs")[i])
     given = list(map(symbol, leaves))
-    region = region_of_call(f, calling(partial(apply, f), partial(unflatten, structure)), leaf_types(leaves), given)
+    call, own = calling(partial(apply, f), partial(unflatten, structure)), flatten((args, kwargs))[0]
+    region = region_of_call(f, call, leaf_types(leaves), given, given=own)
     return region.rebuilt(checkpoint_primitive(*given, *region.consts, regions=(region.program,)))

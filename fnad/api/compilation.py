@@ -306,7 +306,7 @@ class Compiled(Transformed):
 
         traces: list[weakref.ref[Builder]] = []
         written: list[int] = []
-        read: list[Array] = []
+        read: list[Any] = []
 
         def call(f: Function, tracers: Sequence[Tracer]) -> Any:
             places = (*form.positions, *form.names)
@@ -314,7 +314,7 @@ class Compiled(Transformed):
             result = seen(f, *[given[i] for i in range(len(args))], **{name: given[name] for name in kwargs})
             traces.append(weakref.ref(current_builder()))
             written[:] = [i for i, tracer in enumerate(tracers) if tracer.is_written]
-            read[:] = outside()
+            read[:] = outside(self._f) if written else ()
             return result
 
         with environment.watching():

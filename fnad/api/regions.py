@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
+from fnad.api.aliasing import Received
 from fnad.api.arguments import with_traced_arrays
 from fnad.api.derivations import AS_IT_IS
 from fnad.api.leaves import (
@@ -115,11 +116,13 @@ def region_of_call(
     types: Sequence[LeafType],
     values: Sequence[Captured | None] = (),
     raised: Callable[[Builder], Raised] = Raised,
+    given: Sequence[Any] = (),
 ) -> Region:
     """The region of a function that runs once, where it is called: `call` runs the user's function `f`, by `seen`.
 
     It is traced on leaves of these types. `values` are what they stand for, of a region that runs on these alone, None
-    where they differ: then Python may decide by them. `raised` makes the values that follow from these.
+    where they differ: then Python may decide by them. `raised` makes the values that follow from these. `given`, the
+    leaves as the caller has them, may not share memory where `f` writes into one (`fnad.api.aliasing`).
     """
     found: list[tuple[Structure, list[bool]]] = []
     avals, marks = [t.aval for t in types], [t.weak for t in types]
@@ -127,6 +130,8 @@ def region_of_call(
     def attempt(call: Call) -> Traced:
         def run(tracers: list[Tracer]) -> list[Any]:
             output = call(tracers)
+            if given:
+                Received().check(f, lambda: given, tracers)
             weak = [value.is_weak if isinstance(value, Tracer) else is_weak(value) for value in flatten(output)[0]]
             values, structure = output_leaves(output, f)
             found.append((structure, weak))
@@ -147,10 +152,11 @@ def region_of(
     types: Sequence[LeafType],
     values: Sequence[Captured | None] = (),
     raised: Callable[[Builder], Raised] = Raised,
+    given: Sequence[Any] = (),
 ) -> Region:
     """The region of a function that runs never, once or many times; raise where it writes into arrays outside of it."""
     with without_outer_writes(self=f, args=call):
-        return region_of_call(f, call, types, values, raised)
+        return region_of_call(f, call, types, values, raised, given)
 
 
 @unwatched
@@ -266,6 +272,12 @@ def in_trace(f: Function, function: Callable[..., Any], *trees: Any, names: Sequ
     if is_tracing():
         return function(*trees)
     leaves, structure = leaves_of(trees, lambda i: names[i] if i < len(names) else f"args[{i - len(names)}]")
-    staged = stage(f, leaves, lambda tracers: seen(function, *cast("tuple[Any, ...]", unflatten(structure, tracers))))
+
+    def call(tracers: Sequence[Tracer]) -> Any:
+        result = seen(function, *cast("tuple[Any, ...]", unflatten(structure, tracers)))
+        Received().check(f, lambda: [leaf.value for leaf in leaves], tracers)
+        return result
+
+    staged = stage(f, leaves, call)
     results = run(staged.program, staged.operands, AS_IT_IS)
     return staged.output.rebuild(results)

@@ -12,7 +12,7 @@ from functools import partial
 from itertools import count
 from typing import Any
 
-from fnad.api.leaves import Function, Structure, check_function, leaves_of, unflatten
+from fnad.api.leaves import Function, Structure, check_function, flatten, leaves_of, unflatten
 from fnad.api.marshalling import leaf_types, symbol
 from fnad.api.regions import apply, calling, in_trace, region_of_call
 from fnad.api.running import traced
@@ -129,7 +129,8 @@ def _tapped(f: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple
     leaves, structure = leaves_of((args, kwargs), lambda i: ("args", "kwargs")[i])
     given, taps = list(map(symbol, leaves)), Taps()
     with _tapping(taps):
-        region = region_of_call(f, calling(partial(apply, f), partial(unflatten, structure)), leaf_types(leaves), given)
+        call, own = calling(partial(apply, f), partial(unflatten, structure)), flatten((args, kwargs))[0]
+        region = region_of_call(f, call, leaf_types(leaves), given, given=own)
     program, marks = with_taps(region.program)
     found = inline(program, [*given, *region.consts])
     results, values = found[: len(region.results)], found[len(region.results) :]

@@ -68,7 +68,8 @@ def undone_writes(**named: Any) -> Generator[list[MutationError]]:
     """Undo what this block writes into arrays that values lead to; the list has an error for each then."""
     reach = Reach(named)
     writers = [function for function in reach.functions if _may_write(original_of(function.__code__))]
-    arrays = [_Array(each, each.value.copy()) for each in reach.arrays if writers and each.value.flags.writeable]
+    ordinary = [each for each in reach.arrays if writers and type(each.value) is np.ndarray]
+    arrays = [_Array(each, each.value.copy()) for each in ordinary if each.value.flags.writeable]
     errors: list[MutationError] = []
     try:
         yield errors

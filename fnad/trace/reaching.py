@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from itertools import islice
-from types import FunctionType, MemberDescriptorType, MethodType, ModuleType
+from types import BuiltinMethodType, FunctionType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -46,7 +46,7 @@ class Reached(NamedTuple):
 
 
 class Reach:
-    """The functions whose names are followed, and the arrays, that some values lead to."""
+    """The functions whose names are followed, and the arrays, traced ones among them, that some values lead to."""
 
     def __init__(self, named: Mapping[str, Any]) -> None:
         self.functions: list[FunctionType] = []
@@ -63,7 +63,7 @@ class Reach:
             if id(found.value) not in seen:
                 seen[id(found.value)] = found.value
                 kind = type(found.value)
-                if kind is np.ndarray:
+                if kind is np.ndarray or issubclass(kind, Handle):
                     self.arrays.append(found)
                 elif not issubclass(kind, ENDS):
                     waiting += _parts(found) if kind is not FunctionType else self._of_function(found)
@@ -113,6 +113,8 @@ def _parts(found: Reached) -> Iterator[Reached]:
     elif type(value) is MethodType:
         yield Reached(value.__func__, name, function)
         yield Reached(value.__self__, "self", value.__func__ if type(value.__func__) is FunctionType else function)
+    elif type(value) is BuiltinMethodType:
+        yield Reached(value.__self__, name, function)
     elif type(value) is functools.partial:
         yield from (Reached(part, name, function) for part in (value.func, *value.args, *value.keywords.values()))
     elif (inside := function_in(value)) is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +10,22 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from fnad import config, errors, grad, jit, jvp, value_and_grad, vjp
+from fnad import (
+    checkpoint,
+    cond,
+    config,
+    errors,
+    grad,
+    hessian,
+    jacobian,
+    jit,
+    jvp,
+    linearize,
+    value_and_grad,
+    vjp,
+    vmap,
+)
+from tests.together import together
 
 Function = Callable[..., Any]
 TABLE = np.array([1.0, 2.0, 3.0])
@@ -100,6 +116,109 @@ def test_row_38_an_argument_that_is_read_from_outside(run: Any) -> None:
     with pytest.raises(errors.MutationError, match="or with an array that it reads from outside"):
         f(TABLE)
     assert_array_equal(TABLE, [1, 2, 3])
+
+
+READS: dict[str, Callable[[Any], Any]] = {
+    "an element": lambda a: a[0],
+    "a method": lambda a: a.sum(),
+    "a Python number": lambda a: float(a[1]),
+    "item": lambda a: a.item(0),
+    "a list": lambda a: sum(a.tolist()),
+    "elements": max,
+    "a mask": lambda a: len(a[a > 2]),
+    "a product": lambda a: np.dot(a, a),
+    "a function": np.sum,
+    "a decision": lambda a: 2.0 if a.any() else 3.0,
+}
+
+
+class Owner:
+    """An object with an array."""
+
+    def __init__(self, a: Any, read: Function) -> None:
+        self.a = a
+        self.read = read
+
+    def total(self, x: Any) -> Any:
+        x[0] = 5.0
+        return x.sum() * self.read(self.a)
+
+    def __call__(self, x: Any) -> Any:
+        return self.total(x)
+
+
+def by_closure(a: Any, read: Function) -> Function:
+    def f(x: Any) -> Any:
+        x[0] = 5.0
+        return x.sum() * read(a)
+
+    return f
+
+
+def by_default(a: Any, read: Function) -> Function:
+    def f(x: Any, a: Any = a) -> Any:
+        x *= 5.0
+        return x.sum() * read(a)
+
+    return f
+
+
+def by_element(a: Any, read: Function) -> Function:
+    return by_closure([1, {"a": a}], lambda both: read(both[1]["a"]))
+
+
+def by_helper(a: Any, read: Function) -> Function:
+    return by_closure(lambda: read(a), lambda helper: helper())
+
+
+def by_partial(a: Any, read: Function) -> Function:
+    return functools.partial(lambda a, x: by_closure(a, read)(x), a)
+
+
+def by_bound_method(a: Any, read: Function) -> Function:
+    return by_closure(a.tolist, lambda tolist: read(np.array(tolist())))
+
+
+OUTSIDE: dict[str, Callable[[Any, Function], Function]] = {
+    "closure": by_closure,
+    "default": by_default,
+    "element": by_element,
+    "helper": by_helper,
+    "partial": by_partial,
+    "bound method": by_bound_method,
+    "view": lambda a, read: by_closure(a[::-1], read),
+    "attribute": lambda a, read: Owner(a, read).total,
+    "object": Owner,
+}
+READERS: dict[str, Callable[[Function, Any], Any]] = {
+    "jit": lambda f, x: jit(f)(x),
+    "value_and_grad": lambda f, x: value_and_grad(f)(x)[0],
+    "vjp": lambda f, x: vjp(f, x)[0],
+    "jvp": lambda f, x: jvp(f, (x,), (x,))[0],
+    "linearize": lambda f, x: linearize(f, x)[0],
+    "jit of value_and_grad": lambda f, x: jit(value_and_grad(f))(x)[0],
+    "checkpoint": lambda f, x: checkpoint(f)(x),
+    "cond": lambda f, x: cond(True, f, lambda x: x.sum(), x),
+    "vmap": lambda f, x: vmap(f)(x[None])[0],
+    "hessian": lambda f, x: 0 * hessian(f)(x)[0, 0] + f(x.copy()),
+    "jacobian": lambda f, x: 0 * jacobian(f)(x)[0] + f(x.copy()),
+}
+
+
+@pytest.mark.parametrize("run", READERS)
+def test_row_38_an_argument_that_is_read_from_outside_in_any_way(run: str) -> None:
+    ways = [("closure", read) for read in READS] + [(way, "a product") for way in OUTSIDE]
+    with together() as check:
+        for way, read in ways:
+            f = OUTSIDE[way](outer := TABLE.copy(), READS[read])
+            with check((way, read)), pytest.raises(errors.MutationError, match="that it reads from outside"):
+                READERS[run](f, outer)
+            with check((way, read, "traced outside")), pytest.raises(errors.MutationError, match="reads from outside"):
+                jit(lambda x: READERS[run](by_closure(x, lambda a: a[0]), x))(TABLE)
+            with check((way, read, "a copy")):
+                found = READERS[run](f, TABLE.copy())
+                assert found == f(TABLE.copy())
+                assert_array_equal(outer, TABLE)
 
 
 def test_row_38_traced_arguments_of_an_inner_function() -> None:
