@@ -144,19 +144,20 @@ _MODULES = {
 _MODULE_OF = {name: f"fnad.api.{module}" for module, names in _MODULES.items() for name in names}
 _PACKAGES = ("debug", "flatten_util", "nn", "numpy", "optim", "random", "scipy", "test_util", "testing", "tree")
 
+if not TYPE_CHECKING:  # with a `__getattr__`, checkers accept any name
 
-def __getattr__(name: str) -> Any:
-    """Import on first access, so that a library which offers derivatives takes no time of those who use none."""
-    with uncollected():  # to look for garbage among the objects of modules takes a tenth of the time to import them
-        from fnad.watch import imported  # noqa: PLC0415  # for their sake too
+    def __getattr__(name: str) -> Any:
+        """Import on first access, so that a library which offers derivatives takes no time of those who use none."""
+        with uncollected():  # to look for garbage among the objects of modules takes a tenth of the time to import them
+            from fnad.watch import imported  # noqa: PLC0415  # for their sake too
 
-        if name in _PACKAGES:
-            return imported(f"fnad.{name}")
-        if name in _MODULE_OF:
-            found = getattr(imported(_MODULE_OF[name]), name)
-            globals()[name] = found = found if isinstance(found, type) else _at_boundary(found)
-            return found
-        raise import_module("fnad.trace.missing").missing("fnad", name)
+            if name in _PACKAGES:
+                return imported(f"fnad.{name}")
+            if name in _MODULE_OF:
+                found = getattr(imported(_MODULE_OF[name]), name)
+                globals()[name] = found = found if isinstance(found, type) else _at_boundary(found)
+                return found
+            raise import_module("fnad.trace.missing").missing("fnad", name)
 
 
 @cache
@@ -168,4 +169,4 @@ def _at_boundary(function: Any) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return __all__

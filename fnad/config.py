@@ -59,7 +59,7 @@ from contextvars import ContextVar
 from dataclasses import field, replace
 from functools import lru_cache
 from importlib import import_module
-from typing import Any, Literal, NoReturn, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias, get_args
 
 from fnad.errors import SettingError
 from fnad.records import dataclass
@@ -269,7 +269,9 @@ def _kept(settings: Settings, /, **changes: Any) -> Settings:
     return replace(settings, **changes)
 
 
-def __getattr__(name: str) -> NoReturn:
-    if name.startswith("__"):  # what an import asks of every module
-        raise AttributeError(name)
-    raise import_module("fnad.trace.missing").missing("fnad.config", name)
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> NoReturn:
+        if name.startswith("__"):  # what an import asks of every module
+            raise AttributeError(name)
+        raise import_module("fnad.trace.missing").missing("fnad.config", name)

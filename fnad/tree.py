@@ -11,7 +11,7 @@ too; None is a container of nothing, and everything else a leaf. A dict keeps th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 from fnad.api.leaves import NAMESPACE, Structure, pytrees
 from fnad.trace.missing import missing
@@ -145,5 +145,7 @@ def map_with_path(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: Test = 
     return pytrees().tree_map_with_path(f, tree, *rest, is_leaf=is_leaf, namespace=NAMESPACE)
 
 
-def __getattr__(name: str) -> NoReturn:
-    raise missing("fnad.tree", name)
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> NoReturn:
+        raise missing("fnad.tree", name)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from fnad.api.leaves import NAMESPACE, Function, Leaf, check_function, flatten, function_name, pytrees
 from fnad.api.marshalling import LeafType, Tree, as_tracer, symbol
 from fnad.api.regions import at, in_trace, region_of
-from fnad.api.transformed import with_options
+from fnad.api.transformed import Transformed, with_options
 from fnad.control.batching import batched_equation, batched_program, leaves_residuals
 from fnad.errors import BatchAxisError
 from fnad.ir.builder import Builder
@@ -35,7 +35,7 @@ UNMAPPED = _Unmapped()
 
 
 @with_options
-def vmap(f: Function, in_axes: AxisTree = 0, out_axes: AxisTree = 0, axis_size: int | None = None) -> Function:
+def vmap(f: Function, in_axes: AxisTree = 0, out_axes: AxisTree = 0, axis_size: int | None = None) -> Transformed:
     """The function that applies `f` to each row of its arguments, and stacks the results.
 
     `in_axes` says along which axis the rows of each argument lie: an integer for all, or a tuple with one for each
@@ -68,7 +68,7 @@ def vmap(f: Function, in_axes: AxisTree = 0, out_axes: AxisTree = 0, axis_size: 
 
         return in_trace(f, call, *args, kwargs, names=[*names, "kwargs"])
 
-    return batched_f
+    return cast("Transformed", batched_f)  # `with_options` makes it one
 
 
 def _mapped(

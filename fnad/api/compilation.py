@@ -15,7 +15,7 @@ import weakref
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeAlias, TypeVar, cast, overload
 
 from numpy import ufunc
 
@@ -63,6 +63,8 @@ from fnad.watch import seen
 if TYPE_CHECKING:
     from fnad.api.lowered import TracedCall
 
+P = ParamSpec("P")
+R = TypeVar("R")
 Mark: TypeAlias = tuple[Dtype, Shape, bool, bool, Labels | None]
 """Of a leaf in a signature: dtype, shape, whether it is a Python number, or an array without dimensions, its labels."""
 
@@ -79,6 +81,22 @@ CONSTANT = "name it in static_argnums or static_argnames, which make it a consta
 """The types of arguments that are no arrays, and choose what a function does; and what to do about them."""
 
 
+@overload
+def jit(
+    f: Callable[P, R],
+    static_argnums: Places = ...,
+    static_argnames: Places = ...,
+    donate_argnums: int | Sequence[int] = ...,
+    device: str | None = ...,
+) -> Compiled[P, R]: ...
+@overload
+def jit(
+    *,
+    static_argnums: Places = ...,
+    static_argnames: Places = ...,
+    donate_argnums: int | Sequence[int] = ...,
+    device: str | None = ...,
+) -> Callable[[Callable[P, R]], Compiled[P, R]]: ...
 @with_options
 def jit(
     f: Function,
@@ -86,7 +104,7 @@ def jit(
     static_argnames: Places = (),
     donate_argnums: int | Sequence[int] = (),
     device: str | None = None,
-) -> Compiled:
+) -> Compiled[..., Any]:
     """`f` compiled: traced at the first call with arguments of given structure, dtypes and shapes, native at the next.
 
     It is compiled at the first call already where to interpret it would take longer. `jit(f).lower(*args).compile()`
@@ -163,7 +181,7 @@ class CallForm(NamedTuple):
     keywords: tuple[str, ...] = ()
 
 
-class Compiled(Transformed):
+class Compiled(Transformed, Generic[P, R]):
     """What `jit` returns: the function with its traces."""
 
     __slots__ = ("_again", "_donated", "_f", "_has_receivers", "_paths", "_receivers", "_retraced", "_statics")
@@ -180,7 +198,7 @@ class Compiled(Transformed):
         self._has_receivers = False
         self._receivers = Receivers(f, self._forget, weakref.ref(self))
 
-    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
         try:
             if is_tracing():
                 return call_inside(self._f, args, kwargs)
@@ -366,7 +384,7 @@ class Compiled(Transformed):
         warnings.warn(f"{again}: {change}{place}\n  {OWN if is_own else OTHERS}", RetraceWarning, stacklevel=4)
 
 
-class Placed(Compiled):
+class Placed(Compiled[P, R]):
     """What `jit` returns for a device: the function, compiled for it."""
 
     __slots__ = ("device",)
@@ -377,7 +395,7 @@ class Placed(Compiled):
         with config.on(self.device):
             pass  # which raises for a device there is not
 
-    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
         with config.on(self.device):
             return super().__call__(*args, **kwargs)
 

@@ -20,7 +20,8 @@ from fnad.trace.unknown import check_keywords
 from fnad.tracebacks import boundary
 
 P = ParamSpec("P")
-R_co = TypeVar("R_co", covariant=True)
+Options = ParamSpec("Options")
+Made_co = TypeVar("Made_co", bound="Transformed", covariant=True)
 
 
 class Transformed:
@@ -82,18 +83,33 @@ def _again(transform: Function, f: Function, options: dict[str, Any]) -> Any:
 # ---- transforms as decorators ----------------------------------------------------------------------------------------
 
 
-class Transform(Protocol[P, R_co]):
-    """A transform: of a function, or without one the decorator with these options."""
+class Transform(Protocol[Options]):
+    """A transform to a function of the same arguments, or without a function the decorator with these options."""
 
     __name__: str
 
     @overload
-    def __call__(self, f: Function, /, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
+    def __call__(self, f: Callable[P, Any], /, *args: Options.args, **options: Options.kwargs) -> Callable[P, Any]: ...
     @overload
-    def __call__(self, **options: Any) -> Callable[[Function], R_co]: ...
+    def __call__(self, **options: Any) -> Callable[[Callable[P, Any]], Callable[P, Any]]: ...
 
 
-def with_options(transform: Callable[Concatenate[Function, P], R_co]) -> Transform[P, R_co]:
+class Maker(Protocol[Options, Made_co]):
+    """A transform to an object of a class of its own, or without a function the decorator with these options."""
+
+    __name__: str
+
+    @overload
+    def __call__(self, f: Function, /, *args: Options.args, **options: Options.kwargs) -> Made_co: ...
+    @overload
+    def __call__(self, **options: Any) -> Callable[[Function], Made_co]: ...
+
+
+@overload
+def with_options(transform: Callable[Concatenate[Function, Options], Made_co]) -> Maker[Options, Made_co]: ...
+@overload
+def with_options(transform: Callable[Concatenate[Function, Options], Function]) -> Transform[Options]: ...
+def with_options(transform: Function) -> Any:
     """A transform that may be called without a function, for the decorator with these options.
 
     A plain function that it returns is that which a `Transformed` runs; anything else is what it returns.

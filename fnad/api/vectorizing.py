@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from fnad.api.batching import vmap
 from fnad.api.leaves import Function, check_function, flatten, function_name, map_leaves, source_of
-from fnad.api.transformed import with_options
+from fnad.api.transformed import Transformed, with_options
 from fnad.errors import ShapeError, SignatureError
 from fnad.trace.source import current_source
 from fnad.trace.tracer import Tracer
@@ -23,7 +23,7 @@ SIGNATURE = re.compile(rf"({DIMENSIONS}(?:,{DIMENSIONS})*)?->({DIMENSIONS}(?:,{D
 
 
 @with_options
-def vectorize(f: Function, excluded: Collection[int] = (), signature: str | None = None) -> Function:
+def vectorize(f: Function, excluded: Collection[int] = (), signature: str | None = None) -> Transformed:
     """The function that applies `f` to each of the arrays, or numbers, that its arguments are made of, as np.vectorize.
 
     `signature`, as in "(m,n),(n)->(m)", names the last axes, those that the arguments and results of `f` have; without
@@ -64,7 +64,7 @@ def vectorize(f: Function, excluded: Collection[int] = (), signature: str | None
 
         return _over(core, given, outer)
 
-    return vectorized_f
+    return cast("Transformed", vectorized_f)  # `with_options` makes it one
 
 
 def _parsed(signature: str) -> tuple[tuple[Dims, ...], tuple[Dims, ...]]:

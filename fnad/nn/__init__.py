@@ -4,7 +4,7 @@ Arrays of images are batch × channels × space, with any number of spatial axes
 and its parameters are a pytree.
 """
 
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from fnad.nn.activations import (
     celu,
@@ -65,5 +65,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> NoReturn:
-    raise missing("fnad.nn", name)
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> NoReturn:
+        raise missing("fnad.nn", name)

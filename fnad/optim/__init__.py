@@ -10,7 +10,7 @@ They are plain NumPy, and run on arrays, under `fnad.jit` and in traced loops. S
 do not change; parameters in f32 have states and updates in f32, whatever the type of the learning rate.
 """
 
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from fnad.optim.clipping import clip, clip_by_global_norm, global_norm
 from fnad.optim.decay import add_decayed_weights
@@ -93,5 +93,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> NoReturn:
-    raise missing("fnad.optim", name)
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> NoReturn:
+        raise missing("fnad.optim", name)

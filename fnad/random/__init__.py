@@ -12,7 +12,7 @@ same key, and no draw depends on how it is executed. Two draws with one key are 
 the number of the step.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fnad.random.choices import categorical, choice, permutation
 from fnad.random.continuous import bernoulli, cauchy, exponential, gamma, gumbel, laplace, normal, uniform
@@ -41,5 +41,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    raise missing("fnad.random", name)
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        raise missing("fnad.random", name)

@@ -5,8 +5,24 @@ They are what SciPy's own names find on traced values too (`fnad.trace.exchange`
 
 from importlib import import_module
 from types import ModuleType
+from typing import TYPE_CHECKING
 
-_MODULES = (
+if TYPE_CHECKING:
+    from fnad.scipy import (
+        fft,
+        integrate,
+        interpolate,
+        linalg,
+        ndimage,
+        optimize,
+        signal,
+        sparse,
+        spatial,
+        special,
+        stats,
+    )
+
+__all__ = (
     "fft",
     "integrate",
     "interpolate",
@@ -20,9 +36,10 @@ _MODULES = (
     "stats",
 )
 
+if not TYPE_CHECKING:
 
-def __getattr__(name: str) -> ModuleType:
-    """Import a module when it is first asked for."""
-    if name in _MODULES:
-        return import_module(f"fnad.scipy.{name}")
-    raise AttributeError(f"module 'fnad.scipy' has no attribute {name!r}")
+    def __getattr__(name: str) -> ModuleType:
+        """Import a module when it is first asked for."""
+        if name in __all__:
+            return import_module(f"fnad.scipy.{name}")
+        raise AttributeError(f"module 'fnad.scipy' has no attribute {name!r}")

@@ -91,8 +91,8 @@ def test_values_and_derivatives(name: str) -> None:
 def test_compiled(name: str) -> None:
     """All calls of a name in one compiled function."""
     cases = CASES[name]
-    compiled = fnad.jit(lambda *args: [case.function(*xs) for case, xs in zip(cases, args, strict=True)])
-    for case, found in zip(cases, compiled(*[tuple(case.args) for case in cases]), strict=True):
+    compiled: Any = fnad.jit(lambda args: [case.function(*xs) for case, xs in zip(cases, args, strict=True)])
+    for case, found in zip(cases, compiled([tuple(case.args) for case in cases]), strict=True):
         np.testing.assert_allclose(found, case.function(*case.args), rtol=case.rtol, atol=1e-14)
 
 
