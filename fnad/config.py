@@ -215,39 +215,49 @@ _latest = _default, _default.device, _default
 
 
 def disable_jit(disable: bool = True) -> AbstractContextManager[Settings]:
-    """Run what is under `fnad.jit` as plain Python, for a block of code; loops and branches outside of a trace too.
+    """Run functions under `fnad.jit`, and loops and branches outside a trace, as plain Python, in a block of code.
 
-    >>> import fnad
-    >>> @fnad.jit
-    ... def double(x):
-    ...     print("x is", x)
-    ...     return 2 * x
-    >>> with fnad.disable_jit():
-    ...     double(3.0)
-    x is 3.0
-    6.0
+    Parameters:
+        disable (bool): False switches compilation on in an inner block.
+    Returns:
+        context manager: Restores the settings at the end of the block.
+    Raises:
+        SettingError: If `disable` is not a bool.
+    Examples:
+        >>> import fnad
+        >>> @fnad.jit
+        ... def double(x):
+        ...     print("x is", x)
+        ...     return 2 * x
+        >>> with fnad.disable_jit():
+        ...     double(3.0)
+        x is 3.0
+        6.0
     """
     return override(disable_jit=disable)
 
 
 def debug_nans(debug: bool = True) -> AbstractContextManager[Settings]:
-    """Raise `NonFiniteError` where a nan or inf arises in a program and reaches its results, for a block of code.
+    """Raise an error at the operation that makes a nan or inf of a result, in a block of code.
 
-    The error has the line, the operation with its operands and the element, whether it belongs to the value or to a
-    derivative, and the step of a loop: attributes of its `origin`. Programs run as they do without it, compiled ones
-    too; only one whose results are not finite is run again, in the interpreter, which says where. One that calls
-    functions of the host is interpreted from the start, since it must not call them twice. What an argument or a
-    constant holds does not count as arising, nor what no result depends on.
+    The error's `origin` has the line, the operation with its operands, the element, and the step of a loop. Only a
+    program with such a result runs again, in the interpreter, to find its origin; a program with callbacks is
+    interpreted from the start. A nan in an argument is not an error. Under `disable_jit` nothing is checked, and a
+    pullback is followed into the function only if `fnad.vjp` was called in the block as well.
 
-    Functions that run as plain Python are not looked into: those in a block under `disable_jit`. A pullback is followed
-    to the function it was taken of if `fnad.vjp` was called in the block as well.
-
-    >>> import numpy as np, fnad
-    >>> with fnad.debug_nans():
-    ...     fnad.grad(lambda x: np.sum(np.sqrt(x)))(np.array([4.0, 0.0]))
-    Traceback (most recent call last):
-    fnad.errors.NonFiniteError: inf arises in reverse mode: div(0.5, 0.0) = inf, element [1] of f64[2]
-    ...
+    Parameters:
+        debug (bool): False switches the check off in an inner block.
+    Returns:
+        context manager: Restores the settings at the end of the block.
+    Raises:
+        NonFiniteError: In the block, if a nan or inf arises and reaches a result.
+    Examples:
+        >>> import numpy as np, fnad
+        >>> with fnad.debug_nans():
+        ...     fnad.grad(lambda x: np.sum(np.sqrt(x)))(np.array([4.0, 0.0]))
+        Traceback (most recent call last):
+        fnad.errors.NonFiniteError: inf arises in reverse mode: div(0.5, 0.0) = inf, element [1] of f64[2]
+        ...
     """
     return override(debug_nans=debug)
 

@@ -254,29 +254,32 @@ STORE = ProgramStore()
 
 
 def cache_info() -> CacheInfo:
-    """The number of programs in the store, how many of them are compiled, and their approximate size in bytes.
+    """The number and size of the programs in memory.
 
-    Compiled functions take theirs along when they go; see `CacheInfo` for what is counted.
-
-    >>> import fnad
-    >>> f = fnad.jit(lambda x: x + 1.0)
-    >>> f(2.0), f(3.0)
-    (np.float64(3.0), np.float64(4.0))
-    >>> fnad.cache_info().compiled > 0
-    True
+    Returns:
+        CacheInfo: A named tuple of ints: `programs`; `compiled`, the programs in native code; `kept`, the programs that
+            no function uses any more; and `nbytes`, about the size of all.
+    Examples:
+        >>> import fnad
+        >>> f = fnad.jit(lambda x: x + 1.0)
+        >>> f(2.0), f(3.0)
+        (np.float64(3.0), np.float64(4.0))
+        >>> fnad.cache_info().compiled > 0
+        True
     """
     return STORE.info()
 
 
 def clear_cache() -> None:
-    """Free all programs, native code and its memory. Functions in use are compiled again at their next call.
+    """Free all programs, native code and its memory; functions in use are compiled again at their next call.
 
-    What is known of the code of functions is dropped, too. What is on disk stays there: see `fnad cache clear`.
+    The cache on disk stays: see `fnad cache clear`.
 
-    >>> import fnad
-    >>> fnad.clear_cache()
-    >>> fnad.cache_info().compiled
-    0
+    Examples:
+        >>> import fnad
+        >>> fnad.clear_cache()
+        >>> fnad.cache_info().compiled
+        0
     """
     STORE.clear()
     forget_codes()

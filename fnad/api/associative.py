@@ -21,17 +21,27 @@ Combine: TypeAlias = Callable[[Sequence[Any], Sequence[Any]], Arrays]
 
 
 def associative_scan(fn: Function, elems: Any, reverse: bool = False, axis: int = 0) -> Any:
-    """e₀, fn(e₀, e₁), fn(fn(e₀, e₁), e₂), … along an axis, where `fn` is associative.
+    """The running combinations e₀, fn(e₀, e₁), fn(fn(e₀, e₁), e₂), … of elements along an axis.
 
-    `elems` is a pytree of arrays of one length along `axis`; `fn(a, b)` takes and returns pytrees like it, of any
-    number of elements along that axis, and combines them element by element. `reverse` starts from the end. It takes
-    about 2 n combinations in 2 log₂ n steps; a `scan` takes n in n steps, and is faster where a step is little work.
+    Of n elements it makes about 2 n combinations in 2 log₂ n steps (Blelloch, "Prefix sums and their applications",
+    1990). `scan` makes n in n steps, and is faster unless a combination is expensive.
 
-    Raises `ArgumentTypeError`, `ShapeError` for axes of different lengths, `StructureError` for another pytree.
-
-    >>> import numpy as np, fnad
-    >>> fnad.associative_scan(np.multiply, np.array([1.0, 2.0, 3.0, 4.0]))
-    array([ 1.,  2.,  6., 24.])
+    Parameters:
+        fn (function): An associative function of two pytrees like `elems`, of any length along `axis`, that combines
+            their elements one by one and returns a pytree like them.
+        elems (pytree of arrays): Arrays with the same length along `axis`.
+        reverse (bool): If true, start from the last element.
+        axis (int): The axis of the elements.
+    Returns:
+        pytree of arrays: The combinations, with the structure, shapes and dtypes of `elems`.
+    Raises:
+        ArgumentTypeError: If a leaf is not an array or number.
+        ShapeError: If the lengths along `axis` differ.
+        StructureError: If `fn` returns another pytree.
+    Examples:
+        >>> import numpy as np, fnad
+        >>> fnad.associative_scan(np.multiply, np.array([1.0, 2.0, 3.0, 4.0]))
+        array([ 1.,  2.,  6., 24.])
     """
     check_function(fn, "associative_scan")
     return in_trace(fn, lambda trees: _scanned(fn, trees, reverse, axis), elems, names=("elems",))

@@ -36,27 +36,31 @@ UNMAPPED = _Unmapped()
 
 @with_options
 def vmap(f: Function, in_axes: AxisTree = 0, out_axes: AxisTree = 0, axis_size: int | None = None) -> Transformed:
-    """The function that applies `f` to each row of its arguments, and stacks the results.
+    """The function that applies `f` to each row of its arguments and stacks the results.
 
-    `in_axes` says along which axis the rows of each argument lie: an integer for all, or a tuple with one for each
-    positional argument, each an integer, None for an argument that is the same for every row, or a pytree of these that
-    is a prefix of the argument. Arguments given by name have their rows along axis 0. `out_axes` says where the rows of
-    the results go, likewise; None for a result that is the same for all rows. `axis_size` is the number of rows, needed
-    where no argument has any.
+    The operations of `f` become operations on all rows. Branches of `cond` that differ among rows, and loops of
+    different lengths, run row by row.
 
-    What `f` does to one row becomes operations on all rows. Branches of `cond` that rows choose differently, and loops
-    that end after different numbers of steps, run row by row. Python's own `if` and `while` take the path that all rows
-    take: where these differ, they are errors.
-
-    Raises `BatchAxisError` for axes that do not fit the arguments or results, `TracerEscapeError` for a Python decision
-    that differs among rows, and whatever the transforms around it raise.
-
-    >>> import numpy as np, fnad
-    >>> fnad.vmap(np.dot)(np.arange(6.0).reshape(2, 3), np.ones((2, 3)))
-    array([ 3., 12.])
-    >>> fnad.vmap(fnad.grad(lambda w, x: np.sum(w * x) ** 2), in_axes=(None, 0))(np.ones(2), np.eye(2))
-    array([[2., 0.],
-           [0., 2.]])
+    Parameters:
+        f (function): Python's own `if` and `while` in it must take the same path for all rows.
+        in_axes (int, None, or tuple of these and pytrees of them): The axis of the rows in each positional argument;
+            None for an argument that is the same for all rows. A pytree is a prefix of the argument. Arguments by name
+            have their rows along axis 0.
+        out_axes (int, None, or pytree of these): The axis of the rows in the results; None for a result that is the
+            same for all rows.
+        axis_size (int, optional): The number of rows, if no argument has any.
+    Returns:
+        function: Takes the arguments of `f` with an axis more, and returns its results with an axis more.
+    Raises:
+        BatchAxisError: If the axes do not fit the arguments or results.
+        TracerEscapeError: If Python decides differently for different rows.
+    Examples:
+        >>> import numpy as np, fnad
+        >>> fnad.vmap(np.dot)(np.arange(6.0).reshape(2, 3), np.ones((2, 3)))
+        array([ 3., 12.])
+        >>> fnad.vmap(fnad.grad(lambda w, x: np.sum(w * x) ** 2), in_axes=(None, 0))(np.ones(2), np.eye(2))
+        array([[2., 0.],
+               [0., 2.]])
     """
     check_function(f, "vmap")
 

@@ -38,18 +38,25 @@ Branches: TypeAlias = Mapping[str, Function]
 
 
 def cond(pred: Any, true_fun: Function, false_fun: Function, *operands: Any) -> Any:
-    """`true_fun(*operands)` where `pred` holds, else `false_fun(*operands)`; only that one is run.
+    """The result of `true_fun(*operands)` if `pred` is true, otherwise of `false_fun(*operands)`.
 
-    `pred` is a bool scalar, traced or not. The operands are pytrees of arrays and numbers. Both functions return
-    pytrees of the same structure, shapes and dtypes (a Python number takes the dtype beside it). Derivatives are those
-    of the branch that ran.
+    Only one of the functions runs, and the derivative is that of the function that ran.
 
-    Raises `ArgumentTypeError` for a `pred` that is no bool scalar, `StructureError` where the results differ.
-
-    >>> import numpy as np, fnad
-    >>> half_or_square = lambda x: fnad.cond(x > 1, lambda x: x / 2, lambda x: x**2, x)
-    >>> fnad.grad(half_or_square)(3.0), fnad.grad(half_or_square)(0.5)
-    (np.float64(0.5), np.float64(1.0))
+    Parameters:
+        pred (bool scalar): Traced or not.
+        true_fun, false_fun (functions): Return pytrees of the same structure, shapes and dtypes; a Python number takes
+            the dtype of its counterpart.
+        *operands (pytrees of arrays and numbers): The arguments of both functions.
+    Returns:
+        pytree: The result of the function that ran.
+    Raises:
+        ArgumentTypeError: If `pred` is not a bool scalar.
+        StructureError: If the results of the two functions differ in structure, shape or dtype.
+    Examples:
+        >>> import numpy as np, fnad
+        >>> half_or_square = lambda x: fnad.cond(x > 1, lambda x: x / 2, lambda x: x**2, x)
+        >>> fnad.grad(half_or_square)(3.0), fnad.grad(half_or_square)(0.5)
+        (np.float64(0.5), np.float64(1.0))
     """
     branches = {"false_fun": false_fun, "true_fun": true_fun}
     check_functions("cond", **branches)
@@ -61,17 +68,21 @@ def cond(pred: Any, true_fun: Function, false_fun: Function, *operands: Any) -> 
 
 
 def switch(index: Any, branches: Sequence[Function], *operands: Any) -> Any:
-    """`branches[index](*operands)`; only that one is run.
+    """The result of `branches[index](*operands)`; only this branch runs.
 
-    `index` is an integer scalar, traced or not; one that is out of range means the nearest branch. The operands and
-    results are as in `cond`.
-
-    Raises `ArgumentTypeError` for an `index` that is no integer scalar or for no branches, `StructureError` where the
-    results differ.
-
-    >>> import numpy as np, fnad
-    >>> fnad.switch(np.int64(2), [np.sin, np.cos, np.square], 3.0)
-    np.float64(9.0)
+    Parameters:
+        index (integer scalar): Traced or not; an index out of range selects the nearest branch.
+        branches (sequence of functions): Return pytrees of the same structure, shapes and dtypes.
+        *operands (pytrees of arrays and numbers): The arguments of the branch.
+    Returns:
+        pytree: The result of the branch.
+    Raises:
+        ArgumentTypeError: If `index` is not an integer scalar, or there are no branches.
+        StructureError: If the results of the branches differ in structure, shape or dtype.
+    Examples:
+        >>> import numpy as np, fnad
+        >>> fnad.switch(np.int64(2), [np.sin, np.cos, np.square], 3.0)
+        np.float64(9.0)
     """
     functions = {f"branches[{i}]": branch for i, branch in enumerate(branches)}
     if not functions:

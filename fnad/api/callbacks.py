@@ -16,31 +16,34 @@ from fnad.trace.source import current_source
 
 
 def callback(f: Function, *args: Any, result: Any = None) -> Any:
-    """Call `f(*args)` when the program comes here, with ordinary arrays; return its result.
+    """Call a Python function with ordinary arrays each time a program passes this line.
 
-    The arguments are pytrees of arrays and numbers. `result` is a pytree of arrays or numbers of the dtypes and shapes
-    that `f` returns; by default it returns None. Calls happen once each time the program passes, in order, also inside
-    of loops and branches (so `fnad.cond(i % 100 == 0, report, skip, i, loss)` reports every hundred steps), and on one
-    thread; what reverse mode runs again, as `checkpoint` has it, calls again only for a result that it reads. An
-    exception of `f` ends the program and reaches the caller. Outside of a trace, `f` is called at once.
+    The calls are made in order and on one thread, in loops and branches too. If reverse mode computes a part again
+    (`checkpoint`), only a callback with a result is called again. Outside a trace, `f` is called at once.
 
-    The derivative of `f` is not known: state it by `custom_vjp` or `custom_jvp` around the call, or take the arguments
-    through `stop_gradient`.
-
-    Raises `CallbackError` for a result that is not as announced, and where its derivative is required;
-    `ArgumentTypeError`.
-
-    >>> import numpy as np, fnad
-    >>> @fnad.jit
-    ... def total(xs):
-    ...     def step(s, x):
-    ...         fnad.callback(print, s)
-    ...         return s + x, None
-    ...     return fnad.scan(step, 0.0, xs)[0]
-    >>> total(np.array([1.0, 2.0]))
-    0.0
-    1.0
-    np.float64(3.0)
+    Parameters:
+        f (function): Any Python function.
+        *args (pytrees of arrays and numbers): The arguments of `f`.
+        result (pytree of arrays and numbers): The structure, shapes and dtypes of what `f` returns; None if `f` returns
+            None.
+    Returns:
+        pytree: The result of `f`. It has no derivative unless a `custom_vjp` or `custom_jvp` around the call states
+            one, or the arguments go through `stop_gradient`.
+    Raises:
+        CallbackError: If `f` returns another structure, shape or dtype than `result`, or if the derivative is required.
+        ArgumentTypeError: If a leaf is not an array or number.
+    Examples:
+        >>> import numpy as np, fnad
+        >>> @fnad.jit
+        ... def total(xs):
+        ...     def step(s, x):
+        ...         fnad.callback(print, s)
+        ...         return s + x, None
+        ...     return fnad.scan(step, 0.0, xs)[0]
+        >>> total(np.array([1.0, 2.0]))
+        0.0
+        1.0
+        np.float64(3.0)
     """
     check_function(f, "callback")
     if not is_tracing():

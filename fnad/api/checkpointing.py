@@ -20,28 +20,27 @@ from fnad.watch import unwatched
 def checkpoint(
     f: Function, *, policy: Literal["all"] | Policy = "all", snapshots: int = 32, budget: int | None = None
 ) -> Function:
-    """The function `f`, of which reverse mode saves less of what it computed, and computes it again.
+    """The function `f`, for which reverse mode saves fewer values and computes them again.
 
-    The policy says what is computed again:
-
-    - "all": all of `f`; only its arguments are saved.
-    - "carry": in the loops of `f`, the steps: of each only the carry is saved.
-    - "sqrt": in the loops of `f`, the steps: of n steps about 2 √n carries are saved, and each is taken three times. A
-      while loop, whose n nobody knows before, goes in segments that become longer.
-    - "binomial": in the loops of `f`, the steps: `snapshots` carries are saved, however many steps there are, by the
-      schedule that repeats least (Griewank and Walther, "Algorithm 799: Revolve", ACM TOMS 26, 2000): with s snapshots
-      and n <= C(s + r, s) steps, each step is taken at most r + 1 times more. With `budget`, there are as many
-      snapshots in each loop as go into so many bytes, one at least.
-
-    Values and derivatives are the same under each. Loops are those of `scan`, `map`, `fori_loop`, `while_loop`.
-
-    Raises `SettingError` for a policy that does not exist, fewer than one snapshot, or a budget below 0.
-
-    >>> import numpy as np, fnad
-    >>> def last(x):
-    ...     return fnad.scan(lambda s, _: (np.sin(s), None), x, length=1000)[0]
-    >>> bool(fnad.grad(fnad.checkpoint(last, policy="sqrt"))(1.0) == fnad.grad(last)(1.0))
-    True
+    Parameters:
+        f (function): Takes and returns pytrees of arrays and numbers.
+        policy ({"all", "carry", "sqrt", "binomial"}): "all" saves only the arguments of `f`. The others concern the
+            loops of `f` (`scan`, `map`, `fori_loop`, `while_loop`): "carry" saves the carry of each step. "sqrt" saves
+            about 2 √n carries of n steps, and takes each step three times. "binomial" saves `snapshots` carries, by the
+            schedule with the fewest repetitions (Griewank and Walther, "Algorithm 799: Revolve", ACM TOMS 26, 2000):
+            with s snapshots, n <= C(s + r, s) steps are each taken at most r + 1 times more.
+        snapshots (int): The number of carries that "binomial" saves.
+        budget (int, optional): Bytes for the snapshots of each loop, in place of their number.
+    Returns:
+        function: A function with the values and derivatives of `f`.
+    Raises:
+        SettingError: If there is no such policy, `snapshots` is below 1, or `budget` is negative.
+    Examples:
+        >>> import numpy as np, fnad
+        >>> def last(x):
+        ...     return fnad.scan(lambda s, _: (np.sin(s), None), x, length=1000)[0]
+        >>> bool(fnad.grad(fnad.checkpoint(last, policy="sqrt"))(1.0) == fnad.grad(last)(1.0))
+        True
     """
     check_function(f, "checkpoint")
     _check(policy, snapshots, budget)

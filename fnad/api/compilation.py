@@ -105,43 +105,39 @@ def jit(
     donate_argnums: int | Sequence[int] = (),
     device: str | None = None,
 ) -> Compiled[..., Any]:
-    """`f` compiled: traced at the first call with arguments of given structure, dtypes and shapes, native at the next.
+    """The function `f`, compiled for the structure, dtypes and shapes of its arguments.
 
-    It is compiled at the first call already where to interpret it would take longer. `jit(f).lower(*args).compile()`
-    compiles it in any case, and `fnad.config.override(executor="compiled")` has the first call do so.
+    The first call traces and interprets, and compiles at once if interpretation would take longer; the second compiles.
+    `jit(f).lower(*args).compile()` compiles in any case. Where Python decides by traced scalars (`if x > 0`, `while`,
+    `range(n)`), each path is a program of its own: `paths()` lists them. Inside another transform, `jit(f)` is `f`.
 
-    Arguments and results are pytrees of arrays and numbers, but for static arguments: these are given by position or by
-    name and may be anything hashable; `f` is compiled for each value (two are the same if equal and of one type, floats
-    if equal to the bit). What `f` reads from its closure, globals, defaults and attributes may change between calls: it
-    is then traced again. An array that it reads so is compared with a copy at each call, so give a large one as an
-    argument, or make it read-only. Inside another transform a compiled function is like the function itself.
-
-    `f` may be a method, with `classmethod` or `staticmethod` around `jit` or inside it: the object it is called on is
-    watched as a closure is, unless it is a pytree, and not kept alive.
-
-    Where Python decides by traced scalars (`if x > 0`, `while`, `range(n)`), each path that it takes is a program of
-    its own, interpreted at first and native once it has come again; `paths()` of the compiled function lists them.
-
-    The arrays of arguments at the positions `donate_argnums` are given away: results may lie in their memory, so that
-    no other is taken, and they must not be used after the call. What comes of it depends on the program: the caller
-    cannot rely on either.
-
-    It runs on the `device`, "cpu" or "cuda", if one is given (see `fnad.device`), else where the settings say.
-
-    Raises `ArgumentTypeError`, `DtypeError`, `StaticArgumentError`; `SettingError` for a device there is not, and
-    `DeviceError` at a call if it cannot be used.
-
-    >>> import numpy as np
-    >>> @jit
-    ... def norm(x):
-    ...     return np.sqrt(np.sum(x**2))
-    >>> norm(np.array([3.0, 4.0]))
-    np.float64(5.0)
-    >>> norm(np.array([6.0, 8.0]))
-    np.float64(10.0)
-    >>> norm.paths()
-    1 path
-      1. (f64[2])  ran 2 times, compiled
+    Parameters:
+        f (function): It may be a method, inside or outside `classmethod` and `staticmethod`. What it reads from its
+            closure, globals, defaults and attributes may change between calls, and is then traced again; an array among
+            these is compared with a copy at each call, so pass a large one as an argument or make it read-only.
+        static_argnums, static_argnames (int or str, or sequence of them): Arguments that are not traced: anything
+            hashable. `f` is compiled for each of their values.
+        donate_argnums (int or sequence of ints): Arguments whose memory results may take: the caller must not use their
+            arrays again.
+        device ({"cpu", "cuda"}, optional): The device, as in `fnad.device`; by default that of `fnad.config`.
+    Returns:
+        Compiled: Takes the arguments of `f`, pytrees of arrays and numbers, and returns its result.
+    Raises:
+        ArgumentTypeError, DtypeError: If a leaf is not an array or number, or fnad does not compute in its dtype.
+        StaticArgumentError: If a static argument is not hashable, or `f` has no such argument.
+        SettingError, DeviceError: If there is no such device, or it cannot be used.
+    Examples:
+        >>> import numpy as np, fnad
+        >>> @fnad.jit
+        ... def norm(x):
+        ...     return np.sqrt(np.sum(x**2))
+        >>> norm(np.array([3.0, 4.0]))
+        np.float64(5.0)
+        >>> norm(np.array([6.0, 8.0]))
+        np.float64(10.0)
+        >>> norm.paths()
+        1 path
+          1. (f64[2])  ran 2 times, compiled
     """
     if isinstance(f, (classmethod, staticmethod)):
         method = cast("classmethod[Any, Any, Any]", f)
@@ -156,14 +152,20 @@ def jit(
 
 
 def make_program(f: Function, static_argnums: Places = (), static_argnames: Places = ()) -> Callable[..., TracedCall]:
-    """The function from arguments of `f` to its program: what JAX calls a jaxpr, and makes by `make_jaxpr`.
+    """The function that returns the program of `f` for given arguments, which JAX calls `make_jaxpr`.
 
-    Arguments are as for `jit`, or `ShapeDtypeStruct`s. The program is an object that prints, is equal to one of the
-    same content, and can be called; it is the same as that of `jit(f).lower(*args)`.
-
-    >>> import numpy as np
-    >>> make_program(lambda x: np.sin(x) * 2.0)(1.0).program.equations[0].primitive.name
-    'sin'
+    Parameters:
+        f (function): Takes and returns pytrees of arrays and numbers.
+        static_argnums, static_argnames (int or str, or sequence of them): As in `jit`.
+    Returns:
+        function: Takes the arguments of `f`, or `ShapeDtypeStruct`s in their place, and returns a program that can be
+            printed, compared and called: that of `jit(f).lower(*args)`.
+    Raises:
+        ArgumentTypeError, DtypeError, StaticArgumentError: As in `jit`.
+    Examples:
+        >>> import numpy as np, fnad
+        >>> fnad.make_program(lambda x: np.sin(x) * 2.0)(1.0).program.equations[0].primitive.name
+        'sin'
     """
     check_function(f, "make_program")
     return jit(f, static_argnums, static_argnames).lower

@@ -11,11 +11,16 @@ from fnad.trace.tracer import Tracer
 
 
 def stop_gradient(tree: Any) -> Any:
-    """A pytree with the same values, which every derivative of any order takes as constants.
+    """A pytree with the same values, which derivatives of every order treat as constants.
 
-    >>> from fnad.api.gradient import grad
-    >>> grad(lambda x: x * stop_gradient(x))(3.0)
-    np.float64(3.0)
+    Parameters:
+        tree: Pytree of arrays and numbers.
+    Returns:
+        pytree: With the structure, shapes and dtypes of `tree`.
+    Examples:
+        >>> import fnad
+        >>> fnad.grad(lambda x: x * fnad.stop_gradient(x))(3.0)
+        np.float64(3.0)
     """
     return map_leaves(_stopped, tree)
 

@@ -112,24 +112,29 @@ class _Custom(Transformed):
 
 
 class custom_vjp(_Custom):  # noqa: N801 a decorator
-    """A function whose reverse mode the user states.
+    """A function with a rule for reverse mode, stated by `defvjp(fwd, bwd)`.
 
-    `defvjp(fwd, bwd)` takes the rule. `fwd(*args)` returns a pair of what the function returns and residuals, any
-    pytree; `bwd(residuals, ct)` takes the cotangent of the output, a pytree like it (0 where the output is an integer),
-    to the tuple of the cotangents of the arguments, of which None is a zero. Arguments at `nondiff_argnums` may be
-    anything; they come first in `bwd`. Forward mode follows from the rule, which has to be linear in `ct`, and the
-    second derivative is the derivative of the rule.
+    `fwd(*args)` returns the output and residuals, any pytree. `bwd(residuals, ct)` takes the cotangent of the output, a
+    pytree like it, and returns a tuple with a cotangent for each argument, None for a zero. The
+    rule is linear in `ct`: forward mode and higher derivatives follow from it.
 
-    Nothing that the function or its rule uses from outside may be differentiated. Raises `CustomRuleError` for that,
-    for a function without a rule, and for a rule that returns other structures, shapes or dtypes than it should.
-
-    >>> import numpy as np, fnad
-    >>> @fnad.custom_vjp
-    ... def clipped(x):
-    ...     return x
-    >>> clipped.defvjp(lambda x: (x, None), lambda _, ct: (np.clip(ct, -1.0, 1.0),))
-    >>> fnad.grad(lambda x: np.sum(10.0 * clipped(x)))(np.ones(2))
-    array([1., 1.])
+    Parameters:
+        f (function): It must not use differentiated values from outside.
+        nondiff_argnums (int or sequence of ints): The positions of arguments that may be anything; `bwd` receives them
+            first.
+    Returns:
+        custom_vjp: A function with the values of `f`.
+    Raises:
+        CustomRuleError: At a call: if there is no rule, if the rule returns another structure, shape or dtype than it
+            should, or if something from outside is differentiated.
+    Examples:
+        >>> import numpy as np, fnad
+        >>> @fnad.custom_vjp
+        ... def clipped(x):
+        ...     return x
+        >>> clipped.defvjp(lambda x: (x, None), lambda _, ct: (np.clip(ct, -1.0, 1.0),))
+        >>> fnad.grad(lambda x: np.sum(10.0 * clipped(x)))(np.ones(2))
+        array([1., 1.])
     """
 
     __slots__ = ()
@@ -147,26 +152,30 @@ class custom_vjp(_Custom):  # noqa: N801 a decorator
 
 
 class custom_jvp(_Custom):  # noqa: N801 a decorator
-    """A function whose forward mode the user states.
+    """A function with a rule for forward mode, stated by `defjvp(rule)`.
 
-    `defjvp(rule)` takes `rule(primals, tangents)`, from two tuples, of the arguments and of their tangents, to the pair
-    of the output and its tangent. Arguments at `nondiff_argnums` may be anything; they come first in `rule`. Reverse
-    mode follows from the rule, which has to be linear in the tangents, and the second derivative is the derivative of
-    the rule.
+    `rule(primals, tangents)` takes the tuples of the arguments and of their tangents, and returns the output and its
+    tangent. The rule is linear in the tangents: reverse mode and higher derivatives follow from it.
 
-    Nothing that the function or its rule uses from outside may be differentiated. Raises `CustomRuleError` as
-    `custom_vjp` does.
-
-    >>> import numpy as np, fnad
-    >>> @fnad.custom_jvp
-    ... def sinc(x):
-    ...     return np.where(x == 0.0, 1.0, np.sin(x) / x)
-    >>> @sinc.defjvp
-    ... def rule(primals, tangents):
-    ...     (x,), (dx,) = primals, tangents
-    ...     return sinc(x), np.where(x == 0.0, 0.0, (np.cos(x) - sinc(x)) / x) * dx
-    >>> fnad.grad(sinc)(0.0)
-    np.float64(0.0)
+    Parameters:
+        f (function): It must not use differentiated values from outside.
+        nondiff_argnums (int or sequence of ints): The positions of arguments that may be anything; `rule` receives them
+            first.
+    Returns:
+        custom_jvp: A function with the values of `f`.
+    Raises:
+        CustomRuleError: As in `custom_vjp`.
+    Examples:
+        >>> import numpy as np, fnad
+        >>> @fnad.custom_jvp
+        ... def sinc(x):
+        ...     return np.where(x == 0.0, 1.0, np.sin(x) / x)
+        >>> @sinc.defjvp
+        ... def rule(primals, tangents):
+        ...     (x,), (dx,) = primals, tangents
+        ...     return sinc(x), np.where(x == 0.0, 0.0, (np.cos(x) - sinc(x)) / x) * dx
+        >>> fnad.grad(sinc)(0.0)
+        np.float64(0.0)
     """
 
     __slots__ = ()

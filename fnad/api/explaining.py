@@ -86,16 +86,22 @@ class Explanation(NamedTuple):
 
 
 def explain(f: Function, *args: Any, memory: bool = False, **kwargs: Any) -> Explanation:
-    """Return what a trace of `f(*args, **kwargs)` found: what was traced, captured and copied, with the user's lines.
+    """A report of what a trace of `f(*args, **kwargs)` finds, with user lines.
 
-    Arrays and numbers of floats in `args` are traced, in pytrees too; everything else is handed on as it is. `f` runs
-    once, as under `grad`, and raises what it raises there. With `memory`, the text lists what `vjp` keeps for the
-    pullback, each value with its bytes and the line that computes it; what is not listed is cheaper to compute again.
-
-    >>> import numpy as np
-    >>> table = np.arange(3.0)
-    >>> print(explain(lambda x: np.sum(x * table), np.ones(3)).captured[0].aval)
-    f64[3]
+    Parameters:
+        f (function): It runs once, as under `grad`, and its errors are raised.
+        *args, **kwargs (pytrees): Floats, numbers and arrays, are traced; all else is passed on.
+        memory (bool): If true, the report lists the values that `vjp` keeps for the pullback, with bytes and lines.
+    Returns:
+        Explanation: A named tuple of the values traced, captured, copied and decided by, and of the loops found;
+            `print` shows it.
+    Raises:
+        ArgumentTypeError: If `f` is not callable.
+    Examples:
+        >>> import numpy as np, fnad
+        >>> table = np.arange(3.0)
+        >>> print(fnad.explain(lambda x: np.sum(x * table), np.ones(3)).captured[0].aval)
+        f64[3]
     """
     check_function(f, "explain")
     with config.on(f.device) if isinstance(f, Placed) else nullcontext():

@@ -19,19 +19,25 @@ from fnad.trace.source import current_source
 
 
 def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> tuple[Any, ...]:
-    """The output of `f` at `primals` and its derivative in the direction of `tangents`.
+    """The output of `f` at `primals`, and its derivative in the direction of `tangents`.
 
-    `primals` is the tuple of the arguments of `f`; `tangents` is like it in structure, shapes and dtypes (a Python
-    number takes the dtype it stands for), and 0 for integers and bools among its leaves. The tangent of the output is
-    like the output, 0 where that is an integer or bool. With `has_aux`, `f` returns a pair of its output and anything
-    else, and the result is (output, tangent, anything else).
-
-    Raises `TangentError`, `NonDifferentiableArgumentError` for a primal of integers and bools alone (let `f` take it
-    from its closure), `ArgumentTypeError`, `DtypeError`, `AuxiliaryError`.
-
-    >>> import numpy as np
-    >>> jvp(lambda x: x**2, (np.array([1.0, 2.0]),), (np.array([1.0, 0.0]),))
-    (array([1., 4.]), array([2., 0.]))
+    Parameters:
+        f (function): Takes and returns pytrees of arrays and numbers.
+        primals (tuple of pytrees): The arguments of `f`.
+        tangents (tuple of pytrees): The direction, with the structure, shapes and dtypes of `primals`; 0 for integers
+            and bools among the leaves.
+        has_aux (bool): If true, `f` returns a pair (output, aux) of its output and anything else.
+    Returns:
+        tuple: (output, tangent), or (output, tangent, aux). The tangent has the structure, shapes and dtypes of the
+            output, and is 0 for integers and bools.
+    Raises:
+        TangentError: If the tangents do not match the primals.
+        NonDifferentiableArgumentError: If a primal has integers and bools only; let `f` take it from its closure.
+        ArgumentTypeError, DtypeError, AuxiliaryError: As in `grad`.
+    Examples:
+        >>> import numpy as np, fnad
+        >>> fnad.jvp(lambda x: x**2, (np.array([1.0, 2.0]),), (np.array([1.0, 0.0]),))
+        (array([1., 4.]), array([2., 0.]))
     """
     check_function(f, "jvp")
     for name, given in (("primals", primals), ("tangents", tangents)):

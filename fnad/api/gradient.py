@@ -20,22 +20,27 @@ from fnad.watch import unwatched
 def grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
     """The function that computes the gradient of `f`.
 
-    The gradient has the structure, shapes and dtypes of the positional argument that `argnums` names, or is a tuple of
-    such where `argnums` is one; negative numbers count from the end. `f` returns one real element, of any shape. With
-    `has_aux` it returns a pair of that and of anything else, and the result is (gradient, anything else). For a complex
-    argument x + iy the gradient is df/dx - i df/dy.
-
-    `f` receives its other arguments as they are, except that what it writes into arrays stays unseen by the caller.
-
-    Integers and bools among the leaves of the argument are constant: `f` receives them as they are, and their gradient
-    is 0 of their own dtype.
-
-    Raises `NonScalarOutputError`, `NonDifferentiableArgumentError` for an argument of integers and bools alone,
-    `ArgnumsError`, `ArgumentTypeError`, `DtypeError`, `AuxiliaryError`.
-
-    >>> import numpy as np
-    >>> grad(lambda w, x: np.sum(np.exp(w) * x))(np.zeros(2), np.array([3.0, 4.0]))
-    array([3., 4.])
+    Parameters:
+        f (function): Returns one real element of any shape. Its other arguments may be anything; what it writes into
+            arrays stays invisible to the caller.
+        argnums (int or tuple of ints): The positions of the arguments to differentiate in: pytrees of float or complex
+            arrays and numbers. Negative positions count from the end. Integers and bools among their leaves are
+            constants, with gradient 0.
+        has_aux (bool): If true, `f` returns a pair (value, aux) of its value and anything else.
+    Returns:
+        function: Takes the arguments of `f` and returns the gradient, with the structure, shapes and dtypes of the
+            argument, or the tuple of gradients if `argnums` is a tuple; with `has_aux`, (gradient, aux). The gradient
+            in a complex argument x + iy is df/dx - i df/dy.
+    Raises:
+        NonScalarOutputError: If `f` does not return one real element.
+        NonDifferentiableArgumentError: If an argument has integers and bools only.
+        ArgnumsError, ArgumentTypeError, DtypeError, AuxiliaryError: If `argnums` names no positional argument, a leaf
+            is not an array or number, fnad does not compute in its dtype, or `f` does not return the pair that
+            `has_aux` announces.
+    Examples:
+        >>> import numpy as np, fnad
+        >>> fnad.grad(lambda w, x: np.sum(np.exp(w) * x))(np.zeros(2), np.array([3.0, 4.0]))
+        array([3., 4.])
     """
     check_function(f, "grad")
     check_flag("grad", has_aux)
@@ -54,13 +59,18 @@ def grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
 
 @with_options
 def value_and_grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
-    """The function that computes the value and the gradient of `f` together, in one pass forward and one back.
+    """The function that computes the value and the gradient of `f` together.
 
-    The result is (value, gradient), or with `has_aux` ((value, anything else), gradient). All else is as for `grad`.
-
-    >>> import numpy as np
-    >>> value_and_grad(lambda x: np.sum(x**2))(np.array([1.0, 2.0]))
-    (np.float64(5.0), array([2., 4.]))
+    Parameters:
+        f, argnums, has_aux: As in `grad`.
+    Returns:
+        function: Takes the arguments of `f` and returns (value, gradient); with `has_aux`, ((value, aux), gradient).
+    Raises:
+        FnadError: As in `grad`.
+    Examples:
+        >>> import numpy as np, fnad
+        >>> fnad.value_and_grad(lambda x: np.sum(x**2))(np.array([1.0, 2.0]))
+        (np.float64(5.0), array([2., 4.]))
     """
     check_function(f, "value_and_grad")
     check_flag("value_and_grad", has_aux)

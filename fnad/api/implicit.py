@@ -34,51 +34,75 @@ from fnad.transforms.pipeline import simplify
 
 
 def fixed_point(f: Function, x_init: Any, *args: Any, tol: float | None = None, max_steps: int = 1000) -> Any:
-    """X with `x = f(x, *args)`, found by applying `f` again and again, from `x_init` on.
+    """The x with `x = f(x, *args)`, found by applying `f` again and again from `x_init` on.
 
-    x is a pytree of real arrays and numbers, of which `f` returns one of the same structure and shapes. The iteration
-    ends once a step moves x by at most `tol` (1 + |x|), in the largest element; `tol` is eps to the power 3/4 of the
-    dtype by default.
+    The derivative in `args`, and in what `f` uses from outside, is that of the equation, whatever steps were taken: it
+    solves a linear system with 1 - ∂f/∂x (Blondel et al., "Efficient and Modular Implicit Differentiation", 2022, eq.
+    2), as a matrix for up to 256 unknowns, otherwise by GMRES. It holds in both modes and at any order.
 
-    The derivative, in both modes and at any order, is that of the equation by the implicit function theorem, whatever
-    steps were taken: that in `x_init` is zero, that in `args`, and in what `f` uses from around it, solves a linear
-    system with 1 - ∂f/∂x (Blondel et al., "Efficient and Modular Implicit Differentiation", 2022, eq. 2). The system is
-    solved by its matrix for up to 256 unknowns, else by GMRES.
-
-    Raises `ConvergenceError` when it runs, where `max_steps` do not suffice; `StructureError`, `DtypeError`,
-    `ArgumentTypeError`.
-
-    >>> import fnad
-    >>> heron = lambda s, a: (s + a / s) / 2
-    >>> fnad.fixed_point(heron, 2.0, 4.0), fnad.grad(lambda a: fnad.fixed_point(heron, 2.0, a))(4.0)
-    (np.float64(2.0), np.float64(0.25))
+    Parameters:
+        f (function): Returns a pytree with the structure and shapes of x.
+        x_init (pytree of real arrays and numbers): The start; the derivative in it is 0.
+        *args (pytrees): Further arguments of `f`.
+        tol (float, optional): The iteration ends once a step moves no element by more than `tol` (1 + |x|); by default
+            eps ** 0.75 of the dtype.
+        max_steps (int): The most steps.
+    Returns:
+        pytree: The fixed point, with the structure and shapes of `x_init`.
+    Raises:
+        ConvergenceError: If `max_steps` do not suffice; the program raises it.
+        StructureError, DtypeError, ArgumentTypeError: If `f` returns another structure or shape than x, if x is not
+            real, or if an option is invalid.
+    Examples:
+        >>> import fnad
+        >>> heron = lambda s, a: (s + a / s) / 2
+        >>> fnad.fixed_point(heron, 2.0, 4.0), fnad.grad(lambda a: fnad.fixed_point(heron, 2.0, a))(4.0)
+        (np.float64(2.0), np.float64(0.25))
     """
     settings = _settings("fixed_point", f, tol, max_steps, SLOW)
     return in_trace(f, lambda x, *rest: _fixed_point(f, x, rest, settings), x_init, *args, names=["x_init"])
 
 
 def root(f: Function, x_init: Any, *args: Any, tol: float | None = None, max_steps: int = 100) -> Any:
-    """X with `f(x, *args) = 0`, found by Newton's method from `x_init` on.
+    """The x with `f(x, *args) = 0`, found by Newton's method from `x_init` on.
 
-    x is a pytree of real arrays and numbers, of which `f` returns one of the same structure and shapes. The Jacobian is
-    that of `f` itself. A step that does not lower |f| is halved until it does. `tol` and the derivatives are as in
-    `fixed_point`, the linear systems those with ∂f/∂x.
+    A step that does not lower |f| is halved until it does. The derivative is that of the equation, as in `fixed_point`,
+    with ∂f/∂x in the linear system.
 
-    Raises `ConvergenceError` when it runs, where there is no step that lowers |f| or `max_steps` do not suffice;
-    `FactorizationError` where the Jacobian is singular; `StructureError`, `DtypeError`, `ArgumentTypeError`.
-
-    >>> import numpy as np, fnad
-    >>> kepler = lambda E, M: E - 0.5 * np.sin(E) - M
-    >>> E, slope = fnad.value_and_grad(lambda M: fnad.root(kepler, 1.0, M))(1.0)
-    >>> print(f"{E:.6f} {slope * (1 - 0.5 * np.cos(E)):.6f}")
-    1.498701 1.000000
+    Parameters:
+        f (function): Returns a pytree with the structure and shapes of x.
+        x_init (pytree of real arrays and numbers): The start; the derivative in it is 0.
+        *args (pytrees): Further arguments of `f`.
+        tol, max_steps: As in `fixed_point`.
+    Returns:
+        pytree: The root, with the structure and shapes of `x_init`.
+    Raises:
+        ConvergenceError: If no step lowers |f|, or `max_steps` do not suffice; the program raises it.
+        FactorizationError: If the Jacobian is singular; the program raises it.
+        StructureError, DtypeError, ArgumentTypeError: As in `fixed_point`.
+    Examples:
+        >>> import numpy as np, fnad
+        >>> kepler = lambda E, M: E - 0.5 * np.sin(E) - M
+        >>> E, slope = fnad.value_and_grad(lambda M: fnad.root(kepler, 1.0, M))(1.0)
+        >>> print(f"{E:.6f} {slope * (1 - 0.5 * np.cos(E)):.6f}")
+        1.498701 1.000000
     """
     settings = _settings("root", f, tol, max_steps, FAR)
     return in_trace(f, lambda x, *rest: _root(f, x, rest, settings), x_init, *args, names=["x_init"])
 
 
 class Minimum(NamedTuple):
-    """Where a function is smallest, `x`, its value there, `fun`, and how many steps were taken, `nit`."""
+    """The result of `minimize`.
+
+    Parameters:
+        x (pytree): The minimum, with the structure, shapes and dtypes of `x_init`.
+        fun (float): The value at `x`.
+        nit (int): The number of Newton steps, int64.
+    Examples:
+        >>> import fnad
+        >>> fnad.minimize(lambda x: (x - 3.0) ** 2, 0.0)
+        Minimum(x=np.float64(3.0), fun=np.float64(0.0), nit=np.int64(2))
+    """
 
     x: Any
     fun: Any
@@ -86,25 +110,32 @@ class Minimum(NamedTuple):
 
 
 def minimize(f: Function, x_init: Any, *args: Any, tol: float | None = None, max_steps: int = 1000) -> Minimum:
-    """Return where `f(x, *args)` is smallest near `x_init`, as a `Minimum` (x, fun, nit).
+    """The local minimum of `f(x, *args)` in x, found by truncated Newton from `x_init` on.
 
-    `f` is smooth and returns one real element; x is a pytree of real arrays and numbers. The method is Newton's,
-    truncated: conjugate gradients with products of the Hessian, forward over reverse mode, then a line search (Nocedal
-    & Wright, "Numerical Optimization", 2006, algorithm 7.1). What it finds is a point where the gradient is zero, to
-    which the value was lowered. `tol` and the derivatives are as in `fixed_point`, of the equation that the gradient is
-    zero, the linear systems those with the Hessian.
+    The steps come from conjugate gradients with Hessian products, and a line search (Nocedal and Wright, "Numerical
+    Optimization", 2006, algorithm 7.1). The derivative is that of the equation ∂f/∂x = 0, as in `fixed_point`, with the
+    Hessian in the linear system.
 
-    Raises `ConvergenceError` when it runs, where there is no step that lowers the value (`f` is not smooth, or has no
-    minimum) or `max_steps` do not suffice; `NonScalarOutputError`, `DtypeError`, `ArgumentTypeError`.
-
-    >>> import numpy as np, fnad
-    >>> ridge = lambda w, A, b, l: np.sum((A @ w - b) ** 2) + l * np.sum(w**2)
-    >>> A, b = np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1.0, 0.0])
-    >>> w = lambda l: fnad.minimize(ridge, np.zeros(2), A, b, l).x
-    >>> np.allclose(w(0.1), np.linalg.solve(A.T @ A + 0.1 * np.eye(2), A.T @ b))
-    True
-    >>> np.allclose(fnad.jvp(w, (0.1,), (1.0,))[1], -np.linalg.solve(A.T @ A + 0.1 * np.eye(2), w(0.1)))
-    True
+    Parameters:
+        f (function): A smooth function that returns one real element.
+        x_init (pytree of real arrays and numbers): The start; the derivative in it is 0.
+        *args (pytrees): Further arguments of `f`.
+        tol, max_steps: As in `fixed_point`.
+    Returns:
+        Minimum: The named tuple (x, fun, nit) of the minimum, the value there and the number of steps.
+    Raises:
+        ConvergenceError: If no step lowers the value, or `max_steps` do not suffice; the program raises it.
+        NonScalarOutputError: If `f` does not return one real element.
+        DtypeError, ArgumentTypeError: As in `fixed_point`.
+    Examples:
+        >>> import numpy as np, fnad
+        >>> ridge = lambda w, A, b, l: np.sum((A @ w - b) ** 2) + l * np.sum(w**2)
+        >>> A, b = np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1.0, 0.0])
+        >>> w = lambda l: fnad.minimize(ridge, np.zeros(2), A, b, l).x
+        >>> np.allclose(w(0.1), np.linalg.solve(A.T @ A + 0.1 * np.eye(2), A.T @ b))
+        True
+        >>> np.allclose(fnad.jvp(w, (0.1,), (1.0,))[1], -np.linalg.solve(A.T @ A + 0.1 * np.eye(2), w(0.1)))
+        True
     """
     settings = _settings("minimize", f, tol, max_steps, NO_MINIMUM)
     return in_trace(f, lambda x, *rest: _minimize(f, x, rest, settings), x_init, *args, names=["x_init"])

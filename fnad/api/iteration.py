@@ -53,20 +53,28 @@ CARRY = Likeness(
 
 
 def while_loop(cond_fun: Function, body_fun: Function, init_val: Any, *, max_steps: int | None = None) -> Any:
-    """`init_val` after `body_fun` was applied to it as long as `cond_fun` of it holds.
+    """The value of `init_val` after `body_fun` was applied as long as `cond_fun` was true.
 
-    The carry is a pytree of arrays and numbers; `body_fun` returns one of the same structure and shapes. Its dtypes are
-    those that the carry settles on: one that starts as an integer and is added to a float is a float from the start.
-    Both modes of differentiation work, and at any order: in reverse mode what the steps need is saved on stacks that
-    grow with them. Give `max_steps` to have a loop that goes on after so many steps end in an error.
+    Both modes differentiate it, at any order; reverse mode saves what the steps need on stacks that grow.
 
-    Raises `ArgumentTypeError`, `StructureError` for a body that returns another pytree than it takes, `LoopLimitError`.
-
-    >>> import fnad
-    >>> def root(a):
-    ...     return fnad.while_loop(lambda s: abs(s * s - a) > 1e-12, lambda s: (s + a / s) / 2, a)
-    >>> round(fnad.grad(root)(4.0), 6)
-    np.float64(0.25)
+    Parameters:
+        cond_fun (function): Takes the carry and returns one bool.
+        body_fun (function): Takes the carry and returns the next, with the same structure and shapes.
+        init_val (pytree of arrays and numbers): The first carry. Its dtypes are promoted to those that `body_fun`
+            returns: an integer to which floats are added is a float from the start.
+        max_steps (int, optional): The number of steps after which the loop is an error.
+    Returns:
+        pytree: The last carry.
+    Raises:
+        StructureError: If `body_fun` returns another structure or shape than it takes.
+        LoopLimitError: If the loop takes more than `max_steps` steps.
+        ArgumentTypeError: If `cond_fun` does not return one bool, or a leaf is not an array or number.
+    Examples:
+        >>> import fnad
+        >>> def root(a):
+        ...     return fnad.while_loop(lambda s: abs(s * s - a) > 1e-12, lambda s: (s + a / s) / 2, a)
+        >>> round(fnad.grad(root)(4.0), 6)
+        np.float64(0.25)
     """
     check_functions("while_loop", cond_fun=cond_fun, body_fun=body_fun)
     limit = None if max_steps is None else _count(max_steps, "max_steps")
@@ -98,15 +106,22 @@ def _while(cond_fun: Function, body_fun: Function, init: Any, limit: int | None)
 
 
 def fori_loop(lower: Any, upper: Any, body_fun: Function, init_val: Any) -> Any:
-    """`init_val` after `body_fun(i, value)` was applied for i from `lower` to `upper`, exclusive.
+    """The value of `init_val` after `body_fun(i, value)` was applied for i from `lower` to `upper`, exclusive.
 
-    The bounds are integer scalars and may be traced. The carry is as in `while_loop`.
-
-    Raises `ArgumentTypeError`, `StructureError`.
-
-    >>> import fnad
-    >>> fnad.grad(lambda x: fnad.fori_loop(1, 4, lambda i, s: s * x + i, 0.0))(2.0)
-    np.float64(6.0)
+    Parameters:
+        lower, upper (integer scalars): Traced or not.
+        body_fun (function): Takes (i, carry), i an int64 scalar, and returns the next carry, with the same structure
+            and shapes.
+        init_val (pytree of arrays and numbers): The first carry, as in `while_loop`.
+    Returns:
+        pytree: The last carry.
+    Raises:
+        ArgumentTypeError: If a bound is not an integer scalar, or a leaf is not an array or number.
+        StructureError: If `body_fun` returns another structure or shape than it takes.
+    Examples:
+        >>> import fnad
+        >>> fnad.grad(lambda x: fnad.fori_loop(1, 4, lambda i, s: s * x + i, 0.0))(2.0)
+        np.float64(6.0)
     """
     check_functions("fori_loop", body_fun=body_fun)
     for bound in (lower, upper):
@@ -171,17 +186,25 @@ def scan(
     reverse: bool = False,
     unroll: int = 1,
 ) -> tuple[Any, Any]:
-    """The carry after `carry, y = f(carry, x)` for each x along the leading axis of `xs`, and the ys, stacked.
+    """The last carry of `carry, y = f(carry, x)` over the rows x of `xs`, and the stacked ys.
 
-    `xs` is a pytree of arrays whose leading axes are of one length; without any, `length` says how many steps there
-    are. `reverse` goes from the last to the first; each y is where its x is. The carry is as in `while_loop`. `unroll`
-    steps are taken in one iteration of the loop.
-
-    Raises `ArgumentTypeError`, `StructureError`, `ShapeError` for axes of different lengths.
-
-    >>> import numpy as np, fnad
-    >>> fnad.scan(lambda total, x: (total + x, total), 0.0, np.array([1.0, 2.0, 4.0]))
-    (np.float64(7.0), array([0., 1., 3.]))
+    Parameters:
+        f (function): Takes (carry, x) and returns (next carry, y), where y is a pytree of arrays and numbers, or None.
+        init (pytree of arrays and numbers): The first carry, as in `while_loop`.
+        xs (pytree of arrays, optional): Arrays with the same length along their first axis.
+        length (int, optional): The number of steps, if there is no `xs`.
+        reverse (bool): If true, go from the last row to the first; each y has the place of its x.
+        unroll (int): The number of steps in one iteration of the compiled loop.
+    Returns:
+        tuple: (carry, ys), where ys has the structure of y and an axis more at the front.
+    Raises:
+        ShapeError: If the lengths differ, or a leaf of `xs` has no axis.
+        StructureError: If `f` does not return a pair, or returns a carry of another structure or shape than it takes.
+        ArgumentTypeError: If there is neither `xs` nor `length`, or a leaf is not an array or number.
+    Examples:
+        >>> import numpy as np, fnad
+        >>> fnad.scan(lambda total, x: (total + x, total), 0.0, np.array([1.0, 2.0, 4.0]))
+        (np.float64(7.0), array([0., 1., 3.]))
     """
     check_functions("scan", f=f)
     width = _count(unroll, "unroll", least=1)

@@ -33,71 +33,87 @@ from fnad.trace.tracer import Tracer
 
 @with_options
 def jacfwd(f: Function, argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False) -> Function:
-    """The function that computes the Jacobian of `f` in forward mode: for outputs larger than the arguments.
+    """The function that computes the Jacobian of `f` in forward mode, which suits outputs larger than the arguments.
 
-    For an output of shape m and an argument of shape n it is an array of shape (*m, *n): what element of the output
-    changes with what element of the argument. For pytrees it is the output's, with the argument's in the place of each
-    leaf; where `argnums` is a tuple, with a tuple of those of the arguments. With `has_aux`, `f` returns a pair of the
-    output and a pytree of arrays and numbers, and the result is (Jacobian, that pytree).
-
-    Integers and bools among the leaves are constant: their part of the Jacobian is 0. `holomorphic` says that `f` is a
-    holomorphic function of complex arguments with complex outputs: then an element of the Jacobian is df/dz. In reverse
-    mode complex arguments z = x + iy of real outputs need no such word: it is df/dx - i df/dy there, as in `grad`.
-
-    Raises `HolomorphicError` for other complex arguments, and for real ones of what is said to be holomorphic,
-    `NonDifferentiableArgumentError` for those of integers and bools alone, and what `jvp` raises.
-
-    >>> import numpy as np, fnad
-    >>> fnad.jacfwd(lambda x: np.stack([x[0] * x[1], x[1] ** 2, x[0]]))(np.array([2.0, 3.0]))
-    array([[3., 2.],
-           [0., 6.],
-           [1., 0.]])
+    Parameters:
+        f (function): Its output is a pytree of arrays and numbers.
+        argnums (int or tuple of ints): As in `grad`.
+        has_aux (bool): If true, `f` returns a pair (output, aux) of its output and a pytree of arrays and numbers.
+        holomorphic (bool): If true, `f` is a holomorphic function of complex arguments z, and the Jacobian is df/dz.
+    Returns:
+        function: Takes the arguments of `f` and returns the Jacobian: for an output of shape m and an argument of shape
+            n, an array of shape (*m, *n). For pytrees it has the structure of the output, with that of the argument in
+            place of each leaf, or a tuple of arguments if `argnums` is a tuple. With `has_aux`, (Jacobian, aux).
+    Raises:
+        HolomorphicError: If an argument is complex without `holomorphic`, or real with it.
+        NonDifferentiableArgumentError, ArgnumsError, ArgumentTypeError, DtypeError, AuxiliaryError: As in `grad`.
+    Examples:
+        >>> import numpy as np, fnad
+        >>> fnad.jacfwd(lambda x: np.stack([x[0] * x[1], x[1] ** 2, x[0]]))(np.array([2.0, 3.0]))
+        array([[3., 2.],
+               [0., 6.],
+               [1., 0.]])
     """
     return _transformed("jacfwd", f, argnums, _forward, has_aux, holomorphic)
 
 
 @with_options
 def jacrev(f: Function, argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False) -> Function:
-    """The function that computes the Jacobian of `f` in reverse mode: for arguments larger than the output.
+    """The function that computes the Jacobian of `f` in reverse mode, which suits arguments larger than the output.
 
-    All else is as for `jacfwd`.
-
-    >>> import numpy as np, fnad
-    >>> fnad.jacrev(lambda x: np.array([np.sum(x), x[0] * x[2]]))(np.array([2.0, 3.0, 4.0]))
-    array([[1., 1., 1.],
-           [4., 0., 2.]])
+    Parameters:
+        f, argnums, has_aux, holomorphic: As in `jacfwd`; for a real output, complex arguments need no `holomorphic`.
+    Returns:
+        function: As in `jacfwd`. The Jacobian of a real output in a complex argument x + iy is df/dx - i df/dy.
+    Raises:
+        FnadError: As in `jacfwd`.
+    Examples:
+        >>> import numpy as np, fnad
+        >>> fnad.jacrev(lambda x: np.array([np.sum(x), x[0] * x[2]]))(np.array([2.0, 3.0, 4.0]))
+        array([[1., 1., 1.],
+               [4., 0., 2.]])
     """
     return _transformed("jacrev", f, argnums, _reverse, has_aux, holomorphic)
 
 
 @with_options
 def jacobian(f: Function, argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False) -> Function:
-    """The function that computes the Jacobian of `f`, in the mode that takes fewer directions.
+    """The function that computes the Jacobian of `f`, in the mode that needs fewer directions.
 
-    All else is as for `jacfwd`.
-
-    >>> import numpy as np, fnad
-    >>> fnad.jacobian(np.cumsum)(np.ones(3))
-    array([[1., 0., 0.],
-           [1., 1., 0.],
-           [1., 1., 1.]])
+    Parameters:
+        f, argnums, has_aux, holomorphic: As in `jacfwd`.
+    Returns:
+        function: As in `jacfwd`.
+    Raises:
+        FnadError: As in `jacfwd`.
+    Examples:
+        >>> import numpy as np, fnad
+        >>> fnad.jacobian(np.cumsum)(np.ones(3))
+        array([[1., 0., 0.],
+               [1., 1., 0.],
+               [1., 1., 1.]])
     """
     return _transformed("jacobian", f, argnums, _cheaper, has_aux, holomorphic)
 
 
 @with_options
 def hessian(f: Function, argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False) -> Function:
-    """The function that computes all second derivatives of `f`, whose output is one real element.
+    """The function that computes all second derivatives of `f`, in forward over reverse mode.
 
-    For an argument of shape n it is an array of shape (*n, *n); for pytrees and tuples as for `jacfwd` of `grad(f)`.
-    With `holomorphic` it is that of a holomorphic function, whose output is one complex element.
-
-    Raises `NonScalarOutputError`, and what `jacfwd` raises.
-
-    >>> import numpy as np, fnad
-    >>> fnad.hessian(lambda x: x[0] ** 2 * x[1])(np.array([2.0, 3.0]))
-    array([[6., 4.],
-           [4., 0.]])
+    Parameters:
+        f (function): Returns one real element; with `holomorphic`, one complex element.
+        argnums, has_aux, holomorphic: As in `jacfwd`.
+    Returns:
+        function: Takes the arguments of `f` and returns the Hessian: for an argument of shape n, an array of shape (*n,
+            *n); for pytrees and tuples, as in `jacfwd` of `grad(f)`.
+    Raises:
+        NonScalarOutputError: If `f` does not return one element.
+        FnadError: As in `jacfwd`.
+    Examples:
+        >>> import numpy as np, fnad
+        >>> fnad.hessian(lambda x: x[0] ** 2 * x[1])(np.array([2.0, 3.0]))
+        array([[6., 4.],
+               [4., 0.]])
     """
     check_function(f, "hessian")
     as_positions(argnums, "hessian")
@@ -123,16 +139,24 @@ def _of_one_element(f: Function, has_aux: bool) -> Function:
 
 @with_options
 def laplacian(f: Function, argnums: Argnums = 0) -> Function:
-    """The function that computes the sum of the second derivatives of `f` in each element of its arguments.
+    """The function that computes the Laplacian of `f`, the trace of its Hessian.
 
-    Its result is like the output of `f`: the trace of the Hessian for each element of it. The arguments at `argnums`,
-    pytrees too, are real. It is one pass forward, in Taylor mode to order 2 along all directions at once.
+    It is one forward pass in Taylor mode (`jet`) to order 2, along all directions at once.
 
-    Raises `NonDifferentiableArgumentError`, and what `jet` raises.
-
-    >>> import numpy as np, fnad
-    >>> fnad.laplacian(lambda x: np.sum(x**3))(np.array([1.0, 2.0]))
-    np.float64(18.0)
+    Parameters:
+        f (function): Its output is a pytree of arrays and numbers.
+        argnums (int or tuple of ints): The positions of the arguments to differentiate in: pytrees of real arrays and
+            numbers.
+    Returns:
+        function: Takes the arguments of `f` and returns the Laplacian of each element of the output, with its
+            structure, shapes and dtypes.
+    Raises:
+        NonDifferentiableArgumentError: If an argument is complex, or has integers and bools only.
+        ArgnumsError, ArgumentTypeError, DtypeError: As in `grad`.
+    Examples:
+        >>> import numpy as np, fnad
+        >>> fnad.laplacian(lambda x: np.sum(x**3))(np.array([1.0, 2.0]))
+        np.float64(18.0)
     """
     check_function(f, "laplacian")
 

@@ -24,22 +24,26 @@ from fnad.trace.source import current_source
 
 
 def jet(f: Function, primals: Sequence[Any], series: Sequence[Sequence[Any]]) -> tuple[Any, list[Any]]:
-    """The output of `f` at `primals`, and its derivatives along a curve, of order 1 to K.
+    """The output of `f` at `primals`, and its derivatives of order 1 to K along a curve.
 
-    The curve goes through `primals`, the tuple of the arguments of `f`; `series` has for each argument the list of the
-    curve's derivatives there, of order 1 to K, each like the argument as tangents of `jvp` are. The result is a pair
-    of the output and the list of its derivatives, each like the output: for K = 1 what `jvp` gives.
+    The number of operations grows with K² or K³, where nested `jvp` needs 2^K (Griewank and Walther, "Evaluating
+    Derivatives", 2nd ed., 2008, section 13.2). Names and scaling are those of `jax.experimental.jet`.
 
-    The number of operations grows with the square of K, or its cube, where nested `jvp` takes 2^K.
-
-    Raises `TangentError` for derivatives that are not like the argument, or of different number, and what `jvp` raises.
-
-    A. Griewank, A. Walther, "Evaluating Derivatives", 2nd ed., 2008, section 13.2; names and scaling as in
-    `jax.experimental.jet`.
-
-    >>> import numpy as np, fnad
-    >>> fnad.jet(np.exp, (0.0,), ([1.0, 0.0, 0.0],))
-    (np.float64(1.0), [np.float64(1.0), np.float64(1.0), np.float64(1.0)])
+    Parameters:
+        f (function): Takes and returns pytrees of arrays and numbers.
+        primals (tuple of pytrees): The arguments of `f`, through which the curve goes.
+        series (tuple of lists of pytrees): For each argument, the derivatives of the curve of order 1 to K, each as a
+            tangent of `jvp`.
+    Returns:
+        tuple: (output, list of its K derivatives), each with the structure, shapes and dtypes of the output. For K = 1
+            this is `jvp`.
+    Raises:
+        TangentError: If the derivatives do not match the arguments, or their numbers differ.
+        NonDifferentiableArgumentError, ArgumentTypeError, DtypeError: As in `jvp`.
+    Examples:
+        >>> import numpy as np, fnad
+        >>> fnad.jet(np.exp, (0.0,), ([1.0, 0.0, 0.0],))
+        (np.float64(1.0), [np.float64(1.0), np.float64(1.0), np.float64(1.0)])
     """
     check_function(f, "jet")
     order = _order(primals, series)

@@ -28,18 +28,23 @@ from fnad.tracebacks import boundary
 
 
 def linearize(f: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
-    """The output of `f` at `primals`, and its derivative there: the linear function of tangents of the primals.
+    """The output of `f` at `primals`, and its derivative there as a linear function.
 
-    `pushforward(*tangents)` is the second result of `jvp(f, primals, tangents)`. What does not depend on the tangents
-    is computed once, but for what takes less time than to keep it. With `has_aux`, `f` returns a pair of its output and
-    anything else, and the result is (output, pushforward, anything else).
-
-    Raises what `jvp` raises, `TangentError` when the derivative is called.
-
-    >>> import numpy as np, fnad
-    >>> y, pushforward = fnad.linearize(np.sin, 0.0)
-    >>> y, pushforward(1.0), pushforward(2.0)
-    (np.float64(0.0), np.float64(1.0), np.float64(2.0))
+    Parameters:
+        f (function): Takes and returns pytrees of arrays and numbers.
+        *primals (pytrees): The arguments of `f`.
+        has_aux (bool): If true, `f` returns a pair (output, aux) of its output and anything else.
+    Returns:
+        tuple: (output, pushforward), or (output, pushforward, aux). `pushforward(*tangents)` is the second result of
+            `jvp(f, primals, tangents)`; most of what does not depend on the tangents is computed once.
+    Raises:
+        TangentError: If the tangents do not match the primals; the pushforward raises it.
+        NonDifferentiableArgumentError, ArgumentTypeError, DtypeError, AuxiliaryError: As in `jvp`.
+    Examples:
+        >>> import numpy as np, fnad
+        >>> y, pushforward = fnad.linearize(np.sin, 0.0)
+        >>> y, pushforward(1.0), pushforward(2.0)
+        (np.float64(0.0), np.float64(1.0), np.float64(2.0))
     """
     check_function(f, "linearize")
     wrt = differentiated(primals, lambda i: argument_name(f, i))
@@ -57,17 +62,21 @@ def linearize(f: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, .
 
 
 def linear_transpose(f: Function, *primals: Any) -> Callable[[Any], tuple[Any, ...]]:
-    """The transpose of a linear function: from a pytree like its output to the tuple of those like its arguments.
+    """The transpose of a linear function, without conjugation of complex numbers.
 
-    `primals` say by their structure, shapes and dtypes what `f` takes, `ShapeDtypeStruct`s among them; their values do
-    not matter. For complex numbers it is the transpose without conjugation.
-
-    Raises `LinearityError` where `f` is not linear: it is not 0 at 0, or its derivative is not the same everywhere; and
-    what `vjp` raises.
-
-    >>> import numpy as np, fnad
-    >>> fnad.linear_transpose(np.cumsum, np.ones(3))(np.array([1.0, 0.0, 0.0]))
-    (array([1., 0., 0.]),)
+    Parameters:
+        f (function): A linear function.
+        *primals (pytrees of arrays, numbers and ShapeDtypeStructs): The structure, shapes and dtypes of the arguments
+            of `f`; their values are not used.
+    Returns:
+        function: Takes a pytree like the output of `f` and returns a tuple of pytrees like its arguments.
+    Raises:
+        LinearityError: If `f` is not 0 at 0, or its derivative depends on its arguments.
+        NonDifferentiableArgumentError, ArgumentTypeError, DtypeError: As in `vjp`.
+    Examples:
+        >>> import numpy as np, fnad
+        >>> fnad.linear_transpose(np.cumsum, np.ones(3))(np.array([1.0, 0.0, 0.0]))
+        (array([1., 0., 0.]),)
     """
     check_function(f, "linear_transpose")
     zeros = map_leaves(_zero, primals)
@@ -106,16 +115,25 @@ def _not_linear(f: Function, why: str) -> LinearityError:
 
 
 def hvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> Any:
-    """The product of the Hessian of `f` at `primals` with `tangents`: the tuple of what is like each of the primals.
+    """The product of the Hessian of `f` at `primals` with `tangents`.
 
-    It is the derivative of the gradient in that direction, at the cost of a few evaluations of `f`. With `has_aux`, `f`
-    returns a pair of one real element and anything else, and the result is (product, anything else).
+    It is the derivative of the gradient in the direction of `tangents`, and costs a few evaluations of `f`.
 
-    Raises what `grad` and `jvp` raise.
-
-    >>> import numpy as np, fnad
-    >>> fnad.hvp(lambda x: x[0] ** 2 * x[1], (np.array([2.0, 3.0]),), (np.array([1.0, 0.0]),))
-    (array([6., 4.]),)
+    Parameters:
+        f (function): Returns one real element.
+        primals (tuple of pytrees): The arguments of `f`.
+        tangents (tuple of pytrees): The direction, with the structure, shapes and dtypes of `primals`.
+        has_aux (bool): If true, `f` returns a pair (value, aux) of its value and anything else.
+    Returns:
+        tuple of pytrees: The product, with the structure, shapes and dtypes of `primals`; with `has_aux`, (product,
+            aux).
+    Raises:
+        NonScalarOutputError: If `f` does not return one real element.
+        TangentError, NonDifferentiableArgumentError, ArgumentTypeError, DtypeError, AuxiliaryError: As in `jvp`.
+    Examples:
+        >>> import numpy as np, fnad
+        >>> fnad.hvp(lambda x: x[0] ** 2 * x[1], (np.array([2.0, 3.0]),), (np.array([1.0, 0.0]),))
+        (array([6., 4.]),)
     """
     check_function(f, "hvp")
     check_tuple("primals", primals)

@@ -45,10 +45,17 @@ from fnad.watch import seen
 
 @dataclass(frozen=True)
 class ShapeDtypeStruct:
-    """An array's shape and dtype, in the place of an argument of which no more is known.
+    """The shape and dtype of an array, in place of an argument whose values are not needed.
 
-    >>> ShapeDtypeStruct((2, 3), "float32")
-    ShapeDtypeStruct(shape=(2, 3), dtype=dtype('float32'))
+    Parameters:
+        shape: Sequence of ints.
+        dtype: Dtype or its name.
+    Raises:
+        DtypeError: If fnad does not compute in the dtype.
+    Examples:
+        >>> import fnad
+        >>> fnad.ShapeDtypeStruct((2, 3), "float32")
+        ShapeDtypeStruct(shape=(2, 3), dtype=dtype('float32'))
     """
 
     shape: Shape
@@ -60,13 +67,19 @@ class ShapeDtypeStruct:
 
 
 def eval_shape(f: Function, *args: Any, **kwargs: Any) -> Any:
-    """What `f(*args, **kwargs)` returns, with a `ShapeDtypeStruct` for each array and number; nothing is computed.
+    """The shapes and dtypes of the result of `f(*args, **kwargs)`, without computing it.
 
-    Arguments are pytrees of arrays, numbers and `ShapeDtypeStruct`s. Python cannot decide by what these stand for.
-
-    >>> import numpy as np, fnad
-    >>> fnad.eval_shape(np.dot, np.ones((2, 3)), fnad.ShapeDtypeStruct((3, 4), float))
-    ShapeDtypeStruct(shape=(2, 4), dtype=dtype('float64'))
+    Parameters:
+        f (function): Python must not decide by a value that a `ShapeDtypeStruct` replaces.
+        *args, **kwargs: Pytrees of arrays, numbers and ShapeDtypeStructs.
+    Returns:
+        pytree of ShapeDtypeStructs: With the structure of the result of `f`.
+    Raises:
+        ArgumentTypeError: If a leaf is not an array, number or `ShapeDtypeStruct`.
+    Examples:
+        >>> import numpy as np, fnad
+        >>> fnad.eval_shape(np.dot, np.ones((2, 3)), fnad.ShapeDtypeStruct((3, 4), float))
+        ShapeDtypeStruct(shape=(2, 4), dtype=dtype('float64'))
     """
     check_function(f, "eval_shape")
     trees = (*args, *kwargs.values())

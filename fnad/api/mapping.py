@@ -12,13 +12,20 @@ from fnad.api.regions import in_trace
 
 
 def map(f: Function, xs: Any) -> Any:  # noqa: A001 the name that functional languages give it
-    """`f(x)` for each x along the leading axis of the arrays in `xs`, stacked, one after the other.
+    """The stacked results of `f(x)` for each row x of `xs`, computed one after the other.
 
-    Raises as `scan` does.
-
-    >>> import numpy as np, fnad
-    >>> fnad.map(np.sum, np.arange(6.0).reshape(3, 2))
-    array([1., 5., 9.])
+    Parameters:
+        f (function): Takes and returns pytrees of arrays and numbers.
+        xs (pytree of arrays): Arrays with the same length along their first axis.
+    Returns:
+        pytree of arrays: With the structure of the result of `f`, and an axis more at the front.
+    Raises:
+        ShapeError: If the lengths differ, or a leaf of `xs` has no axis.
+        ArgumentTypeError: If a leaf is not an array.
+    Examples:
+        >>> import numpy as np, fnad
+        >>> fnad.map(np.sum, np.arange(6.0).reshape(3, 2))
+        array([1., 5., 9.])
     """
     check_function(f, "map")
     if is_plain():

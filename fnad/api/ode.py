@@ -39,35 +39,38 @@ def odeint(
     max_steps: int = 100_000,
     adjoint: str = "discrete",
 ) -> Any:
-    """The solution of dy/dt = `f(y, t, *args)` at the times `t`, of which `y0` belongs to the first.
+    """The solution of dy/dt = `f(y, t, *args)` at the times `t`, starting with `y0` at the first.
 
-    y is a pytree of real arrays and numbers; `f` returns one of the same structure and shapes; the result has one with
-    a leading axis for the times. These go up or down, in an array of one axis. The method is that of Dormand & Prince
-    (1980), of order 5, with its error kept below `atol + rtol |y|` by the size of the steps, and Shampine's (1986)
-    interpolant at the times (Hairer, Nørsett & Wanner, "Solving Ordinary Differential Equations I", 2008, II.4-II.6).
-    Tolerances below 100 eps of the dtype are raised to it. It is no method for stiff equations.
+    The method is that of Dormand and Prince (1980), of order 5, with Shampine's (1986) interpolant at the times
+    (Hairer, Nørsett and Wanner, "Solving Ordinary Differential Equations I", 2008, II.4-II.6); it does not suit stiff
+    equations.
 
-    Derivatives are with respect to y0, t, `args` and what `f` uses from around it, in both modes, at any order:
-
-    - `adjoint="discrete"` differentiates the steps that were taken, their sizes held (Bock, "Numerical treatment of
-      inverse problems in chemical reaction kinetics", 1981). Reverse mode saves the state at each of the times, and the
-      steps between two of them while it goes back over these.
-    - `adjoint="continuous"` solves the adjoint equations backwards (Chen et al., "Neural Ordinary Differential
-      Equations", 2018, appendix B), in forward mode the sensitivity equations, in memory that does not grow with the
-      steps. Beside them it solves y anew, from each time backwards to the one before: where y is strongly damped that
-      loses digits, or fails with an error. Times that lie closer together help, or the discrete way.
-
-    Otherwise either is about as precise as the solution, but for the discrete derivatives in the times: they are those
-    of the interpolant, an order less.
-
-    Raises `ConvergenceError` when it runs, where more than `max_steps` are taken from one time to the next or the steps
-    vanish, `DomainError` for times that turn back; `StructureError`, `ShapeError`, `DtypeError`, `ArgumentTypeError`.
-
-    >>> import numpy as np, fnad
-    >>> decay = lambda k: fnad.odeint(lambda y, t, k: -k * y, 1.0, np.array([0.0, 1.0]), k)[-1]
-    >>> value, slope = fnad.value_and_grad(decay)(2.0)
-    >>> print(f"{value:.6f} {slope:.6f} {np.exp(-2.0):.6f}")
-    0.135335 -0.135335 0.135335
+    Parameters:
+        f (function): Returns a pytree with the structure and shapes of y.
+        y0 (pytree of real arrays and numbers): The solution at `t[0]`.
+        t (array of shape (n,)): Times that increase or decrease.
+        *args (pytrees): Further arguments of `f`.
+        rtol, atol (float): The error of a step stays below `atol + rtol |y|`; at least 100 eps of the dtype.
+        max_steps (int): The most steps from one time to the next.
+        adjoint ({"discrete", "continuous"}): Both give derivatives in y0, t, `args` and what `f` uses from outside, in
+            both modes and at any order, about as precise as the solution. "discrete" differentiates the steps taken
+            (Bock, 1981); reverse mode saves the states at the times and the steps between two of them, and derivatives
+            in the times are an order less precise. "continuous" solves the adjoint equations backwards (Chen et al.,
+            "Neural Ordinary Differential Equations", 2018, appendix B) in memory that does not grow with the steps;
+            where y is strongly damped it loses digits or fails.
+    Returns:
+        pytree of arrays: The solution, with the structure of `y0` and a leading axis of length n.
+    Raises:
+        ConvergenceError: If `max_steps` do not suffice or the steps vanish; the program raises it.
+        DomainError: If the times turn back.
+        StructureError, ShapeError, DtypeError, ArgumentTypeError: If `f` returns another structure or shape than y, `t`
+            has not one axis, y is not real, or an option is invalid.
+    Examples:
+        >>> import numpy as np, fnad
+        >>> decay = lambda k: fnad.odeint(lambda y, t, k: -k * y, 1.0, np.array([0.0, 1.0]), k)[-1]
+        >>> value, slope = fnad.value_and_grad(decay)(2.0)
+        >>> print(f"{value:.6f} {slope:.6f} {np.exp(-2.0):.6f}")
+        0.135335 -0.135335 0.135335
     """
     check_function(f, "odeint")
     if adjoint not in SOLVERS:

@@ -13,45 +13,68 @@ from fnad.placement import driver, is_on_device, on_device, on_host
 
 
 def device(name: str) -> AbstractContextManager[config.Settings]:
-    """Run programs on a device, "cuda" or "cpu", in a block of code; `jit(f, device=name)` does so for one function.
+    """Run programs on a device, in a block of code; `jit(f, device=name)` does so for one function.
 
-    On "cuda" the arrays of arguments may be NumPy's, which are copied there, or those of CuPy, PyTorch, JAX and others
-    in the memory of the GPU, which are not. Results are CuPy arrays.
-
-    Raises `SettingError` for a device that fnad does not know.
-
-    >>> import fnad
-    >>> with fnad.device("cpu"):
-    ...     fnad.grad(lambda x: x**2)(3.0)
-    np.float64(6.0)
+    Parameters:
+        name ({"cpu", "cuda"}): On "cuda", NumPy arrays are copied to the GPU, arrays of CuPy, PyTorch, JAX and others
+            on the GPU are used in place, and results are CuPy arrays.
+    Returns:
+        context manager: Restores the settings at the end of the block.
+    Raises:
+        SettingError: If there is no such device.
+    Examples:
+        >>> import fnad
+        >>> with fnad.device("cpu"):
+        ...     fnad.grad(lambda x: x**2)(3.0)
+        np.float64(6.0)
     """
     return config.on(name)
 
 
 def to_device(tree: Any) -> Any:
-    """The pytree with its arrays in the memory of the GPU, as CuPy arrays; what is there already is not copied.
+    """The pytree with its arrays on the GPU, as CuPy arrays.
 
-    Python numbers stay what they are, since their dtype gives way to that of an array beside them.
-
-    Raises `DeviceError` where no GPU can be used: `fnad doctor` says what is missing.
+    Parameters:
+        tree (pytree): Arrays on the GPU are not copied, and Python numbers stay as they are: their dtype adapts to that
+            of an array.
+    Returns:
+        pytree: With the structure, shapes and dtypes of `tree`.
+    Raises:
+        DeviceError: If no GPU can be used; `fnad doctor` lists what is missing.
+    Examples:
+        >>> import fnad
+        >>> fnad.to_device({"rate": 0.1})
+        {'rate': 0.1}
     """
     return map_leaves(lambda value: on_device(value) if _is_array(value) else value, tree)
 
 
 def to_host(tree: Any) -> Any:
-    """The pytree with its arrays as NumPy's, those without dimensions as numbers; what is NumPy's is not copied.
+    """The pytree with its arrays as NumPy arrays, and arrays from the GPU without dimensions as NumPy numbers.
 
-    >>> to_host({"w": 1.0})
-    {'w': 1.0}
+    Parameters:
+        tree (pytree): NumPy arrays are not copied.
+    Returns:
+        pytree: With the structure, shapes and dtypes of `tree`.
+    Examples:
+        >>> import fnad
+        >>> fnad.to_host({"w": 1.0})
+        {'w': 1.0}
     """
     return map_leaves(lambda value: to_user(on_host(value)) if is_on_device(value) else value, tree)
 
 
 def block_until_ready(tree: Any) -> Any:
-    """The pytree as it is, when all that was computed on the device for it is done; on the CPU results are there.
+    """The pytree itself, once its arrays on the device are computed; at once on the CPU.
 
-    >>> block_until_ready((1.0, 2.0))
-    (1.0, 2.0)
+    Parameters:
+        tree (pytree): Any pytree.
+    Returns:
+        pytree: `tree` itself.
+    Examples:
+        >>> import fnad
+        >>> fnad.block_until_ready((1.0, 2.0))
+        (1.0, 2.0)
     """
     found: list[Any] = []
     map_leaves(lambda value: found.append(value) if is_on_device(value) else None, tree)

@@ -28,20 +28,25 @@ Linear: TypeAlias = Callable[[Sequence[Operand]], list[Any]]
 
 
 def vjp(f: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
-    """The output of `f` at `primals` and the pullback there.
+    """The output of `f` at `primals`, and the pullback there.
 
-    `pullback(cotangent)` takes a pytree like the output, in structure, shapes and dtypes (a Python number takes the
-    dtype it stands for; where the output is an integer or bool, 0) and returns the tuple of the cotangents of the
-    primals, 0 for integers and bools among their leaves. It may be called any number of times, from any thread. With
-    `has_aux`, `f` returns a pair of its output and anything else, and the result is (output, pullback, anything else).
-
-    Raises `NonDifferentiableArgumentError` for a primal of integers and bools alone (let `f` take it from its closure),
-    `ArgumentTypeError`, `DtypeError`, `AuxiliaryError`; the pullback raises `CotangentError`.
-
-    >>> import numpy as np
-    >>> y, pullback = vjp(np.sin, np.array([0.0, np.pi]))
-    >>> pullback(np.array([1.0, 10.0]))
-    (array([  1., -10.]),)
+    Parameters:
+        f (function): Takes and returns pytrees of arrays and numbers.
+        *primals (pytrees): The arguments of `f`.
+        has_aux (bool): If true, `f` returns a pair (output, aux) of its output and anything else.
+    Returns:
+        tuple: (output, pullback), or (output, pullback, aux). `pullback(cotangent)` takes a pytree with the structure,
+            shapes and dtypes of the output (0 for integers and bools) and returns the tuple of the cotangents of the
+            primals. It may be called any number of times, from any thread.
+    Raises:
+        CotangentError: If the cotangent does not match the output; the pullback raises it.
+        NonDifferentiableArgumentError: If a primal has integers and bools only; let `f` take it from its closure.
+        ArgumentTypeError, DtypeError, AuxiliaryError: As in `grad`.
+    Examples:
+        >>> import numpy as np, fnad
+        >>> y, pullback = fnad.vjp(np.sin, np.array([0.0, np.pi]))
+        >>> pullback(np.array([1.0, 10.0]))
+        (array([  1., -10.]),)
     """
     check_function(f, "vjp")
     wrt = differentiated(primals, lambda i: argument_name(f, i))

@@ -85,31 +85,34 @@ class Sparsity(NamedTuple):
 
 @with_options
 def sparse_jacobian(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> SparseDerivative:
-    """The function that computes the Jacobian of `f` as a `scipy.sparse.csr_array`.
+    """The function that computes the Jacobian of `f` as a sparse matrix.
 
-    Its rows are the elements of the output in order, its columns those of the arguments at `argnums`: for an output of
-    shape m and an argument of shape n it is prod(m) x prod(n). Leaves of pytrees follow one another. Which entries it
-    stores is found from the program of `f`, not from the values of the arguments, and stays the same from call to call
-    (a stored 0 is kept) while Python's control flow in `f` takes the same path. With `has_aux`, the result is
-    (Jacobian, what `f` returns beside its output).
+    It runs `f` once along as many directions as the pattern has colours of columns (forward mode) or rows (reverse
+    mode), whichever are fewer (Curtis, Powell and Reid, "On the estimation of sparse Jacobian matrices", 1974).
 
-    It is computed in one run with as many directions as the pattern has colours: of columns, in forward mode, or of
-    rows, in reverse mode, whichever are fewer. `sparsity` of the result, called with the same arguments, says which.
-
-    Raises `SparsityError` where there are more than 1e8 nonzeros, `NonDifferentiableArgumentError` for complex
-    arguments and for those of integers and bools alone, `UnsupportedFunctionError` inside another transform, which
-    knows no sparse arrays; warns with `SparsityWarning` where more than half of a matrix of 10 columns and rows or more
-    can be other than 0.
-
-    A. Curtis, M. Powell, J. Reid, "On the estimation of sparse Jacobian matrices", 1974.
-
-    >>> import numpy as np, fnad
-    >>> jacobian = fnad.sparse_jacobian(lambda x: x[1:] ** 2 - x[:-1])
-    >>> jacobian(np.array([1.0, 2.0, 3.0])).toarray()
-    array([[-1.,  4.,  0.],
-           [ 0., -1.,  6.]])
-    >>> print(jacobian.sparsity(np.ones(1000)))
-    999 x 1000, 1998 nonzeros (0.2 %), 2 colours of columns
+    Parameters:
+        f (function): Takes and returns pytrees of arrays and numbers.
+        argnums (int or tuple of ints): As in `grad`; the arguments are real.
+        has_aux (bool): If true, `f` returns a pair (output, aux) of its output and anything else.
+    Returns:
+        SparseDerivative: Takes the arguments of `f` and returns a `scipy.sparse.csr_array` with a row for each element
+            of the output and a column for each element of the arguments; with `has_aux`, (Jacobian, aux). The pattern
+            follows from the program of `f`, not from values: it is the same at each call on the same path of Python's
+            control flow. Its method `sparsity(*args)` returns pattern and colours.
+    Raises:
+        SparsityError: If the pattern has more than 1e8 entries.
+        NonDifferentiableArgumentError: If an argument is complex, or has integers and bools only.
+        UnsupportedFunctionError: Inside another transform, which has no sparse matrices.
+    Warns:
+        SparsityWarning: If more than half of a matrix of at least 10 columns and rows can differ from 0.
+    Examples:
+        >>> import numpy as np, fnad
+        >>> jacobian = fnad.sparse_jacobian(lambda x: x[1:] ** 2 - x[:-1])
+        >>> jacobian(np.array([1.0, 2.0, 3.0])).toarray()
+        array([[-1.,  4.,  0.],
+               [ 0., -1.,  6.]])
+        >>> print(jacobian.sparsity(np.ones(1000)))
+        999 x 1000, 1998 nonzeros (0.2 %), 2 colours of columns
     """
     check_function(f, "sparse_jacobian")
     return SparseDerivative(sparse_jacobian, f, argnums, has_aux, _jacobian_problem, _jacobian_sparsity)
@@ -117,21 +120,25 @@ def sparse_jacobian(f: Function, argnums: Argnums = 0, has_aux: bool = False) ->
 
 @with_options
 def sparse_hessian(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> SparseDerivative:
-    """The function that computes all second derivatives of `f`, whose output is one real element, as a sparse array.
+    """The function that computes all second derivatives of `f` as a sparse matrix.
 
-    It is a square `scipy.sparse.csr_array` with a row and a column for each element of the arguments at `argnums`. It
-    is symmetric, so that fewer directions are needed than for the Jacobian of the gradient. All else is as for
-    `sparse_jacobian`.
+    By symmetry it needs fewer directions than the Jacobian of the gradient (Coleman and Moré, "Estimation of sparse
+    Hessian matrices and graph coloring problems", 1984).
 
-    Raises `NonScalarOutputError`, and what `sparse_jacobian` raises.
-
-    T. Coleman, J. Moré, "Estimation of sparse Hessian matrices and graph coloring problems", 1984.
-
-    >>> import numpy as np, fnad
-    >>> fnad.sparse_hessian(lambda x: np.sum(x[1:] * x[:-1] ** 2))(np.array([1.0, 2.0, 3.0])).toarray()
-    array([[4., 2., 0.],
-           [2., 6., 4.],
-           [0., 4., 0.]])
+    Parameters:
+        f (function): Returns one real element.
+        argnums, has_aux: As in `sparse_jacobian`.
+    Returns:
+        SparseDerivative: As in `sparse_jacobian`; the matrix has a row and a column for each element of the arguments.
+    Raises:
+        NonScalarOutputError: If `f` does not return one real element.
+        FnadError: As in `sparse_jacobian`.
+    Examples:
+        >>> import numpy as np, fnad
+        >>> fnad.sparse_hessian(lambda x: np.sum(x[1:] * x[:-1] ** 2))(np.array([1.0, 2.0, 3.0])).toarray()
+        array([[4., 2., 0.],
+               [2., 6., 4.],
+               [0., 4., 0.]])
     """
     check_function(f, "sparse_hessian")
     return SparseDerivative(sparse_hessian, f, argnums, has_aux, partial(_hessian_problem, f), _hessian_sparsity)

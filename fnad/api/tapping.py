@@ -66,24 +66,44 @@ def _tapping(taps: Taps | None) -> Generator[None]:
 
 
 def tap(x: Any, name: str) -> Any:
-    """`x` itself, which `tapped` functions return under this name; everywhere else this does nothing.
+    """The value `x` itself, which a `tapped` function returns under this name; elsewhere this does nothing.
 
-    `x` is a pytree of arrays and numbers. It has a derivative as if it were not tapped, and is the value, also where
-    the tapped function is a derivative. In a `scan` the rows of all steps are returned, in front of the rows of `vmap`;
-    in a loop of unknown length what it was in the step that ran last, which for cotangents is the first; in a branch of
-    `cond` that is not taken it is nan, and 0 if it is an integer.
+    In a `scan`, the rows of all steps are returned; in a loop of unknown length, the value in its last step; in a
+    branch of `cond` that did not run, nan, or 0 for integers. Rows of `vmap` come after rows of `scan`.
 
-    Raises `TapError`, from the tapped function, if two calls have the same name; branches of one `cond` may.
+    Parameters:
+        x: Pytree of arrays and numbers.
+        name (str): A name for one call, except in different branches of one `cond`.
+    Returns:
+        pytree: `x`, with its derivative.
+    Raises:
+        TapError: If two calls have the same name; the tapped function raises it.
+    Examples:
+        >>> import numpy as np, fnad
+        >>> fnad.tapped(lambda x: np.sum(fnad.tap(x**2, "squares")))(np.array([1.0, 2.0]))
+        (np.float64(5.0), {'squares': array([1., 4.])})
     """
     return _marked(x, name, _beside)
 
 
 def cotangent_tap(x: Any, name: str) -> Any:
-    """`x` itself; `tapped` functions that are derivatives in reverse mode return its cotangent under this name.
+    """The value `x` itself, whose cotangent a `tapped` derivative returns under this name.
 
-    For `tapped(grad(f))` that is the gradient of what `f` returns with respect to `x`. It is of the shape of `x`, comes
-    out of loops and branches as a value does (`tap`), and is not returned where no derivative passes, as in forward
-    mode. Of nested derivatives in reverse mode the innermost has it.
+    In `tapped(grad(f))` this is the gradient of the output of `f` with respect to `x`. Forward mode returns nothing. Of
+    nested derivatives in reverse mode, the innermost returns it.
+
+    Parameters:
+        x: Pytree of arrays and numbers.
+        name (str): As in `tap`.
+    Returns:
+        pytree: `x`, with its derivative.
+    Raises:
+        TapError: If two calls have the same name; the tapped function raises it.
+    Examples:
+        >>> import numpy as np, fnad
+        >>> f = lambda x: np.sin(fnad.cotangent_tap(x**2, "slope"))
+        >>> fnad.tapped(fnad.grad(f))(0.0)
+        (np.float64(0.0), {'slope': np.float64(1.0)})
     """
     return _marked(x, name, cotangent_tap_primitive)
 
@@ -105,17 +125,23 @@ def _marked(x: Any, name: str, mark: Callable[..., Any]) -> Any:
 
 @with_options
 def tapped(f: Function) -> Function:
-    """The function that returns a pair: what `f` returns, and a dict of what is tapped in it, by name.
+    """The function that returns the result of `f`, and a dict of the values tapped in it.
 
-    It is a function like any other: it may be compiled and differentiated, and `f` may be a derivative.
-
-    >>> import numpy as np, fnad
-    >>> def loss(w):
-    ...     hidden = fnad.cotangent_tap(fnad.tap(np.tanh(w), "hidden"), "d hidden")
-    ...     return np.sum(hidden**2)
-    >>> gradient, taps = fnad.tapped(fnad.grad(loss))(np.array([0.0, 0.5]))
-    >>> taps["hidden"], taps["d hidden"]
-    (array([0.        , 0.46211716]), array([0.        , 0.92423431]))
+    Parameters:
+        f (function): Any function, also a derivative; `tap` and `cotangent_tap` mark the values.
+    Returns:
+        function: Takes the arguments of `f` and returns (result of `f`, {name: value}); it compiles and has
+            derivatives.
+    Raises:
+        TapError: If two taps have the same name; the returned function raises it.
+    Examples:
+        >>> import numpy as np, fnad
+        >>> def loss(w):
+        ...     hidden = fnad.cotangent_tap(fnad.tap(np.tanh(w), "hidden"), "d hidden")
+        ...     return np.sum(hidden**2)
+        >>> gradient, taps = fnad.tapped(fnad.grad(loss))(np.array([0.0, 0.5]))
+        >>> taps["hidden"], taps["d hidden"]
+        (array([0.        , 0.46211716]), array([0.        , 0.92423431]))
     """
     check_function(f, "tapped")
 

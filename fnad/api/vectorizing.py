@@ -24,19 +24,26 @@ SIGNATURE = re.compile(rf"({DIMENSIONS}(?:,{DIMENSIONS})*)?->({DIMENSIONS}(?:,{D
 
 @with_options
 def vectorize(f: Function, excluded: Collection[int] = (), signature: str | None = None) -> Transformed:
-    """The function that applies `f` to each of the arrays, or numbers, that its arguments are made of, as np.vectorize.
+    """The function that applies `f` to all elements, or subarrays, of its arguments, as `np.vectorize` does.
 
-    `signature`, as in "(m,n),(n)->(m)", names the last axes, those that the arguments and results of `f` have; without
-    one `f` is a function of numbers. All other axes broadcast. Positions among the `excluded`, and arguments by name,
-    are given to `f` as they are. Each axis is one `vmap`, so it is one program, which is differentiated and compiled.
+    Each axis is one `vmap`, so that the result is one program, which compiles and has derivatives.
 
-    Raises `SignatureError` for a signature that is none, or does not fit `f`, `ShapeError` for arguments that do not
-    fit it, and what `vmap` raises.
-
-    >>> import numpy as np, fnad
-    >>> distance = fnad.vectorize(lambda x, y: np.sqrt(np.sum((x - y) ** 2)), signature="(n),(n)->()")
-    >>> distance(np.zeros((2, 1, 3)), np.ones((4, 3))).shape
-    (2, 4)
+    Parameters:
+        f (function): Takes and returns pytrees of arrays and numbers.
+        excluded (collection of ints): Positions of arguments that `f` receives as they are, like arguments by name.
+        signature (str, optional): The last axes that `f` takes and returns, as in "(m,n),(n)->(m)"; all other axes
+            broadcast. Without it, `f` takes and returns numbers.
+    Returns:
+        function: Takes arrays that broadcast, and returns arrays of their broadcast shape.
+    Raises:
+        SignatureError: If the signature is malformed, or does not fit `f`.
+        ShapeError: If the arguments do not fit the signature.
+        TracerEscapeError: As in `vmap`.
+    Examples:
+        >>> import numpy as np, fnad
+        >>> distance = fnad.vectorize(lambda x, y: np.sqrt(np.sum((x - y) ** 2)), signature="(n),(n)->()")
+        >>> distance(np.zeros((2, 1, 3)), np.ones((4, 3))).shape
+        (2, 4)
     """
     check_function(f, "vectorize")
     parsed = None if signature is None else _parsed(signature)
