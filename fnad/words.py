@@ -7,6 +7,8 @@ for attributes of a traced value, `size()` for those that are called, `lr=` for 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from importlib import import_module
 
 _TO_DEVICE = "write fnad.to_device(tree), outside of the function"
 _TO_HOST = "write fnad.to_host(tree), outside of the function"
@@ -260,3 +262,9 @@ def word_for_keyword(message: str) -> str | None:
     """The way out of a keyword that a function does not take, from what Python says of it."""
     match = re.search(r"unexpected keyword argument '(\w+)'", message)
     return WORDS.get(f"{match[1]}=") if match else None
+
+
+def alike(name: str, names: Iterable[str]) -> str | None:
+    """The public name that is nearly spelt like another one, if there is one."""
+    public = [known for known in names if not known.startswith("_")]
+    return next(iter(import_module("difflib").get_close_matches(name, public, 1, 0.7)), None)

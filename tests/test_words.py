@@ -6,7 +6,7 @@ import inspect
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -86,6 +86,41 @@ def test_names_of_numpy_and_of_trees_are_where_they_are(name: str, word: str) ->
 def test_a_name_that_nobody_has(module: Any) -> None:
     with pytest.raises(AttributeError, match=f"^module '{module.__name__}' has no attribute 'nonsense'$"):
         module.nonsense  # noqa: B018
+
+
+MISSPELT = {
+    "fnad.gard": "fnad.grad",
+    "fnad.value_and_gard": "fnad.value_and_grad",
+    "fnad.hesian": "fnad.hessian",
+    "fnad.optim.adamm": "fnad.optim.adam",
+    "fnad.optim.apply_update": "fnad.optim.apply_updates",
+    "fnad.nn.max_pooling": "fnad.nn.max_pool",
+    "fnad.random.normale": "fnad.random.normal",
+    "fnad.tree.flaten": "fnad.tree.flatten",
+    "fnad.config.overide": "fnad.config.override",
+    "x.summ": "x.sum",
+    "x.reshap": "x.reshape",
+    "x.trnspose": "x.transpose",
+}
+
+
+@pytest.mark.parametrize("name", MISSPELT)
+def test_misspelt_names(name: str) -> None:
+    with pytest.raises(errors.MissingAttributeError, match=f"\n  did you mean {re.escape(MISSPELT[name])}\\?$"):
+        fnad.grad(lambda x: np.sum(eval(f"{name}", {"fnad": fnad, "x": x})))(X)
+    parent, _, last = name.rpartition(".")
+    if parent != "x":
+        assert not hasattr(resolved(parent), last)
+
+
+def test_misspelt_keywords() -> None:
+    for call, meant in (
+        (lambda: fnad.grad(np.sum, argnum_s=0), "argnums="),
+        (lambda: fnad.optim.adam(0.1, b_1=0.9), "b1="),
+        (lambda: fnad.jit(np.sum, donate_argnum=0), "donate_argnums="),
+    ):
+        with pytest.raises(errors.UnknownKeywordError, match=f"\n  did you mean {meant}\\?$"):
+            cast("Any", call)()
 
 
 @pytest.mark.parametrize("name", CALLS)

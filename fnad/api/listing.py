@@ -63,7 +63,7 @@ def decision_lines(decisions: Sequence[Decision]) -> Iterator[str]:
     """A line for each line of the user's, with the answers there in order."""
     for source in dict.fromkeys(decision.source for decision in decisions):
         answers = [decision.answer for decision in decisions if decision.source == source]
-        yield f"{source}  {_answers_text(answers)}"
+        yield f"{source or 'in no line of user code'}  {_answers_text(answers)}"
 
 
 def _listed(path: TracedPath) -> KnownPath:

@@ -84,9 +84,11 @@ class Types:
 
         staged = with_traced_arrays(self.target.function, call)
         if staged.guards:
+            source = staged.guards[0].source
+            does = "decides by" if source else "checks"
             raise UsageError(
-                f"{self.target.name} decides by the values of its arguments, of which --args gives the types, at "
-                f"{staged.guards[0].source}; give values, with --values"
+                f"{self.target.name} {does} the values of its arguments, of which --args gives the types"
+                f"{f', at {source}' if source else ''}; give values, with --values"
             )
         return staged
 

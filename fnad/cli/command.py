@@ -92,36 +92,70 @@ MODES = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command with these arguments, by default those of the process; return the exit status."""
-    request = _parser().parse_args(argv)
     try:
+        request = _parser().parse_args(argv)
         text, status = request.answer(request)
-        _write(text)
+        _write(f"{text}\n")
     except UsageError as error:
-        print(f"fnad: {error}", file=sys.stderr)
-        return 2
+        return _failed(str(error), 2)
+    except KeyboardInterrupt:
+        return _failed("interrupted", 130)
     except BrokenPipeError:  # the reader has closed the pipe, as `head` does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return 0
+    except WriteError as error:
+        _drop_output()
+        return _failed(f"the output cannot be written: {error}", 2)
     return status
+
+
+def _failed(message: str, status: int) -> int:
+    if sys.stderr is not None:
+        print(f"fnad: {message}", file=sys.stderr)
+    return status
+
+
+class WriteError(Exception):
+    """The output of a command cannot be written; the message says why."""
 
 
 def _write(text: str) -> None:
     """Print a text, with question marks for characters that the terminal lacks."""
+    if sys.stdout is None:
+        raise WriteError("standard output is closed")
     encoding = sys.stdout.encoding or "utf-8"
-    print(text.encode(encoding, "replace").decode(encoding), flush=True)
+    try:
+        print(text.encode(encoding, "replace").decode(encoding), end="", flush=True)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise WriteError(error.strerror) from None
+
+
+def _drop_output() -> None:
+    """Let Python write to nowhere what is left in its buffer when it ends."""
+    if sys.stdout is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class _CommandParser(ArgumentParser):
-    """A parser whose error messages are one line."""
+    """A parser whose error messages are one line, and whose help is written as answers are."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"fnad: {message}; see {self.prog} --help\n")
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        if file is sys.stderr:
+            super()._print_message(message, file)
+        else:
+            _write(message)
 
 
 def _parser() -> ArgumentParser:
     parser = _CommandParser(prog="fnad", description="Differentiate NumPy functions and compile them: a look inside.")
     parser.add_argument("--version", action="version", version=f"fnad {fnad.__version__}")
-    commands = parser.add_subparsers(required=True, metavar="{dump,explain,check,lint,ops,cache,doctor}")
+    parser.set_defaults(answer=lambda _: (parser.format_help().rstrip(), 0))
+    commands = parser.add_subparsers(metavar="{dump,explain,check,lint,ops,cache,doctor}")
     _add_dump(commands)
     _add_explain(commands)
     _add_check(commands)

@@ -19,6 +19,7 @@ from typing import Any
 from fnad.cli.usage import UsageError, one_line
 from fnad.errors import FnadError
 from fnad.records import NamedTuple
+from fnad.words import alike
 
 
 class Target(NamedTuple):
@@ -33,18 +34,35 @@ class Target(NamedTuple):
 def load_target(target: str) -> Target:
     """The function that FILE:FUNCTION or MODULE:FUNCTION names, dotted for an attribute; raises `UsageError`."""
     place, _, name = target.rpartition(":")
-    if not place or not name:
+    if not place and Path(target).is_file():
+        place, name = target, ""
+    if not place:
         raise UsageError(f"{target} is not FILE:FUNCTION, as in model.py:loss, nor MODULE:FUNCTION")
     path, module = _imported(place) if _is_module_name(place) else _run(Path(place))
+    if not name:
+        raise UsageError(f"{target} names no function; {_functions_text(place, module)}")
     try:
         function = attrgetter(name)(module)
     except AttributeError:
-        raise UsageError(f"there is no {name} in {place}") from None
+        near = alike(name, dir(module))
+        meant = f"did you mean {place}:{near}?" if near else _functions_text(place, module)
+        raise UsageError(f"there is no {name} in {place}; {meant}") from None
     if not callable(function):
         raise UsageError(f"{name} in {place} is {type(function).__name__}, not a function")
     if inspect.iscoroutinefunction(function):
         raise UsageError(f"{name} in {place} is a coroutine function, which returns no arrays: name an ordinary one")
     return Target(function, name, path, vars(module))
+
+
+def _functions_text(place: str, module: ModuleType) -> str:
+    """The functions that a file or a module defines."""
+    own = [name for name, f in vars(module).items() if inspect.isroutine(f) and f.__module__ == module.__name__]
+    public = [f"{place}:{name}" for name in own if not name.startswith("_")]
+    return f"it has {', '.join(public[:LISTED])}{', …' * (len(public) > LISTED)}" if public else "it has no functions"
+
+
+LISTED = 12
+"""The most functions that are listed."""
 
 
 def _is_module_name(place: str) -> bool:

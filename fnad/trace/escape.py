@@ -12,7 +12,7 @@ import re
 import sys
 import threading
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, NoReturn
 
 import numpy as np
@@ -40,7 +40,7 @@ from fnad.trace.libraries import package_of
 from fnad.trace.scipy_call import compiled_remedy, scipy_remedy
 from fnad.trace.source import current_source, frame_of_error, library_frames, source_of_error, user_frame, user_line
 from fnad.trace.subscript import is_reading, is_storing
-from fnad.words import WORDS, word_for_keyword
+from fnad.words import WORDS, alike, word_for_keyword
 
 ARRAY = "NumPy's functions take traced values as they are; stack several with np.stack or fnad.numpy.array"
 NUMBER = (
@@ -221,9 +221,7 @@ def attribute_asked(aval: Aval, kind: type[Any], name: str) -> Callable[..., NoR
     """
     named = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
     if not hasattr(kind, name):
-        like = TABLE if name in TABLES else f"it has the attributes and methods of {named}"
-        word = f"write np.{name}(x)" if callable(getattr(np, name, None)) else like
-        remedy = WORDS.get(f"x.{name}", word)
+        remedy = WORDS.get(f"x.{name}") or _attribute_meant(kind, named, name)
         raise MissingAttributeError(f"a traced value has no {name!r}", source=current_source(), remedy=remedy)
     if any(frame.f_globals.get("__name__", "").startswith("numba.") for frame in library_frames()):
         raise _escape(aval, f"its {name} by Numba", _remedy_of_others() or COMPILED)
@@ -233,6 +231,16 @@ def attribute_asked(aval: Aval, kind: type[Any], name: str) -> Callable[..., NoR
     raise UnsupportedFunctionError(
         what, source=current_source(), remedy=ATTRIBUTES.get(name) or _remedy_of_others() or MEMORY
     )
+
+
+@lru_cache(1024)  # libraries ask every argument for attributes of their own
+def _attribute_meant(kind: type[Any], named: str, name: str) -> str:
+    if callable(getattr(np, name, None)):
+        return f"write np.{name}(x)"
+    if name in TABLES:
+        return TABLE
+    near = alike(name, dir(kind))
+    return f"did you mean x.{near}?" if near else f"it has the attributes and methods of {named}"
 
 
 def _raise_number_asked(aval: Aval, what: str, *_: Any) -> NoReturn:

@@ -11,7 +11,7 @@ from typing import ParamSpec, TypeVar
 from fnad.errors import UnknownKeywordError
 from fnad.trace.source import current_source
 from fnad.tracebacks import boundary
-from fnad.words import WORDS
+from fnad.words import WORDS, alike
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -37,7 +37,7 @@ def check_keywords(function: str, known: Collection[str], given: Collection[str]
             raise UnknownKeywordError(
                 f"{function} takes no {name}=",
                 source=current_source(),
-                remedy=_word(name, known) or f"it takes {', '.join(known)}",
+                remedy=_word(name, known) or _known(name, known),
             )
 
 
@@ -46,3 +46,8 @@ def _word(name: str, known: Collection[str]) -> str | None:
     word = WORDS.get(f"{name}=")
     other = re.fullmatch(r"write (\w+)=", word or "")
     return None if other and other[1] not in known else word
+
+
+def _known(name: str, known: Collection[str]) -> str:
+    near = alike(name, known)
+    return f"did you mean {near}=?" if near else f"it takes {', '.join(known)}"

@@ -202,7 +202,11 @@ def test_python_numbers_do_not_promote(fnad) -> None:
     [
         (["nowhere.py:f"], "no such file: nowhere.py"),
         (["model.py"], "model.py is not FILE:FUNCTION, as in model.py:loss"),
-        ([f"{MODEL}:nothing"], f"there is no nothing in {MODEL}"),
+        ([f"{MODEL}:nothing"], f"there is no nothing in {MODEL}; it has {MODEL}:loss, {MODEL}:layer, "),
+        ([f"{MODEL}:lass"], f"there is no lass in {MODEL}; did you mean {MODEL}:loss?"),
+        (["numpy:sinn"], "there is no sinn in numpy; did you mean numpy:sin?"),
+        ([MODEL], f"{MODEL} names no function; it has {MODEL}:loss, {MODEL}:layer, "),
+        ([f"{MODEL}:"], f"{MODEL}: names no function; it has {MODEL}:loss, {MODEL}:layer, "),
         ([f"{MODEL}:NUMBER"], f"NUMBER in {MODEL} is int, not a function"),
         ([f"{MODEL}:loss", "--args", "f64"], "--args 1:1: f64 lacks a shape: f64[] for a scalar, f64[3] for a vector"),
         (
@@ -433,12 +437,19 @@ def test_the_driver_is_for_the_version_of_cupy(monkeypatch, cupy: str, number: i
 # ---- the process -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("arguments", [[], ["--help"], ["dump", "--help"], ["ops", "--help"], ["doctor", "--help"]])
+@pytest.mark.parametrize("arguments", [["--help"], ["dump", "--help"], ["ops", "--help"], ["doctor", "--help"]])
 def test_help(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:
     with pytest.raises(SystemExit) as exit_:
         main(arguments)
-    assert exit_.value.code == (0 if arguments else 2)
-    assert "example" in capsys.readouterr().out or arguments in ([], ["--help"])
+    assert exit_.value.code == 0
+    assert "example" in capsys.readouterr().out or arguments == ["--help"]
+
+
+def test_the_command_alone_is_help(fnad, capsys: pytest.CaptureFixture[str]) -> None:
+    alone = fnad()
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    assert alone == capsys.readouterr().out
 
 
 def test_a_reader_that_leaves_early() -> None:
@@ -446,6 +457,34 @@ def test_a_reader_that_leaves_early() -> None:
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("name")
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize("arguments", ["ops", "--help", "dump --help", ""])
+@pytest.mark.parametrize(
+    ("to", "why"), [(">/dev/full", "No space left on device"), (">&-", "standard output is closed")]
+)
+def test_output_that_cannot_be_written(arguments: str, to: str, why: str) -> None:
+    command = f"{sys.executable} -m fnad {arguments} {to}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (2, f"fnad: the output cannot be written: {why}\n")
+
+
+def test_a_function_without_a_line() -> None:
+    command = [sys.executable, "-m", "fnad", "dump", "math:sin"]
+    done = subprocess.run([*command, "--args", "float"], capture_output=True, text=True, check=False)
+    assert done.stderr == (
+        "fnad: sin checks the values of its arguments, of which --args gives the types; give values, with --values\n"
+    )
+    done = subprocess.run([*command, "--values", "1.5"], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("# decided: in no line of user code  -> True\n")
+
+
+@pytest.mark.parametrize("command", ["dump", "explain", "check", "lint"])
+def test_an_interrupt(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "model.py"
+    file.write_text("def f(x):\n    raise KeyboardInterrupt\n")
+    assert main([command, f"{file}:f", "--args", "f64[3]"]) == 130
+    assert capsys.readouterr() == ("", "fnad: interrupted\n")
 
 
 def test_the_script_of_the_command_is_not_the_users(capsys: pytest.CaptureFixture[str]) -> None:
