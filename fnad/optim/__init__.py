@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from fnad.optim.clipping import clip, clip_by_global_norm, global_norm
 from fnad.optim.decay import add_decayed_weights
+from fnad.optim.fitting import minimize
 from fnad.optim.lbfgs import lbfgs, scale_by_lbfgs
 from fnad.optim.linesearch import scale_by_zoom_linesearch, value_and_grad_from_state
 from fnad.optim.moments import (
@@ -70,6 +71,7 @@ __all__ = [
     "lbfgs",
     "linear_schedule",
     "lion",
+    "minimize",
     "piecewise_constant_schedule",
     "piecewise_interpolate_schedule",
     "polynomial_schedule",
