@@ -46,7 +46,7 @@ from fnad.api.ready import Ready, ready
 from fnad.api.receivers import Receiver, Receivers
 from fnad.api.staging import stage
 from fnad.api.statics import Places, Statics, donated_of, static_key, statics_of
-from fnad.api.transformed import Transformed, with_options
+from fnad.api.transformed import KEPT, Transformed, with_options
 from fnad.backends.base import ANOTHER
 from fnad.errors import ArgumentTypeError, RetraceWarning
 from fnad.ir.builder import Builder, current_builder, is_tracing
@@ -199,6 +199,7 @@ class Compiled(Transformed, Generic[P, R]):
         self._has_warned = False
         self._has_receivers = False
         self._receivers = Receivers(f, self._forget, weakref.ref(self))
+        KEPT.add(self)
 
     def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
         try:
@@ -275,6 +276,11 @@ class Compiled(Transformed, Generic[P, R]):
         if form is None:
             self._again = ready(taken, args, values, structure)
         return taken.output.rebuild([to_user(result) for result in results])
+
+    def forget(self) -> None:
+        """Drop all traces: the next call traces the function again."""
+        self._paths.clear()
+        self._again = None
 
     def _form(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CallForm:
         positions, names = self._statics.positions, self._statics.names

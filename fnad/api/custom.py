@@ -25,7 +25,7 @@ from fnad.api.leaves import (
 )
 from fnad.api.marshalling import LeafType, leaf_types
 from fnad.api.regions import Region, described, region_of, with_shared_captures
-from fnad.api.transformed import Transformed
+from fnad.api.transformed import Transformed, forget_traces
 from fnad.control.custom import custom_jvp as jvp_primitive
 from fnad.control.custom import custom_vjp as vjp_primitive
 from fnad.errors import CustomRuleError
@@ -102,13 +102,12 @@ class _Custom(Transformed):
         raise NotImplementedError
 
     def _state(self, *rule: Function) -> None:
-        """State the rule, once: what was compiled with it is not told of another."""
+        """State the rule; what was traced with another one is forgotten."""
         for function in rule:
             check_function(function, self.how.partition("(")[0])
-        if self.rule is not None:
-            what = f"{described(self._f)} has a rule already"
-            raise _refused(what, "state another for another function: custom_vjp(f)")
-        self.rule = rule
+        is_another, self.rule = self.rule is not None, rule
+        if is_another:
+            forget_traces()
 
 
 class custom_vjp(_Custom):  # noqa: N801 a decorator
@@ -142,7 +141,7 @@ class custom_vjp(_Custom):  # noqa: N801 a decorator
     how = "defvjp(fwd, bwd)"
 
     def defvjp(self, fwd: Function, bwd: Function) -> None:
-        """State the rule, once."""
+        """State the rule."""
         self._state(fwd, bwd)
 
     def _regions(self, call: _Call, function: Region, *rule: Function) -> Sequence[Region]:
@@ -183,7 +182,7 @@ class custom_jvp(_Custom):  # noqa: N801 a decorator
     how = "defjvp(rule)"
 
     def defjvp(self, rule: Function) -> Function:
-        """State the rule, once, and return it."""
+        """State the rule, and return it."""
         self._state(rule)
         return rule
 

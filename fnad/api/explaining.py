@@ -84,6 +84,8 @@ class Explanation(NamedTuple):
     def __str__(self) -> str:
         return "\n".join(_lines(self))
 
+    __repr__ = __str__
+
 
 def explain(f: Function, *args: Any, memory: bool = False, **kwargs: Any) -> Explanation:
     """A report of what a trace of `f(*args, **kwargs)` finds, with user lines.

@@ -56,6 +56,8 @@ def linearize(f: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, .
     def pushforward(*tangents: Any) -> Any:
         return tangents_of(staged, push(expected.match(tangents)))
 
+    pushforward.__qualname__ = f"pushforward of {function_name(f)}"
+
     output = staged.output.rebuild(results[: staged.outputs])
     auxiliary = staged.auxiliary.rebuild(results[staged.outputs :])
     return (output, pushforward, auxiliary) if has_aux else (output, pushforward)
@@ -86,6 +88,7 @@ def linear_transpose(f: Function, *primals: Any) -> Callable[[Any], tuple[Any, .
     value, pullback = vjp(f, *zeros)
     if not is_tracing() and any(np.any(leaf) for leaf in flatten(value)[0]):
         raise _not_linear(f, "it is not 0 at 0")
+    pullback.__qualname__ = f"transpose of {function_name(f)}"
     return pullback
 
 

@@ -29,6 +29,8 @@ class KnownPath(NamedTuple):
     def __str__(self) -> str:
         return "\n".join(_path_lines(self))
 
+    __repr__ = __str__
+
 
 class KnownPaths(tuple[KnownPath, ...]):
     """The known paths of a function, in the order in which they were met; its text lists them."""

@@ -20,6 +20,7 @@ import numpy as np
 from fnad.api.arguments import LARGE, Differentiated, differentiated, resolved, stage_in
 from fnad.api.leaves import Array, Function, Operand, argument_name, flatten
 from fnad.api.staging import Staged
+from fnad.api.transformed import KEPT
 from fnad.errors import FnadError
 from fnad.ir.builder import is_tracing
 from fnad.ir.program import Program
@@ -109,6 +110,11 @@ class Repeats:
         self._has_aux = has_aux
         self._known: dict[Hashable, list[Repeated]] = {}
         self._credit = CREDIT
+        KEPT.add(self)
+
+    def forget(self) -> None:
+        """Drop all traces."""
+        self._known.clear()
 
     @unwatched
     def stage_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Staged, Differentiated]:

@@ -66,6 +66,7 @@ def vjp(f: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
             )
         return wrt.gradients(pull(cotangents.match(cotangent)))
 
+    pullback.__qualname__ = f"pullback of {function_name(f)}"
     output = staged.output.rebuild(results[: staged.outputs])
     auxiliary = staged.auxiliary.rebuild(results[staged.outputs :])
     return (output, pullback, auxiliary) if has_aux else (output, pullback)

@@ -72,6 +72,8 @@ class Sparsity(NamedTuple):
             f"{count_of(self.colors)} colours {what}"
         )
 
+    __repr__ = __str__
+
     def plot(self, ax: Any = None) -> Any:
         """Draw the nonzeros, each in the colour of its column or row, by Matplotlib; return the axes."""
         ax = import_module("matplotlib.pyplot").subplots()[1] if ax is None else ax

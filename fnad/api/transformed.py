@@ -14,6 +14,7 @@ from collections.abc import Callable
 from functools import partial, reduce, update_wrapper, wraps
 from types import FunctionType, MethodType
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
+from weakref import WeakSet
 
 from fnad.api.leaves import Function, function_name, source_of
 from fnad.trace.unknown import check_keywords
@@ -62,6 +63,24 @@ class Transformed:
 
     def __deepcopy__(self, memo: Any) -> Any:
         return self
+
+
+class Traces(Protocol):
+    """What keeps traces of a function."""
+
+    def forget(self) -> None:
+        """Drop all traces."""
+        ...
+
+
+KEPT: WeakSet[Traces] = WeakSet()
+"""What keeps traces, of any function."""
+
+
+def forget_traces() -> None:
+    """Drop the traces of all functions, because the rule of a function that they may call has changed."""
+    for traces in list(KEPT):
+        traces.forget()
 
 
 def described(f: Function) -> str:

@@ -159,6 +159,8 @@ class Program:
     def __str__(self) -> str:
         return print_program(self)
 
+    __repr__ = __str__
+
 
 class ValueEnvironment:
     """The values of a program's atoms during a walk: `read` operands, `write` results."""

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 
 from fnad.api.leaves import flatten
-from fnad.optim.hyperparameters import Number, as_dtype_of, check_positive
+from fnad.optim.hyperparameters import Number, as_dtype_of, check_positive, named
 from fnad.optim.transformation import GradientTransformation, State, stateless
 from fnad.optim.trees import Tree, tree_map
 
 
+@named
 def clip(max_delta: Number) -> GradientTransformation:
     """The transformation that clips each element to [-max_delta, max_delta].
 
@@ -30,6 +31,7 @@ def clip(max_delta: Number) -> GradientTransformation:
     return stateless(lambda updates, state, params=None: (tree_map(clipped, updates), state))
 
 
+@named
 def clip_by_global_norm(max_norm: Number) -> GradientTransformation:
     """The transformation that makes the norm of all elements together max_norm, where it is greater.
 

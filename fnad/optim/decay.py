@@ -6,12 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 from fnad.errors import UpdateError
-from fnad.optim.hyperparameters import Number, as_dtype_of, check_not_negative
+from fnad.optim.hyperparameters import Number, as_dtype_of, check_not_negative, named
 from fnad.optim.transformation import GradientTransformation, State, stateless
 from fnad.optim.trees import Tree, check_like, check_structure, tree_map
 from fnad.trace.source import current_source
 
 
+@named
 def add_decayed_weights(
     weight_decay: Number = 0.0, mask: Tree | Callable[[Tree], Tree] | None = None
 ) -> GradientTransformation:

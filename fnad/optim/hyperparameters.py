@@ -1,23 +1,47 @@
-"""Numbers that the user sets: checked if their value is known, and without influence on dtypes."""
+"""Numbers that the user sets: checked if known, and without influence on dtypes; and what is made of them."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, TypeAlias, cast
+from functools import wraps
+from typing import Any, ParamSpec, TypeAlias, TypeVar, cast
 
 import numpy as np
 
 from fnad.api.leaves import type_name
 from fnad.errors import HyperparameterError
+from fnad.ir.builder import is_tracing
 from fnad.trace.source import current_source
 from fnad.trace.tracer import Tracer
+from fnad.trace.unknown import explained
+from fnad.tracebacks import boundary
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 Number: TypeAlias = Any
 """A Python number, a 0-d array, or a traced number."""
 
 Schedule: TypeAlias = Callable[[Any], Any]
 """A function from the number of steps taken to a hyperparameter."""
+
+
+def named(make: Callable[P, T]) -> Callable[P, T]:
+    """A function that makes transformations or schedules, named by the call that makes them."""
+    checked = explained(make)
+
+    @boundary
+    @wraps(make)
+    def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        made: Any = checked(*args, **kwargs)
+        given = (
+            [*map(repr, args), *[f"{name}={value!r}" for name, value in kwargs.items()]] if not is_tracing() else "…"
+        )
+        getattr(made, "update", made).__qualname__ = f"{make.__name__}({', '.join(given)})"
+        return made
+
+    return call
 
 
 def as_dtype_of(leaf: Any, number: Number) -> Number:

@@ -12,14 +12,13 @@ import numpy as np
 
 from fnad.errors import UpdateError
 from fnad.flatten_util import ravel_pytree
-from fnad.optim.hyperparameters import Number, Schedule, check_count
+from fnad.optim.hyperparameters import Number, Schedule, check_count, named
 from fnad.optim.linesearch import scale_by_zoom_linesearch
 from fnad.optim.scaling import scale, scale_by_learning_rate
 from fnad.optim.transformation import GradientTransformation, State, chain
 from fnad.optim.trees import Tree, check_like, filled_like
 from fnad.records import NamedTuple
 from fnad.trace.source import current_source
-from fnad.trace.unknown import explained
 
 SEARCH = scale_by_zoom_linesearch(20, initial_guess_strategy="one")
 """The line search unless another is given."""
@@ -36,6 +35,7 @@ class LBFGSState(NamedTuple):
     weights: Any
 
 
+@named
 def scale_by_lbfgs(memory_size: int = 10, scale_init_precond: bool = True) -> GradientTransformation:
     """The transformation that applies an approximate inverse of the Hessian, from the last `memory_size` steps.
 
@@ -114,7 +114,7 @@ def _initial_scale(state: LBFGSState, gradient: Any) -> Any:
     return np.where(is_empty, 1 / np.maximum(norm, 1), fitting)
 
 
-@explained
+@named
 def lbfgs(
     learning_rate: Number | Schedule | None = None,
     memory_size: int = 10,

@@ -20,7 +20,7 @@ from fnad.api.iteration import while_loop
 from fnad.api.leaves import function_name
 from fnad.errors import HyperparameterError, UpdateError
 from fnad.flatten_util import ravel_pytree
-from fnad.optim.hyperparameters import Number, check_count, check_positive
+from fnad.optim.hyperparameters import Number, check_count, check_positive, named
 from fnad.optim.transformation import GradientTransformationExtraArgs, State
 from fnad.optim.trees import Tree, filled_like, tree_map
 from fnad.records import NamedTuple
@@ -71,6 +71,7 @@ class Search(NamedTuple):
     is_done: Any
 
 
+@named
 def scale_by_zoom_linesearch(
     max_linesearch_steps: int,
     max_learning_rate: Number | None = None,

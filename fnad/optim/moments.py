@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fnad.optim.hyperparameters import Number, as_dtype_of, check_decay, check_not_negative
+from fnad.optim.hyperparameters import Number, as_dtype_of, check_decay, check_not_negative, named
 from fnad.optim.transformation import GradientTransformation, State
 from fnad.optim.trees import Tree, check_like, filled_like, tree_map
 from fnad.records import NamedTuple
@@ -83,6 +83,7 @@ def zeros(params: Tree) -> Tree:
 # ---- directions ------------------------------------------------------------------------------------------------------
 
 
+@named
 def trace(decay: Number, nesterov: bool = False) -> GradientTransformation:
     """Momentum: the sum v ← g + decay · v, or g + decay · v of the new v with `nesterov`.
 
@@ -112,6 +113,7 @@ def trace(decay: Number, nesterov: bool = False) -> GradientTransformation:
     return GradientTransformation(lambda params: TraceState(zeros(params)), update)
 
 
+@named
 def scale_by_adam(
     b1: Number = 0.9, b2: Number = 0.999, eps: Number = 1e-8, eps_root: Number = 0.0, *, nesterov: bool = False
 ) -> GradientTransformation:
@@ -151,6 +153,7 @@ def scale_by_adam(
     return GradientTransformation(init, update)
 
 
+@named
 def scale_by_rms(decay: Number = 0.9, eps: Number = 1e-8, initial_scale: Number = 0.0) -> GradientTransformation:
     """The direction g / √(v + eps), where v is the average of g².
 
@@ -173,6 +176,7 @@ def scale_by_rms(decay: Number = 0.9, eps: Number = 1e-8, initial_scale: Number 
     return GradientTransformation(lambda params: ScaleByRmsState(filled_like(params, initial_scale)), update)
 
 
+@named
 def scale_by_stddev(decay: Number = 0.9, eps: Number = 1e-8, initial_scale: Number = 0.0) -> GradientTransformation:
     """The direction g / √(v - m² + eps), where m and v are the averages of g and of g².
 
@@ -200,6 +204,7 @@ def scale_by_stddev(decay: Number = 0.9, eps: Number = 1e-8, initial_scale: Numb
     )
 
 
+@named
 def scale_by_rss(initial_accumulator_value: Number = 0.1, eps: Number = 1e-7) -> GradientTransformation:
     """The direction g / √(s + eps), where s is the sum of g²; 0 where s is.
 
@@ -228,6 +233,7 @@ def scale_by_rss(initial_accumulator_value: Number = 0.1, eps: Number = 1e-7) ->
     )
 
 
+@named
 def scale_by_lion(b1: Number = 0.9, b2: Number = 0.99) -> GradientTransformation:
     """The direction sign(b1 · m + (1 - b1) · g), where m is the average of g by b2.
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from fnad.optim.decay import add_decayed_weights
-from fnad.optim.hyperparameters import Number, Schedule
+from fnad.optim.hyperparameters import Number, Schedule, named
 from fnad.optim.moments import (
     scale_by_adam,
     scale_by_lion,
@@ -18,12 +18,11 @@ from fnad.optim.moments import (
 from fnad.optim.scaling import scale_by_learning_rate
 from fnad.optim.transformation import GradientTransformation, chain, identity
 from fnad.optim.trees import Tree
-from fnad.trace.unknown import explained
 
 Mask: TypeAlias = Tree | Callable[[Tree], Tree] | None
 
 
-@explained
+@named
 def sgd(
     learning_rate: Number | Schedule, momentum: Number | None = None, nesterov: bool = False
 ) -> GradientTransformation:
@@ -40,7 +39,7 @@ def sgd(
     return chain(direction, scale_by_learning_rate(learning_rate))
 
 
-@explained
+@named
 def adam(
     learning_rate: Number | Schedule,
     b1: Number = 0.9,
@@ -62,7 +61,7 @@ def adam(
     return chain(scale_by_adam(b1, b2, eps, eps_root, nesterov=nesterov), scale_by_learning_rate(learning_rate))
 
 
-@explained
+@named
 def adamw(
     learning_rate: Number | Schedule,
     b1: Number = 0.9,
@@ -90,7 +89,7 @@ def adamw(
     )
 
 
-@explained
+@named
 def rmsprop(
     learning_rate: Number | Schedule,
     decay: Number = 0.9,
@@ -114,7 +113,7 @@ def rmsprop(
     return chain(direction, scale_by_learning_rate(learning_rate), velocity)
 
 
-@explained
+@named
 def adagrad(
     learning_rate: Number | Schedule, initial_accumulator_value: Number = 0.1, eps: Number = 1e-7
 ) -> GradientTransformation:
@@ -130,7 +129,7 @@ def adagrad(
     return chain(scale_by_rss(initial_accumulator_value, eps), scale_by_learning_rate(learning_rate))
 
 
-@explained
+@named
 def lion(
     learning_rate: Number | Schedule,
     b1: Number = 0.9,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fnad.optim.hyperparameters import Number, Schedule, as_dtype_of, check_not_negative
+from fnad.optim.hyperparameters import Number, Schedule, as_dtype_of, check_not_negative, named
 from fnad.optim.transformation import GradientTransformation, State, stateless
 from fnad.optim.trees import Tree, tree_map
 from fnad.records import NamedTuple
@@ -16,6 +16,7 @@ class ScaleByScheduleState(NamedTuple):
     count: Number
 
 
+@named
 def scale(step_size: Number) -> GradientTransformation:
     """The transformation that multiplies by a number.
 
@@ -26,6 +27,7 @@ def scale(step_size: Number) -> GradientTransformation:
     return stateless(lambda updates, state, params=None: (_times(step_size, updates), state))
 
 
+@named
 def scale_by_schedule(step_size_fn: Schedule) -> GradientTransformation:
     """The transformation that multiplies by a function of the number of steps taken, which starts at 0.
 
@@ -46,6 +48,7 @@ def scale_by_schedule(step_size_fn: Schedule) -> GradientTransformation:
     return GradientTransformation(lambda params: ScaleByScheduleState(np.zeros((), np.int64)), update)
 
 
+@named
 def scale_by_learning_rate(learning_rate: Number | Schedule) -> GradientTransformation:
     """The transformation that descends: it multiplies by -learning_rate, a number or a schedule.
 

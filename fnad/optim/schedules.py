@@ -10,10 +10,11 @@ from typing import Any, Literal
 import numpy as np
 
 from fnad.errors import HyperparameterError
-from fnad.optim.hyperparameters import Number, Schedule, check_count, check_positive
+from fnad.optim.hyperparameters import Number, Schedule, check_count, check_positive, named
 from fnad.trace.source import current_source
 
 
+@named
 def constant_schedule(value: Number) -> Schedule:
     """The schedule that is always the same.
 
@@ -24,6 +25,7 @@ def constant_schedule(value: Number) -> Schedule:
     return lambda count: value
 
 
+@named
 def linear_schedule(
     init_value: Number, end_value: Number, transition_steps: int, transition_begin: int = 0
 ) -> Schedule:
@@ -37,6 +39,7 @@ def linear_schedule(
     return polynomial_schedule(init_value, end_value, 1, transition_steps, transition_begin)
 
 
+@named
 def polynomial_schedule(
     init_value: Number, end_value: Number, power: Number, transition_steps: int, transition_begin: int = 0
 ) -> Schedule:
@@ -57,6 +60,7 @@ def polynomial_schedule(
     return value
 
 
+@named
 def exponential_decay(
     init_value: Number,
     transition_steps: int,
@@ -88,6 +92,7 @@ def exponential_decay(
     return value
 
 
+@named
 def cosine_decay_schedule(
     init_value: Number, decay_steps: int, alpha: Number = 0.0, exponent: Number = 1.0
 ) -> Schedule:
@@ -109,6 +114,7 @@ def cosine_decay_schedule(
     return value
 
 
+@named
 def piecewise_constant_schedule(init_value: Number, boundaries_and_scales: Mapping[int, Number]) -> Schedule:
     """The schedule that is multiplied by a factor at each boundary.
 
@@ -129,6 +135,7 @@ def piecewise_constant_schedule(init_value: Number, boundaries_and_scales: Mappi
     return value
 
 
+@named
 def piecewise_interpolate_schedule(
     interpolate_type: Literal["linear", "cosine"], init_value: Number, boundaries_and_scales: Mapping[int, Number]
 ) -> Schedule:
@@ -166,6 +173,7 @@ EASES = {"linear": lambda t: t, "cosine": lambda t: 0.5 * (1 - np.cos(math.pi * 
 # ---- one schedule after another ------------------------------------------------------------------------------------
 
 
+@named
 def join_schedules(schedules: Sequence[Schedule], boundaries: Sequence[int]) -> Schedule:
     """The schedule that switches to the next one at each boundary, from which the next one counts its steps.
 
@@ -190,6 +198,7 @@ def join_schedules(schedules: Sequence[Schedule], boundaries: Sequence[int]) -> 
     return value
 
 
+@named
 def warmup_constant_schedule(init_value: Number, peak_value: Number, warmup_steps: int) -> Schedule:
     """The schedule that goes linearly to its peak and stays there.
 
@@ -201,6 +210,7 @@ def warmup_constant_schedule(init_value: Number, peak_value: Number, warmup_step
     return _warmed_up(init_value, peak_value, warmup_steps, constant_schedule(peak_value))
 
 
+@named
 def warmup_cosine_decay_schedule(
     init_value: Number,
     peak_value: Number,
@@ -225,6 +235,7 @@ def warmup_cosine_decay_schedule(
     return _warmed_up(init_value, peak_value, warmup_steps, decay)
 
 
+@named
 def warmup_exponential_decay_schedule(
     init_value: Number,
     peak_value: Number,

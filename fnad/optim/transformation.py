@@ -16,6 +16,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from fnad.errors import UpdateError
+from fnad.optim.hyperparameters import named
 from fnad.optim.trees import Tree, check_like, tree_map
 from fnad.records import NamedTuple
 from fnad.trace.source import current_source
@@ -41,6 +42,9 @@ class GradientTransformation(NamedTuple):
     init: TransformInitFn
     update: TransformUpdateFn
 
+    def __repr__(self) -> str:
+        return f"fnad.optim.{self.update.__qualname__}"
+
 
 class GradientTransformationExtraArgs(GradientTransformation):
     """A pair whose update takes more, by keyword: `value`, `grad` and `value_fn` of a line search."""
@@ -55,11 +59,13 @@ def stateless(update: TransformUpdateFn) -> GradientTransformation:
     return GradientTransformation(lambda params: EmptyState(), update)
 
 
+@named
 def identity() -> GradientTransformation:
     """The transformation that leaves gradients unchanged."""
     return stateless(lambda updates, state, params=None: (updates, state))
 
 
+@named
 def chain(*transformations: GradientTransformation) -> GradientTransformation:
     """The transformation that applies others in order; its state is the tuple of theirs.
 

@@ -110,6 +110,8 @@ class Report(NamedTuple):
         blamed = [f"to blame: {blame}" for blame in self.blamed] or ["no operation is wrong by itself"]
         return "\n".join([table, f"{self.function}: {failed} of {compared} comparisons failed", *blamed])
 
+    __repr__ = __str__
+
     @property
     def _has_truth(self) -> bool:
         """Whether a first derivative was compared with what is known to be right."""

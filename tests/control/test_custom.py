@@ -146,11 +146,23 @@ def test_a_position_that_is_not_there() -> None:
     assert "test_custom.py" in str(caught.value)
 
 
-def test_a_rule_is_stated_once() -> None:
-    f = fnad.custom_vjp(lambda x: x**2)
-    f.defvjp(lambda x: (x**2, None), lambda _, ct: (ct,))
-    with pytest.raises(CustomRuleError, match="has a rule already"):
-        f.defvjp(lambda x: (x**2, None), lambda _, ct: (5.0 * ct,))
-    with pytest.raises(CustomRuleError, match="has a rule already"):
-        sine.defjvp(lambda primals, tangents: (primals[0], tangents[0]))
-    assert fnad.jit(fnad.grad(lambda x: f(x)))(3.0) == 1.0
+def test_a_rule_may_be_stated_again() -> None:
+    """As by a cell of a notebook that runs twice: whatever was traced with the rule before follows the new one."""
+    reverse, forward = fnad.custom_vjp(lambda x: x**2), fnad.custom_jvp(lambda x: x**2)
+    calls = [
+        made(f)
+        for f in (reverse, forward)
+        for made in (
+            fnad.grad,
+            lambda f: fnad.jit(fnad.grad(f)),
+            lambda f: fnad.grad(fnad.jit(lambda x: f(x))),
+            lambda f: fnad.jit(lambda x: fnad.grad(f)(x)),
+            lambda f: fnad.jit(fnad.grad(lambda x: fnad.cond(x > 0, f, f, x))),
+            lambda f: lambda x: fnad.jit(fnad.vmap(fnad.grad(f)))(np.array([x]))[0],
+        )
+    ]
+    for slope in (1.0, 5.0, 7.0):
+        reverse.defvjp(lambda x: (x**2, None), lambda _, ct, slope=slope: (slope * ct,))
+        forward.defjvp(lambda primals, tangents, slope=slope: (primals[0] ** 2, slope * tangents[0]))
+        for _ in range(12):  # beyond the calls after which the last one is made directly
+            assert [call(3.0) for call in calls] == [slope] * len(calls)
