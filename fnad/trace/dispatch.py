@@ -29,7 +29,7 @@ from fnad.errors import (
     ShapeError,
     UnsupportedFunctionError,
 )
-from fnad.ir.builder import Builder, innermost_builder
+from fnad.ir.builder import Builder, current_builder, innermost_builder
 from fnad.ir.known import known_value
 from fnad.ir.program import Source
 from fnad.ir.symbol import Symbol
@@ -172,7 +172,7 @@ def call_seen(rule: Rule, args: Sequence[Any], kwargs: Arguments, /) -> Any:
     try:
         result = again(rule, args, kwargs, symbols)
         if type(result) is Symbol:
-            return Handle.fresh(result, not result.aval.shape)
+            return Handle.fresh(result if result.builder is builder else builder.lift(result), not result.aval.shape)
         owners = None if result is UNSET else owners_of(args, symbols)
         if owners is not None:
             return wrap(result, owners)
@@ -289,7 +289,7 @@ def _rebuilt(like: Any, values: list[Any]) -> Any:
 def wrap(result: Any, owners: Owners) -> Any:
     """The result for the user."""
     if isinstance(result, Symbol):
-        return Handle.fresh(strong(result), not result.aval.shape)
+        return _with_memory(result, is_scalar=not result.aval.shape)
     if isinstance(result, ArrayView):
         return _wrap_view(result, owners)
     if isinstance(result, (list, tuple)):
@@ -300,7 +300,7 @@ def wrap(result: Any, owners: Owners) -> Any:
 def _wrap_view(view: ArrayView, owners: Owners) -> Handle:
     owner = owners.get(id(view.base))
     if owner is None:
-        handle = Handle.fresh(strong(view.read()), False)
+        handle = _with_memory(view.read())
         return handle.in_order() if view.in_order else handle
     if view.is_same and not owner.is_scalar:
         return owner
@@ -308,8 +308,13 @@ def _wrap_view(view: ArrayView, owners: Owners) -> Handle:
         return owner.through(view.steps, view.read())
     symbol = view.read()
     is_number = owner.is_scalar and not (owner.is_weak or view.is_array or symbol.aval.shape)
-    handle = Handle.concrete(symbol, is_scalar=is_number)
+    handle = Handle.concrete(symbol, is_scalar=True) if is_number else _with_memory(symbol)
     return handle.in_order() if view.in_order else handle
+
+
+def _with_memory(symbol: Symbol, *, is_scalar: bool = False) -> Handle:
+    """A handle on memory of the trace under way, which may write into it: a copy of a value from around it too."""
+    return Handle.fresh(strong(current_builder().lift(symbol)), is_scalar)
 
 
 # ---- operators -------------------------------------------------------------------------------------------------------

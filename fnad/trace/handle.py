@@ -140,6 +140,7 @@ class Handle:
         if not self._is_certain():
             self._detach()
         cell = self._cell
+        symbol = cell.symbol.builder.lift(symbol)
         cell.symbol = write(self._steps, cell.symbol, symbol)
         note_write(cell.symbol.aval)
         self.note_written(cell.symbol.builder.source)

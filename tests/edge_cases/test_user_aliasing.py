@@ -5,6 +5,7 @@ Where fnad does not follow a write, it says so; that is as right as the answer, 
 
 from __future__ import annotations
 
+import copy
 import threading
 from collections.abc import Callable
 from itertools import product
@@ -14,7 +15,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
+import fnad
 from fnad import config, errors, grad, jit, jvp, value_and_grad, vjp
+from tests.together import together
 
 Function = Callable[..., Any]
 executors = pytest.mark.parametrize("executor", ["interpreter", "compiled"])
@@ -438,3 +441,113 @@ def test_row_40_refused(name: str) -> None:
     if name != "masked":  # beside traced values it masks their products
         with pytest.raises(TypeError):
             grad(lambda y: np.sum(y * x))(np.ones(2))
+
+
+# ---- copies of values from outside ----------------------------------------------------------------------------------
+
+
+def filled(y: Any, x: Any) -> Any:
+    y[...] = x
+    return y
+
+
+def element_by_element(y: Any, x: Any) -> Any:
+    for i in range(len(x)):
+        y[i] = x[i]
+    return y
+
+
+def copied_into(y: Any, x: Any) -> Any:
+    np.copyto(y, x)
+    return y
+
+
+COPIES: dict[str, Function] = {
+    "x.copy()": lambda x: x.copy(),
+    "np.copy": np.copy,
+    "np.array": np.array,
+    "order": lambda x: np.array(x, order="F"),
+    "copy.copy": copy.copy,
+    "copy.deepcopy": copy.deepcopy,
+    "astype": lambda x: x.astype(float),
+    "flatten": lambda x: x.flatten(),
+    "x[:].copy()": lambda x: x[:].copy(),
+    "x.T.copy()": lambda x: x.T.copy(),
+    "reshaped": lambda x: x.reshape(-1, 1).copy()[:, 0],
+    "broadcast": lambda x: np.broadcast_to(x, (3,)).copy(),
+    "concatenate": lambda x: np.concatenate([x]),
+    "hstack": lambda x: np.hstack([x]),
+    "stack": lambda x: np.stack([x])[0],
+    "r_": lambda x: np.r_[x],
+    "block": lambda x: np.block([x]),
+    "+x": lambda x: +x,
+    "np.positive": np.positive,
+    "np.conj": np.conj,
+    "x * 1": lambda x: x * 1,
+    "x + 0": lambda x: x + 0,
+    "indexed": lambda x: x[[0, 1, 2]],
+    "masked": lambda x: x[np.ones(3, bool)],
+    "take": lambda x: np.take(x, [0, 1, 2]),
+    "where": lambda x: np.where(True, x, 0.0),
+    "full": lambda x: np.full(3, x),
+    "full_like": lambda x: np.full_like(x, x),
+    "tile": lambda x: np.tile(x, 1),
+    "roll": lambda x: np.roll(x, 0),
+    "pad": lambda x: np.pad(x, 0),
+    "sort": np.sort,
+    "nan_to_num": np.nan_to_num,
+    "a list": lambda x: np.array(list(x)),
+    "empty_like, filled": lambda x: filled(np.empty_like(x), x),
+    "zeros, filled": lambda x: filled(np.zeros(3), x),
+    "by element": lambda x: element_by_element(np.zeros_like(x), x),
+    "copyto": lambda x: copied_into(np.empty_like(x), x),
+    "out": lambda x: np.multiply(x, 1.0, out=np.empty_like(x)),
+    "einsum": lambda x: np.einsum("i->i", x).copy(),
+}
+INNER: dict[str, Function] = {
+    "grad": lambda f: fnad.grad(f)(1.5),
+    "vjp": lambda f: fnad.vjp(f, 1.5)[1](1.0)[0],
+    "jacfwd": lambda f: fnad.jacfwd(f)(1.5),
+    "jit": lambda f: jit(f)(1.5),
+    "checkpoint": lambda f: fnad.checkpoint(f)(1.5),
+    "vmap": lambda f: fnad.vmap(f)(np.array([1.5, 2.0])).sum(),
+    "scan": lambda f: fnad.scan(lambda c, t: (c + f(t), None), 0.0, np.array([1.5, 2.0]))[0],
+    "fori_loop": lambda f: fnad.fori_loop(0, 2, lambda i, c: c + f(c), 1.5),
+    "cond": lambda f: fnad.cond(True, f, lambda t: t, 1.5),
+}
+
+
+@pytest.mark.parametrize("inner", INNER)
+def test_a_copy_of_a_value_from_outside_is_written_to(inner: str) -> None:
+    def outer(copied: Function) -> Function:
+        def of_x(x: Any) -> Any:
+            def f(t: Any) -> Any:
+                y = copied(x)
+                y[0] = 2.0 * t
+                return np.sum(y * y) * t
+
+            return INNER[inner](f)
+
+        return of_x
+
+    value, gradient = value_and_grad(outer(lambda x: x * 1))(X3)
+    assert gradient[0] == 0
+    assert gradient[1] != 0
+    with together() as check:
+        for name, copied in COPIES.items():
+            with check(name):
+                assert jit(outer(copied))(X3) == value
+                assert_array_equal(grad(outer(copied))(X3), gradient)
+
+
+@pytest.mark.parametrize("same", [lambda x: x[:], lambda x: x.conj(), lambda x: np.asarray(x), np.ravel])
+def test_a_view_of_a_value_from_outside_is_not_written_to(same: Function) -> None:
+    def inner(x: Any) -> Function:
+        def f(t: Any) -> Any:
+            same(x)[0] = t
+            return t
+
+        return f
+
+    with pytest.raises(errors.MutationError, match="was written to inside another trace"):
+        jit(lambda x: grad(inner(x))(1.5))(X3)
