@@ -378,3 +378,66 @@ def test_the_directions_are_not_multiplied_with_a_matrix(transform: Any) -> None
     jitted = fnad.jit(transform(lambda x: w @ x))
     np.testing.assert_array_equal(jitted(np.ones(3)), w)
     assert "dot_general" not in jitted.lower(np.ones(3)).as_text("simplified")
+
+
+START, TABLE = np.array([1.0, 2.0, 3.0, 4.0]), np.array([0.0, 1.0, 4.0, 9.0])
+
+
+def filled(u: Any, x: Any) -> Any:
+    """Return a vector after writes into it."""
+    u[1:] += TABLE[x[:3].real.astype(int) % 4] * x[1:]
+    u[0] = x[0] ** 2
+    return u * x
+
+
+def from_global(x: Any) -> Any:
+    return filled(START.astype(x.dtype), x)
+
+
+def from_default(x: Any, start: Any = START) -> Any:
+    return filled(start * x.dtype.type(1), x)
+
+
+def from_closure(start: Any) -> Callable[[Any], Any]:
+    return lambda x: filled(np.array(start, x.dtype), x)
+
+
+FILLED = {
+    "global": from_global,
+    "default": from_default,
+    "closure": from_closure(START.copy()),
+    "new": lambda x: filled(np.zeros(4, x.dtype) + START, x),
+}
+
+
+@each
+@pytest.mark.parametrize("name", FILLED)
+def test_functions_that_fill_a_copy_of_an_array_from_outside(jacobian: Any, name: str) -> None:
+    f = FILLED[name]
+    expected = complex_step(f, X)
+    for found in (
+        jacobian(f)(X),
+        fnad.jit(jacobian(f))(X),
+        fnad.jit(lambda s: jacobian(f)(X * s))(1.0),
+        fnad.jit(lambda x: fnad.cond(x[0] < 9.0, jacobian(f), lambda x: np.outer(x, x), x))(X),
+    ):
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-14)
+    np.testing.assert_array_equal(START, [1.0, 2.0, 3.0, 4.0])
+
+
+@each
+def test_arguments_that_are_not_differentiated_are_written_to(jacobian: Any) -> None:
+    def f(x: Any, table: dict[str, Any], *, more: Any) -> Any:
+        table["u"][1] = 5.0
+        table["u"][0] = x[0] ** 2
+        more *= x[2]
+        return x * table["u"] * more
+
+    u, more = np.arange(4.0), np.ones(4)
+    expected = complex_step(lambda x: x * np.array([x[0] ** 2, 5.0, 2.0, 3.0]) * x[2], X)
+    for found in (jacobian(f)(X, {"u": u}, more=more), fnad.jit(jacobian(f))(X, {"u": u}, more=more)):
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-14)
+    hessian = fnad.hessian(lambda *args, **kwargs: np.sum(f(*args, **kwargs)))(X, {"u": u}, more=more)
+    assert hessian[0, 0] == pytest.approx(6.0 * X[0] * X[2])
+    np.testing.assert_array_equal(u, np.arange(4.0))
+    np.testing.assert_array_equal(more, np.ones(4))

@@ -243,6 +243,11 @@ def call_inside(f: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
     return protected(f, attempt)
 
 
+def own(tree: Any) -> Any:
+    """The pytree as a function receives it that may write into it; see Note [A second run]."""
+    return map_leaves(_traced if MAKING.is_traced else _copy, tree)
+
+
 def protected(f: Function, attempt: Attempt[T]) -> T:
     """`attempt(f, receive)`, where `receive` makes of a leaf what the function receives for it."""
     return with_traced_arrays(f, lambda f: _with_arrays(f, attempt), lambda f: attempt(f, _traced))

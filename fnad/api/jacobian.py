@@ -8,13 +8,13 @@ is computed once, and each operation of its derivative works on the whole stack.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import wraps
+from functools import partial, update_wrapper, wraps
 from itertools import accumulate
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from fnad.api.arguments import Argnums, as_positions, check_flag, differentiated, resolved
+from fnad.api.arguments import Argnums, as_positions, check_flag, differentiated, own, resolved
 from fnad.api.batching import vmap
 from fnad.api.forward import jvp
 from fnad.api.gradient import grad
@@ -243,19 +243,22 @@ def _of_leaves(name: str, f: Function, argnums: Argnums, derive: Callable[[Funct
 
         def run(*trees: Any) -> Any:
             arguments = _Leaves(trees)
-
-            @wraps(f, assigned=("__name__",), updated=())  # for errors
-            def of_leaves(*leaves: Any) -> Any:
-                whole = list(args)
-                for position, value in zip(chosen, arguments.filled(leaves, arguments.value), strict=True):
-                    whole[position] = value
-                return f(*whole, **kwargs)
-
-            return derive(of_leaves, arguments)
+            # partial: what `f` reads from outside is looked for in it (`fnad.trace.opening`)
+            of_leaves = partial(_call_on_leaves, f, arguments, chosen, args, kwargs)
+            return derive(update_wrapper(of_leaves, f, ("__name__",), ()), arguments)  # the name is for errors
 
         return in_trace(f, run, *given, names=names)
 
     return derivative_of_f
+
+
+def _call_on_leaves(
+    f: Function, arguments: _Leaves, chosen: Sequence[int], args: Sequence[Any], kwargs: dict[str, Any], *leaves: Any
+) -> Any:
+    """Call `f` with these leaves in the place of those of the arguments at the positions that are `chosen`."""
+    given = dict(zip(chosen, arguments.filled(leaves, lambda i: own(arguments.value(i))), strict=True))
+    whole = [given[i] if i in given else own(arg) for i, arg in enumerate(args)]
+    return f(*whole, **own(kwargs))
 
 
 def _check_arguments(name: str, f: Function, avals: Sequence[Aval], *, holomorphic: bool) -> None:
