@@ -64,6 +64,7 @@ from fnad.numpy.operands import WeakSymbol, as_symbol
 from fnad.placement import is_on_device
 from fnad.records import NamedTuple
 from fnad.trace.callees import is_void, standing_for, with_stand_ins
+from fnad.trace.capture import mark_differentiated
 from fnad.trace.contents import function_in
 from fnad.trace.identity import reach_of
 from fnad.trace.labelled import Labelled, labelled
@@ -169,6 +170,7 @@ def stage_in(
         received = Received()
 
         def call(tracers: Sequence[Tracer]) -> Any:
+            mark_differentiated()
             receiving = received.noting(receive)
             given = dict(zip(chosen, wrt.given(tracers, receiving), strict=True))
             others = {i: map_leaves(receiving, arg) for i, arg in enumerate(args) if i not in given}

@@ -2,7 +2,8 @@
 
 A branch that is taken at one point only, `if x == 0:`, has a derivative of its own, which need not be that of the
 function there. And a loop without an iteration, as Newton's method does where its first guess is right, leaves a result
-in which its argument does not occur: the program's derivative is 0, that of the solution is not.
+in which its argument does not occur: the program's derivative is 0, that of the solution is not. A `while_loop` that
+takes no step from a known start is such a loop.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def _check_equalities(staged: Staged, guards: Sequence[Guard]) -> None:
     definitions = {var: equation for equation in staged.program.equations for var in equation.results}
     for guard in guards:
         equation = definitions.get(guard.atom) if isinstance(guard.atom, Var) else None
-        if equation is None or not _says_equal(equation, guard) or ends_loop(guard.source):
+        if equation is None or not _says_equal(equation, guard) or guard.of_loop or ends_loop(guard.source):
             continue
         if active.intersection(equation.operands):
             _warn(
@@ -57,7 +58,7 @@ def _check_dependence(f: Function, staged: Staged, guards: Sequence[Guard], name
     used = ancestors(program, program.outputs[: staged.outputs])
     unused = [i for i in range(staged.leaves) if program.inputs[i] not in used]
     dependent = descendants(program, [program.inputs[i] for i in unused])
-    guard = next((g for g in guards if g.atom in dependent and is_in_loop(g.source)), None)
+    guard = next((g for g in guards if g.atom in dependent and (g.of_loop or is_in_loop(g.source))), None)
     if guard is not None:
         deciding = ancestors(program, [guard.atom])
         names = " and ".join(name(i) for i in unused if program.inputs[i] in deciding)

@@ -27,7 +27,8 @@ from fnad.api.regions import (
 from fnad.api.saving import run_scan, run_while
 from fnad.control.loop import Groups
 from fnad.errors import ArgumentTypeError, RandomDrawError, ShapeError, StructureError
-from fnad.ir.builder import inline, trace
+from fnad.ir.builder import current_builder, inline, trace
+from fnad.ir.known import known_value
 from fnad.ir.program import Program
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, I64, Aval
@@ -35,6 +36,8 @@ from fnad.numpy.operands import as_symbol
 from fnad.ops.conversion import convert_to
 from fnad.ops.piecewise import maximum
 from fnad.ops.shape import zeros_like
+from fnad.trace import guards
+from fnad.trace.capture import Trace
 from fnad.trace.contents import shared_states
 from fnad.trace.source import current_source
 from fnad.trace.tracer import Tracer
@@ -101,8 +104,24 @@ def _while(cond_fun: Function, body_fun: Function, init: Any, limit: int | None)
         )
     consts, start = (test.consts, body.consts), carry.operands(types)
     with at(current_source()):
+        if _takes_no_step(test, body, start):
+            return carry.rebuilt(start, types)
         found = run_while(test.consts_first(), body.consts_first(), consts, start, limit)
     return carry.rebuilt(found[: len(types)], types)
+
+
+def _takes_no_step(test: Region, body: Region, start: Sequence[Symbol]) -> bool:
+    """True if a loop from a known start is at its end at once, where a derivative is taken: a path of its own.
+
+    The result then does not depend on what the loop would come closer to, which `fnad.api.decisions` warns of.
+    """
+    builder, program = current_builder(), body.program
+    carried = zip(start, program.inputs, program.outputs)  # noqa: B905 captured values stand behind
+    changing = [x for x, before, after in carried if after is not before]
+    is_differentiated = isinstance(builder, Trace) and builder.is_differentiated
+    if not is_differentiated or any(known_value(x) is None for x in changing):
+        return False
+    return guards.truth(inline(test.program, [*start, *test.consts])[0], of_loop=True) is False
 
 
 def fori_loop(lower: Any, upper: Any, body_fun: Function, init_val: Any) -> Any:

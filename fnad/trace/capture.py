@@ -36,7 +36,8 @@ class Guard(NamedTuple):
 
     It is a bool or an i64, known when the program had as many equations as `position` says. `is_own` where Python asked
     a value of this trace, not of one inside it. An i64 that stands for a value has the text of it, `shown`, and what to
-    write where there are many, `remedy`; what the text of another guard says already has none, "".
+    write where there are many, `remedy`; what the text of another guard says already has none, "". `of_loop` marks the
+    test of a `while_loop` at its start.
     """
 
     atom: Atom
@@ -46,6 +47,7 @@ class Guard(NamedTuple):
     is_own: bool
     shown: str | None = None
     remedy: str | None = None
+    of_loop: bool = False
 
 
 class Trace(Builder):
@@ -53,9 +55,11 @@ class Trace(Builder):
 
     `values` are those for the arguments at hand, in the outermost trace, else in the trace around this one; `guards`
     are what Python was told of them, `contents` the values that it was told whole. `writes` are those into traced
-    arrays, in order; `changed` are the arrays of which inner functions wrote into copies. `raised` makes the values of
-    an inner trace.
+    arrays, in order; `changed` are the arrays of which inner functions wrote into copies. `is_differentiated` marks the
+    trace of a function for its derivative. `raised` makes the values of an inner trace.
     """
+
+    is_differentiated = False
 
     def __init__(self, raised: Callable[[Builder], Raised] = Raised) -> None:
         super().__init__()
@@ -119,6 +123,13 @@ class Trace(Builder):
                 source=self.source,
                 remedy="pass it as an argument; a traced value does not cross threads or suspended generators",
             )
+
+
+def mark_differentiated() -> None:
+    """Mark the trace under way as that of a function for its derivative."""
+    builder = current_builder()
+    if isinstance(builder, Trace):
+        builder.is_differentiated = True
 
 
 def note_write(aval: Aval) -> None:

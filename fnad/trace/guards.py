@@ -43,15 +43,20 @@ MASK = "choose with np.where(mask, a, b), reduce with where=mask: what has a fix
 # ---- questions -------------------------------------------------------------------------------------------------------
 
 
-def truth(symbol: Symbol) -> bool | None:
-    """Whether a value of one element is true, and guard the path with it; None where it has no value."""
+def truth(symbol: Symbol, *, of_loop: bool = False) -> bool | None:
+    """Whether a value of one element is true, and guard the path with it; None where it has no value.
+
+    `of_loop` marks the test of a `while_loop` at its start, which may differ among the rows of `vmap`.
+    """
     builder = symbol.builder
     if symbol.shape:
         symbol = builder.bind(reshape, (symbol,), {"shape": ()})
     if symbol.dtype != BOOL:
         symbol = builder.bind(ne, (symbol, symbol.dtype.type(0)), {})
-    answer = _answer(symbol)
-    return _agreed(symbol) if answer is None else bool(answer)
+    answer = _answer(symbol, of_loop=of_loop)
+    if answer is not None:
+        return bool(answer)
+    return None if of_loop else _agreed(symbol)
 
 
 def _agreed(symbol: Symbol) -> bool | None:
@@ -183,7 +188,9 @@ def _same(x: Symbol, y: Symbol, value: Array) -> Symbol:
     return same
 
 
-def _answer(symbol: Symbol, shown: str | None = None, remedy: str | None = None) -> int | None:
+def _answer(
+    symbol: Symbol, shown: str | None = None, remedy: str | None = None, *, of_loop: bool = False
+) -> int | None:
     """The value of a scalar of bool or i64, noted in its own trace and in the outermost one.
 
     `shown` is what to show in its place, `remedy` what to write if there are many.
@@ -194,7 +201,7 @@ def _answer(symbol: Symbol, shown: str | None = None, remedy: str | None = None)
     answer = _value(at_root).item()
     source = current_source()
     for asked in (symbol, at_root):
-        _note(asked, answer, source, shown, remedy, is_own=asked is symbol)
+        _note(asked, answer, source, shown, remedy, is_own=asked is symbol, of_loop=of_loop)
     return answer
 
 
@@ -206,10 +213,11 @@ def _note(
     remedy: str | None = None,
     *,
     is_own: bool,
+    of_loop: bool = False,
 ) -> None:
     builder = asked.builder
     if isinstance(builder, Trace) and known_value(asked) is None:
-        noted = Guard(asked.atom, answer, source, len(builder.equations), is_own, shown, remedy)
+        noted = Guard(asked.atom, answer, source, len(builder.equations), is_own, shown, remedy, of_loop)
         builder.guards.setdefault(asked.atom, noted)
 
 

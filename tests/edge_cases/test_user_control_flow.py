@@ -8,6 +8,7 @@ import mpmath
 import numpy as np
 import pytest
 
+import fnad
 from fnad import config, grad, jit, jvp, value_and_grad, vjp
 from fnad.errors import ControlFlowWarning
 from fnad.trace.environment import Environment
@@ -354,3 +355,51 @@ def test_row_53_each_path_in_any_order(executor: Any) -> None:
                 value, slope = compiled(x)
                 assert value == pytest.approx(f(x), rel=1e-12)
                 assert slope == pytest.approx((f(x + 1e-6) - f(x - 1e-6)) / 2e-6, rel=1e-6)
+
+
+def while_newton(a: Any) -> Any:
+    return fnad.while_loop(lambda s: abs(s * s - a) > 1e-14, lambda s: 0.5 * (s + a / s), 2.0)
+
+
+def carrying(a: Any) -> Any:
+    def step(carry: Any) -> Any:
+        s, a, n = carry
+        return 0.5 * (s + a / s), a, n + 1
+
+    return fnad.while_loop(lambda c: abs(c[0] ** 2 - c[1]) > 1e-14, step, (2.0, a, 0))[0]
+
+
+TRANSFORMS: dict[str, Any] = {
+    "grad": lambda f: grad(f),
+    "value_and_grad": lambda f: lambda a: value_and_grad(f)(a)[1],
+    "jit of grad": lambda f: jit(grad(f)),
+    "grad of jit": lambda f: grad(jit(f)),
+    "vjp": lambda f: lambda a: vjp(f, a)[1](1.0)[0],
+    "jvp": lambda f: lambda a: jvp(f, (a,), (1.0,))[1],
+    "linearize": lambda f: lambda a: fnad.linearize(f, a)[1](1.0),
+    "jacobian": fnad.jacobian,
+}
+
+
+@pytest.mark.parametrize("f", [while_newton, carrying])
+@pytest.mark.parametrize("name", TRANSFORMS)
+def test_row_52_a_while_loop_without_a_step_warns_as_a_while_does(name: str, f: Any) -> None:
+    slope = TRANSFORMS[name](f)
+    with config.override(executor="interpreter"):
+        for a in (4.1, 5.0):
+            assert slope(a) == pytest.approx(0.5 / np.sqrt(a))
+        with pytest.warns(
+            ControlFlowWarning, match="depends on .* through control flow only: its derivative is 0"
+        ) as caught:
+            assert slope(4.0) == 0
+        assert "fnad.while_loop(" in str(caught[0].message)
+        assert slope(4.2) == pytest.approx(0.5 / np.sqrt(4.2))
+
+
+def test_row_52_a_while_loop_that_is_no_cause_to_warn() -> None:
+    from_argument = lambda a: fnad.while_loop(lambda s: abs(s * s - a) > 1e-12, lambda s: 0.5 * (s + a / s), a)  # noqa: E731
+    assert grad(from_argument)(4.0) == pytest.approx(0.25)
+    assert grad(lambda a: a * while_newton(a))(4.0) == 2  # as that of a while: the other factor has a derivative
+    assert jit(while_newton)(4.0) == 2
+    rows = fnad.vmap(grad(while_newton))(np.array([4.0, 4.1]))
+    np.testing.assert_allclose(rows, [0.0, 0.5 / np.sqrt(4.1)])
