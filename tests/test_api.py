@@ -86,6 +86,64 @@ class Pair:
         self.left, self.right, self.label = left, right, label
 
 
+def nested(kind: Any, levels: int, leaf: Any = 2.0) -> Any:
+    tree = leaf
+    for _ in range(levels):
+        tree = kind([tree]) if kind is not dict else {"": tree}
+    return tree
+
+
+def innermost(tree: Any) -> Any:
+    while isinstance(tree, (list, tuple, dict)):
+        (tree,) = tree.values() if isinstance(tree, dict) else tree
+    return tree
+
+
+@pytest.mark.parametrize("kind", [list, tuple, dict])
+@pytest.mark.parametrize("run", [grad, jit, lambda f: jit(grad(f)), lambda f: jit(lambda x: nested(list, 900, f(x)))])
+def test_containers_of_900_levels(run: Any, kind: Any) -> None:
+    found = run(lambda tree: innermost(tree) ** 2)(nested(kind, 900))
+    assert innermost(found) == 4
+
+
+def endless() -> Any:
+    tree: list[Any] = [1.0]
+    tree.append({"": tree})
+    return tree
+
+
+@pytest.mark.parametrize("tree", [nested(list, 5000), nested(tuple, 5000), nested(dict, 5000), endless()])
+def test_containers_that_are_too_deep_or_contain_themselves(tree: Any) -> None:
+    calls: list[Any] = [
+        lambda: grad(lambda t: t[0])(tree),
+        lambda: jit(lambda t: t)(tree),
+        lambda: vjp(lambda t: t, tree),
+        lambda: vjp(lambda x: (x, tree), 1.0),
+        lambda: grad(lambda x: (x, tree), has_aux=True)(1.0),
+        lambda: fnad.scan(lambda c, _: (c, None), tree, length=2),
+    ]
+    for call in calls:
+        with pytest.raises(fnad.errors.ArgumentTypeError, match="nested too deeply, or contains itself"):
+            call()
+
+
+def test_strings_of_any_length() -> None:
+    names = np.array(["a", "bb"], np.dtypes.StringDType())
+    assert jit(lambda x: x * len(names[1]))(2.0) == 4
+    assert_array_equal(grad(lambda x: np.sum(x[names == "a"]))(np.ones(2)), [1.0, 0.0])
+    assert grad(lambda x, names: x * len(names))(1.0, names) == 2
+    calls: list[Any] = [
+        lambda: jit(lambda x: x)(names),
+        lambda: grad(lambda x: x)(names),
+        lambda: jit(lambda x: names)(1.0),
+        lambda: jit(lambda x: x * names)(np.ones(2)),
+        lambda: jit(lambda x: x.astype(names.dtype))(np.ones(2)),
+    ]
+    for call in calls:
+        with pytest.raises(fnad.errors.DtypeError, match=r"dtype StringDType\(\).* not supported"):
+            call()
+
+
 def test_classes_registered_with_optree() -> None:
     register: Any = optree.register_pytree_node
     register(

@@ -58,7 +58,7 @@ from fnad.errors import (
     TracerEscapeError,
 )
 from fnad.ir.builder import current_builder
-from fnad.ir.types import NAMES, Aval, is_inexact
+from fnad.ir.types import NAMES, Aval, in_native_order, is_inexact
 from fnad.numpy.namespace import MAKING, making_traced
 from fnad.numpy.operands import WeakSymbol, as_symbol
 from fnad.placement import is_on_device
@@ -384,7 +384,7 @@ def _copy(value: Any) -> Any:
 
 
 def _traced(value: Any) -> Any:
-    if type(value) is np.ndarray and value.dtype.newbyteorder("=") in NAMES:
+    if type(value) is np.ndarray and in_native_order(value.dtype) in NAMES:
         return Tracer(as_symbol(value.copy()))  # a copy, which cannot be what the function reads from outside
     return _copy(value)
 

@@ -21,12 +21,12 @@ from fnad.api.records import NAMESPACE
 from fnad.errors import ArgumentTypeError, DtypeError, FnadError, PlacementError
 from fnad.ir.program import Source
 from fnad.ir.symbol import Symbol
-from fnad.ir.types import NAMES, Aval, aval_of
+from fnad.ir.types import NAMES, Aval, aval_of, in_native_order
 from fnad.numpy.operands import PYTHON_DTYPES
 from fnad.placement import adopted, is_on_device
 from fnad.records import NamedTuple
 from fnad.trace.capture import way_out_of
-from fnad.trace.dispatch import are_plain, is_plain, tracing_builder
+from fnad.trace.dispatch import SIMPLE, is_plain, tracing_builder
 from fnad.trace.labelled import Labels, is_labelled, labels_of
 from fnad.trace.source import current_source
 from fnad.trace.tracer import Tracer
@@ -45,6 +45,9 @@ STANDARD = {None, NoneType, tuple, list, dict}
 MOST = 1024
 _STANDARD: set[Structure] = set()
 """Structures of these alone, as far as they were asked for."""
+
+DEEPEST = 1000
+"""Levels of containers that optree goes into."""
 
 """The classes of leaves, as a structure has them, and of containers that are no user's."""
 
@@ -101,9 +104,16 @@ def pytrees() -> ModuleType:
 def flatten(tree: Any) -> tuple[list[Any], Structure]:
     """The leaves of a pytree, unchecked, and its structure."""
     flattened = pytrees().tree_flatten
-    if is_hidden() and not is_standard(tree):
-        return seen(flattened, tree, namespace=NAMESPACE)
-    return flattened(tree, namespace=NAMESPACE)
+    try:
+        if is_hidden() and not is_standard(tree):
+            return seen(flattened, tree, namespace=NAMESPACE)
+        return flattened(tree, namespace=NAMESPACE)
+    except RecursionError as error:
+        raise ArgumentTypeError(
+            "a pytree is nested too deeply, or contains itself",
+            source=current_source(),
+            remedy="keep numbers in arrays, or in one list, rather than in containers within containers",
+        ) from error
 
 
 def are_records(values: Sequence[Any]) -> bool:
@@ -125,23 +135,38 @@ def unflatten(structure: Structure, leaves: Iterable[Any]) -> Any:
 
 
 def is_standard(tree: Any) -> bool:
-    """Whether no container in a pytree may be of a class of the user's, whose functions are called for its parts."""
-    kind = type(tree)
-    if kind is tuple or kind is list:  # to look for it among some compares classes, which takes longer for those traced
-        return are_plain(tree) or all(map(is_standard, tree))
-    return all(map(is_standard, tree.values())) if kind is dict else is_plain(tree)
+    """True if no container in a pytree may be of a class of user code, whose functions are called for its parts."""
+    pending = [(tree, 0)]
+    while pending:
+        value, depth = pending.pop()
+        kind = type(value)  # to look for it among some compares classes, which takes longer for those traced
+        if kind is tuple or kind is list:
+            inner = () if SIMPLE.issuperset(map(type, value)) else value
+        elif kind is dict:
+            inner = value.values()
+        elif is_plain(value):
+            continue
+        else:
+            return False
+        if depth == DEEPEST:
+            return False
+        pending += [(each, depth + 1) for each in inner]
+    return True
 
 
 def has_standard_classes(structure: Structure) -> bool:
-    """The same of a structure."""
-    if structure in _STANDARD:
-        return True
-    is_standard = structure.type in STANDARD and all(map(has_standard_classes, structure.children()))
-    if is_standard:
-        if len(_STANDARD) >= MOST:
-            _STANDARD.clear()
-        _STANDARD.add(structure)
-    return is_standard
+    """True if the same holds of a structure."""
+    pending = [structure]
+    while pending:
+        each = pending.pop()
+        if each not in _STANDARD:
+            if each.type not in STANDARD:
+                return False
+            pending += each.children()
+    if len(_STANDARD) >= MOST:
+        _STANDARD.clear()
+    _STANDARD.add(structure)
+    return True
 
 
 def leaves_of(trees: Sequence[Any], names: Callable[[int], str]) -> tuple[list[Leaf], Structure]:
@@ -244,7 +269,7 @@ def _native_array(value: Any) -> Array:
             f"is of type {type_name(value)}, which follows other rules than an ordinary array",
             way_out_of(type(value)),
         )
-    native = value.dtype.newbyteorder("=")
+    native = in_native_order(value.dtype)
     if native.kind == "O":
         others = sorted({type_name(x) for x in value.flat if not isinstance(x, tuple(PYTHON_DTYPES))})
         what = f"has dtype object{', and has ' + ', '.join(others) + ' in it' if others else ''}"

@@ -45,10 +45,18 @@ def dtype_name(dtype: Dtype) -> str:
     return name
 
 
+def in_native_order(dtype: Dtype) -> Dtype:
+    """The dtype in the byte order of the machine; some, such as StringDType, have no other."""
+    try:
+        return dtype.newbyteorder("=")
+    except TypeError:
+        return dtype
+
+
 def native_dtype(dtype: Any) -> Dtype:
     """Fnad's dtype for anything `np.dtype` takes; raises `DtypeError` where there is none."""
     try:
-        found = np.dtype(dtype).newbyteorder("=")
+        found = in_native_order(np.dtype(dtype))
     except TypeError as error:
         raise DtypeError(str(error), remedy=f"give one of {', '.join(map(str, NAMES))}") from None
     dtype_name(found)
