@@ -42,6 +42,7 @@ from fnad.numpy.registry import RULES
 from fnad.numpy.scipy_ufuncs import UFUNCS
 
 ROOT = Path(__file__).parents[1]
+LINKED = [ROOT / name for name in ("ARCHITECTURE.md", "SECURITY.md", "benchmarks/README.md", "examples/README.md")]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 FENCE = re.compile(r"^```(?P<kind>[^\n`]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)

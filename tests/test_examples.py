@@ -37,6 +37,11 @@ def vector_after(label: str, printed: str) -> list[float]:
     return [float(number) for number in found[1].split()]
 
 
+def test_the_gallery_names_each_example() -> None:
+    gallery = (ROOT / "examples" / "README.md").read_text(encoding="utf-8")
+    assert [path.name for path in (ROOT / "examples").rglob("*.py") if path.name not in gallery] == []
+
+
 def test_linear_regression_finds_the_line() -> None:
     printed = run("linear_regression.py")
     assert vector_after("weight", printed) == pytest.approx([1.5, -2.0, 0.5], abs=5e-3)

@@ -6,20 +6,27 @@ Programs run in the interpreter here. A case is a function that reads something,
 from __future__ import annotations
 
 import abc
+import array
 import builtins
 import codecs
+import collections
 import collections.abc
+import configparser
+import contextvars
 import ctypes
 import dataclasses
 import functools
+import heapq
 import importlib
 import inspect
+import logging
 import math
 import operator
 import os
 import pathlib
 import random
 import sys
+import threading
 import types
 import typing
 import weakref
@@ -1043,3 +1050,38 @@ def test_a_function_made_before_is_followed_where_another_has_set_its_variable()
     assert compiled(3.0) == 6.0
     get.__defaults__ = (np.array(5.0),)
     assert compiled(3.0) == 15.0
+
+
+def standard_objects() -> dict[str, tuple[Callable[[Any], Any], Callable[[], Any]]]:
+    """Uses of objects of the standard library that have a state, each with a change of it."""
+    counter, turned, chain = collections.Counter(a=1), collections.deque([1.0, 2.0]), collections.ChainMap({"a": 1.0})
+    ordered, numbers, octets = collections.OrderedDict(a=1.0, b=2.0), array.array("d", [1.0]), bytearray(b"\x01")
+    level, local, logger = contextvars.ContextVar("level", default=1.0), threading.local(), logging.getLogger("quiet")
+    parser, local.scale = configparser.ConfigParser(), 1.0
+    parser["part"] = {"scale": "1"}
+    logger.setLevel(30)
+    return {
+        "Counter": (lambda x: x * counter.total(), lambda: counter.update(a=3)),
+        "deque": (lambda x: x * turned[0], lambda: turned.rotate(1)),
+        "ChainMap": (lambda x: x * chain["a"], lambda: chain.maps[0].update(a=2.0)),
+        "OrderedDict": (lambda x: x * next(iter(ordered.values())), lambda: ordered.move_to_end("a")),
+        "array": (lambda x: x * numbers[0], lambda: numbers.__setitem__(0, 2.0)),
+        "bytearray": (lambda x: x * octets[0], lambda: octets.__setitem__(0, 2)),
+        "ContextVar": (lambda x: x * level.get(), lambda: level.set(3.0)),
+        "local": (lambda x: x * local.scale, lambda: setattr(local, "scale", 2.0)),
+        "Logger": (lambda x: x * logger.level, lambda: logger.setLevel(10)),
+        "ConfigParser": (lambda x: x * parser.getfloat("part", "scale"), lambda: parser.set("part", "scale", "2")),
+        "heapq": (lambda x: x * heapq.nsmallest(1, turned)[0], lambda: turned.append(0.5)),
+    }
+
+
+@pytest.mark.parametrize("name", standard_objects())
+def test_state_of_the_standard_library(name: str) -> None:
+    """The rest is listed in docs/edge_cases.md."""
+    f, change = standard_objects()[name]
+    compiled = jit(f)
+    before = [f(1.0), compiled(1.0), compiled(1.0)]
+    change()
+    after = [f(1.0), compiled(1.0), compiled(1.0)]
+    assert before == [before[0]] * 3
+    assert after == [after[0]] * 3 != before
