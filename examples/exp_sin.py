@@ -17,6 +17,9 @@ def total(x):
 
 
 if __name__ == "__main__":
+    import argparse
+
+    argparse.ArgumentParser(description=__doc__).parse_args()
     x = 1.0
     df = fnad.grad(f)
 

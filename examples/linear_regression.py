@@ -4,9 +4,14 @@ PyTorch's tutorial in functional form. There, parameters carry `requires_grad`, 
 and `.grad` is emptied before the next step. Here the gradient is a value that a function returns.
 """
 
+import argparse
+
 import numpy as np
 
 import fnad
+
+if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__).parse_args()
 
 
 def predict(model, x):

@@ -3,11 +3,16 @@
 The data are scikit-learn's bundled breast-cancer measurements: 569 tumours, 30 features, malignant or benign.
 """
 
+import argparse
+
 import numpy as np
 import scipy.optimize
 from sklearn.datasets import load_breast_cancer
 
 import fnad
+
+if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__).parse_args()
 
 features, benign = load_breast_cancer(return_X_y=True)
 features = (features - features.mean(axis=0)) / features.std(axis=0)

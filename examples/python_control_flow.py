@@ -4,9 +4,14 @@ Newton's iteration for a square root makes as many turns as its argument needs; 
 root. A compiled function keeps the paths it has met, and `paths()` tells them.
 """
 
+import argparse
+
 import numpy as np
 
 import fnad
+
+if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__).parse_args()
 
 
 def square_root(a):

@@ -4,9 +4,14 @@
 shape (PyTorch's "external gradient") to the cotangent of x, the vector-Jacobian product.
 """
 
+import argparse
+
 import numpy as np
 
 import fnad
+
+if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__).parse_args()
 
 
 def f(x):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import runpy
@@ -186,3 +187,23 @@ def exit_code(name: str) -> object:
     with pytest.raises(SystemExit) as ended:
         runpy.run_path(str(ROOT / "examples" / name), run_name="__main__")
     return ended.value.code
+
+
+HAS_HELP = sorted(
+    path for path in (ROOT / "examples").rglob("*.py") if '"__main__"' in path.read_text(encoding="utf-8")
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("example", HAS_HELP, ids=lambda example: example.stem)
+def test_each_example_has_help(example: Path) -> None:
+    if example.stem == "pymanopt_fnad":
+        pytest.importorskip("pymanopt")
+    text = ast.get_docstring(ast.parse(example.read_text(encoding="utf-8"))) or ""
+    printed = run(str(example), "--help")
+    assert "usage: " in printed or text in printed
+
+
+def test_each_example_runs_by_itself() -> None:
+    missing = {path.name for path in (ROOT / "examples").rglob("*.py")} - {path.name for path in HAS_HELP}
+    assert missing == {"foreign_functions.py"}, "which is a list for foreign_code.py"

@@ -291,8 +291,9 @@ def main() -> None:
     arguments = sys.argv[1:]
     jit = arguments[:1] == ["--jit"]
     arguments = arguments[jit:]
-    if not arguments:
-        sys.exit(__doc__)
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print(__doc__)
+        return
     install(jit)
     is_module = arguments[0] == "-m"
     sys.argv = arguments[is_module:]

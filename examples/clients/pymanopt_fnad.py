@@ -11,6 +11,7 @@ compiles the cost, its gradient and its products of Hessian and vector. Run as a
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -130,4 +131,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__).parse_args()
     main()

@@ -8,6 +8,8 @@ Education 2(16), 2019, step 11, states the scheme.
 The fields are made by `np.zeros` and filled later.
 """
 
+import argparse
+
 import numpy as np
 
 import fnad
@@ -88,4 +90,5 @@ def main():
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__).parse_args()
     main()

@@ -5,6 +5,8 @@ machine learning", 2006: algorithm 2.1 for the evidence and the prediction, equa
 one out. The factor comes from LAPACK through `np.linalg`; the triangular solves are written out, row by row.
 """
 
+import argparse
+
 import numpy as np
 
 import fnad
@@ -97,4 +99,5 @@ def main():
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__).parse_args()
     main()

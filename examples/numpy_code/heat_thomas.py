@@ -6,6 +6,8 @@ recipes", 3rd edition, sections 2.4 and 20.2. Nothing but loops and writes into 
 copies, so the import is NumPy's.
 """
 
+import argparse
+
 import numpy as np
 import scipy.optimize
 
@@ -83,4 +85,5 @@ def main():
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__).parse_args()
     main()

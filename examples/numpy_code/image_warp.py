@@ -6,6 +6,8 @@ pyramid of half-size pictures. The four pixels are chosen by integers that depen
 `astype`), their weights carry the derivative.
 """
 
+import argparse
+
 import numpy as np
 import scipy.optimize
 
@@ -92,4 +94,5 @@ def main():
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__).parse_args()
     main()

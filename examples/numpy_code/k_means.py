@@ -7,6 +7,8 @@ weights. Sums by cluster are taken with `np.add.at`, into arrays that a traced o
 is NumPy's.
 """
 
+import argparse
+
 import numpy as np
 
 import fnad
@@ -83,4 +85,5 @@ def main():
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__).parse_args()
     main()

@@ -6,6 +6,8 @@ time series models and the Kalman filter", 1989, section 3.4; S. Särkkä, "Baye
 section 4.3 and theorem 12.1. The smoother after Rauch, Tung and Striebel runs back over what the filter stored.
 """
 
+import argparse
+
 import numpy as np
 
 import fnad
@@ -91,4 +93,5 @@ def main():
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__).parse_args()
     main()

@@ -6,6 +6,8 @@ with a fixed number of steps. Rows are swapped at an index that depends on the v
 when the pivot is in place already: a swap with itself, where other codes have an `if`.
 """
 
+import argparse
+
 import numpy as np
 
 import fnad
@@ -103,4 +105,5 @@ def main():
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__).parse_args()
     main()

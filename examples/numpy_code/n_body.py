@@ -5,6 +5,8 @@ W. Dehnen and J. I. Read, "N-body simulations of gravitational dynamics", Eur. P
 (1) and (20), state both. The loops and the writes into `acceleration` are plain NumPy, and so is the import.
 """
 
+import argparse
+
 import numpy as np
 
 import fnad
@@ -85,4 +87,5 @@ def main():
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__).parse_args()
     main()

@@ -6,6 +6,8 @@ pixel shows changes smoothly with the spheres but where an outline passes over i
 derivative is that of what is seen, as from differences small enough that no outline crosses a pixel.
 """
 
+import argparse
+
 import numpy as np
 
 import fnad
@@ -109,4 +111,5 @@ def main():
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__).parse_args()
     main()

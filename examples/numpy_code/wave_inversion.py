@@ -9,6 +9,8 @@ The one import `fnad.numpy` takes the place of `numpy`, since the string and the
 filled step by step: NumPy does not tell anybody that a traced value is written into such an array.
 """
 
+import argparse
+
 import scipy.optimize
 
 import fnad
@@ -93,4 +95,5 @@ def main():
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__).parse_args()
     main()

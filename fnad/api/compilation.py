@@ -46,7 +46,7 @@ from fnad.api.ready import Ready, ready
 from fnad.api.receivers import Receiver, Receivers
 from fnad.api.staging import stage
 from fnad.api.statics import Places, Statics, donated_of, static_key, statics_of
-from fnad.api.transformed import KEPT, Transformed, with_options
+from fnad.api.transformed import Transformed, note_keeper, with_options
 from fnad.backends.base import ANOTHER
 from fnad.errors import ArgumentTypeError, RetraceWarning
 from fnad.ir.builder import Builder, current_builder, is_tracing
@@ -199,7 +199,7 @@ class Compiled(Transformed, Generic[P, R]):
         self._has_warned = False
         self._has_receivers = False
         self._receivers = Receivers(f, self._forget, weakref.ref(self))
-        KEPT.add(self)
+        note_keeper(self)
 
     def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
         try:

@@ -20,7 +20,7 @@ import numpy as np
 from fnad.api.arguments import LARGE, Differentiated, differentiated, resolved, stage_in
 from fnad.api.leaves import Array, Function, Operand, argument_name, flatten
 from fnad.api.staging import Staged
-from fnad.api.transformed import KEPT
+from fnad.api.transformed import note_keeper
 from fnad.errors import FnadError
 from fnad.ir.builder import is_tracing
 from fnad.ir.program import Program
@@ -110,7 +110,7 @@ class Repeats:
         self._has_aux = has_aux
         self._known: dict[Hashable, list[Repeated]] = {}
         self._credit = CREDIT
-        KEPT.add(self)
+        note_keeper(self)
 
     def forget(self) -> None:
         """Drop all traces."""

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from functools import partial, reduce, update_wrapper, wraps
 from types import FunctionType, MethodType
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
-from weakref import WeakSet
+from weakref import ref
 
 from fnad.api.leaves import Function, function_name, source_of
 from fnad.trace.unknown import check_keywords
@@ -73,14 +73,19 @@ class Traces(Protocol):
         ...
 
 
-KEPT: WeakSet[Traces] = WeakSet()
-"""What keeps traces, of any function."""
+_KEEPERS: set[ref[Traces]] = set()
+
+
+def note_keeper(traces: Traces) -> None:
+    """Have `forget_traces` find it: not by a WeakSet, whose code would run as part of a function that is traced."""
+    _KEEPERS.add(ref(traces, _KEEPERS.discard))
 
 
 def forget_traces() -> None:
     """Drop the traces of all functions, because the rule of a function that they may call has changed."""
-    for traces in list(KEPT):
-        traces.forget()
+    for traces in [keeper() for keeper in list(_KEEPERS)]:
+        if traces is not None:
+            traces.forget()
 
 
 def described(f: Function) -> str:
