@@ -18,13 +18,12 @@ from fnad.api.gradient import grad
 from fnad.api.leaves import Function, argument_name, check_function, flatten, function_name, map_leaves, source_of
 from fnad.api.lowered import ShapeDtypeStruct
 from fnad.api.matching import ExpectedTree
-from fnad.api.reverse import run_cut, vjp
+from fnad.api.reverse import AtPoint, run_cut, vjp
 from fnad.api.running import derived
 from fnad.api.staging import Staged
 from fnad.control.batching import batched_region
 from fnad.errors import LinearityError, TangentError
 from fnad.ir.builder import is_tracing
-from fnad.tracebacks import boundary
 
 
 def linearize(f: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
@@ -52,12 +51,10 @@ def linearize(f: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, .
     results, push = run_cut(staged, derivations.linearized(staged.wrt, staged.outputs))
     expected = ExpectedTree("tangents", "the primals", wrt.structure, wrt.avals, TangentError)
 
-    @boundary
-    def pushforward(*tangents: Any) -> Any:
+    def push_forward(*tangents: Any) -> Any:
         return tangents_of(staged, push(expected.match(tangents)))
 
-    pushforward.__qualname__ = f"pushforward of {function_name(f)}"
-
+    pushforward = AtPoint("pushforward", f, push_forward)
     output = staged.output.rebuild(results[: staged.outputs])
     auxiliary = staged.auxiliary.rebuild(results[staged.outputs :])
     return (output, pushforward, auxiliary) if has_aux else (output, pushforward)
@@ -88,8 +85,7 @@ def linear_transpose(f: Function, *primals: Any) -> Callable[[Any], tuple[Any, .
     value, pullback = vjp(f, *zeros)
     if not is_tracing() and any(np.any(leaf) for leaf in flatten(value)[0]):
         raise _not_linear(f, "it is not 0 at 0")
-    pullback.__qualname__ = f"transpose of {function_name(f)}"
-    return pullback
+    return AtPoint("transpose", f, pullback.__wrapped__)
 
 
 def _zero(leaf: Any) -> Any:

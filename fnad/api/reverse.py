@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from pickle import PicklingError
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
@@ -56,8 +57,7 @@ def vjp(f: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     like = f"the output of {function_name(f)}"
     cotangents = ExpectedTree("cotangent", like, staged.structure, avals, CotangentError)
 
-    @boundary
-    def pullback(cotangent: Any = MISSING, *others: Any) -> tuple[Any, ...]:
+    def pull_back(cotangent: Any = MISSING, *others: Any) -> tuple[Any, ...]:
         if cotangent is MISSING or others:
             raise CotangentError(
                 f"the pullback was given {len(others) + (cotangent is not MISSING)} cotangents, and takes one",
@@ -66,10 +66,38 @@ def vjp(f: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
             )
         return wrt.gradients(pull(cotangents.match(cotangent)))
 
-    pullback.__qualname__ = f"pullback of {function_name(f)}"
+    pullback = AtPoint("pullback", f, pull_back)
     output = staged.output.rebuild(results[: staged.outputs])
     auxiliary = staged.auxiliary.rebuild(results[staged.outputs :])
     return (output, pullback, auxiliary) if has_aux else (output, pullback)
+
+
+class AtPoint:
+    """The derivative of the function `f` at a point: `run`, a closure with the values that it needs."""
+
+    __slots__ = ("__name__", "__weakref__", "__wrapped__", "_of")
+
+    def __init__(self, name: str, f: Function, run: Function) -> None:
+        self.__name__, self._of, self.__wrapped__ = name, function_name(f), run
+
+    @boundary
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        return self.__wrapped__(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<{self.__name__} of {self._of}>"
+
+    def __copy__(self) -> AtPoint:
+        return self
+
+    def __deepcopy__(self, memo: object) -> AtPoint:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise PicklingError(
+            f"{self} has values and compiled code of this process: pickle the function and the point, and take the "
+            "derivative where they are loaded"
+        )
 
 
 def run_cut(staged: Staged, derivation: derivations.Derivation) -> tuple[list[Any], Linear]:
