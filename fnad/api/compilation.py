@@ -90,13 +90,7 @@ def jit(
     device: str | None = ...,
 ) -> Compiled[P, R]: ...
 @overload
-def jit(
-    *,
-    static_argnums: Places = ...,
-    static_argnames: Places = ...,
-    donate_argnums: int | Sequence[int] = ...,
-    device: str | None = ...,
-) -> Callable[[Callable[P, R]], Compiled[P, R]]: ...
+def jit(**options: Any) -> Callable[[Callable[P, R]], Compiled[P, R]]: ...
 @with_options
 def jit(
     f: Function,

@@ -114,8 +114,8 @@ class custom_vjp(_Custom):  # noqa: N801 a decorator
     """A function with a rule for reverse mode, stated by `defvjp(fwd, bwd)`.
 
     `fwd(*args)` returns the output and residuals, any pytree. `bwd(residuals, ct)` takes the cotangent of the output, a
-    pytree like it, and returns a tuple with a cotangent for each argument, None for a zero. The
-    rule is linear in `ct`: forward mode and higher derivatives follow from it.
+    pytree like it, and returns a tuple with a cotangent for each argument, None for a zero. The rule is linear in `ct`:
+    forward mode and higher derivatives follow from it.
 
     Parameters:
         f (function): It must not use differentiated values from outside.
