@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from fnad import config, errors
 from fnad.config import debug_nans, disable_jit
 from fnad.store import cache_info, clear_cache, uncollected
+from fnad.tracebacks import boundary
 from fnad.version import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -146,6 +147,7 @@ _PACKAGES = ("debug", "flatten_util", "nn", "numpy", "optim", "random", "scipy",
 
 if not TYPE_CHECKING:  # with a `__getattr__`, checkers accept any name
 
+    @boundary
     def __getattr__(name: str) -> Any:
         """Import on first access, so that a library which offers derivatives takes no time of those who use none."""
         with uncollected():  # to look for garbage among the objects of modules takes a tenth of the time to import them
@@ -163,7 +165,7 @@ if not TYPE_CHECKING:  # with a `__getattr__`, checkers accept any name
 @cache
 def _at_boundary(function: Any) -> Any:
     """A public function, whose errors have no frames of fnad."""
-    found = import_module("fnad.tracebacks").boundary(function)
+    found = boundary(function)
     found.__module__ = "fnad"  # where pickle finds it
     return found
 

@@ -63,6 +63,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias, get_args
 
 from fnad.errors import SettingError
 from fnad.records import dataclass
+from fnad.tracebacks import FILTERED, boundary
 
 ExecutorName: TypeAlias = Literal["auto", "interpreter", "compiled"]
 DeviceName: TypeAlias = Literal["cpu", "cuda"]
@@ -148,11 +149,15 @@ def current() -> Settings:
     return _overridden.get() or _default
 
 
+FILTERED["now"] = lambda: current().traceback_filtering
+
+
 def conditions() -> tuple[tuple[dict[str, Any], str, Settings], tuple[ContextVar[Any], Settings | None]]:
     """What the settings in force are found by: a name, and a variable of the context."""
     return (globals(), "_default", _default), (_overridden, _overridden.get())
 
 
+@boundary
 def set_default(**changes: Any) -> None:
     """Change the settings of the process; blocks under `override` keep theirs.
 
@@ -164,6 +169,7 @@ def set_default(**changes: Any) -> None:
     _default = _changed(_default, changes)
 
 
+@boundary
 def override(**changes: Any) -> _InForce:
     """Change settings for a block of code.
 
@@ -276,11 +282,12 @@ def _kept(settings: Settings, /, **changes: Any) -> Settings:
     for name in changes:
         if name not in Settings.__slots__:
             raise SettingError(f"there is no setting {name!r}", remedy=f"the settings are: {names}")
-    return replace(settings, **changes)
+    return Settings(**{name: getattr(settings, name) for name in Settings.__slots__} | changes)
 
 
 if not TYPE_CHECKING:
 
+    @boundary
     def __getattr__(name: str) -> NoReturn:
         if name.startswith("__"):  # what an import asks of every module
             raise AttributeError(name)

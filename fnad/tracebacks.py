@@ -10,10 +10,11 @@ from functools import wraps
 from types import TracebackType
 from typing import ParamSpec, TypeVar
 
-from fnad import config
-
 P = ParamSpec("P")
 T = TypeVar("T")
+
+FILTERED: dict[str, Callable[[], bool]] = {"now": lambda: True}
+"""True if the settings in force leave out frames: see `fnad.config`."""
 
 OWN = __file__.removesuffix("tracebacks.py")
 
@@ -34,7 +35,7 @@ def boundary(function: Callable[P, T]) -> Callable[P, T]:
 
 def leave_out_own_frames(error: BaseException) -> None:
     """Remove fnad's frames from the traceback of an error, of its causes and of its contexts, unless they are shown."""
-    if config.current().traceback_filtering:
+    if FILTERED["now"]():
         for each in _chain(error):
             each.__traceback__ = _filtered(each.__traceback__)
 

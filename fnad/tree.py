@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 from fnad.api.leaves import NAMESPACE, Structure, pytrees
 from fnad.trace.missing import missing
+from fnad.tracebacks import boundary
 
 Test: TypeAlias = Callable[[Any], bool] | None
 """Whether a container is taken as a leaf."""
@@ -147,5 +148,6 @@ def map_with_path(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: Test = 
 
 if not TYPE_CHECKING:
 
+    @boundary
     def __getattr__(name: str) -> NoReturn:
         raise missing("fnad.tree", name)

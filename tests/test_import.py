@@ -37,7 +37,7 @@ print(*sorted(name for name in sys.modules if name.startswith("fnad.")))
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.split() == [
-        f"fnad.{name}" for name in ("codes", "config", "errors", "records", "store", "version")
+        f"fnad.{name}" for name in ("codes", "config", "errors", "records", "store", "tracebacks", "version")
     ]
 
 

@@ -144,6 +144,11 @@ ERRORS_OF_FNAD: dict[str, Callable[[], Any]] = {
     "stage": lambda: fnad.make_program(np.sin)(X).as_text("none"),
     "carry": lambda: fnad.scan(lambda c, _: (c[:-1], None), X, None, 2),
     "when it runs": lambda: fnad.jit(np.linalg.cholesky)(-np.eye(3)),
+    "name": lambda: cast("Any", fnad).gard,
+    "name of a package": lambda: cast("Any", fnad.optim).Adam,
+    "name of a setting": lambda: cast("Any", fnad.config).update,
+    "setting": lambda: fnad.config.override(executor=cast("Any", "none")),
+    "default": lambda: fnad.config.set_default(speed=1),
     "sparse": lambda: fnad.sparse_jacobian(np.sin).sparsity(1j * W),
 }  # fmt: skip
 

@@ -34,6 +34,7 @@ from fnad.nn.activations import (
 from fnad.nn.convolution import conv
 from fnad.nn.pooling import avg_pool, max_pool
 from fnad.trace.missing import missing
+from fnad.tracebacks import boundary
 
 __all__ = [
     "avg_pool",
@@ -67,5 +68,6 @@ __all__ = [
 
 if not TYPE_CHECKING:
 
+    @boundary
     def __getattr__(name: str) -> NoReturn:
         raise missing("fnad.nn", name)

@@ -49,6 +49,7 @@ from fnad.optim.transformation import (
     identity,
 )
 from fnad.trace.missing import missing
+from fnad.tracebacks import boundary
 
 __all__ = [
     "EmptyState",
@@ -97,5 +98,6 @@ __all__ = [
 
 if not TYPE_CHECKING:
 
+    @boundary
     def __getattr__(name: str) -> NoReturn:
         raise missing("fnad.optim", name)

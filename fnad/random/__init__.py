@@ -19,6 +19,7 @@ from fnad.random.continuous import bernoulli, cauchy, exponential, gamma, gumbel
 from fnad.random.integers import bits, rademacher, randint
 from fnad.random.keys import fold_in, key, split
 from fnad.trace.missing import missing
+from fnad.tracebacks import boundary
 
 __all__ = [
     "bernoulli",
@@ -43,5 +44,6 @@ __all__ = [
 
 if not TYPE_CHECKING:
 
+    @boundary
     def __getattr__(name: str) -> Any:
         raise missing("fnad.random", name)

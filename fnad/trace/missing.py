@@ -15,7 +15,7 @@ from fnad.words import WORDS, alike
 def missing(module: str, name: str) -> AttributeError:
     """The error for a name that a module does not have."""
     what = f"module {module!r} has no attribute {name!r}"
-    is_import = sys._getframe(2).f_code.co_name == "_handle_fromlist"  # pyright: ignore[reportPrivateUsage]
+    is_import = sys._getframe(3).f_code.co_name == "_handle_fromlist"  # pyright: ignore[reportPrivateUsage]
     word = None if is_import else _word(module, name)  # of which an import shows nothing
     return MissingAttributeError(what, source=current_source(), remedy=word) if word else AttributeError(what)
 
