@@ -2,11 +2,11 @@
 
 Most equations become one equation on whole stacks (`fnad/transforms/batching.py`), and what no stack reaches stays as
 it is. A `scan` goes over its steps once, with a body on stacks; so do the branches of a `cond` that is decided for all
-rows at once, and the region of a `checkpoint`.
+rows at once, and the region of a `checkpoint`. A `callback` calls its function for each row.
 
 Everything else is done row by row, by a scan over the rows: branches that each row chooses for itself, of which only
 that one is run; loops that end when the row says so, and do not wait for the slowest row; functions with rules of their
-own, solvers, callbacks, and searches in an array that differs among the rows. In native code that is one loop. Where
+own, solvers, and searches in an array that differs among the rows. In native code that is one loop. Where
 these are arithmetic on scalars, rows are computed together instead (`lockstep.py`), those of a loop a few at a time.
 Where loops leave residuals and take different numbers of steps, all of the program is done row by row, since residual
 stacks of different lengths make no array.
@@ -17,9 +17,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import compress
-from typing import TypeAlias
+from typing import Any, TypeAlias
+
+import numpy as np
 
 from fnad.control.blocks import in_blocks
+from fnad.control.callback import Host, callback
 from fnad.control.checkpoint import checkpoint
 from fnad.control.cond import cond
 from fnad.control.lockstep import ROWS, is_vector_code, loop_in_lockstep, selected, selecting_is_cheaper
@@ -275,5 +278,26 @@ def _checkpoint(equation: Equation, count: int, operands: Symbols, stacked: Flag
     return list(checkpoint(*operands, regions=(region,))), marks
 
 
-RULES: dict[Primitive, Rule] = {scan: _scan, while_loop: _while, cond: _cond, checkpoint: _checkpoint}
-"""Primitives whose regions work on stacks."""
+def _callback(equation: Equation, count: int, operands: Symbols, stacked: Flags) -> Batched:
+    """One call from the program, in which the host calls the function for each row."""
+    results = equation.params["results"]
+
+    def each_row(*arrays: Any) -> list[Any]:
+        rows = [[x[i] if mark else x for x, mark in zip(arrays, stacked, strict=True)] for i in range(count)]
+        found = [callback.evaluate(*row, **equation.params) for row in rows]
+        stacks = zip(*found, strict=True) if found else [()] * len(results)
+        return [np.array(stack, d).reshape(count, *s) for stack, (d, s) in zip(stacks, results, strict=True)]
+
+    stacks = tuple((dtype, (count, *shape)) for dtype, shape in results)
+    host = Host.of(each_row, getattr(equation.params["host"], "name", Host.name))
+    return list(callback(*operands, host=host, results=stacks)), [True] * len(results)
+
+
+RULES: dict[Primitive, Rule] = {
+    scan: _scan,
+    while_loop: _while,
+    cond: _cond,
+    checkpoint: _checkpoint,
+    callback: _callback,
+}
+"""Primitives whose regions, or functions, work on stacks."""

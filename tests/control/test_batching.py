@@ -14,7 +14,7 @@ import fnad
 import fnad.control.batching
 import fnad.control.ode
 from fnad.control.batching import batched_program
-from fnad.errors import BatchAxisError, LoopLimitError, TracerEscapeError
+from fnad.errors import BatchAxisError, CallbackError, LoopLimitError, TracerEscapeError
 from fnad.ir.axes import Opaque
 from fnad.ir.builder import trace
 from fnad.ir.primitive import PRIMITIVES, Primitive, Sample
@@ -262,6 +262,28 @@ def test_callbacks_are_called_row_by_row() -> None:
 
     fnad.vmap(lambda x: fnad.callback(note, x[0]))(X)
     assert seen == list(X[:, 0])
+
+
+@pytest.mark.parametrize("rows", [0, 1, 4])
+def test_results_of_callbacks_are_those_of_the_rows(rows: int) -> None:
+    seen: list[Any] = []
+
+    def both(x: Any, y: Any, n: Any) -> Any:
+        seen.append((x.shape, y.shape, int(n)))
+        return {"sum": np.sum(x) + y, "sorted": np.sort(x)[:n]}
+
+    def f(x: Any, y: Any) -> Any:
+        return fnad.callback(both, x, y, 2, result={"sum": 0.0, "sorted": x[:2]})
+
+    xs, ys = np.arange(3.0 * rows).reshape(rows, 3)[:, ::-1], np.arange(1.0 * rows)
+    found = fnad.vmap(fnad.vmap(f, in_axes=(None, 0)), in_axes=(0, None))(xs, ys)
+    assert found["sum"].shape == (rows, rows)
+    assert found["sorted"].shape == (rows, rows, 2)
+    np.testing.assert_array_equal(found["sum"], xs.sum(1)[:, None] + ys)
+    np.testing.assert_array_equal(found["sorted"], np.repeat(np.sort(xs)[:, None, :2], rows, 1))
+    assert seen == [((3,), (), 2)] * rows**2
+    with pytest.raises(CallbackError, match=r"returned float64 of shape \(3,\), announced was float64 of shape \(2,\)"):
+        fnad.vmap(lambda x: fnad.callback(np.sort, x, result=x[:2]))(np.ones((2, 3)))
 
 
 def test_python_decides_by_what_all_rows_share() -> None:
