@@ -44,6 +44,7 @@ from fnad.ops.arithmetic import mul
 from fnad.ops.shape import constant
 from fnad.trace.environment import Environment
 from fnad.watch import profiled, seen
+from tests.together import together
 
 pytestmark = pytest.mark.filterwarnings("ignore::fnad.errors.RetraceWarning")  # what is read changes on purpose
 
@@ -241,6 +242,29 @@ def test_several_environments_are_kept_for_a_signature() -> None:
     rate = 8
     assert f(1.0) == rate
     assert len(traces) == 10
+
+
+SIGNS = [
+    *[kind(sign * 0.0) for kind in (float, np.float64, np.float32) for sign in (1, -1)],
+    *[kind(complex(*parts)) for kind in (complex, np.complex64) for parts in ((0.0, 0.0), (-0.0, 0.0), (0.0, -0.0))],
+]
+
+
+def signed(x: Any, zero: Any) -> Any:
+    return np.copysign(x, np.real(zero)) + 0.5 * np.copysign(x, np.imag(zero))
+
+
+def test_a_zero_from_outside_is_another_number_if_its_sign_changes() -> None:
+    """Numbers that are equal and of one type differ in their bits; so do those in tuples and attributes."""
+    zero, pair, where = SIGNS[0], (SIGNS[0],), types.SimpleNamespace()
+    reads = lambda: zero, lambda: pair[0], lambda: where.zero
+    functions = [jit(lambda x, read=read: signed(x, read())) for read in reads]
+    with together() as check:
+        for zero in [*SIGNS, *reversed(SIGNS)]:
+            where.zero, pair = zero, (zero,)
+            for place, f in enumerate(functions):
+                with check((place, type(zero), zero)):
+                    assert f(2.0) == signed(2.0, zero)
 
 
 def test_the_oldest_signatures_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -89,6 +89,20 @@ def test_row_38_views_without_a_common_element(run: str) -> None:
     RUNS[run](scaled, x[::2], x[1::2])
 
 
+@pytest.mark.parametrize("run", RUNS)
+def test_row_38_views_that_take_long_to_tell_apart(run: str) -> None:
+    """They have no common element. NumPy needs more steps to find that than fnad lets it take."""
+    memory, strides = np.zeros(600_000), ((39317, 1838, 52733, 15052), (11618, 36099, 38308, 11852))
+    x, y = (
+        np.lib.stride_tricks.as_strided(memory[start:], (5, 5, 5, 5), [8 * step for step in steps])
+        for start, steps in zip((0, 41640), strides, strict=True)
+    )
+    assert not np.shares_memory(x, y)
+    with pytest.raises(errors.MutationError, match="shares memory with another one"):
+        RUNS[run](scaled, x, y)
+    RUNS[run](scaled, x.copy(), y.copy())
+
+
 def test_row_38_value_and_gradient_with_copies() -> None:
     value, gradient = value_and_grad(scaled, (0, 1))(TABLE, TABLE.copy())
     assert value == scaled(TABLE.copy(), TABLE.copy()) == 28
