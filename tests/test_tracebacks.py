@@ -60,10 +60,6 @@ def interrupted(w: Any, x: Any) -> Any:
     raise KeyboardInterrupt
 
 
-def asking(w: Any, x: Any) -> Any:
-    return np.sum(w) if np.sum(w) > np.asarray(float(str(x.sum()))) else 0.0
-
-
 def deep(w: Any, x: Any) -> Any:
     return deep(w, x)
 

@@ -90,16 +90,14 @@ MODES = {
 }
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command with these arguments, by default those of the process; return the exit status."""
+def run(argv: Sequence[str] | None) -> int:
+    """Run the command with these arguments; return the exit status."""
     try:
         request = _parser().parse_args(argv)
         text, status = request.answer(request)
         _write(f"{text}\n")
     except UsageError as error:
         return _failed(str(error), 2)
-    except KeyboardInterrupt:
-        return _failed("interrupted", 130)
     except BrokenPipeError:  # the reader has closed the pipe, as `head` does
         _drop_output()
         return 0
