@@ -13,7 +13,15 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from itertools import islice
-from types import BuiltinMethodType, FunctionType, MemberDescriptorType, MethodType, ModuleType
+from types import (
+    BuiltinMethodType,
+    CodeType,
+    FunctionType,
+    MemberDescriptorType,
+    MethodType,
+    ModuleType,
+    SimpleNamespace,
+)
 from typing import Any
 
 import numpy as np
@@ -27,8 +35,9 @@ from fnad.trace.contents import CONSTANTS, CONTAINERS, function_in, is_library_m
 from fnad.trace.handle import Handle
 from fnad.trace.libraries import is_library, package_of
 
-UNNAMED = frozenset({"__call__", "__wrapped__"})
-"""Attributes that calls lead to without naming them."""
+SPECIAL = {name for kind in (int, list, Iterator) for name in {*dir(kind)} - {*dir(object)} if name.startswith("__")}
+UNNAMED = frozenset({"__call__", "__wrapped__", "__enter__", "__getattr__", "__array__", *SPECIAL})
+"""Attributes that calls, operators and statements lead to without naming them."""
 ELEMENTS = frozenset({*CONSTANTS, *np.sctypeDict.values()})
 """Classes of elements that lead to nothing: there may be thousands."""
 ENDS = (np.ndarray, np.ufunc, Handle, *weakref.ProxyTypes, *CONSTANTS)
@@ -65,6 +74,7 @@ class Reach:
                 kind = type(found.value)
                 if kind is np.ndarray or issubclass(kind, Handle):
                     self.arrays.append(found)
+                    waiting += _elements_of_objects(found)
                 elif not issubclass(kind, ENDS):
                     waiting += _parts(found) if kind is not FunctionType else self._of_function(found)
                     waiting += self._of_object(found)
@@ -82,7 +92,7 @@ class Reach:
         if is_followed:
             self.functions.append(function)
             yield from (Reached(value, name, owner) for name, value in _named(function))
-            yield from self._by_new_names(names_of(code))
+            yield from self._by_new_names(names_of(code) | _names_in_text(code))
 
     def _by_new_names(self, names: AbstractSet[str]) -> Iterator[Reached]:
         """The attributes of these names of the objects that were met before."""
@@ -102,7 +112,11 @@ class Reach:
         if issubclass(type(value), ModuleType):
             return not is_library_module(value) and package_of(vars(value).get("__file__") or "") in self._packages
         kind = value if issubclass(type(value), type) else type(value)
-        return kind is FunctionType or (is_users(kind) and package_of_class(kind) in self._packages)
+        return (
+            kind is FunctionType
+            or kind is SimpleNamespace
+            or (is_users(kind) and package_of_class(kind) in self._packages)
+        )
 
 
 def _parts(found: Reached) -> Iterator[Reached]:
@@ -115,6 +129,8 @@ def _parts(found: Reached) -> Iterator[Reached]:
         yield Reached(value.__self__, "self", value.__func__ if type(value.__func__) is FunctionType else function)
     elif type(value) is BuiltinMethodType:
         yield Reached(value.__self__, name, function)
+    elif type(value) is memoryview:
+        yield Reached(value.obj, name, function)
     elif type(value) is functools.partial:
         yield from (Reached(part, name, function) for part in (value.func, *value.args, *value.keywords.values()))
     elif (inside := function_in(value)) is not None:
@@ -127,6 +143,16 @@ def _elements(found: Reached) -> Iterator[Reached]:
     for key, element in islice(pairs, MANY):
         if type(element) not in ELEMENTS:
             yield Reached(element, f"{name}[{key!r}]" if type(key) in (int, str) else f"{name}[…]", function)
+
+
+def _names_in_text(code: CodeType) -> AbstractSet[str]:
+    """The attributes that `getattr` is asked for by texts in the code."""
+    return {c for c in code.co_consts if type(c) is str} if "getattr" in code.co_names else set()
+
+
+def _elements_of_objects(found: Reached) -> Iterator[Reached]:
+    if type(found.value) is np.ndarray and found.value.dtype.hasobject:
+        yield from (Reached(each, f"{found.name}[…]", found.function) for each in islice(found.value.flat, MANY))
 
 
 def _named(function: FunctionType) -> Iterator[tuple[str, Any]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -160,6 +161,9 @@ class Owner:
     def __call__(self, x: Any) -> Any:
         return self.total(x)
 
+    def __getitem__(self, index: int) -> Any:
+        return self.a
+
 
 def by_closure(a: Any, read: Function) -> Function:
     def f(x: Any) -> Any:
@@ -189,6 +193,16 @@ def by_partial(a: Any, read: Function) -> Function:
     return functools.partial(lambda a, x: by_closure(a, read)(x), a)
 
 
+def by_text(a: Any, read: Function) -> Function:
+    return by_closure(Owner(a, read), lambda owner: read(getattr(owner, "a")))  # noqa: B009
+
+
+def by_array_of_objects(a: Any, read: Function) -> Function:
+    objects = np.empty(1, object)
+    objects[0] = a
+    return by_closure(objects, lambda objects: read(objects[0]))
+
+
 def by_bound_method(a: Any, read: Function) -> Function:
     return by_closure(a.tolist, lambda tolist: read(np.array(tolist())))
 
@@ -200,6 +214,11 @@ OUTSIDE: dict[str, Callable[[Any, Function], Function]] = {
     "helper": by_helper,
     "partial": by_partial,
     "bound method": by_bound_method,
+    "special method": lambda a, read: by_closure(Owner(a, read), lambda owner: read(owner[0])),
+    "namespace": lambda a, read: by_closure(SimpleNamespace(inner=SimpleNamespace(a=a)), lambda s: read(s.inner.a)),
+    "getattr": by_text,
+    "array of objects": by_array_of_objects,
+    "memoryview": lambda a, _: by_closure(memoryview(a), lambda view: view[0]),
     "view": lambda a, read: by_closure(a[::-1], read),
     "attribute": lambda a, read: Owner(a, read).total,
     "object": Owner,
