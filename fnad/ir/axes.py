@@ -26,7 +26,7 @@ class Stacked(NamedTuple):
 
 
 class Along(NamedTuple):
-    """A function along one axis, the param of this name, for each index of the others; the axis remains."""
+    """A function along the axis, or the axes, in the param of this name, for each index of the others; they remain."""
 
     param: str = "axis"
 

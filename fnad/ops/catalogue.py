@@ -45,6 +45,7 @@ from fnad.ops import (  # noqa: F401
     riccati,
     shape,
     sliding_windows,
+    softmax,
     sorting,
     spans,
     sparse,

@@ -20,13 +20,23 @@ from fnad.errors import DtypeError, UnsupportedFunctionError
 from fnad.ir.primitive import Partials, Primitive
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, I64, is_inexact
-from fnad.numpy.operands import Operand, as_array, as_symbol, broadcast_all, common_dtype, static_int, to_dtype
+from fnad.numpy.operands import (
+    Operand,
+    as_array,
+    as_symbol,
+    broadcast_all,
+    common_dtype,
+    reduced_axes,
+    static_int,
+    to_dtype,
+)
 from fnad.numpy.reductions import MAX, SUM
 from fnad.numpy.registry import RULES, UNSET
 from fnad.numpy.scipy_ufuncs import special_rule
 from fnad.numpy.ufuncs import add, less, multiply, subtract
 from fnad.ops import arithmetic, bessel
-from fnad.ops.arithmetic import div, strong_mul, sub
+from fnad.ops import softmax as softmax_ops
+from fnad.ops.arithmetic import strong_mul, sub
 from fnad.ops.autodiff import stop_gradient
 from fnad.ops.comparison import bitwise_not, eq, isfinite, select
 from fnad.ops.conversion import real
@@ -206,8 +216,7 @@ def softmax(x: Any, axis: Any = None) -> Symbol:
     array([0.5, 0.5])
     """
     a = real_inexact(x)
-    terms = exp(sub(a, broadcast_to(shift(a, axis), a.shape)))
-    return div(terms, broadcast_to(total_over(terms, axis), a.shape))
+    return softmax_ops.softmax(a, axes=tuple(sorted(reduced_axes(axis, a.ndim))))
 
 
 @of_scipy
@@ -218,8 +227,7 @@ def log_softmax(x: Any, axis: Any = None) -> Symbol:
     array([-0.69314718, -0.69314718])
     """
     a = real_inexact(x)
-    shifted = sub(a, broadcast_to(shift(a, axis), a.shape))
-    return sub(shifted, broadcast_to(log(total_over(exp(shifted), axis)), a.shape))
+    return softmax_ops.log_softmax(a, axes=tuple(sorted(reduced_axes(axis, a.ndim))))
 
 
 def total_over(x: Symbol, axis: Any) -> Symbol:

@@ -1,7 +1,7 @@
 """Forward and reverse mode of a program, for transforms, loops, dumps and checks alike.
 
-`joint.py` and `jvp.py` sweep over equations with the rule of each; here spectral functions become equations first, and
-what cancels out becomes a constant.
+`joint.py` and `jvp.py` sweep over equations with the rule of each. Here spectral functions, sigmoids and softmax that
+are written out become equations first, and what cancels out becomes a constant.
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ from fnad.ir.builder import current_builder, trace
 from fnad.ir.program import Program
 from fnad.ir.symbol import Symbol
 from fnad.ops.eigenvalues import eigh
-from fnad.ops.elementary import exp
+from fnad.ops.elementary import cosh, exp
+from fnad.ops.logistic import logistic
 from fnad.ops.shape import broadcast_to
+from fnad.ops.softmax import softmax
 from fnad.transforms import joint as reverse_mode
 from fnad.transforms import jvp as forward_mode
 
@@ -52,13 +54,22 @@ def gradient(program: Program, wrt: Sequence[bool]) -> Program:
 
 
 def _derived(program: Program, derive: Callable[[Program], Program]) -> Program:
+    if any(equation.primitive is eigh for equation in program.equations):
+        from fnad.transforms.spectral import with_spectral_functions  # noqa: PLC0415 - not loaded where there is none
+
+        return with_spectral_functions(program, lambda found: derive(_stable(found)))
+    return derive(_stable(program))
+
+
+def _stable(program: Program) -> Program:
+    """The program with primitives for what is written out, and constants for what cancels out."""
     computed = {equation.primitive for equation in program.equations}
+    if not computed.isdisjoint((exp, cosh, logistic, softmax)):
+        from fnad.transforms.written_out import recognized  # noqa: PLC0415 - not loaded where there is none
+
+        program = recognized(program)
     if exp in computed:
-        from fnad.transforms.cancellation import without_cancelled  # noqa: PLC0415 - not loaded where there is none
+        from fnad.transforms.cancellation import without_cancelled  # noqa: PLC0415 - likewise
 
         program = without_cancelled(program)
-    if eigh in computed:
-        from fnad.transforms.spectral import with_spectral_functions  # noqa: PLC0415 - likewise
-
-        return with_spectral_functions(program, derive)
-    return derive(program)
+    return program

@@ -16,9 +16,11 @@ from fnad.transforms.hoist import broadcast_late, hoist, transpose_late
 from fnad.transforms.pattern import by_rules
 from fnad.transforms.quotients import factored
 from fnad.transforms.rewrite import rewrite
+from fnad.transforms.row_updates import computed_from_updates
 from fnad.transforms.rules.algebra import ALGEBRA, POWER, STRONG
 from fnad.transforms.rules.choice import CONVERT, LOGIC, SELECT
 from fnad.transforms.rules.contraction import CONTRACTION
+from fnad.transforms.rules.exponentials import BY_PARTS
 from fnad.transforms.rules.indexing import INDEXING
 from fnad.transforms.rules.movement import MOVEMENT
 from fnad.transforms.rules.reduction import REDUCTION
@@ -28,7 +30,19 @@ Pass: TypeAlias = Callable[[Program], Program]
 SWEEPS = 4
 """The most sweeps; hardly any program needs more than two."""
 
-RULES = (*ALGEBRA, *STRONG, *POWER, *SELECT, *LOGIC, *CONVERT, *MOVEMENT, *REDUCTION, *CONTRACTION, *INDEXING)
+RULES = (
+    *ALGEBRA,
+    *STRONG,
+    *POWER,
+    *SELECT,
+    *LOGIC,
+    *CONVERT,
+    *MOVEMENT,
+    *REDUCTION,
+    *BY_PARTS,
+    *CONTRACTION,
+    *INDEXING,
+)
 _by_rules = by_rules(RULES)
 
 
@@ -40,7 +54,15 @@ def apply_rules(program: Program) -> Program:
 def sweep(program: Program) -> Program:
     """The program after one forward sweep of the rules, constant folding and common subexpressions."""
     return rewrite(
-        program, fold_constants, selected, _by_rules, factored, broadcast_late, transpose_late, reuse_commuted
+        program,
+        fold_constants,
+        selected,
+        _by_rules,
+        factored,
+        computed_from_updates,
+        broadcast_late,
+        transpose_late,
+        reuse_commuted,
     )
 
 

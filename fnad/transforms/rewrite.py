@@ -16,7 +16,7 @@ import numpy as np
 
 from fnad.ir.builder import Builder
 from fnad.ir.primitive import Primitive
-from fnad.ir.program import Atom, Equation, Literal, Params, Program, Var
+from fnad.ir.program import Equation, Literal, Params, Program, Var
 from fnad.ir.symbol import Symbol
 from fnad.ir.walk import use_counts
 from fnad.ops.shape import broadcast_in_dim
@@ -36,7 +36,7 @@ class Rewriter(Builder):
         super().__init__()
         self.rewrites = rewrites
         self.uses: Counter[Var] = Counter()
-        self.definitions: dict[Atom, Equation] = {}
+        self.definitions: dict[Var, Equation] = {}
         self._depth = 0
 
     def bind(
@@ -73,8 +73,8 @@ class Rewriter(Builder):
 
 def definition(symbol: Symbol) -> Equation | None:
     """The equation whose only result is this value; None for inputs and literals."""
-    builder = symbol.builder
-    return builder.definitions.get(symbol.atom) if isinstance(builder, Rewriter) else None
+    builder, atom = symbol.builder, symbol.atom
+    return builder.definitions.get(atom) if isinstance(builder, Rewriter) and isinstance(atom, Var) else None
 
 
 def operands_of(symbol: Symbol, equation: Equation) -> list[Symbol]:

@@ -47,7 +47,7 @@ def aligned_axes(primitive: Primitive, operands: Sequence[Aval], params: Params)
         case Stacked(trailing):
             return [_same(range(x.ndim - trailing)) for x in operands]
         case Along(name):
-            return [_same(a for a in range(x.ndim) if a != params[name]) for x in operands]
+            return [_same(a for a in range(x.ndim) if a not in np.atleast_1d(params[name])) for x in operands]
         case Over(name):
             gone = np.atleast_1d(params[name])
             return [_in_order(a for a in range(x.ndim) if a not in gone) for x in operands]

@@ -1,7 +1,7 @@
-"""Sigmoids and softmax from -800 to 800: values and two derivatives within four units in the last place.
+"""Sigmoids and softmax from -800 to 800: values and two derivatives within some units in the last place.
 
 A unit of a subnormal number is the smallest subnormal. The truth is computed by mpmath in 800 digits, which hold
-exp(-800) beside 1.
+exp(-1600) beside 1.
 """
 
 from __future__ import annotations
@@ -68,26 +68,47 @@ def reverse(f: Function) -> Function:
     return lambda x: fnad.vjp(f, x)[1](np.ones_like(x))[0]
 
 
+WRITTEN_OUT: dict[str, dict[str, Function]] = {
+    "expit": {
+        "1 / (1 + exp(-x))": lambda x: 1 / (1 + np.exp(-x)),
+        "exp(x) / (1 + exp(x))": lambda x: np.exp(x) / (1 + np.exp(x)),
+        "(1 + exp(-x))**-1": lambda x: (1 + np.exp(-x)) ** -1,
+        "1 - expit(-x)": lambda x: 1 - scipy.special.expit(-x),
+    },
+    "log_expit": {
+        "log(1 / (1 + exp(-x)))": lambda x: np.log(1 / (1 + np.exp(-x))),
+        "log(1 - expit(-x))": lambda x: np.log(1 - scipy.special.expit(-x)),
+        "-log(1 + exp(-x))": lambda x: -np.log(1 + np.exp(-x)),
+    },
+    "softplus": {
+        "log(1 + exp(x))": lambda x: np.log(1 + np.exp(x)),
+        "log1p(exp(x))": lambda x: np.log1p(np.exp(x)),
+    },
+    "logaddexp": {"log(exp(2) + exp(x))": lambda x: np.log(np.exp(2 + 0 * x) + np.exp(x))},
+    "tanh": {
+        "(exp(x) - exp(-x)) / (exp(x) + exp(-x))": lambda x: (np.exp(x) - np.exp(-x)) / (np.exp(x) + np.exp(-x)),
+        "(exp(2 x) - 1) / (exp(2 x) + 1)": lambda x: (np.exp(2 * x) - 1) / (np.exp(2 * x) + 1),
+        "sinh(x) / cosh(x)": lambda x: np.sinh(x) / np.cosh(x),
+    },
+}
+"""Functions as users write them out: their derivatives are as accurate, and their values in a function that has one."""
+
 WAYS = {"forward": forward, "reverse": reverse}
 
 
-def units(found: Any, truth: Any) -> float:
-    """Return the distance of a number from the truth in units in the last place of the rounded truth."""
+def units(found: Any, truth: Any, terms: Any = 0) -> float:
+    """Return the distance of a number from the truth in units in the last place of it, or of `terms` if larger."""
     rounded = type(found)(truth)
     if not np.isfinite(rounded):
         return 0.0 if found == rounded else np.inf
-    return float(abs(mpmath.mpf(float(found)) - truth) / mpmath.mpf(float(np.spacing(abs(rounded)))))
+    unit = np.spacing(max(abs(rounded), type(found)(terms)))
+    return float(abs(mpmath.mpf(float(found)) - truth) / mpmath.mpf(float(unit)))
 
 
-@pytest.mark.parametrize("executor", ["interpreter", "compiled"])
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("order", [0, 1, 2])
-@pytest.mark.parametrize("name", ELEMENTWISE)
-def test_elementwise(name: str, order: int, dtype: Any, executor: Any):
-    function, truths = ELEMENTWISE[name]
+def check(function: Function, truths: Any, nestings: Any, dtype: Any, executor: Any) -> None:
     points = POINTS.astype(dtype)
-    expected = [truths[order](mpmath.mpf(float(x))) for x in points]
-    for ways in product(WAYS, repeat=order):
+    for ways in nestings:
+        expected = [truths[len(ways)](mpmath.mpf(float(x))) for x in points]
         derivative = function
         for way in ways:
             derivative = WAYS[way](derivative)
@@ -96,3 +117,117 @@ def test_elementwise(name: str, order: int, dtype: Any, executor: Any):
         assert found.dtype == dtype
         far = [x for x, y, truth in zip(points, found, expected, strict=True) if not units(y, truth) <= ULPS]
         assert not far, f"{ways}: far off at {far}"
+
+
+@pytest.mark.parametrize("executor", ["interpreter", "compiled"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("order", [0, 1, 2])
+@pytest.mark.parametrize("name", ELEMENTWISE)
+def test_elementwise(name: str, order: int, dtype: Any, executor: Any):
+    check(*ELEMENTWISE[name], product(WAYS, repeat=order), dtype, executor)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(("name", "text"), [(name, text) for name, texts in WRITTEN_OUT.items() for text in texts])
+def test_written_out(name: str, text: str, dtype: Any):
+    written, truths = WRITTEN_OUT[name][text], ELEMENTWISE[name][1]
+    check(value(written), truths, [()], dtype, "compiled")
+    check(written, truths, [("forward",), ("reverse",), ("forward", "reverse")], dtype, "compiled")
+
+
+def value(f: Function) -> Function:
+    """Return the value that a function with a derivative computes."""
+    return lambda x: fnad.jvp(f, (x,), (np.ones_like(x),))[0]
+
+
+# ---- rows ----------------------------------------------------------------------------------------------------------
+
+ROWS = (
+    *((0.0, 0.0), (1.0, 0.0), (20.0, 0.0, -3.0), (-40.0, 0.0, 0.5), (0.0, -700.0, -100.0), (800.0, -800.0, 0.0)),
+    *((-5.0, -5.0, -745.0), (3.0, 2.5, 2.0, -400.0), (0.25, -740.0, -708.0), (100.0, 100.0, 0.0), (3.0,)),
+)
+
+
+def probabilities(x: Any) -> tuple[list[Any], Function]:
+    """Return the softmax p, and the slope of the logarithm of its element i in the direction of element j."""
+    terms = [mpmath.exp(mpmath.mpf(float(v))) for v in x]
+    p, others = [e / sum(terms) for e in terms], [sum(terms[:i] + terms[i + 1 :]) / sum(terms) for i in range(len(x))]
+    return p, lambda i, j: others[i] if i == j else -p[j]
+
+
+def true_softmax(x: Any, order: int) -> list[tuple[Any, Any]]:
+    """Return the elements of the derivatives of softmax of this order, and the sizes of the terms that cancel there."""
+    p, slope = probabilities(x)
+    n = range(len(x))
+    match order:
+        case 0:
+            return [(p[i], 0) for i in n]
+        case 1:
+            return [(p[i] * slope(i, j), 0) for i in n for j in n]
+        case _:
+            pairs = [(p[i] * slope(i, k) * slope(i, j), p[i] * p[j] * slope(j, k)) for i in n for j in n for k in n]
+            return [(a - b, abs(a)) for a, b in pairs]
+
+
+def true_log_softmax(x: Any, order: int) -> list[tuple[Any, Any]]:
+    p, slope = probabilities(x)
+    n = range(len(x))
+    match order:
+        case 0:
+            return [(mpmath.log(p[i]) if p[i] < 0.5 else mpmath.log1p(-slope(i, i)), 0) for i in n]
+        case 1:
+            return [(slope(i, j), 0) for i in n for j in n]
+        case _:
+            return [(-p[j] * slope(j, k), 0) for _ in n for j in n for k in n]
+
+
+def softmax_written_out(x: Any) -> Any:
+    e = np.exp(x - x.max())
+    return e / e.sum()
+
+
+def log_softmax_written_out(x: Any) -> Any:
+    shifted = x - np.max(x, axis=0, keepdims=True)
+    return shifted - np.log(np.sum(np.exp(shifted), axis=0, keepdims=True))
+
+
+def log_softmax_of_total(x: Any) -> Any:
+    m = x.max()
+    return x - (m + np.log(np.sum(np.exp(x - m))))
+
+
+ALONG: dict[str, tuple[Function, Function]] = {
+    "softmax": (scipy.special.softmax, true_softmax),
+    "exp(x) / exp(x).sum()": (lambda x: np.exp(x) / np.exp(x).sum(), true_softmax),
+    "e / e.sum()": (softmax_written_out, true_softmax),
+    "log_softmax": (scipy.special.log_softmax, true_log_softmax),
+    "log(softmax(x))": (lambda x: np.log(softmax_written_out(x)), true_log_softmax),
+    "x - log(exp(x).sum())": (lambda x: x - np.log(np.exp(x).sum()), true_log_softmax),
+    "x - logsumexp(x)": (lambda x: x - scipy.special.logsumexp(x), true_log_softmax),
+    "-(logsumexp(x) - x)": (lambda x: -(scipy.special.logsumexp(x) - x), true_log_softmax),
+    "s - log(exp(s).sum())": (log_softmax_written_out, true_log_softmax),
+    "x - (m + log(exp(x - m).sum()))": (log_softmax_of_total, true_log_softmax),
+}
+
+MOST = {"interpreter": 4, "compiled": 8}
+"""The units allowed: derivatives are products of two probabilities, which native code computes within three each."""
+
+
+@pytest.mark.parametrize("executor", ["interpreter", "compiled"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("order", [0, 1, 2])
+@pytest.mark.parametrize("name", ALONG)
+def test_rows(name: str, order: int, dtype: Any, executor: Any):
+    function, truth = ALONG[name]
+    nestings = list(product((fnad.jacfwd, fnad.jacrev), repeat=order))
+    for ways in nestings if name in ("softmax", "log_softmax") else nestings[:2]:
+        derivative = value(function) if order == 0 else function
+        for way in ways:
+            derivative = way(derivative)
+        for row in ROWS:
+            x = np.array(row, dtype)
+            with override(executor=executor):
+                found = np.ravel(fnad.jit(derivative)(x))
+            for y, (expected, terms) in zip(found, truth(x, order), strict=True):
+                assert y.dtype == dtype
+                assert units(y, expected, terms) <= MOST[executor], (row, y, float(expected))

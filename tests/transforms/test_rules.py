@@ -43,6 +43,7 @@ from fnad.transforms.pattern import (
 )
 from fnad.transforms.pipeline import RULES
 from fnad.transforms.rewrite import rewrite
+from fnad.transforms.rules.exponentials import WRITTEN_OUT
 from tests.random_programs import SIZES as SMALL_SIZES
 from tests.random_programs import infer, random_array, random_params, random_shape, signatures
 
@@ -201,7 +202,7 @@ def holds(rule: Rule, found: Any, expected: Any) -> bool:
     return same_bits(found, expected, signed_zero=rule.up_to == "nothing")
 
 
-ALL = (*RULES, *PIECEWISE)
+ALL = (*RULES, *PIECEWISE, *WRITTEN_OUT)
 
 
 def evaluate(program: Program, arguments: Sequence[Any]) -> Any:
