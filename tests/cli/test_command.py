@@ -345,7 +345,7 @@ def test_a_description_has_the_derivatives(fnad, golden) -> None:
     [
         ("tanhh", "is it tanh?"),
         ("sigmoid", "fnad.nn.sigmoid is made of logistic"),
-        ("logarithm", "is it one of log, log2, log10, logit, slogdet, log_wright_bessel?"),
+        ("logarithm", "is it one of log, log2, log10, logit, slogdet, log_softmax, log_wright_bessel?"),
         ("exponential", "is it one of exp, exponent, exp1, expi, expm, expn, int_pow, integer_pow?"),
         ("while", "is it while_loop?"),
         ("conditional", "is it cond?"),
