@@ -60,6 +60,7 @@ from dataclasses import field, replace
 from functools import lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias, get_args
+from weakref import ref
 
 from fnad.errors import SettingError
 from fnad.records import dataclass
@@ -189,11 +190,16 @@ class _InForce(ContextDecorator, AbstractContextManager[Settings]):
         self._settings, self._again = settings, again
 
     def __enter__(self) -> Settings:
-        self._token = _overridden.set(self._settings)
-        return self._settings
+        before, now = _overridden.get(), self._settings
+        self._before = before
+        # Where Ctrl-C ends the begin or the end, the block is left when this object goes.
+        self._left = ref(self, lambda _: _overridden.set(before) if _overridden.get() is now else None)
+        _overridden.set(now)
+        return now
 
     def __exit__(self, *error: object) -> None:
-        _overridden.reset(self._token)
+        _overridden.set(self._before)
+        self._left = None
 
     def _recreate_cm(self) -> _InForce:
         return self._again()

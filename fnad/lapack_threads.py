@@ -12,15 +12,14 @@ process: while several threads of Python use it, the least limit is in force, an
 from __future__ import annotations
 
 import ctypes
-import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
-from threading import Lock
 from typing import Any
 
-from fnad import config
+from fnad import config, forks
+from fnad.blocks import SharedBlocks
 
 MIDDLE = range(2**16, 2**22 + 1)
 """Multiplications, n³ a matrix, from which OpenBLAS may take several threads and up to which one does as well."""
@@ -35,51 +34,44 @@ PREFIXES, SUFFIXES = ("scipy_openblas_", "openblas_"), ("64_", "")
 
 
 class Library:
-    """An OpenBLAS, whose threads are limited to the least of what its users ask for."""
+    """An OpenBLAS, whose threads are limited to the least of what blocks of code ask for."""
 
-    def __init__(self, get: Any, set_: Any) -> None:
+    def __init__(self, get: Callable[[], int], set_: Callable[[int], object]) -> None:
         self._get, self._set = get, set_
-        self.reset()
-
-    def reset(self) -> None:
-        """Start without users, as a child process does."""
-        self._lock, self._limits, self._before, self._limited = Lock(), list[int](), 0, 0
-
-    def enter(self, limit: int) -> None:
-        """Have no more threads than this."""
-        with self._lock:
-            if not self._limits:
-                self._before = self._limited = self._get()
-            self._limits.append(limit)
-            self._limit()
-
-    def leave(self, limit: int) -> None:
-        """Have as many threads as before."""
-        with self._lock:
-            self._limits.remove(limit)
-            self._limit()
+        self._before: int | None = None
+        self._ours: tuple[int, ...] = ()
+        self._lock = forks.lock()
+        self.limits: SharedBlocks[int] = SharedBlocks(self._limit)
 
     def _limit(self) -> None:
-        number = min([self._before, *self._limits])
-        # Native code takes one thread, and gives back only what is still 1; what the user set in the meantime stays.
-        if number != self._limited and self._get() in (self._limited, 1):
-            self._set(number)
-            self._limited = number
+        """Have as many threads as the limits in force allow, without one as many as before the first."""
+        with self._lock:
+            limits = [each.value for each in self.limits.under_way]
+            before = self._get() if self._before is None else self._before
+            if limits and self._before is None:
+                self._before, self._ours = before, (before,)
+            number, now = min([before, *limits]), self._get()
+            # Native code takes one thread, and gives back only what is still 1; what the user set meanwhile stays.
+            if number != now and now in (*self._ours, 1):
+                self._ours = now, number
+                self._set(number)
+            if not limits:
+                self._before, self._ours = None, ()
 
 
 class AtMost:
     """A context in which libraries have at most so many threads."""
 
     def __init__(self, libraries: Sequence[Library], limit: int) -> None:
-        self._libraries, self._limit = libraries, limit
+        self._blocks = [library.limits.holding(limit) for library in libraries]
 
     def __enter__(self) -> None:
-        for library in self._libraries:
-            library.enter(self._limit)
+        for block in self._blocks:
+            block.__enter__()
 
     def __exit__(self, *_: object) -> None:
-        for library in self._libraries:
-            library.leave(self._limit)
+        for block in self._blocks:
+            block.__exit__()
 
 
 def are_of(sizes: range, operands: Sequence[Any]) -> bool:
@@ -119,7 +111,5 @@ def _library(module: str) -> Library | None:
         for suffix in SUFFIXES:
             get, set_ = (getattr(library, f"{prefix}{verb}_num_threads{suffix}", None) for verb in ("get", "set"))
             if get is not None and set_ is not None:
-                found = Library(get, set_)
-                os.register_at_fork(after_in_child=found.reset)
-                return found
+                return Library(get, set_)
     return None

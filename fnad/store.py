@@ -23,11 +23,11 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from itertools import count
 from operator import methodcaller
-from threading import RLock
 from typing import Any, Protocol, TypeAlias, TypeVar, cast
 from weakref import WeakValueDictionary
 
-from fnad import config
+from fnad import config, forks
+from fnad.blocks import Holding, SharedBlocks
 from fnad.codes import forget_codes
 from fnad.records import NamedTuple
 
@@ -43,22 +43,30 @@ WEIGHED_AGAIN = 16
 """What everything takes is added up again when one in so many programs is new: to add is linear in their number."""
 
 
-class uncollected:  # noqa: N801
+def uncollected() -> Holding[None]:
     """Leave garbage where it is in this block.
 
     A compiler makes much that is kept and little garbage: to look for that takes a fifth of the time or more, the
-    larger the program the more. A class, since a generator would take as long as a short trace's look-up.
+    larger the program the more.
     """
+    return _UNCOLLECTED.holding(None)
 
-    __slots__ = ("_was_enabled",)
 
-    def __enter__(self) -> None:
-        self._was_enabled = gc.isenabled()
-        gc.disable()
+def _turn_collector() -> None:
+    """Have the garbage collector off while there are such blocks, and then on again if it was on before."""
+    global _is_off  # noqa: PLW0603 - the collector is one for the process
+    if _UNCOLLECTED.entries:
+        if gc.isenabled():
+            _is_off = True
+            gc.disable()
+    elif _is_off:
+        gc.enable()
+        _is_off = False
 
-    def __exit__(self, *_: object) -> None:
-        if self._was_enabled:
-            gc.enable()
+
+_UNCOLLECTED: SharedBlocks[None] = SharedBlocks(_turn_collector)
+_is_off = False
+"""Whether it is off because of a block."""
 
 
 class Memory(Protocol):
@@ -127,7 +135,7 @@ class ProgramStore:
         self._known: dict[int, None] = {}
         self._shared: list[Memory] = []
         self._unweighed = 0
-        self._lock = RLock()
+        self._lock = forks.lock()
 
     def get(self, key: Key, make: Callable[[], T]) -> T:
         """The value of a key, made if missing, and kept while it is used."""

@@ -20,7 +20,7 @@ from fnad.backends import tiers
 from fnad.backends.base import BACKENDS, Backend
 from fnad.backends.cpu.executor import compile_plainly
 from fnad.backends.reference import interpreter
-from fnad.backends.tiers import TieredProgram
+from fnad.backends.tiers import COMPILING, TieredProgram
 from fnad.errors import LoweringError
 from fnad.ir.builder import trace
 from fnad.ir.program import Literal, Program
@@ -170,7 +170,7 @@ def test_plain_code_runs_while_another_thread_optimises(plain: list[Program], mo
     monkeypatch.setattr(TieredProgram, "expected_cost", lambda self: 0.0)
     program = TieredProgram(example())
     assert_array_equal(program.executor(eager=True)([X])[0], np.ones(3))
-    with program._compiling:
+    with COMPILING.holding(program):
         assert_array_equal(program.executor()([X])[0], np.ones(3))
     assert_array_equal(program.executor()([X])[0], np.zeros(3))
     assert len(plain) == 1

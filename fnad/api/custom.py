@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import partial
 from itertools import islice
 from pickle import PicklingError
@@ -26,6 +24,7 @@ from fnad.api.leaves import (
 from fnad.api.marshalling import LeafType, leaf_types
 from fnad.api.regions import Region, described, region_of, with_shared_captures
 from fnad.api.transformed import Transformed, forget_traces
+from fnad.blocks import LocalBlocks
 from fnad.control.custom import custom_jvp as jvp_primitive
 from fnad.control.custom import custom_vjp as vjp_primitive
 from fnad.errors import CustomRuleError
@@ -40,21 +39,6 @@ from fnad.watch import seen, unwatched
 
 DEEPEST = 3
 """How often a rule that calls its own function is followed: derivatives of so high an order."""
-
-
-class _Nesting(threading.local):
-    """How many calls of a function lie within one another's rules in this thread."""
-
-    depth = 0
-
-    @contextmanager
-    def deeper(self) -> Generator[bool]:
-        """Go one deeper; say whether that is followed."""
-        self.depth += 1
-        try:
-            yield self.depth <= DEEPEST
-        finally:
-            self.depth -= 1
 
 
 class _Custom(Transformed):
@@ -73,7 +57,7 @@ class _Custom(Transformed):
         super().__init__(type(self), f, {"nondiff_argnums": nondiff_argnums} if nondiff_argnums != () else {}, f)
         self._f = f
         self._fixed = _positions(nondiff_argnums)
-        self._nesting = _Nesting()
+        self._nesting: LocalBlocks[None] = LocalBlocks()
         self.rule: tuple[Function, ...] | None = None
 
     @boundary
@@ -88,7 +72,8 @@ class _Custom(Transformed):
         """The result of a call within a trace."""
         call = _call_of(self._f, self._fixed, args)
         function = region_of(self._f, partial(call.of, self._f), call.types)
-        with self._nesting.deeper() as may_go_on:
+        with self._nesting.holding(None):
+            may_go_on = len(self._nesting.entries) <= DEEPEST
             regions = [function, *self._regions(call, function, *(self.rule or ()))] if may_go_on else [function]
         return _bound(self.primitive, call, regions)
 

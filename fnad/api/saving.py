@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import Any, Literal, TypeAlias
 
+from fnad.blocks import Holding, LocalBlocks
 from fnad.control.blocks import in_blocks, unrolled
 from fnad.control.loop import Groups
 from fnad.control.scan import bind_scan, scan
@@ -37,22 +35,17 @@ class SavePolicy(NamedTuple):
         return max(1, self.budget // max(1, sum(symbol.aval.nbytes for symbol in carry)))
 
 
-_POLICY: ContextVar[SavePolicy] = ContextVar("policy", default=SavePolicy())  # noqa: B039 it cannot change
+_POLICIES: LocalBlocks[SavePolicy] = LocalBlocks()
 
 
-@contextmanager
-def saving(policy: SavePolicy) -> Generator[None]:
+def saving(policy: SavePolicy) -> Holding[SavePolicy]:
     """Have the loops that are traced save by this policy."""
-    token = _POLICY.set(policy)
-    try:
-        yield
-    finally:
-        _POLICY.reset(token)
+    return _POLICIES.holding(policy)
 
 
 def _chosen(carry: Symbols) -> tuple[Policy | None, int]:
     """The policy, and how many copies of this carry it saves where that is "binomial"."""
-    policy = _POLICY.get()
+    policy = _POLICIES.innermost or SavePolicy()
     return policy.policy, policy.room(carry)
 
 

@@ -5,9 +5,7 @@ Nothing is stored anywhere: `tapped(f)` is a function that returns what `f` retu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable
 from functools import partial
 from itertools import count
 from typing import Any
@@ -17,6 +15,7 @@ from fnad.api.marshalling import leaf_types, symbol
 from fnad.api.regions import apply, calling, in_trace, region_of_call
 from fnad.api.running import traced
 from fnad.api.transformed import with_options
+from fnad.blocks import LocalBlocks
 from fnad.control.tap import Mark, Marked, with_taps
 from fnad.control.tap import cotangent_tap as cotangent_tap_primitive
 from fnad.control.tap import tap as tap_primitive
@@ -53,16 +52,7 @@ class Taps:
         return {name: self.structures[name].unflatten([of[i] for i in sorted(of)])[0] for name, of in leaves.items()}
 
 
-_TAPS: ContextVar[Taps | None] = ContextVar("taps", default=None)
-
-
-@contextmanager
-def _tapping(taps: Taps | None) -> Generator[None]:
-    token = _TAPS.set(taps)
-    try:
-        yield
-    finally:
-        _TAPS.reset(token)
+_TAPS: LocalBlocks[Taps | None] = LocalBlocks()
 
 
 def tap(x: Any, name: str) -> Any:
@@ -114,7 +104,7 @@ def _beside(x: Symbol, **mark: Any) -> Symbol:
 
 
 def _marked(x: Any, name: str, mark: Callable[..., Any]) -> Any:
-    taps = _TAPS.get()
+    taps = _TAPS.innermost
     if taps is None or not is_tracing():
         return x
     leaves, structure = leaves_of((x,), lambda _: "x")
@@ -154,7 +144,7 @@ def tapped(f: Function) -> Function:
 def _tapped(f: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     leaves, structure = leaves_of((args, kwargs), lambda i: ("args", "kwargs")[i])
     given, taps = list(map(symbol, leaves)), Taps()
-    with _tapping(taps):
+    with _TAPS.holding(taps):
         call, own = calling(partial(apply, f), partial(unflatten, structure)), flatten((args, kwargs))[0]
         region = region_of_call(f, call, leaf_types(leaves), given, given=own)
     program, marks = with_taps(region.program)

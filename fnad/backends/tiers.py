@@ -24,17 +24,17 @@ earlier process compiled a program: it is on disk, and loaded in some millisecon
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from importlib import import_module
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from fnad import config
+from fnad import config, forks
 from fnad.backends.base import BACKENDS, Array, Backend, CallBefore, Executor, Native
 from fnad.backends.reference import interpreter
 from fnad.backends.sizes import Sizes, sizes_of
+from fnad.blocks import SharedBlocks
 from fnad.control.rolled import rolled
 from fnad.errors import LoweringError
 from fnad.ir.primitive import (
@@ -97,7 +97,7 @@ class TieredProgram:
         self._is_refused = False
         self._calls = 0
         self._spent = self._spent_plainly = 0.0
-        self._compiling = threading.Lock()
+        self._compiling = forks.lock()
 
     def executor(self, *, eager: bool = False, often: bool = False) -> Executor:
         """The executor for the next run; if `eager`, it is compiled if that is worth to wait for.
@@ -229,12 +229,10 @@ class TieredProgram:
 
     def _compiled(self, make: Callable[[Native | None], Native | None], *, at_once: bool) -> Native | None:
         """What is made of the native code so far, by one thread at a time."""
-        if not self._compiling.acquire(blocking=at_once):
+        if not at_once and self in [each.value for each in COMPILING.under_way]:
             return None
-        try:
+        with self._compiling, COMPILING.holding(self):
             native = self._native = make(self._native)
-        finally:
-            self._compiling.release()
         STORE.trim()
         return native
 
@@ -329,6 +327,10 @@ class TieredProgram:
     @cached_property
     def _interpreter(self) -> Run:
         return interpreter(self.simplified)
+
+
+COMPILING: SharedBlocks[TieredProgram] = SharedBlocks()
+"""The programs that threads compile."""
 
 
 def _bytes_of(program: Program) -> int:

@@ -10,7 +10,6 @@ one becomes a captured input of the inner program, which keeps every program clo
 
 from __future__ import annotations
 
-import threading
 import warnings
 from collections.abc import Callable, Generator, Hashable, Sequence
 from contextlib import contextmanager
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from fnad.blocks import Holding, LocalBlocks
 from fnad.errors import FnadError, UsedAfterTraceError, VerificationError
 from fnad.ir.content import content_key, key_of_params, params_key
 from fnad.ir.program import Atom, Equation, Literal, Params, Program, Source, ValueEnvironment, Var, keywords
@@ -62,14 +62,6 @@ def taking(places: Sequence[int]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
     return lambda atoms: (atoms[place],)
 
 
-class _Stack(threading.local):
-    def __init__(self) -> None:
-        self.builders: list[Builder] = []
-
-
-_STACK = _Stack()
-
-
 NOT_KEPT = "return it from the traced function; do not keep it in a list, an attribute or a cache"
 
 
@@ -87,20 +79,20 @@ def not_kept(value: Symbol) -> str:
 
 def current_builder() -> Builder:
     """The builder of the innermost trace of this thread."""
-    if not _STACK.builders:
+    found = _BUILDERS.innermost
+    if found is None:
         raise UsedAfterTraceError("a traced value was used outside its trace", remedy=NOT_KEPT)
-    return _STACK.builders[-1]
+    return found
 
 
 def innermost_builder() -> Builder | None:
     """The builder of the innermost trace of this thread, if there is one."""
-    builders = _STACK.builders
-    return builders[-1] if builders else None
+    return _BUILDERS.innermost
 
 
 def is_tracing() -> bool:
     """Whether a trace is under way in this thread."""
-    return bool(_STACK.builders)
+    return bool(_BUILDERS.entries)
 
 
 class Builder:
@@ -120,22 +112,16 @@ class Builder:
     @contextmanager
     def active(self) -> Generator[Builder]:
         """Make this the innermost builder of the thread; when the block ends, its symbols become invalid."""
-        _STACK.builders.append(self)
-        self.alive = True
         try:
-            yield self
+            with _BUILDERS.holding(self):
+                self.alive = True
+                yield self
         finally:
             self.alive = False
-            _STACK.builders.remove(self)
 
-    @contextmanager
-    def innermost(self) -> Generator[None]:
+    def innermost(self) -> Holding[Builder]:
         """Make this, which is alive, the innermost builder of the thread for a block."""
-        _STACK.builders.append(self)
-        try:
-            yield
-        finally:
-            _STACK.builders.pop()
+        return _BUILDERS.holding(self)
 
     # ---- values --------------------------------------------------------------------------------------------------
 
@@ -404,3 +390,7 @@ def rebuilt(equation: Equation, **parts: Any) -> Equation:
         declared = ", ".join(map(str, avals))
         raise VerificationError(f"{made.primitive.name} was rebuilt with results {declared}, and gives {inferred}")
     return made
+
+
+_BUILDERS: LocalBlocks[Builder] = LocalBlocks()
+"""The traces under way in a thread."""

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from threading import RLock
 from typing import Any, TypeAlias
 from weakref import ref
 
 import numpy as np
 
+from fnad import forks
 from fnad.errors import DtypeError
 
 Dtype: TypeAlias = "np.dtype[Any]"
@@ -123,7 +123,7 @@ class Aval:
 
 
 _AVALS: dict[tuple[Dtype, Shape], ref[Aval]] = {}
-_LOCK = RLock()
+_LOCK = forks.lock()
 
 
 def _new_aval(dtype: Dtype, shape: Shape) -> Aval:

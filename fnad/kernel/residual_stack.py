@@ -32,10 +32,12 @@ def reserve(table: Any, number: int, rows: int, row: int) -> bool:
     entry[ROWS] = rows
     if rows * row > entry[CAPACITY]:
         more = max(rows * row, 2 * int(entry[CAPACITY]), SMALLEST)
-        grown = _reallocate(int(entry[ADDRESS]) or None, more)
+        grown, old = _reallocate(None, more), int(entry[ADDRESS])
         if grown is None:
             return False
-        entry[ADDRESS], entry[CAPACITY] = grown, more
+        ctypes.memmove(grown, old, int(entry[CAPACITY]))
+        entry[:] = grown, more, rows  # at once: of the table and the memory, an interrupt may lose the memory alone
+        _free(old or None)
     return True
 
 
@@ -59,6 +61,7 @@ def rows_of(table: Any, number: int) -> int:
 
 def release(table: Any) -> None:
     """Free all stacks."""
-    for address in table[ADDRESS::FIELDS]:
-        _free(int(address) or None)
-    table[:] = 0
+    addresses = table[ADDRESS::FIELDS].tolist()
+    table[:] = 0  # first, since an interrupt may lose memory, but nothing may be freed twice
+    for address in addresses:
+        _free(address or None)

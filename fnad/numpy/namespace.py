@@ -10,15 +10,14 @@ Elsewhere the functions are NumPy's own.
 from __future__ import annotations
 
 import sys
-import threading
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import wraps
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
+from fnad.blocks import Holding, LocalBlocks
 from fnad.ir.builder import is_tracing
 from fnad.numpy.registry import RULES, Rule
 from fnad.watch import unwatched_where
@@ -48,34 +47,32 @@ class Attempt:
         self.place, self.is_past = place, False
 
 
-class _Making(threading.local):
-    attempt: Attempt | None = None
+class _Making(LocalBlocks[Attempt]):
+    @property
+    def attempt(self) -> Attempt | None:
+        return self.innermost
 
     @property
     def is_traced(self) -> bool:
-        return self.attempt is not None
+        return bool(self.entries)
 
     def note(self, place: object) -> None:
         """Note that something is computed at a place."""
-        if self.attempt is not None and self.attempt.place == place:
-            self.attempt.is_past = True
+        attempt = self.innermost
+        if attempt is not None and attempt.place == place:
+            attempt.is_past = True
 
 
 MAKING = _Making()
 """Whether the functions of NumPy that make a new array make a traced one, in code that imports NumPy itself."""
 
 
-@contextmanager
-def making_traced(past: object = None) -> Generator[Attempt]:
+def making_traced(past: object = None) -> Holding[Attempt]:
     """Let NumPy's functions that make a new array make a traced one in the traces of a block.
 
     `past` is the place where a run without that has ended.
     """
-    before, MAKING.attempt = MAKING.attempt, Attempt(past)
-    try:
-        yield MAKING.attempt
-    finally:
-        MAKING.attempt = before
+    return MAKING.holding(Attempt(past))
 
 
 def on_traced(function: Callable[..., Any]) -> Callable[..., Any]:

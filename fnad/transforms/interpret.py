@@ -6,15 +6,14 @@ its last use, so that no more memory is held than needed. Errors get the user's 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Iterable, Sequence
 from time import perf_counter
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from fnad.blocks import Holding, LocalBlocks
 from fnad.errors import FnadError, OutOfRangeError
 from fnad.ir.program import Atom, Equation, Literal, Params, Program, Source
 from fnad.records import NamedTuple
@@ -69,7 +68,7 @@ def prepare(program: Program) -> Run:
 
 def region_runner(region: Program) -> Run:
     """`prepare(region)`, made only once, since a region is run many times; or what stands for it, see `regions_by`."""
-    runner = _RUNNER.get()
+    runner = _BY.innermost
     if runner is not None:
         return runner(region)
     run = _RUNNERS.get(region)
@@ -79,17 +78,12 @@ def region_runner(region: Program) -> Run:
 
 
 _RUNNERS: WeakKeyDictionary[Program, Run] = WeakKeyDictionary()
-_RUNNER: ContextVar[Callable[[Program], Run] | None] = ContextVar("runner", default=None)
+_BY: LocalBlocks[Callable[[Program], Run] | None] = LocalBlocks()
 
 
-@contextmanager
-def regions_by(runner: Callable[[Program], Run] | None) -> Generator[None]:
+def regions_by(runner: Callable[[Program], Run] | None) -> Holding[Callable[[Program], Run] | None]:
     """Have the primitives evaluated in this block run their regions by this function; None is the usual way."""
-    token = _RUNNER.set(runner)
-    try:
-        yield
-    finally:
-        _RUNNER.reset(token)
+    return _BY.holding(runner)
 
 
 class TimeUpError(Exception):

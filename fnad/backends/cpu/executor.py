@@ -162,14 +162,17 @@ class NativeExecutor:
             else:
                 self._run(arrays)
             self._check(arrays)
-        except BaseException:
+        except Exception:  # after an interrupt the workspace is not used again
             workspace[-1][:ACCOUNT].fill(0)
+            self._keep(workspace)
             raise
-        finally:
-            self._pool.append(workspace)
-            if self._workspace_size >= LARGE:
-                WATCH.note(self)
+        self._keep(workspace)
         return outputs
+
+    def _keep(self, workspace: list[Array]) -> None:
+        self._pool.append(workspace)
+        if self._workspace_size >= LARGE:
+            WATCH.note(self)
 
     def direct(self, before: CallBefore) -> Callable[..., Any] | None:
         """What takes the arguments of a call like the one before to its results; None if that is no single builtin."""

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from threading import Lock
 from weakref import WeakValueDictionary
 
+from fnad import forks
 from fnad.backends.cpu.compiler import NativeFunction, by_position, compile_kernel
 from fnad.backends.cpu.loader import Code
 from fnad.kernel.generalize import Number, Outline, Pattern, outlined
@@ -31,7 +31,7 @@ class Family:
         self._own: WeakValueDictionary[tuple[str, Sequence[Number]], NativeFunction] = WeakValueDictionary()
         self._general: dict[str, tuple[Pattern, NativeFunction]] = {}
         self._seen = 0
-        self._lock = Lock()
+        self._lock = forks.lock()
 
     def code(self, kernel: Kernel, outline: Outline, text: str, numbers: Sequence[Number]) -> Code:
         """The code of a kernel, of which the outline has this text; compiled if there is none that fits."""

@@ -12,6 +12,8 @@ import time
 from typing import Protocol
 from weakref import WeakKeyDictionary
 
+from fnad import forks
+
 LARGE = 2**20
 """The bytes of a workspace from which it is given back."""
 
@@ -32,7 +34,7 @@ class Watch:
 
     def __init__(self) -> None:
         self._used: WeakKeyDictionary[Owner, float] = WeakKeyDictionary()
-        self._lock = threading.Lock()
+        self._lock = forks.lock()
         self._ends = threading.Event()
         self._thread: threading.Thread | None = None
         os.register_at_fork(before=self._before_fork, after_in_parent=self._after_fork, after_in_child=self._after_fork)
@@ -45,8 +47,8 @@ class Watch:
 
     def _start(self) -> None:
         if self._thread is None:
-            self._thread = threading.Thread(target=self._watch, name="fnad-idle", daemon=True)
-            self._thread.start()
+            (thread := threading.Thread(target=self._watch, name="fnad-idle", daemon=True)).start()
+            self._thread = thread
 
     def _watch(self) -> None:
         while not self._ends.wait(SECONDS / 5) and self._free_unused():
@@ -71,14 +73,13 @@ class Watch:
         if thread is not None:
             self._ends.set()
             thread.join()
-        self._lock.acquire()
-        self._thread = None
 
     def _after_fork(self) -> None:
+        self._thread = None
         self._ends.clear()
-        if self._used:
-            self._start()
-        self._lock.release()
+        with self._lock:
+            if self._used:
+                self._start()
 
 
 WATCH = Watch()

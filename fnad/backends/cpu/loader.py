@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from threading import RLock
 from typing import Any
 from weakref import WeakValueDictionary
 
 import llvmlite.binding as llvm
 
-from fnad import disk
+from fnad import disk, forks
 from fnad.backends.base import Array
 from fnad.backends.cpu import codegen
 from fnad.backends.cpu.fingerprint import fingerprint
@@ -21,7 +20,7 @@ Engine = Any
 """What owns code in this process, and knows the addresses of its functions."""
 
 
-LOCK = RLock()
+LOCK = forks.lock()
 """LLVM is called by one thread at a time."""
 
 

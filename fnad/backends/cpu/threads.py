@@ -57,12 +57,12 @@ import re
 import signal
 import sys
 from functools import cache
-from threading import Lock
 from time import perf_counter_ns, sleep
 
 import llvmlite.binding as llvm
 import llvmlite.ir as ir
 
+from fnad import forks
 from fnad.backends.cpu.loader import key_of, link, object_code
 from fnad.backends.llvm.emitter import Builder, Dtype, Emit, Instructions, Kinds, Value, Values
 from fnad.backends.llvm.instructions import SHARE
@@ -137,11 +137,13 @@ NUMBERS = {
 
 CODE = """
 @threads_state = external global i8
+@all_signals = internal constant [128 x i8] c"ALL"
 declare i32 @clock_gettime(i32, ptr)
 declare i32 @pthread_mutex_lock(ptr)
 declare i32 @pthread_mutex_unlock(ptr)
 declare i32 @pthread_cond_wait(ptr, ptr)
 declare i32 @pthread_cond_timedwait(ptr, ptr, ptr)
+declare i32 @pthread_sigmask(i32, ptr, ptr)
 declare i32 @PyGILState_Ensure()
 declare i32 @PyErr_CheckSignals()
 declare void @PyGILState_Release(i32)
@@ -473,6 +475,8 @@ return:
 }
 
 define ptr @threads_worker(ptr %worker) {
+  ; Python's handlers of signals are for the other threads
+  call i32 @pthread_sigmask(i32 SET_MASK, ptr @all_signals, ptr null)
   %number = ptrtoint ptr %worker to i64
   call i32 @pthread_mutex_lock(ptr @mutex)
   br label %look
@@ -526,7 +530,7 @@ class Workers:
         self.library = ctypes.CDLL(None)
         self.state = (ctypes.c_char * SIZE)()
         self.threads: list[ctypes.c_void_p] = []
-        self.lock = Lock()
+        self.lock = forks.lock()
         self.reset()
         llvm.add_symbol(STATE, ctypes.addressof(self.state))
         self.engine = link(object_code(key_of(text := code()), lambda: llvm.parse_assembly(text)))
@@ -534,11 +538,12 @@ class Workers:
             self.engine.get_function_address, (SYMBOL, "threads_worker", "threads_nothing")
         )
         llvm.add_symbol(SYMBOL, self.share)
-        os.register_at_fork(before=self.before_fork, after_in_parent=self.lock.release, after_in_child=self.in_child)
+        os.register_at_fork(before=self.before_fork, after_in_child=self.reset)
         atexit.register(self.stop)
 
     def reset(self) -> None:
-        """No workers, no loop."""
+        """No workers, no loop: in a child, a thread that is not there may have held the mutex, or run one."""
+        self.threads.clear()
         ctypes.memset(self.state, 0, SIZE)
         for place, kind in ((WORK, "cond"), (DONE, "cond"), (MUTEX, "mutex")):
             getattr(self.library, f"pthread_{kind}_init")(self.address(place), None)
@@ -553,24 +558,24 @@ class Workers:
         """Start workers until there are so many; if the system has no more threads, fewer."""
         with self.lock:
             before = len(self.threads)
-            while len(self.threads) < number and (thread := self.new_thread(len(self.threads) + 1)) is not None:
-                self.threads.append(thread)
+            self.field("stop").value = 0
+            while len(self.threads) < number and self.new_thread():
+                pass
             self.field("workers").value = len(self.threads)
             if len(self.threads) > before:
                 self.field("threshold").value = max(LEAST, LAUNCHES * self.launch_nanoseconds())
 
-    def new_thread(self, number: int) -> ctypes.c_void_p | None:
-        """A worker with this number, which takes no signals: Python's handlers are for the other threads."""
-        thread, attributes = ctypes.c_void_p(), (ctypes.c_char * (2 * PRIMITIVE))()
+    def new_thread(self) -> bool:
+        """Start one more worker; return whether the system had another thread."""
+        attributes = (ctypes.c_char * (2 * PRIMITIVE))()
         self.library.pthread_attr_init(attributes)
         self.library.pthread_attr_setstacksize(attributes, ctypes.c_size_t(STACK))
-        mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-        try:
-            code, argument = ctypes.c_void_p(self.worker), ctypes.c_void_p(number)
-            failed = self.library.pthread_create(ctypes.byref(thread), attributes, code, argument)
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        return None if failed else thread
+        self.threads.append(thread := ctypes.c_void_p())
+        code, argument = ctypes.c_void_p(self.worker), ctypes.c_void_p(len(self.threads))
+        failed = self.library.pthread_create(ctypes.byref(thread), attributes, code, argument)
+        if failed:
+            self.threads.remove(thread)
+        return not failed
 
     def launch_nanoseconds(self) -> int:
         """What it costs to wake all workers, measured."""
@@ -578,11 +583,14 @@ class Workers:
         word, address, flag = ctypes.c_int64, ctypes.c_void_p, ctypes.c_bool
         run = ctypes.CFUNCTYPE(None, address, address, word, word, flag, flag, address, address, word)(self.share)
         times: list[int] = []
-        for _ in range(LAUNCHES_MEASURED):
-            sleep(0.0002)  # for a worker that is still awake costs nothing to wake
-            start = perf_counter_ns()
-            run(self.nothing, None, len(self.threads) + 1, len(self.threads) + 1, False, False, None, None, 0)
-            times.append(perf_counter_ns() - start)
+        try:
+            for _ in range(LAUNCHES_MEASURED):
+                sleep(0.0002)  # for a worker that is still awake costs nothing to wake
+                start = perf_counter_ns()
+                run(self.nothing, None, len(self.threads) + 1, len(self.threads) + 1, False, False, None, None, 0)
+                times.append(perf_counter_ns() - start)
+        finally:
+            self.field("threshold").value = LEAST
         return sorted(times)[len(times) // 2]
 
     def stop(self) -> None:
@@ -590,19 +598,14 @@ class Workers:
         self.field("workers").value = 0
         self.field("stop").value = 1
         self.library.pthread_cond_broadcast(self.address(WORK))
-        for thread in self.threads:
-            self.library.pthread_join(thread, None)
-        self.threads.clear()
+        while self.threads:
+            if (thread := self.threads.pop()).value:  # else its start was interrupted
+                self.library.pthread_join(thread, None)
         self.field("stop").value = 0
 
     def before_fork(self) -> None:
-        self.lock.acquire()
-        self.stop()
-
-    def in_child(self) -> None:
-        # A thread that is not in the child may have held the mutex, or run a loop.
-        self.reset()
-        self.lock.release()
+        with self.lock:
+            self.stop()
 
 
 def code() -> str:
@@ -610,6 +613,7 @@ def code() -> str:
     places = {name: n * LONG for n, name in enumerate(FIELDS)} | {"work": WORK, "done": DONE, "mutex": MUTEX}
     clock, work_clock = ("6", "16") if sys.platform == "darwin" else ("1", "3")  # monotonic; of the thread's own work
     text = CODE.replace("WORK_CLOCK", work_clock).replace("CLOCK", clock)
+    text = text.replace("SET_MASK", str(int(signal.SIG_SETMASK))).replace('"ALL"', '"' + 128 * r"\ff" + '"')
     for word, number in NUMBERS.items():
         text = text.replace(word, str(number))
     address = lambda match: f"getelementptr (i8, ptr @{STATE}, i64 {places[match[1]]})"  # noqa: E731

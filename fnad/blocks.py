@@ -1,0 +1,85 @@
+"""Blocks of code that hold something while they run, such as the collector off, or a trace under way.
+
+    BLOCKS: Blocks[int] = Blocks()
+    with BLOCKS.holding(1):
+        BLOCKS.innermost  # 1
+
+The blocks under way are one list, and what follows from it is computed from it by one function, which may be called at
+any time and is called at each begin and end. The list refers to the context managers of the blocks weakly. So Ctrl-C
+may come at any line of a begin or an end: the context manager, which the error alone still refers to, goes with it, its
+entry too, and the next begin makes right what follows from the list.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from typing import Generic, TypeVar
+from weakref import ref
+
+T = TypeVar("T")
+
+
+class Blocks(Generic[T]):
+    """The blocks under way, the innermost one last."""
+
+    def __init__(self) -> None:
+        self.entries: list[ref[Holding[T]]] = []
+
+    @property
+    def innermost(self) -> T | None:
+        """The value of the innermost block, if there is one."""
+        entries = self.entries
+        found = entries[-1]() if entries else None
+        return None if found is None else found.value
+
+    @property
+    def under_way(self) -> list[Holding[T]]:
+        """The context managers of the blocks."""
+        return [found for entry in self.entries if (found := entry()) is not None]
+
+    def holding(self, value: T) -> Holding[T]:
+        """A context manager of a block with a value."""
+        return Holding(self, value)
+
+    def changed(self) -> None:
+        """Make what follows from the list what it has to be."""
+
+
+class LocalBlocks(threading.local, Blocks[T]):
+    """The blocks of each thread."""
+
+
+class SharedBlocks(Blocks[T]):
+    """The blocks of all threads; a child process has those of the thread that forked."""
+
+    def __init__(self, changed: Callable[[], None] | None = None) -> None:
+        super().__init__()
+        if changed is not None:
+            self.changed = changed
+        os.register_at_fork(after_in_child=self._in_child)
+
+    def _in_child(self) -> None:
+        own = threading.get_ident()
+        self.entries[:] = [entry for entry in self.entries if (found := entry()) is not None and found.thread == own]
+        self.changed()
+
+
+class Holding(Generic[T]):
+    """The context manager of a block."""
+
+    __slots__ = ("__weakref__", "_blocks", "thread", "value")
+
+    def __init__(self, blocks: Blocks[T], value: T) -> None:
+        self._blocks, self.value = blocks, value
+
+    def __enter__(self) -> T:
+        self.thread, entries = threading.get_ident(), self._blocks.entries
+        entries.append(ref(self, entries.remove))
+        self._blocks.changed()
+        return self.value
+
+    def __exit__(self, *_: object) -> None:
+        self._blocks.entries.remove(ref(self))
+        self._blocks.changed()

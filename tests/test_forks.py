@@ -1,0 +1,168 @@
+"""Child processes: locks that other threads held are free there, and blocks that other threads were in are over."""
+
+from __future__ import annotations
+
+import gc
+import os
+import re
+import signal
+import time
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fnad
+from fnad import forks
+from fnad.backends.cpu import codegen
+from fnad.backends.cpu.idle import WATCH
+from fnad.backends.cpu.loader import LOCK
+from fnad.backends.tiers import COMPILING, TieredProgram
+from fnad.ir import types
+from fnad.lapack_threads import Library
+from fnad.store import STORE, uncollected
+
+pytestmark = [pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning"), pytest.mark.timeout(120)]
+
+X = np.array([1.0, 2.0, 3.0])
+PROGRAM = TieredProgram(fnad.make_program(lambda x: np.exp(x) * 2.0)(X).program)
+LIBRARY = Library(lambda: 1, lambda count: None)
+NEW = forks.lock()
+
+
+def in_child(check: Callable[[], bool]) -> bool:
+    """Whether a check holds in a child process, which is given a minute."""
+    child = os.fork()
+    if child == 0:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(60)
+        os._exit(not check())
+    return os.waitpid(child, 0)[1] == 0
+
+
+@contextmanager
+def in_another_thread(block: AbstractContextManager[Any], seconds: float = 0.3) -> Generator[None]:
+    """Have another thread in a block, for a while of the time in this one."""
+    begun = Event()
+
+    def hold() -> None:
+        with block:
+            begun.set()
+            time.sleep(seconds)
+
+    thread = Thread(target=hold)
+    thread.start()
+    begun.wait()
+    yield
+    thread.join()
+
+
+LOCKS: dict[str, Callable[[], Any]] = {
+    "LLVM": lambda: LOCK,
+    "the store": lambda: STORE._lock,
+    "types": lambda: types._LOCK,
+    "workspaces": lambda: WATCH._lock,
+    "a compilation": lambda: PROGRAM._compiling,
+    "LAPACK": lambda: LIBRARY._lock,
+    "a new one": lambda: NEW,
+}
+
+
+def is_free(lock: Any) -> bool:
+    """Whether a lock can be taken, by a thread that has not got it yet."""
+    found: list[bool] = []
+
+    def take() -> None:
+        if lock.acquire(timeout=5):
+            found.append(True)
+            lock.release()
+
+    thread = Thread(target=take, daemon=True)
+    thread.start()
+    thread.join(30)
+    return found == [True]
+
+
+@pytest.mark.parametrize("name", LOCKS)
+def test_a_lock_that_another_thread_held_is_free_in_a_child(name: str) -> None:
+    lock = LOCKS[name]()
+    with in_another_thread(lock):
+        assert in_child(lambda: is_free(lock))
+    assert is_free(lock)
+
+
+def test_a_thread_that_takes_several_locks_while_this_one_forks() -> None:
+    """A fork that kept one of them while it waits for another would wait for ever."""
+    first, second = forks.lock(), forks.lock()
+    ends = Event()
+
+    def take(outer: Any, inner: Any) -> None:
+        while not ends.is_set():
+            with outer:
+                time.sleep(0.001)
+                with inner:
+                    time.sleep(0.001)
+            time.sleep(0.001)
+
+    threads = [Thread(target=take, args=(first, second)), Thread(target=take, args=(LOCK, first))]
+    for thread in threads:
+        thread.start()
+    for _ in range(5):
+        assert in_child(lambda: all(map(is_free, (first, second, LOCK))))
+    ends.set()
+    for thread in threads:
+        thread.join()
+
+
+def test_a_thread_may_fork_with_a_lock_of_its_own() -> None:
+    with LOCK:
+        assert in_child(lambda: LOCK.acquire(blocking=False))
+
+
+def test_a_child_that_is_forked_while_another_thread_compiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = Event()
+    optimized = codegen.optimized
+
+    def slowly(module: Any) -> Any:
+        begun.set()
+        time.sleep(0.3)
+        return optimized(module)
+
+    monkeypatch.setattr(codegen, "optimized", slowly)
+    compiled = fnad.config.override(executor="compiled")
+    for number in (1.25, 2.25, 3.25):
+        begun.clear()
+        f = compiled(fnad.jit(lambda x, number=number: np.sum(np.sin(x) * number)))
+        g = compiled(fnad.jit(lambda x, number=number: np.cos(x) * number))
+        thread = Thread(target=f, args=(X,))
+        thread.start()
+        assert begun.wait(60)
+        assert in_child(partial(are_right, {f: np.sum(np.sin(X)) * number, g: np.cos(X) * number}))
+        thread.join()
+
+
+def are_right(results: dict[Callable[[Any], Any], Any]) -> bool:
+    return all(np.allclose(function(X), expected) for function, expected in results.items())
+
+
+def test_blocks_of_other_threads_are_over_in_a_child() -> None:
+    assert gc.isenabled()
+    with in_another_thread(uncollected()), in_another_thread(COMPILING.holding(PROGRAM)):
+        assert not gc.isenabled()
+        assert in_child(lambda: gc.isenabled() and not COMPILING.entries and PROGRAM.native() is not None)
+    assert gc.isenabled()
+    with uncollected():
+        assert in_child(lambda: not gc.isenabled())
+    assert gc.isenabled()
+
+
+def test_fnad_has_no_other_locks() -> None:
+    made = re.compile(r"\b(R?Lock|Condition|Semaphore)\(")
+    sources = Path(fnad.__file__).parent.rglob("*.py")
+    others = {path.name for path in sources if made.search(path.read_text(encoding="utf-8"))}
+    assert others <= {"forks.py", "callees.py", "interception.py", "watch.py"}

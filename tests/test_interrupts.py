@@ -1,0 +1,215 @@
+"""Ctrl-C at every line of what begins and ends: the next use finds everything as it should be."""
+
+from __future__ import annotations
+
+import gc
+import re
+import signal
+import sys
+from collections.abc import Callable
+from itertools import count
+from linecache import getline
+from pathlib import Path
+from threading import Thread
+from types import FrameType
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import fnad
+from fnad import config
+from fnad.api.saving import SavePolicy, saving
+from fnad.api.tapping import _TAPS
+from fnad.backends.cpu import threads
+from fnad.backends.cpu.executor import compile_program
+from fnad.backends.tiers import COMPILING, TieredProgram
+from fnad.blocks import Blocks
+from fnad.ir.builder import Builder, is_tracing
+from fnad.lapack_threads import AtMost, Library
+from fnad.numpy.namespace import MAKING, making_traced
+from fnad.store import uncollected
+from fnad.transforms.interpret import regions_by
+
+OWN = str(Path(fnad.__file__).parent)
+X = np.array([1.0, 2.0, 3.0])
+
+
+def takes_lock(file: str, line: int) -> bool:
+    """Whether a lock is taken and given back at a line: in C, where no signal is handled between that and the block."""
+    return bool(re.match(r"\s*with (LOCK|_LOCK|self\.(_?lock|_compiling))\b", getline(file, line)))
+
+
+def is_interrupted(run: Callable[[], object], number: int, files: tuple[str, ...]) -> bool:
+    """Run something, with Ctrl-C at the line of this number in some of fnad's files; whether there were so many."""
+    left = number
+
+    def at_line(frame: FrameType, event: str, _: object) -> Any:
+        nonlocal left
+        name = frame.f_code.co_filename
+        if event == "line" and name.startswith(OWN) and name.endswith(files) and not takes_lock(name, frame.f_lineno):
+            left -= 1
+            if left == 0:
+                raise KeyboardInterrupt
+        return at_line
+
+    outer = sys.gettrace()
+    sys.settrace(at_line)
+    try:
+        run()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(outer)
+    return False
+
+
+class Case(NamedTuple):
+    """What is run, whether all is right then, and the files whose lines are interrupted."""
+
+    run: Callable[[], object]
+    is_right: Callable[[], bool]
+    files: tuple[str, ...] = (".py",)
+
+
+def within(*blocks: Callable[[], Any]) -> Callable[[], None]:
+    """Run a block in each other one."""
+
+    def run() -> None:
+        if blocks:
+            with blocks[0]():
+                within(*blocks[1:])()
+
+    return run
+
+
+class OpenBlas:
+    """An OpenBLAS of so many threads."""
+
+    count = 8
+
+    def get(self) -> int:
+        return self.count
+
+    def set_(self, count: int) -> None:
+        self.count = count
+
+
+OPENBLAS = OpenBlas()
+LIBRARIES = [Library(OPENBLAS.get, OPENBLAS.set_)]
+BUILDER, BLOCKS, SETTINGS = Builder(), Blocks[int](), config.current()
+
+
+def is_compiled_elsewhere(program: TieredProgram) -> bool:
+    """Whether another thread can compile a program."""
+    found: list[object] = []
+    thread = Thread(target=lambda: found.append(program.native()), daemon=True)
+    thread.start()
+    thread.join(60)
+    return len(found) == 1
+
+
+def compiling() -> Case:
+    made: list[TieredProgram] = []
+    program = fnad.make_program(lambda x: np.exp(x) * 3.0)(X).program
+
+    def run() -> None:
+        made.append(TieredProgram(program))
+        made[-1].native()
+
+    def is_right() -> bool:
+        return not COMPILING.entries and all(map(is_compiled_elsewhere, made[-2:]))
+
+    return Case(run, is_right, ("tiers.py", "loader.py", "families.py", "store.py", "blocks.py"))
+
+
+def growing(x: Any) -> Any:
+    """A loop of unknown length that Python runs, for a library is called in it."""
+    return fnad.while_loop(lambda c: c.sum() < 1e6, lambda c: np.sort(c) * 10.0, x)
+
+
+def running() -> Case:
+    run = compile_program(fnad.make_program(fnad.grad(lambda x: np.sum(growing(x))))(X).program)
+    expected = run([X])[0]
+    return Case(
+        lambda: run([X]), lambda: np.array_equal(run([X])[0], expected), ("executor.py", "residual_stack.py", "idle.py")
+    )
+
+
+def starting() -> Case:
+    ours, mask = threads.workers(), signal.pthread_sigmask(signal.SIG_BLOCK, [])
+
+    def run() -> None:
+        ours.stop()
+        ours.start(2)
+
+    def is_right() -> bool:
+        kept = signal.pthread_sigmask(signal.SIG_BLOCK, []) == mask
+        return kept and len(ours.threads) == 2 and ours.field("threshold").value >= threads.LEAST
+
+    return Case(run, is_right, ("threads.py",))
+
+
+CASES: dict[str, Callable[[], Case]] = {
+    "the collector": lambda: Case(within(uncollected, uncollected), gc.isenabled),
+    "settings": lambda: Case(
+        within(lambda: config.override(threads=1), lambda: config.override(executor="interpreter")),
+        lambda: config.current() is SETTINGS,
+    ),
+    "a trace": lambda: Case(within(BUILDER.active, BUILDER.innermost), lambda: not is_tracing()),
+    "what loops save": lambda: Case(
+        within(lambda: saving(SavePolicy("sqrt")), lambda: saving(SavePolicy())), lambda: not BLOCKS.entries
+    ),
+    "taps": lambda: Case(within(lambda: _TAPS.holding(None)), lambda: not _TAPS.entries),
+    "traced arrays": lambda: Case(within(making_traced, making_traced), lambda: not MAKING.is_traced),
+    "regions": lambda: Case(within(lambda: regions_by(None)), lambda: True),
+    "threads of LAPACK": lambda: Case(
+        within(lambda: AtMost(LIBRARIES, 2), lambda: AtMost(LIBRARIES, 1)), lambda: OPENBLAS.count == 8
+    ),
+    "blocks": lambda: Case(within(lambda: BLOCKS.holding(1), lambda: BLOCKS.holding(2)), lambda: not BLOCKS.entries),
+    "a compilation": compiling,
+    "a run": running,
+    "threads": starting,
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_an_interrupt_at_any_line_leaves_nothing(name: str) -> None:
+    case, number = CASES[name](), 0
+    for number in count(1):
+        was_interrupted = is_interrupted(case.run, number, case.files)
+        case.run()
+        assert case.is_right(), f"after an interrupt at line {number}"
+        if not was_interrupted:
+            break
+    assert number > 3
+
+
+def test_a_block_that_was_interrupted_ends_with_its_error() -> None:
+    """Not only at the next begin: what asks which blocks there are finds none that is over."""
+    for number in (1, 2, 3, 4, 5, 6, 7):
+        is_interrupted(within(lambda: BLOCKS.holding(1)), number, (".py",))
+        assert not BLOCKS.entries
+        assert BLOCKS.innermost is None
+
+
+def test_what_was_off_before_stays_off() -> None:
+    gc.disable()
+    try:
+        within(uncollected, uncollected)()
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="what signals a thread takes is read from /proc")
+def test_workers_take_no_signals() -> None:
+    """Python's handlers are for its own threads: a sleep in the main one has to end at Ctrl-C."""
+    ours = threads.workers()
+    ours.stop()
+    before = set(Path("/proc/self/task").iterdir())
+    ours.start(2)
+    new = set(Path("/proc/self/task").iterdir()) - before
+    blocked = [re.search(r"SigBlk:\s*(\w+)", (task / "status").read_text()) for task in new]
+    assert len(blocked) == 2
+    assert all(found and int(found[1], 16) >> (signal.SIGINT - 1) & 1 for found in blocked)
