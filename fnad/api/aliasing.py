@@ -124,7 +124,7 @@ def strictly_refused(f: Function, source: Source | None) -> MutationError:
 def shares_memory(x: Any, y: Any) -> bool:
     """True if two leaves have an element in common, or are traced and may have one."""
     if isinstance(x, Handle) or isinstance(y, Handle):
-        return isinstance(x, Handle) and isinstance(y, Handle) and x.shares_memory(y)
+        return isinstance(x, Handle) and isinstance(y, Handle) and x.overlaps(y)
     if not (isinstance(x, np.ndarray) and isinstance(y, np.ndarray)):
         return False
     try:

@@ -21,15 +21,21 @@ import numpy as np
 
 from fnad.errors import MutationError
 from fnad.ir.builder import Builder, current_builder
+from fnad.ir.known import known_value
 from fnad.ir.program import Source
 from fnad.ir.symbol import Symbol
-from fnad.ir.types import Aval
+from fnad.ir.types import I64, Aval
 from fnad.numpy.operands import WeakSymbol, strong
-from fnad.numpy.views import Reshape, Steps, read, settled, write
+from fnad.numpy.views import ImaginaryPart, NoImaginaryPart, RealPart, Reshape, Steps, read, settled, write
+from fnad.ops.shape import iota, reshape_to
 from fnad.trace.capture import note_write
 from fnad.trace.source import current_source
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
+
+
+MANY = 2**20
+"""Elements of a memory up to which views of it are compared element by element."""
 
 
 class Cell:
@@ -128,6 +134,23 @@ class Handle:
     def shares_memory(self, other: Handle) -> bool:
         """Whether both are handles on one memory."""
         return self._cell is other._cell and not self.is_scalar
+
+    def overlaps(self, other: Handle) -> bool:
+        """True if both see an element of one memory, or may do so."""
+        if not self.shares_memory(other):
+            return False
+        mine, theirs = self._elements(), other._elements()
+        return mine is None or theirs is None or bool(np.intersect1d(mine, theirs).size)
+
+    def _elements(self) -> Array | None:
+        """The numbers of the elements of its memory that it sees; None where only the run knows, or there are many."""
+        memory = self._cell.symbol.aval
+        if memory.size > MANY:
+            return None
+        parts = (RealPart, ImaginaryPart, NoImaginaryPart)
+        steps = tuple(step for step in self._steps if not isinstance(step, parts))
+        numbers = reshape_to(iota(dtype=I64, shape=(memory.size,), axis=0), memory.shape)
+        return known_value(read(steps, numbers))
 
     def in_order(self) -> Handle:
         """The handle itself, of new memory that NumPy lays out in C order."""

@@ -254,6 +254,34 @@ def test_row_38_an_argument_that_is_read_from_outside_in_any_way(run: str) -> No
                 assert_array_equal(outer, TABLE)
 
 
+TRACED_PAIRS: dict[str, tuple[bool, Callable[[Any], tuple[Any, Any]]]] = {
+    "rows": (True, lambda x: (x[0], x[1])),
+    "even and odd": (True, lambda x: (x[:, ::2], x[:, 1::2])),
+    "halves, reshaped": (True, lambda x: (x[0].reshape(2, 2), x[1].reshape(2, 2))),
+    "transposed": (True, lambda x: (x.T[:2], x.T[2:])),
+    "overlapping parts": (False, lambda x: (x[0, :3], x[0, 1:])),
+    "a row and a column": (False, lambda x: (x[0], x[:, :4].T[0])),
+    "reversed": (False, lambda x: (x[0], x[0, ::-1])),
+    "a place that is not known": (False, lambda x: (x[0], x[np.argmax(x[:, 0])])),
+}
+
+
+@pytest.mark.parametrize("pair", TRACED_PAIRS)
+@pytest.mark.parametrize("inner", [jit, checkpoint, lambda f: lambda x, y: value_and_grad(f)(x, y)[0]])
+def test_row_38_traced_views_are_told_apart_by_their_elements(inner: Any, pair: str) -> None:
+    def f(x: Any, y: Any) -> Any:
+        x *= 2.0
+        return np.sum(x) * np.sum(y)
+
+    are_apart, views = TRACED_PAIRS[pair]
+    square = np.arange(8.0).reshape(2, 4) + 1.0
+    if are_apart:
+        assert jit(lambda x: inner(f)(*views(x)))(square) == f(*views(square.copy()))
+    else:
+        with pytest.raises(errors.MutationError, match="shares memory"):
+            jit(lambda x: inner(f)(*views(x)))(square)
+
+
 def test_row_38_traced_arguments_of_an_inner_function() -> None:
     with pytest.raises(errors.MutationError, match="shares memory"):
         grad(lambda x: jit(scaled)(x, x))(TABLE)
