@@ -226,6 +226,7 @@ def _on(settings: Settings, device: DeviceName) -> Settings:
 _latest = _default, _default.device, _default
 
 
+@boundary
 def disable_jit(disable: bool = True) -> AbstractContextManager[Settings]:
     """Run functions under `fnad.jit`, and loops and branches outside a trace, as plain Python, in a block of code.
 
@@ -249,6 +250,7 @@ def disable_jit(disable: bool = True) -> AbstractContextManager[Settings]:
     return override(disable_jit=disable)
 
 
+@boundary
 def debug_nans(debug: bool = True) -> AbstractContextManager[Settings]:
     """Raise an error at the operation that makes a nan or inf of a result, in a block of code.
 

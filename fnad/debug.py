@@ -10,10 +10,12 @@ import numpy as np
 from fnad.api.callbacks import callback as call_host
 from fnad.api.leaves import Function, check_function, flatten
 from fnad.trace.tracer import Tracer
+from fnad.tracebacks import boundary
 
 __all__ = ["callback", "print"]
 
 
+@boundary
 def print(fmt: str, *args: Any, **kwargs: Any) -> None:  # noqa: A001 JAX's name
     """Print `fmt.format(*args, **kwargs)` each time the program comes here, with ordinary numbers and arrays.
 
@@ -38,6 +40,7 @@ def _show(fmt: str, *args: Any, **kwargs: Any) -> None:
     builtins.print(fmt.format(*args, **kwargs))
 
 
+@boundary
 def callback(f: Function, *args: Any, **kwargs: Any) -> None:
     """Call `f(*args, **kwargs)` each time the program comes here, with ordinary numbers and arrays, for its effect.
 

@@ -12,10 +12,12 @@ from fnad.api.leaves import flatten, leaves_of
 from fnad.errors import ShapeError
 from fnad.ir.types import Aval, is_complex
 from fnad.trace.source import current_source
+from fnad.tracebacks import boundary
 
 __all__ = ["ravel_pytree"]
 
 
+@boundary
 def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
     """The elements of all leaves as one vector, and the function that makes such a pytree of a vector.
 

@@ -40,6 +40,7 @@ __all__ = [
 ]
 
 
+@boundary
 def map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: Test = None) -> Any:  # noqa: A001 JAX's name
     """The pytree of `f` of each leaf, and of what the others, which have its structure, hold there.
 
@@ -67,6 +68,7 @@ def structure(tree: Any, is_leaf: Test = None) -> Structure:
     return pytrees().tree_structure(tree, is_leaf=is_leaf, namespace=NAMESPACE)
 
 
+@boundary
 def flatten(tree: Any, is_leaf: Test = None) -> tuple[list[Any], Structure]:
     """The leaves and the structure, from which `unflatten` makes the pytree again.
 
@@ -76,6 +78,7 @@ def flatten(tree: Any, is_leaf: Test = None) -> tuple[list[Any], Structure]:
     return pytrees().tree_flatten(tree, is_leaf=is_leaf, namespace=NAMESPACE)
 
 
+@boundary
 def unflatten(treedef: Structure, leaves: Iterable[Any]) -> Any:
     """The pytree of this structure with these leaves.
 
@@ -85,6 +88,7 @@ def unflatten(treedef: Structure, leaves: Iterable[Any]) -> Any:
     return treedef.unflatten(leaves)
 
 
+@boundary
 def reduce(
     function: Callable[[Any, Any], Any], tree: Any, initializer: Any = _NO_INITIALIZER, is_leaf: Test = None
 ) -> Any:
@@ -106,6 +110,7 @@ def all(tree: Any, *, is_leaf: Test = None) -> bool:  # noqa: A001 JAX's name
     return pytrees().tree_all(tree, is_leaf=is_leaf, namespace=NAMESPACE)
 
 
+@boundary
 def transpose(outer_treedef: Structure, inner_treedef: Structure, tree: Any) -> Any:
     """The pytree of the inner structure, with one of the outer structure at each leaf, from the other way round.
 
@@ -137,6 +142,7 @@ def leaves_with_path(tree: Any, is_leaf: Test = None) -> list[tuple[Path, Any]]:
     return flatten_with_path(tree, is_leaf)[0]
 
 
+@boundary
 def map_with_path(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: Test = None) -> Any:
     """The pytree of `f` of the path and each leaf, and of what the others, which have its structure, hold there.
 

@@ -85,6 +85,9 @@ WAYS: dict[str, Callable[[Any], Any]] = {
     "fori_loop": lambda f: fnad.fori_loop(0, 3, lambda i, c: c + f(W, X * c), 1.0),
     "while_loop": lambda f: fnad.while_loop(lambda c: f(W, X * c) > 0, lambda c: c, 1.0),
     "check_grads": lambda f: fnad.testing.check_grads(f, (W, X), 1),
+    "minimize": lambda f: fnad.optim.minimize(f, W, X),
+    "tree.map": lambda f: fnad.tree.map(f, [W], [X]),
+    "debug.callback": lambda f: fnad.jit(lambda w, x: fnad.debug.callback(f, w, x))(W, X),
     "plain": lambda f: fnad.config.override(disable_jit=True)(fnad.jit(f))(W, X),
 }  # fmt: skip
 
@@ -127,6 +130,9 @@ def test_tracebacks_have_user_code_alone(way: str) -> None:
 SGD = fnad.optim.sgd(0.1)
 ERRORS_OF_FNAD: dict[str, Callable[[], Any]] = {
     "no function": lambda: fnad.grad(cast("Any", 3)),
+    "no function to a decorator": lambda: fnad.grad(argnums=1)(cast("Any", 3)),
+    "key": lambda: fnad.random.key(cast("Any", "x")),
+    "vector": lambda: fnad.flatten_util.ravel_pytree("x"),
     "argnums": lambda: fnad.grad(loss, 5)(W, X),
     "keyword": lambda: cast("Any", fnad.jit)(loss, wrt=0),
     "keyword of an optimizer": lambda: cast("Any", fnad.optim.sgd)(lr=0.1),

@@ -141,6 +141,7 @@ def with_options(transform: Function) -> Any:
     names = tuple(inspect.signature(transform).parameters)
     known = frozenset(names)
 
+    @boundary
     @wraps(transform)
     def made(*args: Any, **options: Any) -> Any:
         if not known.issuperset(options):

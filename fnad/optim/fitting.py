@@ -15,8 +15,10 @@ from fnad.errors import DtypeError, UnsupportedFunctionError
 from fnad.flatten_util import ravel_pytree
 from fnad.ir.builder import is_tracing
 from fnad.trace.source import current_source
+from fnad.tracebacks import boundary
 
 
+@boundary
 def minimize(f: Function, params: Any, *args: Any, method: str = "L-BFGS-B", **options: Any) -> Any:
     """The parameters at which `f(params, *args)` is smallest near the given ones, found by `scipy.optimize.minimize`.
 

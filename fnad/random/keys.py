@@ -19,8 +19,10 @@ from fnad.ops.random_bits import U64
 from fnad.random.elements import modulo, word_at, words
 from fnad.random.parameters import Array, as_array, as_shape, is_traced
 from fnad.trace.source import current_source
+from fnad.tracebacks import boundary
 
 
+@boundary
 def key(seed: Any) -> Array:
     """The key of an integer seed: different keys for different seeds from 0 to 2**64 - 1.
 
@@ -33,6 +35,7 @@ def key(seed: Any) -> Array:
     return as_u64(seed, "a seed")
 
 
+@boundary
 def split(key: Array, num: Any = 2) -> Array:
     """`num` new keys, an array u64[num]; of several axes where `num` is a shape.
 
@@ -43,6 +46,7 @@ def split(key: Array, num: Any = 2) -> Array:
     return words(checked(key), as_shape(num), draws.SPLIT)
 
 
+@boundary
 def fold_in(key: Array, data: Any) -> Array:
     """A new key for each integer `data`, such as the number of a step; it may be traced.
 
