@@ -29,6 +29,7 @@ from fnad.api.staging import output_leaves, with_labels
 from fnad.backends.base import current_backend
 from fnad.backends.tiers import staged
 from fnad.control.reroll import differences, loops
+from fnad.control.widening import widening_lines
 from fnad.errors import LoweringError
 from fnad.ir.content import content_key
 from fnad.ir.program import Program, Source, Var
@@ -65,6 +66,7 @@ class Explanation(NamedTuple):
     a sparse derivative of it. `loops` are the loops of Python that are one loop in what runs, and `unrolled` says of
     others why they are not. `residuals`, where asked for, are the values that a pullback of all that is traced keeps.
     `launches` are the kernels on the device that the settings name, with the bytes of the arrays that they touch.
+    `widened` are the lines where float32 becomes float64 by NumPy's promotion.
     """
 
     function: str
@@ -80,6 +82,7 @@ class Explanation(NamedTuple):
     unrolled: tuple[str, ...]
     residuals: tuple[Residual, ...] | None = None
     launches: tuple[str, ...] = ()
+    widened: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return "\n".join(_lines(self))
@@ -151,6 +154,7 @@ def _explained(f: Function, args: tuple[Any, ...], kwargs: dict[str, Any], *, me
         tuple(map(str, differences(traced.program))),
         residuals_of(traced.program, names, len(traced.program.outputs)) if memory else None,
         () if is_on_host() else tuple(_launches(traced.program)),
+        tuple(map(str, widening_lines(traced.program))),
     )
 
 
@@ -197,6 +201,8 @@ def _lines(explanation: Explanation) -> Iterator[str]:
         yield from _section("loops", _counted(explanation.loops))
     if explanation.unrolled:
         yield from _section("left unrolled", _counted(explanation.unrolled))
+    if explanation.widened:
+        yield from _section("float32 becomes float64", explanation.widened)
     if explanation.launches:
         yield from _section("launches", explanation.launches)
     if explanation.residuals is not None:

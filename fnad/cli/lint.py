@@ -1,14 +1,18 @@
-"""`fnad lint`: the operations of a function whose operand can reach a point where they are singular."""
+"""`fnad lint`: the operations of a function whose operand can reach a point where they are singular.
+
+It also names the lines where float32 becomes float64, which takes twice the memory from there on.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from fnad.api.staging import Staged
 from fnad.cli.calls import given_call
 from fnad.cli.load import load_target, user_code
 from fnad.control.singular import Finding, findings, range_of
-from fnad.ir.program import Var
+from fnad.control.widening import widening_lines
+from fnad.ir.program import Source, Var
 from fnad.ir.ranges import INF, Range
 from fnad.ir.types import BOOL
 
@@ -19,7 +23,8 @@ def lint(function: str, types: str, values: str | None) -> tuple[str, int]:
     with user_code(target.path):
         staged = given_call(target, types, values).staged()
     found = found_in(staged)
-    return "\n".join([*map("\n".join, map(_lines, found)), f"{target.name}: {_count(found)}"]), len(found)
+    reports = [*map(_lines, found), *map(_widening_lines, widening_lines(staged.program))]
+    return "\n".join([*map("\n".join, reports), f"{target.name}: {_count(len(reports))}"]), len(reports)
 
 
 def found_in(staged: Staged) -> list[Finding]:
@@ -29,8 +34,14 @@ def found_in(staged: Staged) -> list[Finding]:
     return findings(staged.program, list(map(range_of, staged.operands[staged.leaves :])), holding)
 
 
-def _count(found: Sequence[Finding]) -> str:
-    return f"{len(found)} finding{'s' * (len(found) > 1)}" if found else "nothing found"
+def _count(found: int) -> str:
+    return f"{found} finding{'s' * (found > 1)}" if found else "nothing found"
+
+
+def _widening_lines(source: Source) -> Iterator[str]:
+    yield str(source)
+    yield "  float32 becomes float64 here, beside numbers in float64 or integers"
+    yield "  write float(…), a Python number takes the dtype of what is beside it, or np.float32(…)"
 
 
 def _lines(finding: Finding) -> Iterator[str]:
