@@ -112,7 +112,7 @@ def divide_complex(a, b):
         return complex((a.real + a.imag * ratio) * scale, (a.imag - a.real * ratio) * scale)
     ratio = real / imag
     scale = type(real)(1) / (imag + real * ratio)
-    return complex((a.imag + a.real * ratio) * scale, -((a.real - a.imag * ratio) * scale))""",
+    return complex((a.imag + a.real * ratio) * scale, (a.imag * ratio - a.real) * scale)""",
     "power_complex": """\
 def power_complex(base, exponent):
     if base == 0 and exponent != 0:

@@ -8,7 +8,7 @@ import llvmlite.ir as ir
 
 from fnad.backends.llvm.emitter import Builder, Dtype, Emit, Instructions, Kinds, Value, Values, by_kind
 from fnad.backends.llvm.operators import multiply
-from fnad.backends.llvm.scalar import absolute, call, is_true, on_parts, overloaded, parts
+from fnad.backends.llvm.scalar import absolute, call, is_nan, is_true, on_parts, overloaded, parts
 
 INFINITY = float("inf")
 
@@ -48,10 +48,6 @@ def test(of_float: Callable[[Builder, Value], Value]) -> Emit:
         c=of_parts,
         iu=lambda builder, kinds, values: ir.IntType(1)(0),
     )
-
-
-def is_nan(builder: Builder, value: Value) -> Value:
-    return builder.fcmp_unordered("uno", value, value)
 
 
 def is_infinite(builder: Builder, value: Value) -> Value:

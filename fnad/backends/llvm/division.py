@@ -11,7 +11,7 @@ from typing import Any
 import llvmlite.ir as ir
 
 from fnad.backends.llvm.emitter import Builder, Instructions, Kinds, Value, Values
-from fnad.backends.llvm.scalar import absolute, call, overloaded, pair, parts
+from fnad.backends.llvm.scalar import absolute, call, is_nan, overloaded, pair, parts
 
 
 def divide_complex(builder: Builder, dividend: Value, divisor: Value) -> Value:
@@ -21,10 +21,9 @@ def divide_complex(builder: Builder, dividend: Value, divisor: Value) -> Value:
     larger, smaller = builder.select(real_is_larger, c, d), builder.select(real_is_larger, d, c)
     ratio = builder.fdiv(smaller, larger)
     scale = builder.fdiv(c.type(1.0), builder.fadd(larger, builder.fmul(smaller, ratio)))
-    near, far = builder.select(real_is_larger, a, b), builder.select(real_is_larger, b, a)
-    real = builder.fadd(near, builder.fmul(far, ratio))
-    other = builder.fsub(far, builder.fmul(near, ratio))
-    imaginary = builder.select(real_is_larger, other, builder.fneg(other))
+    a_part, b_part = builder.fmul(a, ratio), builder.fmul(b, ratio)
+    real = builder.select(real_is_larger, builder.fadd(a, b_part), builder.fadd(a_part, b))
+    imaginary = builder.select(real_is_larger, builder.fsub(b, a_part), builder.fsub(b_part, a))
     is_zero, zero = builder.fcmp_ordered("==", larger, c.type(0.0)), absolute(builder, c)
     return pair(
         builder,
@@ -89,7 +88,9 @@ def copy_sign(builder: Builder, magnitude: Value, sign: Value) -> Value:
 
 
 def remainder_of_c(builder: Builder, a: Value, b: Value) -> Value:
-    return call(builder, "fmod" if isinstance(a.type, ir.DoubleType) else "fmodf", a.type, a, b)
+    """C's fmod. LLVM takes fmod(0, b) to be 0 where it sees that b is not 0, also if b is nan."""
+    rest = call(builder, "fmod" if isinstance(a.type, ir.DoubleType) else "fmodf", a.type, a, b)
+    return builder.select(is_nan(builder, b), b, rest)
 
 
 def floored(builder: Builder, kinds: Kinds, values: Values) -> tuple[Value, Value]:

@@ -63,6 +63,10 @@ def is_true(builder: Builder, dtype: Dtype, value: Value) -> Value:
     return builder.icmp_unsigned("!=", value, value.type(0))
 
 
+def is_nan(builder: Builder, value: Value) -> Value:
+    return builder.fcmp_unordered("uno", value, value)
+
+
 def absolute(builder: Builder, value: Value) -> Value:
     """The absolute value of a float."""
     return call(builder, overloaded("llvm.fabs", value.type), value.type, value)
