@@ -14,7 +14,7 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import I64, real_dtype
 from fnad.numpy.elementwise import Compute, enters, ufunc_rule
 from fnad.numpy.registry import Rule
-from fnad.ops import bessel, catalogue, elementary  # noqa: F401 - all are there
+from fnad.ops import bessel, catalogue, elementary, entropy  # noqa: F401 - all are there
 from fnad.ops.arithmetic import neg
 from fnad.ops.conversion import complex_, convert_to
 from fnad.ops.error_functions import complex_erfc, erf, erfc, erfi
@@ -25,9 +25,9 @@ from fnad.ops.shape import zeros_like
 from fnad.ops.special_function import NATIVE, UFUNCS, Ufunc
 
 
-def plane(on_line: Callable[[Symbol], Symbol], in_plane: Callable[[Symbol], Symbol]) -> Compute:
-    """The function of a real or complex argument."""
-    return lambda z: in_plane(z) if z.dtype.kind == "c" else on_line(z)
+def plane(on_line: Callable[..., Symbol], in_plane: Callable[..., Symbol]) -> Compute:
+    """The function of real or complex arguments."""
+    return lambda *z: in_plane(*z) if z[0].dtype.kind == "c" else on_line(*z)
 
 
 def kelvin(x: Symbol) -> tuple[Symbol, ...]:
@@ -45,9 +45,10 @@ COMPOSED: dict[str, Compute] = {
     "expm1": elementary.expm1,
     "kelvin": kelvin,
     "_lambertw": lambda z, k, tol: lambertw(k, tol, z),
-    "log1p": elementary.log1p,
+    "log1p": plane(elementary.log1p, entropy.complex_log1p),
     "log_expit": lambda x: neg(logaddexp(zeros_like(x), neg(x))),
     "round": rint,
+    "xlog1py": plane(entropy.xlog1py, entropy.complex_xlog1py),
 }
 """The ufuncs that NumPy has too, those under another name here, and compositions."""
 

@@ -22,13 +22,13 @@ airy_bi_slope = airy("airy_bi_slope(z)", "The derivative of Bi; DLMF 9.2.1.", uf
 formula("positive_root(x)", "sqrt(maximum(x, 0.0))")
 
 airye_ai = special("airye_ai(x)", "exp(ζ) Ai(x); DLMF 9.2.1.", ufunc="airye[0]",
-                   x="airye_ai_slope(x) + positive_root(x) * y")
+                   x="airye_ai_far(x, y, airye_ai_slope(x) + positive_root(x) * y)")
 airye_ai_slope = special("airye_ai_slope(x)", "exp(ζ) Ai'(x); DLMF 9.2.1.", ufunc="airye[1]",
-                         x="x * airye_ai(x) + positive_root(x) * y")
+                         x="airye_ai_slope_far(x, y, x * airye_ai(x) + positive_root(x) * y)")
 airye_bi = special("airye_bi(x)", "exp(-ζ) Bi(x); DLMF 9.2.1.", ufunc="airye[2]",
-                   x="airye_bi_slope(x) - positive_root(x) * y")
+                   x="airye_bi_far(x, y, airye_bi_slope(x) - positive_root(x) * y)")
 airye_bi_slope = special("airye_bi_slope(x)", "exp(-ζ) Bi'(x); DLMF 9.2.1.", ufunc="airye[3]",
-                         x="x * airye_bi(x) - positive_root(x) * y")
+                         x="airye_bi_slope_far(x, y, x * airye_bi(x) - positive_root(x) * y)")
 
 # ---- parabolic cylinder ------------------------------------------------------------------------------------------
 # They raise where v is too large for memory.

@@ -8,6 +8,7 @@ so that no order of derivative loses anything:
     F(x)       ~ 1/(2x) Σ (2k-1)!! / (2x²)ᵏ                                      Dawson's integral, DLMF 7.5.2
     Iᵥ(x), Kᵥ  ~ exp(x) / √(2πx) Σ (-1)ᵏ aₖ(v) / xᵏ,  √(π/2x) exp(-x) Σ aₖ(v) / xᵏ                     DLMF 10.40
     φ(x)/Φ(-x) ~ x + Σ cₖ x¹⁻²ᵏ                                            its slope is its square less x times it
+    Ai, Bi     = c xᵖ Kᵥ(ζ), c xᵖ Iᵥ(ζ) up to exp(-2ζ),  ζ = 2/3 x**(3/2)                              DLMF 9.6
     1 - J₀(x)  = Σ -(-x²/4)ᵏ⁺¹ / (k+1)!²                                     at 0, and so I₀(x) - 1, DLMF 10.2.2
 
 These are for real numbers; of complex ones the slope is what the usual formula gives.
@@ -28,7 +29,7 @@ from fnad.ops.piecewise import abs_, maximum, sign
 from fnad.ops.power import pow_
 from fnad.ops.shape import full_like
 
-GAUSSIAN_BOUND, GAUSSIAN_TERMS = 8.0, 20
+GAUSSIAN_BOUNDS, GAUSSIAN_TERMS = {4: 5.5, 8: 7.0}, 28
 BESSEL_BOUND, BESSEL_TERMS = 30.0, 20
 HAZARD_BOUND, HAZARD_TERMS = 20.0, 14
 POWER_BOUND, POWER_TERMS = 1.0, 10
@@ -66,16 +67,18 @@ ERFCX, DAWSON = _gaussian(-1), _gaussian(1)
 def _erfcx_slope(x: Symbol, near: Symbol) -> Symbol:
     if is_complex(x.dtype):
         return near
-    t = 1.0 / _clamped(GAUSSIAN_BOUND, x)
+    bound = GAUSSIAN_BOUNDS[x.dtype.itemsize]
+    t = 1.0 / _clamped(bound, x)
     far = t * t * (-1 / math.sqrt(math.pi)) * _polynomial(ERFCX, t * t)
-    return _beyond(GAUSSIAN_BOUND, x, far, near)
+    return _beyond(bound, x, far, near)
 
 
 def _dawson_slope(x: Symbol, near: Symbol) -> Symbol:
     if is_complex(x.dtype):
         return near
-    t = 1.0 / _clamped(GAUSSIAN_BOUND, abs_(x))
-    return _beyond(GAUSSIAN_BOUND, abs_(x), t * t * -0.5 * _polynomial(DAWSON, t * t), near)
+    bound = GAUSSIAN_BOUNDS[x.dtype.itemsize]
+    t = 1.0 / _clamped(bound, abs_(x))
+    return _beyond(bound, abs_(x), t * t * -0.5 * _polynomial(DAWSON, t * t), near)
 
 
 # ---- scaled Bessel functions -------------------------------------------------------------------------------------
@@ -109,6 +112,17 @@ def _bessel_k_slope(v: float | Symbol, x: Symbol, near: Symbol) -> Symbol:
     bound = _bound(v, x)
     far = _bessel_slope(v, _clamped(bound, x), 1) * math.sqrt(math.pi / 2)
     return _beyond(bound, x, far, near)
+
+
+def _airye_slope(v: float, power: float, factor: float, alternating: int, x: Symbol, y: Symbol, near: Symbol) -> Symbol:
+    """The slope of y = factor x**power B(ζ), with B one of the two scaled functions."""
+    if is_complex(x.dtype):
+        return near
+    bound = (1.5 * BESSEL_BOUND) ** (2 / 3)
+    far = _clamped(bound, x)
+    root = pow_(far, full_like(far, 0.5))
+    steep = _bessel_slope(v, far * root * (2 / 3), alternating) * (root if power == 0.5 else far) * root * factor
+    return _beyond(bound, x, y * power / far + steep, near)
 
 
 # ---- the hazard of the normal distribution -----------------------------------------------------------------------
@@ -145,5 +159,10 @@ word("erfcx_slope", _erfcx_slope)
 word("dawson_slope", _dawson_slope)
 word("bessel_i_slope", _bessel_i_slope)
 word("bessel_k_slope", _bessel_k_slope)
+# The factors are those of ζ**(-1/2) in the leading terms: √(π/2) for K, 1/√2π for I.
+word("airye_ai_far", partial(_airye_slope, 1 / 3, 0.5, 1 / math.sqrt(6 * math.pi), 1))
+word("airye_ai_slope_far", partial(_airye_slope, 2 / 3, 1.0, -1 / math.sqrt(6 * math.pi), 1))
+word("airye_bi_far", partial(_airye_slope, 1 / 3, 0.5, 2 / math.sqrt(6 * math.pi), -1))
+word("airye_bi_slope_far", partial(_airye_slope, 2 / 3, 1.0, 2 / math.sqrt(6 * math.pi), -1))
 word("it2j0_slope", partial(_integral_slope, -1))
 word("it2i0_slope", partial(_integral_slope, 1))

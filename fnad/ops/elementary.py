@@ -23,9 +23,11 @@ from fnad.ir.ranges import NONNEGATIVE, NONZERO, POSITIVE, WITHIN_ONE, Bounds, R
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import is_complex
 from fnad.ops.arithmetic import absorbing_mul, neg
+from fnad.ops.autodiff import stop_gradient
 from fnad.ops.comparison import lt, select
 from fnad.ops.constructors import INEXACT, LINE, REALS, UNIT, Domain, Interval, Point, elementwise
 from fnad.ops.conversion import real
+from fnad.ops.formula import Formula
 from fnad.ops.shape import full_like
 
 INF = float("inf")
@@ -86,8 +88,8 @@ def one_minus_square(x: Symbol) -> Symbol:
 
 
 def overflow(x: Symbol) -> Symbol:
-    """0, or nan where x is infinite: see Note [Overflow]."""
-    return x - x
+    """0, or nan where x is infinite, for the value alone: its transpose would add k and -k to a cotangent of x."""
+    return stop_gradient(x - x)
 
 
 # ---- roots -------------------------------------------------------------------------------------------------------
@@ -201,6 +203,8 @@ arctan = _function(
     bounds=increasing(math.atan),
 )
 
+OVER_HYPOTENUSE = Formula(["x"], "1.0 / hypot(1.0, x)")
+
 # ---- hyperbolic --------------------------------------------------------------------------------------------------
 
 sinh = _function("sinh", lambda y, x: cosh(x), "Hyperbolic sine.", cost=25, bounds=increasing(math.sinh))
@@ -237,7 +241,7 @@ sech2 = elementwise(
 )
 arcsinh = _function(
     "arcsinh",
-    lambda y, x: 1.0 / sqrt(one(x) + x * x),
+    lambda y, x: 1.0 / sqrt(one(x) + x * x) if is_complex(x.dtype) else OVER_HYPOTENUSE(x),
     "Inverse hyperbolic sine.",
     cost=30,
     bounds=increasing(math.asinh),

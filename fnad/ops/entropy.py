@@ -6,22 +6,46 @@ penalty is infinite, derivatives are nan.
 
 from __future__ import annotations
 
-from fnad.ops.constructors import INEXACT, LINE
+import math
+
+from fnad.ir.primitive import Primitive
+from fnad.ops.constructors import COMPLEXES, INEXACT, LINE, REALS, elementwise
 from fnad.ops.formula import formula
-from fnad.ops.special_function import INF, NAN, native
+from fnad.ops.special_function import INF, NAN, native, scipy_call, special
+from fnad.scalar.template import on_arrays
 
 SIGNS = ((0.0, 0.0), (0.0, 1.0), (1.0, 0.0), (0.0, -1.0), (-1.0, 1.0), (1.0, -1.0))
 CORNERS = (*SIGNS, (0.0, NAN), (NAN, 1.0), (INF, 1.0))
 
 
-def _relative(inside: str, on_axis: str) -> str:
-    """The template of a function of x >= 0, y >= 0, another where x is 0; it is infinite elsewhere."""
-    return (
+X, Y = "f64({0})", "f64({1})"
+LEAST, DISTANCE = f"minimum({X}, {Y})", f"abs({X} - {Y})"
+NEAR, FAR = f"{DISTANCE} / {LEAST}", f"{DISTANCE} * f64({2.0**-537}) / ({LEAST} * f64({2.0**537}))"
+SIZE = f"select({NEAR} < f64(inf), log1p({NEAR}), log({FAR}) + f64({1074 * math.log(2)}))"
+LOG_QUOTIENT = f"select({LEAST} < f64(0), f64(nan), select({X} < {Y}, -{SIZE}, {SIZE}))"
+"""log(x / y) as ± log1p(|x - y| / min(x, y)), accurate where x is near y; the quotient may overflow."""
+
+
+def _relative(name: str, doc: str, inside: str, on_axis: str, *, x: str, y: str) -> Primitive:
+    """A function of x >= 0, y >= 0, another where x is 0; it is infinite elsewhere."""
+    template = (
         "select(({0} > {dtype}(0)) & ({1} > {dtype}(0)), {dtype}(" + inside + "),"
         " select(({0} == {dtype}(0)) & ({1} >= {dtype}(0)), " + on_axis + ","
         " select(({0} == {0}) & ({1} == {1}), {dtype}(inf), {0} + {1})))"
     )
+    return native(f"{name}(x, y)", doc, template, evaluate=on_arrays(template), edges=CORNERS, cost=60, x=x, y=y)
 
+
+log_quotient = elementwise(
+    "log_quotient",
+    on_arrays(f"{{dtype}}({LOG_QUOTIENT})"),
+    f"{{dtype}}({LOG_QUOTIENT})",
+    (lambda q, x, y: 1.0 / x, lambda q, x, y: -1.0 / y),
+    domain=REALS,
+    edges=(*CORNERS, (0.3, 0.3), (4.0, 5e-324), (5e-324, 1e300)),
+    cost=55,
+    doc="log(x / y) of x >= 0, y >= 0, whose quotient may overflow; nan elsewhere.",
+)
 
 # fmt: off
 # ---- x log y -----------------------------------------------------------------------------------------------------
@@ -31,10 +55,13 @@ xlogy = native("xlogy(x, y)", "x log y, 0 where x is 0 and y no nan.",
     domain=INEXACT, edges=CORNERS, cost=25, x="log(y)", y="strong_div(x, y)")
 xlog1py = native("xlog1py(x, y)", "x log(1 + y), 0 where x is 0 and y no nan.",
     "select(({0} == {dtype}(0)) & ({1} == {1}), {dtype}(0), {0} * log1p({1}))",
-    domain=INEXACT, edges=(*CORNERS, (0.0, -1.0), (1.0, -1.0)), cost=25, x="log1p(y)", y="strong_div(x, y + 1.0)")
+    edges=(*CORNERS, (0.0, -1.0), (1.0, -1.0)), cost=25, x="log1p(y)", y="strong_div(x, y + 1.0)")
+complex_log1p = special("complex_log1p(z)", "log(1 + z) of complex numbers, accurate for small z, as NumPy's is not.",
+                        domain=COMPLEXES, evaluate=scipy_call("log1p"), z="1.0 / (z + 1.0)")
+complex_xlog1py = formula("complex_xlog1py(x, y)", "strong_mul(select(isnan(y), y, x), complex_log1p(y))")
 
 # ---- entropies ---------------------------------------------------------------------------------------------------
-# Relative entropies cancel where x is near y: as SciPy, they are computed in double precision.
+# Relative entropies cancel where x is near y: as in SciPy, they are computed in double precision.
 
 formula("domain(least)", "select(lt(least, 0.0), nan, zeros_like(least))")  # nan where an operand is negative, else 0
 
@@ -42,12 +69,11 @@ entr = native("entr(x)", "-x log x, -inf where x < 0.",
     "select({0} > {dtype}(0), -{0} * log({0}), select({0} == {dtype}(0), {dtype}(0),"
     " select({0} < {dtype}(0), {dtype}(-inf), {0})))",
     edges=((0.0,), (-1.0,), (INF,), (NAN,)), cost=25, x="-1.0 - log(x)")
-rel_entr = native("rel_entr(x, y)", "x log(x / y), inf outside x >= 0, y >= 0.",
-    _relative("f64({0}) * log(f64({0}) / f64({1}))", "{dtype}(0)"),
-    edges=CORNERS, cost=30, x="log(x / y) + 1.0", y="-strong_div(x, y) + domain(minimum(x, y))")
-kl_div = native("kl_div(x, y)", "x log(x / y) - x + y, inf outside x >= 0, y >= 0.",
-    _relative("f64({0}) * log(f64({0}) / f64({1})) - f64({0}) + f64({1})", "{1}"),
-    edges=CORNERS, cost=32, x="log(x / y)", y="1.0 - strong_div(x, y) + domain(minimum(x, y))")
+rel_entr = _relative("rel_entr", "x log(x / y), inf outside x >= 0, y >= 0.", f"{X} * {LOG_QUOTIENT}", "{dtype}(0)",
+                     x="log_quotient(x, y) + 1.0", y="-strong_div(x, y) + domain(minimum(x, y))")
+kl_div = _relative("kl_div", "x log(x / y) - x + y, inf outside x >= 0, y >= 0.",
+                   f"{X} * {LOG_QUOTIENT} - ({X} - {Y})", "{1}",
+                   x="log_quotient(x, y)", y="1.0 - strong_div(x, y) + domain(minimum(x, y))")
 
 # ---- penalties ---------------------------------------------------------------------------------------------------
 
@@ -60,13 +86,17 @@ huber = native("huber(delta, r)",
     edges=((1.0, 1.0), (1.0, -1.0), (0.0, 0.0), (1.0, 0.5), (-1.0, 1.0), (1.0, INF), (NAN, 1.0)), cost=6,
     delta="maximum(abs(r) - delta, 0.0) + domain(delta)", r="clipped(r, delta) + domain(delta)")
 
-# With s = √(1 + (r/delta)²) the slope in delta is delta (s - 1)² / s.
-formula("steepness(delta, r)", "sqrt(r / delta * (r / delta) + 1.0)")
-pseudo_huber = native("pseudo_huber(delta, r)",
-    "A smooth form of Huber's loss, delta² (√(1 + (r/delta)²) - 1); inf where delta < 0.",
+# By the smaller of the two quotients. With h = √(delta² + r²) and t = r²/(h + delta), it is delta t, and its slopes are
+# delta r / h and t²/h.
+PSEUDO_HUBER = (
     "select({0} < {dtype}(0), {dtype}(inf), select(({0} == {dtype}(0)) | ({1} == {dtype}(0)), {dtype}(0),"
-    " {0} * {0} * expm1({dtype}(0.5) * log1p({1} / {0} * ({1} / {0})))))", ((0.5, 1.5), LINE),
+    " select(abs({1}) < {0}, {1} * {1} / ({dtype}(1) + sqrt({dtype}(1) + {1} / {0} * ({1} / {0}))),"
+    " {0} * abs({1}) / (sqrt({dtype}(1) + {0} / {1} * ({0} / {1})) + {0} / abs({1})))))")
+formula("rise(delta, r)", "r * strong_div(r, hypot(delta, r) + delta)")
+pseudo_huber = native("pseudo_huber(delta, r)",
+    "A smooth form of Huber's loss, delta² (√(1 + (r/delta)²) - 1); inf where delta < 0.", PSEUDO_HUBER,
+    ((0.5, 1.5), LINE), evaluate=on_arrays(PSEUDO_HUBER),
     edges=((1.0, 0.0), (0.0, 1.0), (-1.0, 1.0), (1.0, INF)), cost=60,
-    delta="y / delta * (y / delta) / (delta * steepness(delta, r)) + domain(delta)",
-    r="r / steepness(delta, r) + domain(delta)")
+    delta="rise(delta, r) * strong_div(rise(delta, r), hypot(delta, r)) + domain(delta)",
+    r="delta * hypot_slope(r, delta) + domain(delta)")
 # fmt: on

@@ -10,8 +10,9 @@ from fnad.ir.ranges import POSITIVE as POSITIVE_REALS
 from fnad.ir.ranges import Singular
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import I64, is_complex
+from fnad.ops.comparison import lt, select
 from fnad.ops.constructors import INEXACT, UNIT
-from fnad.ops.formula import formula, word
+from fnad.ops.formula import Formula, formula, word
 from fnad.ops.polygamma import complex_polygamma
 from fnad.ops.shape import constant, full_like
 from fnad.ops.special_function import POSITIVE, special
@@ -30,7 +31,8 @@ gammaln = special("gammaln(x)", "log |Γ(x)|; DLMF 5.2.2.", ONE, edges=((-1.5,),
 loggamma = special("loggamma(x)", "log Γ(x), of real numbers nan for x < 0; DLMF 5.2.2.", ONE, domain=INEXACT,
                     x="psi(x)")
 gammasgn = special("gammasgn(x)", "The sign of Γ(x).", x=None)
-rgamma = special("rgamma(x)", "1 / Γ(x); DLMF 5.2.2.", ONE, domain=INEXACT, x="-(y * psi(x))")
+rgamma = special("rgamma(x)", "1 / Γ(x); DLMF 5.2.2 and, for x < 1/2, 5.5.3.", ONE, domain=INEXACT,
+                 x="rgamma_slope(x, -(y * psi(x)))")
 psi = special("psi(x)", "Digamma function Γ'(x) / Γ(x); DLMF 25.11.12.", ONE, domain=INEXACT, edges=((-1.5,),),
               x="trigamma(x)")
 # At s = 0 there is no 0 * inf: s meets the pole of ζ(s + 1, q).
@@ -62,6 +64,17 @@ def _trigamma(x: Symbol) -> Symbol:
 
 
 word("trigamma", _trigamma)
+
+
+REFLECTED = Formula(["x"], "gamma(1.0 - x) * (cos(pi * x) - sin(pi * x) * psi(1.0 - x) * (1.0 / pi))")
+
+
+def _rgamma_slope(x: Symbol, above: Symbol) -> Symbol:
+    """The slope of 1 / Γ(x), below 1/2 by reflection: at 0, -1, -2, … it is finite, and digamma is not."""
+    return above if is_complex(x.dtype) else select(lt(x, full_like(x, 0.5)), REFLECTED(x), above)
+
+
+word("rgamma_slope", _rgamma_slope)
 
 # ---- densities, the slopes of the incomplete functions (DLMF 8.8.13, 8.17.1) ---------------------------------------
 

@@ -66,11 +66,16 @@ def log_partial(z: Symbol, x: Symbol, y: Symbol) -> Symbol:
     return strong_mul(select(steep, x, z), log(select(flat, ones_like(x), x)))
 
 
+def _pow(x: Any, y: Any) -> Any:
+    """NumPy's power, of arrays: of a repeated 0.5 it takes square roots, which differ at -0.0 and -inf."""
+    return np.power(np.atleast_1d(x), np.ascontiguousarray(y)).reshape(x.shape)
+
+
 def _pow_samples() -> Iterable[Sample]:
     for dtype in by_name(INEXACT):
         yield Sample((sample((2, 3), dtype), sample((2, 3), dtype, 1)))
-    x = np.array([0.0, 0.0, 0.0, 0.0, -2.0, -2.0, 2.0, INF, -INF, -2.0])
-    y = np.array([0.0, 1.0, 2.0, -1.0, 3.0, 0.5, 0.0, -2.0, -INF, -2000.0])
+    x = np.array([0.0, 0.0, 0.0, 0.0, -2.0, -2.0, 2.0, INF, -INF, -2.0, -INF, -0.0])
+    y = np.array([0.0, 1.0, 2.0, -1.0, 3.0, 0.5, 0.0, -2.0, -INF, -2000.0, 0.5, 0.5])
     yield Sample((x, y), smooth=False)
 
 
@@ -85,7 +90,7 @@ pow_ = register(
     Primitive(
         "pow",
         infer_elementwise("pow", 2, INEXACT, None),
-        np.power,
+        _pow,
         Push(_push_pow),
         Scalar("power({0}, {1})", 40),
         _pow_samples,
@@ -200,7 +205,7 @@ hypot = elementwise(
     "hypot",
     np.hypot,
     "hypot({0}, {1})",
-    (lambda r, x, y: strong_div(x, r), lambda r, x, y: strong_div(y, r)),
+    (lambda r, x, y: hypot_slope(x, y), lambda r, x, y: hypot_slope(y, x)),
     domain=REALS,
     over=(LINE, LINE),
     edges=ORIGIN,
@@ -210,15 +215,36 @@ hypot = elementwise(
 )
 
 
-def _over_square(x: Symbol, r: Symbol) -> Symbol:
-    return strong_div(strong_div(x, r), r)
+def _squared_over(s: Symbol, r: Symbol) -> Symbol:
+    """s² / r, infinite where both are 0."""
+    return select(eq(r, zeros_like(r)), full_like(r, INF), s * (s / r))
+
+
+hypot_slope = elementwise(
+    "hypot_slope",
+    lambda x, y: np.where(x == 0, np.zeros((), x.dtype), x / np.hypot(x, y)),
+    "select({0} == {dtype}(0), {dtype}(0), {0} / hypot({0}, {1}))",
+    (
+        lambda c, x, y: _squared_over(hypot_slope(y, x), hypot(x, y)),
+        lambda c, x, y: neg(c * strong_div(hypot_slope(y, x), hypot(x, y))),
+    ),
+    domain=REALS,
+    over=(LINE, LINE),
+    edges=((0.0, 1.0), (1.0, 0.0)),
+    cost=25,
+    bounds=always(-1.0, 1.0),
+    doc="x / sqrt(x**2 + y**2), the derivative of `hypot` in x, whose own does not cancel; 0 where x is 0.",
+)
 
 
 arctan2 = elementwise(
     "arctan2",
     np.arctan2,
     "arctan2({0}, {1})",
-    (lambda a, y, x: _over_square(x, hypot(x, y)), lambda a, y, x: neg(_over_square(y, hypot(x, y)))),
+    (
+        lambda a, y, x: strong_div(hypot_slope(x, y), hypot(x, y)),
+        lambda a, y, x: neg(strong_div(hypot_slope(y, x), hypot(x, y))),
+    ),
     domain=REALS,
     over=(LINE, LINE),
     edges=ORIGIN,

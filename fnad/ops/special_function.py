@@ -134,6 +134,7 @@ def native(
     over: tuple[Interval, ...] | None = None,
     *,
     domain: Domain = REALS,
+    evaluate: Callable[..., Any] | None = None,
     edges: tuple[Point, ...] = (),
     cost: int,
     bounded: Bounded = nowhere,
@@ -141,12 +142,15 @@ def native(
     singular: tuple[Singular, ...] = (),
     **derivatives: str,
 ) -> Primitive:
-    """Declare a ufunc of SciPy that has a scalar expression here, as `elementwise`, its derivatives as in `special`."""
+    """Declare a ufunc of SciPy that has a scalar expression here, as `elementwise`, its derivatives as in `special`.
+
+    `evaluate` replaces SciPy's function where that overflows or cancels.
+    """
     name, operands = parse_signature(signature)
     partials = tuple(_partial(name, operand, operands, derivatives) for operand in operands)
     NATIVE[name] = elementwise(
         name,
-        scipy_call(name),
+        evaluate or scipy_call(name),
         template,
         partials,
         domain=domain,

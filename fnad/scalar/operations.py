@@ -76,7 +76,7 @@ def selected(*kinds: Kind) -> Kind:
 
 
 def select(condition: Any, a: Any, b: Any) -> Any:
-    return a if condition else b
+    return np.where(condition, a, b)[()]
 
 
 def strong_multiply(cotangent: Any, partial: Any) -> Any:

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
 from fnad.records import dataclass
-from fnad.scalar.operation import Dtype, Operation
+from fnad.scalar.operation import Dtype, OperandError, Operation
 from fnad.scalar.operations import BINARY, DTYPES, OPERATIONS, UNARY, operation_named
 
 SIGNS: dict[type[ast.AST], str] = {
@@ -149,8 +149,30 @@ def instantiate(template: str, make: Maker[T], dtype: Dtype, operands: Mapping[s
     return build(parse(template))
 
 
+class _OnArrays:
+    """NumPy arrays as the expressions of a template."""
+
+    def constant(self, value: np.generic) -> Any:
+        return value
+
+    def apply(self, operation: Operation, *operands: Any) -> Any:
+        return operation(*operands)
+
+
+def on_arrays(template: str) -> Callable[..., Any]:
+    """The function of arrays that a template denotes: of ufuncs, casts and selects."""
+
+    def evaluate(*operands: Any) -> Any:
+        named = {str(n): operand for n, operand in enumerate(operands)}
+        return np.asarray(instantiate(template, _OnArrays(), operands[0].dtype, named))
+
+    return evaluate
+
+
 def cast_to(dtype: Dtype) -> Operation:
     """The cast to a dtype."""
+    if dtype not in CASTS:
+        raise OperandError(f"there is no cast to {dtype}")
     return OPERATIONS[CASTS[dtype]]
 
 

@@ -78,7 +78,6 @@ __all__ = [
     "hankel",
     "inv",
     "khatri_rao",
-    "logm",
     "lstsq",
     "lu",
     "lu_factor",
@@ -88,7 +87,6 @@ __all__ = [
     "pinv",
     "pinvh",
     "qr",
-    "signm",
     "sinhm",
     "sinm",
     "solve",
@@ -670,26 +668,6 @@ def sqrtm(A: Any) -> Any:  # noqa: N803
     array([[2.]])
     """
     return matrix_function.sqrtm(square("sqrtm", A))
-
-
-@of_scipy
-def logm(A: Any) -> Any:  # noqa: N803
-    """The principal logarithm of a square matrix; of a real traced one it has to be real, else DomainError.
-
-    >>> logm([[1.0]])
-    array([[0.]])
-    """
-    return matrix_function.logm(square("logm", A))
-
-
-@of_scipy
-def signm(A: Any) -> Any:  # noqa: N803
-    """The sign of a square matrix: its eigenvalues go to 1 and -1, by the signs of their real parts.
-
-    >>> signm([[-2.0]])
-    array([[-1.]])
-    """
-    return matrix_function.signm(square("signm", A))
 
 
 @on_values_of_scipy

@@ -14,11 +14,11 @@ TABLE: dict[str, dict[str, tuple[str, ...]]] = {}
 TABLE["scipy.linalg"] = {"fnad.scipy.linalg": (
     "block_diag", "cho_factor", "cho_solve", "cholesky", "circulant", "companion", "convolution_matrix", "coshm",
     "cosm", "det", "eig", "eigh", "eigh_tridiagonal", "eigvals", "eigvalsh", "eigvalsh_tridiagonal", "expm",
-    "expm_frechet", "fiedler", "hankel", "inv", "khatri_rao", "logm", "lstsq", "lu", "lu_factor", "lu_solve",
-    "matmul_toeplitz", "norm", "orthogonal_procrustes", "pinv", "pinvh", "polar", "qr", "signm", "sinhm", "sinm",
-    "solve", "solve_banded", "solve_circulant", "solve_continuous_are", "solve_continuous_lyapunov",
-    "solve_discrete_are", "solve_discrete_lyapunov", "solve_sylvester", "solve_toeplitz", "solve_triangular",
-    "solveh_banded", "sqrtm", "svd", "svdvals", "tanhm", "tanm", "toeplitz",
+    "expm_frechet", "fiedler", "hankel", "inv", "khatri_rao", "lstsq", "lu", "lu_factor", "lu_solve",
+    "matmul_toeplitz", "norm", "orthogonal_procrustes", "pinv", "pinvh", "polar", "qr", "sinhm", "sinm", "solve",
+    "solve_banded", "solve_circulant", "solve_continuous_are", "solve_continuous_lyapunov", "solve_discrete_are",
+    "solve_discrete_lyapunov", "solve_sylvester", "solve_toeplitz", "solve_triangular", "solveh_banded", "sqrtm",
+    "svd", "svdvals", "tanhm", "tanm", "toeplitz",
 )}
 TABLE["scipy.fft._basic_backend"] = {"fnad.scipy.fft": (
     "fft", "fft2", "fftn", "hfft", "hfft2", "hfftn", "ifft", "ifft2", "ifftn", "ihfft", "ihfft2", "ihfftn", "irfft",
@@ -65,19 +65,9 @@ TABLE["scipy.interpolate._fitpack2"] = {"fnad.scipy.fitpack": ("_BivariateSpline
 TABLE["scipy.interpolate._polyint"] = {"fnad.scipy.interpolate": (
     "KroghInterpolator.__init__", "_Interpolator1D.__call__", "_Interpolator1D._reshape_yi", "_Interpolator1D._set_yi",
 )}
-for module, kind, methods in (
-    ("_base", "_spbase", ("_add_dense", "_matmul_dispatch", "_rmatmul_dispatch", "multiply")),
-    ("_compressed", "_cs_matrix", ("__init__", "_add_dense", "_add_sparse", "_sub_sparse")),
-    ("_coo", "_coo_base", (
-        "__init__", "_add_dense", "_add_sparse", "_matmul_dispatch", "_rmatmul_dispatch", "_sub_sparse",
-    )),
-    ("_dia", "_dia_base", ("__init__", "_add_sparse", "_sub_sparse", "multiply")),
-):
-    TABLE[f"scipy.sparse.{module}"] = {"fnad.scipy.sparse": tuple(f"{kind}.{method}" for method in methods)}
-TABLE["scipy.sparse._construct"] = {"fnad.scipy.sparse": ("_block", "diags", "diags_array", "spdiags")}
-TABLE["scipy.sparse.linalg"] = {"fnad.scipy.sparse_linalg": (
-    "bicg", "bicgstab", "cg", "cgs", "gmres", "splu", "spsolve",
-)}
+TABLE["scipy.sparse._base"] = {"fnad.scipy.sparse": ("_spbase._matmul_dispatch", "_spbase._rmatmul_dispatch")}
+TABLE["scipy.sparse._coo"] = {"fnad.scipy.sparse": ("_coo_base._matmul_dispatch", "_coo_base._rmatmul_dispatch")}
+TABLE["scipy.sparse.linalg"] = {"fnad.scipy.sparse_linalg": ("bicg", "bicgstab", "cg", "cgs", "gmres", "spsolve")}
 TABLE["scipy.special"] = {"fnad.scipy.special": (
     "comb", "factorial", "log_softmax", "logsumexp", "multigammaln", "perm", "polygamma", "softmax", "spherical_in",
     "spherical_jn", "spherical_kn", "spherical_yn",

@@ -15,7 +15,7 @@ from fnad import jit
 from fnad.backends.cpu.executor import compile_plan, compile_program
 from fnad.errors import OutOfRangeError
 from fnad.ir.builder import trace
-from fnad.ir.primitive import PRIMITIVES, ArgFold, Concatenation, Contraction, Cumulative, Fold
+from fnad.ir.primitive import PRIMITIVES, ArgFold, Concatenation, Contraction, Cumulative, Fold, Scalar
 from fnad.ir.types import F32, F64, I64, Aval, aval_of
 from fnad.kernel.plan import Plan
 from fnad.lower.lowering import lower
@@ -58,6 +58,61 @@ def test_every_primitive_compiled_is_interpreted(name):
 def test_every_primitive_compiled_as_large_arrays_are_is_interpreted(name):
     program, given = all_samples(PRIMITIVES[name])
     assert_interpreted(compile_plan(Plan(lower(program, OF_LARGE_ARRAYS), OF_LARGE_ARRAYS)), program, given)
+
+
+EITHER_ZERO = {"minimum", "maximum", "fmin", "fmax"}
+"""Of zeros of both signs they are either, as NumPy's, where it depends on the place in an array."""
+
+TEMPLATES = sorted(
+    p.name
+    for p in PRIMITIVES.values()
+    if isinstance(p.lower, Scalar)
+    and not str(p.lower.template).startswith(("scipy_", "random_", "philox"))
+    and p.name != "cotangent_tap"
+)
+
+
+def extremes(dtype, arity):
+    """Return values of a dtype near its limits and the singular points of functions."""
+    if dtype.kind == "b":
+        return np.array([False, True])
+    if dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        values = {limits.min, limits.min + 1, -7, -1, 0, 1, 2, 31, limits.max - 1, limits.max}
+        return np.array(sorted(v for v in values if limits.min <= v <= limits.max), dtype)
+    if dtype.kind == "c":
+        parts = [0.0, -0.0, 1.0, -2.0, 1e-9, 40.0, np.inf, np.nan][: 8 if arity == 1 else 5]
+        return np.array([complex(a, b) for a in parts for b in parts], dtype)
+    limits = np.finfo(dtype)
+    values = [0.0, limits.smallest_subnormal, 8 * limits.tiny, 1e-30, 1e-8, 0.3, 1.0, 1.5, 40.0, 1e9, 1e30]
+    values += [limits.max / 8, limits.max, np.inf, 2 ** -(0.5 * limits.maxexp), 2 ** (0.5 * limits.maxexp)]
+    return np.array([sign * v for v in values for sign in (1, -1)] + [np.nan], dtype)
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_a_template_has_the_interpreted_values_of_extreme_operands(name):
+    primitive = PRIMITIVES[name]
+    for sample in primitive.samples():
+        columns = [extremes(np.asarray(operand).dtype, len(sample.operands)) for operand in sample.operands]
+        given = [np.ascontiguousarray(grid.ravel()) for grid in np.meshgrid(*columns)]
+        program = trace(lambda *xs, params=sample.params: [primitive(*xs, **params)], *map(aval_of, given))
+        with np.errstate(all="ignore"):
+            (expected,), (found,) = interpret(program, given), compile_program(program)(given)
+            assert_same(found, expected, signs=name not in EITHER_ZERO)
+
+
+def assert_same(found, expected, *, signs):
+    """Compare numbers to rounding, complex ones by their sizes, and infinities, nan and the signs of zero."""
+    if expected.dtype.kind not in "fc":
+        np.testing.assert_array_equal(found, expected)
+        return
+    part = expected.real.dtype
+    a, b = (x.view(part).reshape(len(x), -1) for x in (found, expected))
+    limits, size = np.finfo(part), np.max(np.abs(b), axis=1, keepdims=True, initial=0.0, where=np.isfinite(b))
+    near = np.abs(a - b) <= 64 * limits.eps * size + 4 * limits.smallest_subnormal
+    zeros = (a == 0) & (b == 0) & signs
+    same = np.where(zeros, np.signbit(a) == np.signbit(b), near | (a == b) | np.isnan(a) & np.isnan(b))
+    assert same.all(), f"{a[~same.all(axis=1)][:4]} for {b[~same.all(axis=1)][:4]}"
 
 
 def assert_interpreted(run, program, given):

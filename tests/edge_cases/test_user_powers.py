@@ -36,6 +36,19 @@ def test_row_19_square(dtype: Any) -> None:
 
 
 @floats
+def test_root_as_a_power_at_minus_zero_and_minus_infinity(dtype: Any) -> None:
+    """NumPy takes square roots of arrays to the number 0.5, and powers if the exponents are an array."""
+    x = np.array([-0.0, -np.inf, 4], dtype)
+    for f in (lambda x: x**0.5, lambda x: np.power(x, 0.5), lambda x: np.power(x, np.full(3, 0.5, dtype))):
+        compiled = jit(f)
+        with np.errstate(invalid="ignore"):
+            expected, first, later = f(x), compiled(x), compiled(x)
+        for found in (first, later):
+            np.testing.assert_array_equal(found, expected)
+            np.testing.assert_array_equal(np.signbit(found[0]), np.signbit(expected[0]))
+
+
+@floats
 def test_row_20_zero_to_a_power(dtype: Any) -> None:
     check(lambda y: dtype(0) ** y, dtype(2), value=0, gradient=[0], hessian=[[0]])
     check(np.power, dtype(0), dtype(2), value=0, gradient=[0, 0], hessian=[[2, 0], [0, 0]])

@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import mpmath
 import numpy as np
 import pytest
 import scipy.linalg
 
+from fnad.backends.cpu.executor import compile_program
 from fnad.errors import DomainError, DtypeError, MatrixError
 from fnad.ir.primitive import PRIMITIVES
 from fnad.ir.types import DTYPES, Aval
@@ -23,7 +25,7 @@ from fnad.ops.elementary import exp
 from fnad.ops.least_squares import lstsq, pinv, qr
 from fnad.ops.linalg import cholesky, inv, lu, positive, regular, solve, solve_triangular
 from fnad.ops.matrix import adjoint, along_columns, hermitian, matmul
-from fnad.ops.matrix_function import expm, sqrtm
+from fnad.ops.matrix_function import expm, expm_frechet, sqrtm
 from fnad.ops.shape import reduce_sum, sample
 from fnad.testing import Run, pullback, pushforward
 from fnad.transforms.joint import joint
@@ -262,6 +264,19 @@ def test_row_26_function_of_a_matrix_with_equal_eigenvalues(run: Run):
         found = reverse(run, lambda a: exponential(*eigh(a, uplo="L")), hermitian_part(a)).reshape(a.shape)
         of_both = gradient(run, expm, hermitian_part(a)).reshape(a.shape)
         np.testing.assert_allclose(found, np.tril(of_both + of_both.T) - np.diag(np.diag(of_both)), atol=1e-13)
+
+
+def test_exponential_of_a_badly_scaled_matrix(run: Run):
+    """Of size 1e19, but its square and cube are small: what mpmath finds in eighty digits."""
+    a = np.zeros((4, 4))
+    a[0], a[1, 0], a[2, 1] = (-0.06, -1.4e9, -1.2e19, 1e-12), 1e-12, 1e-12
+    with mpmath.workdps(80):
+        whole = mpmath.expm(mpmath.matrix(np.block([[a, a], [0 * a, a]]).tolist()), method="taylor")
+        exact = np.array(whole.tolist(), float)[:4, 4:]
+    for function in (run, lambda program, given: compile_program(program)(given)):
+        found = value(function, expm_frechet, a, a)
+        np.testing.assert_allclose(found, exact, rtol=1e-13, atol=1e-13 * np.abs(exact).max())
+        np.testing.assert_allclose(found[0, 0], exact[0, 0], rtol=1e-9)
 
 
 def test_singular_values_at_zero_have_derivative_0(run: Run):

@@ -57,7 +57,7 @@ cauchy = Continuous("cauchy(z)",
     cdf="arctan2(1.0, -z) * (1 / pi)", sf="arctan2(1.0, z) * (1 / pi)", entropy=str(math.log(4 * math.pi)))
 
 uniform = Continuous("uniform(z)", (0.0, 1.0),
-    pdf="(z - z) + 1.0", logpdf="z - z", cdf="z", sf="1.0 - z", entropy="0.0")
+    pdf="stop_gradient(z - z) + 1.0", logpdf="stop_gradient(z - z)", cdf="z", sf="1.0 - z", entropy="0.0")
 
 # ---- with shape parameters ---------------------------------------------------------------------------------------
 # Entropies come from series for large parameters (of the gamma distribution: DLMF 5.11.1, 5.11.2).
