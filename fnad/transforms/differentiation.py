@@ -1,16 +1,19 @@
 """Forward and reverse mode of a program, for transforms, loops, dumps and checks alike.
 
 `joint.py` and `jvp.py` sweep over equations with the rule of each. Here spectral functions, sigmoids and softmax that
-are written out become equations first, and what cancels out becomes a constant.
+are written out become equations first, what cancels out becomes a constant, and so does what has no known derivative
+and needs none.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from fnad.ir.builder import current_builder, trace
+from fnad.ir.builder import SymbolEnvironment, bind_equation, current_builder, trace
+from fnad.ir.primitive import Unknown
 from fnad.ir.program import Program
 from fnad.ir.symbol import Symbol
+from fnad.ops.autodiff import stop_gradient
 from fnad.ops.eigenvalues import eigh
 from fnad.ops.elementary import cosh, exp
 from fnad.ops.logistic import logistic
@@ -18,16 +21,17 @@ from fnad.ops.shape import broadcast_to
 from fnad.ops.softmax import softmax
 from fnad.transforms import joint as reverse_mode
 from fnad.transforms import jvp as forward_mode
+from fnad.transforms.activity import needed_vars
 
 
 def joint(program: Program, wrt: Sequence[bool], outputs: int | None = None) -> Program:
     """The program (x…, ct…) -> (y…, x̄…), with a ct for each inexact output, or of the first `outputs`."""
-    return _derived(program, lambda found: reverse_mode.joint(found, wrt, outputs))
+    return _derived(program, lambda found: reverse_mode.joint(found, wrt, outputs), outputs)
 
 
 def jvp(program: Program, wrt: Sequence[bool], outputs: int | None = None) -> Program:
     """The program (x…, dx…) -> (y…, dy…), with a dy for each inexact output, or of the first `outputs`."""
-    return _derived(program, lambda found: forward_mode.jvp(found, wrt, outputs))
+    return _derived(program, lambda found: forward_mode.jvp(found, wrt, outputs), outputs)
 
 
 def value_and_gradient(program: Program, wrt: Sequence[bool]) -> Program:
@@ -44,7 +48,7 @@ def value_and_gradient(program: Program, wrt: Sequence[bool]) -> Program:
 
         return trace(at_one, *found.in_avals, name=found.name)
 
-    return _derived(program, swept_at_one)
+    return _derived(program, swept_at_one, 1)
 
 
 def gradient(program: Program, wrt: Sequence[bool]) -> Program:
@@ -53,7 +57,9 @@ def gradient(program: Program, wrt: Sequence[bool]) -> Program:
     return Program(both.name, both.inputs, both.equations, both.outputs[1:])
 
 
-def _derived(program: Program, derive: Callable[[Program], Program]) -> Program:
+def _derived(program: Program, derive: Callable[[Program], Program], outputs: int | None) -> Program:
+    if any(isinstance(equation.primitive.derivative, Unknown) for equation in program.equations):
+        program = _on_constants(program, outputs)
     if any(equation.primitive is eigh for equation in program.equations):
         from fnad.transforms.spectral import with_spectral_functions  # noqa: PLC0415 - not loaded where there is none
 
@@ -73,3 +79,23 @@ def _stable(program: Program) -> Program:
 
         program = without_cancelled(program)
     return program
+
+
+def _on_constants(program: Program, outputs: int | None) -> Program:
+    """The program in which what has no known derivative takes constants, if no output needs its derivative.
+
+    So its results are constants too, for derivatives of higher order and in loops that take them as residuals.
+    """
+    needed = needed_vars(program, reverse_mode.differentiable_outputs(program, outputs))
+
+    def run(*args: Symbol) -> list[Symbol]:
+        env = SymbolEnvironment(program.inputs, args)
+        for equation in program.equations:
+            current_builder().source = equation.source
+            operands = env.read(equation.operands)
+            if isinstance(equation.primitive.derivative, Unknown) and needed.isdisjoint(equation.results):
+                operands = list(map(stop_gradient, operands))
+            env.write(equation.results, bind_equation(equation, operands))
+        return env.read(program.outputs)
+
+    return trace(run, *program.in_avals, name=program.name)

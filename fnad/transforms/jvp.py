@@ -16,7 +16,6 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import is_inexact
 from fnad.ops.arithmetic import add, mul, strong_mul
 from fnad.ops.shape import zeros_like
-from fnad.transforms.activity import needed_vars
 from fnad.transforms.joint import differentiable_outputs, joint
 from fnad.transforms.rewrite import reduced
 
@@ -34,12 +33,10 @@ def jvp(program: Program, wrt: Sequence[bool], outputs: int | None = None) -> Pr
         builder = current_builder()
         env = SymbolEnvironment(program.inputs, args[:arity])
         ends = differentiable_outputs(program, outputs)
-        needed = needed_vars(program, ends)
         tangents: dict[Var, Tangent] = dict(zip(marked, args[arity:], strict=True))
         for equation in program.equations:
             builder.source = equation.source
-            is_needed = not needed.isdisjoint(equation.results)
-            given = [tangents.get(atom) if is_needed and isinstance(atom, Var) else None for atom in equation.operands]
+            given = [tangents.get(atom) if isinstance(atom, Var) else None for atom in equation.operands]
             results, pushed = push(equation, env.read(equation.operands), given)
             env.write(equation.results, results)
             tangents.update(zip(equation.results, pushed, strict=True))
