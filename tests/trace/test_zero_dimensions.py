@@ -85,7 +85,18 @@ APART = {"histogramdd", "empty_like", "min_scalar_type", "result_type", "common_
 """Functions of samples with dimensions, without values, that return dtypes, and that take floats for integers."""
 
 VALUES_DECIDE = {
-    *("arange", "argwhere", "extract", "flatnonzero", "tri", "trim_zeros", "item", "tolist"),
+    *(
+        "arange",
+        "argwhere",
+        "extract",
+        "flatnonzero",
+        "tri",
+        "tril_indices",
+        "trim_zeros",
+        "triu_indices",
+        "item",
+        "tolist",
+    ),
     *("bartlett", "blackman", "hamming", "hanning", "kaiser"),
     *("intersect1d", "setdiff1d", "setxor1d", "union1d"),
     *("unique", "unique_all", "unique_counts", "unique_inverse", "unique_values"),
