@@ -38,9 +38,8 @@ import sys, fnad
 print(*sorted(name for name in sys.modules if name.startswith("fnad.")))
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == [
-        f"fnad.{name}" for name in ("codes", "config", "errors", "records", "store", "tracebacks", "version")
-    ]
+    light = ("blocks", "codes", "config", "errors", "forks", "records", "store", "tracebacks", "version")
+    assert done.stdout.split() == [f"fnad.{name}" for name in light]
 
 
 def test_the_sparse_jacobian_of_a_stencil_loads_no_numba() -> None:

@@ -349,7 +349,7 @@ def test_a_description_has_the_derivatives(fnad, golden) -> None:
         ("exponential", "is it one of exp, exponent, exp1, expi, expm, expn, int_pow, integer_pow?"),
         ("while", "is it while_loop?"),
         ("conditional", "is it cond?"),
-        ("sqroot", "is it one of sqrt, hypot, sqrtm?"),
+        ("sqroot", "is it one of sqrt, hypot, sqrtm, hypot_slope?"),
         ("bessel", "is it one of i0, i1, iv, j0, j1, jv, k0, k1?"),
         ("besel", "is it one of i0, i1, iv, j0, j1, jv, k0, k1?"),
         ("Foriuer", "is it one of fft, rfft?"),
