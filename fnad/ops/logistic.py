@@ -1,4 +1,4 @@
-"""The logistic function and its inverse, and the logarithm of a sum of exponentials."""
+"""The logistic function and its inverse, the logarithm of a sum of exponentials, and terms of one with weights."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from fnad.ir.primitive import everywhere
+from fnad.ir.primitive import Push, everywhere
 from fnad.ir.ranges import Range, Singular, always
 from fnad.ir.symbol import Symbol
-from fnad.ops.comparison import gt, isinf, select
-from fnad.ops.constructors import LINE, REALS, elementwise
-from fnad.ops.elementary import sech2
+from fnad.ops.arithmetic import strong_mul
+from fnad.ops.comparison import eq, gt, isinf, select
+from fnad.ops.constructors import LINE, REALS, UNIT, elementwise
+from fnad.ops.elementary import exp, sech2
 from fnad.ops.piecewise import share
 from fnad.ops.shape import zeros_like
 from fnad.ops.special_function import INF, native
@@ -66,4 +67,27 @@ logaddexp = elementwise(
     edges=((0.0, 0.0), (-INF, 0.0), (-INF, -INF), (INF, INF), (INF, 0.0), (1000.0, -1000.0)),
     cost=45,
     doc="log(exp(x) + exp(y)) without overflow; its derivative where both are -inf is 0.",
+)
+
+
+def _push_weighted(results: Any, primals: Any, tangents: Any) -> list[Symbol | None]:
+    (y,), (w, c), (dw, dc) = results, primals, tangents
+    of_c = None if dc is None else strong_mul(dc, y)
+    if dw is None:
+        return [of_c]
+    of_w = select(eq(w, zeros_like(w)), strong_mul(dw, exp(c)), strong_mul(dw, y) / w)
+    return [of_w if of_c is None else of_w + of_c]
+
+
+weighted_exp = elementwise(
+    "weighted_exp",
+    lambda w, c: np.exp(np.log(w) + c),
+    "exp(log({0}) + {1})",
+    Push(_push_weighted),
+    arity=2,
+    domain=REALS,
+    over=(UNIT, LINE),
+    edges=((0.0, 1.0), (0.0, -INF), (0.0, 1000.0), (-1.0, 0.0), (1e-300, 720.0)),
+    cost=40,
+    doc="exp(log(w) + c), whose derivative in w is exp(c) where w is 0, too.",
 )

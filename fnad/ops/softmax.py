@@ -72,10 +72,14 @@ def spread(total: Symbol, x: Symbol, axes: Ints) -> Symbol:
     return broadcast_in_dim(total, shape=x.shape, dims=tuple(a for a in range(x.ndim) if a not in axes))
 
 
-def _symbolic_terms(x: Symbol, axes: Ints) -> tuple[Symbol, Symbol, Symbol]:
+def finite_maximum(x: Symbol, axes: Ints) -> Symbol:
+    """The largest element of each row where it is finite, otherwise 0; a constant, on which no softmax depends."""
     top = reduce_max(x, axes=axes)
-    finite = stop_gradient(select(isfinite(top), top, zeros_like(top)))
-    shifted = x - spread(finite, x, axes)
+    return stop_gradient(select(isfinite(top), top, zeros_like(top)))
+
+
+def _symbolic_terms(x: Symbol, axes: Ints) -> tuple[Symbol, Symbol, Symbol]:
+    shifted = x - spread(finite_maximum(x, axes), x, axes)
     terms = exp(shifted)
     total = reduce_sum(terms, axes=axes)
     return shifted, terms * spread(1.0 / total, x, axes), total

@@ -28,6 +28,7 @@ from fnad.ops.comparison import select
 from fnad.ops.conversion import convert
 from fnad.ops.elementary import exp, log, sqrt
 from fnad.ops.indexing import gather
+from fnad.ops.logistic import weighted_exp
 from fnad.ops.shape import broadcast_in_dim, pad, reduce_sum, reshape, slice_, transpose
 from fnad.records import NamedTuple
 from fnad.transforms.by_rows import counted_axes
@@ -174,8 +175,8 @@ class _Cancellation:
     def _translated(self, equation: Equation, shifts: Sequence[Shift | None]) -> Shift | None:
         """The shift of a result where all shifts are terms."""
         primitive = equation.primitive
-        if primitive is exp:
-            return _one(shifts)._replace(scales=True)
+        if primitive is exp or (primitive is weighted_exp and shifts[0] is None):
+            return _one(shifts[-1:])._replace(scales=True)
         if primitive is add:
             return _sum(shifts)
         if primitive is sub:

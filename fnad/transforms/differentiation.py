@@ -18,7 +18,7 @@ from fnad.ops.eigenvalues import eigh
 from fnad.ops.elementary import cosh, exp
 from fnad.ops.logistic import logistic
 from fnad.ops.shape import broadcast_to
-from fnad.ops.softmax import softmax
+from fnad.ops.softmax import log_softmax, softmax
 from fnad.transforms import joint as reverse_mode
 from fnad.transforms import jvp as forward_mode
 from fnad.transforms.activity import needed_vars
@@ -70,7 +70,7 @@ def _derived(program: Program, derive: Callable[[Program], Program], outputs: in
 def _stable(program: Program) -> Program:
     """The program with primitives for what is written out, and constants for what cancels out."""
     computed = {equation.primitive for equation in program.equations}
-    if not computed.isdisjoint((exp, cosh, logistic, softmax)):
+    if not computed.isdisjoint((exp, cosh, logistic, softmax, log_softmax)):
         from fnad.transforms.written_out import recognized  # noqa: PLC0415 - not loaded where there is none
 
         program = recognized(program)

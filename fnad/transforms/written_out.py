@@ -6,6 +6,9 @@
 
 The primitives and their derivatives keep the digits that 1 + exp(x), and a sum with one large term, lose. The value is
 the same up to rounding, except that what overflowed to inf or nan does not.
+
+An exponential of log(w) + c is a primitive too. At w = 0 its derivative is exp(c), which is not the product of the
+derivatives 0 and inf.
 """
 
 from __future__ import annotations
@@ -20,20 +23,71 @@ from fnad.ir.symbol import Symbol
 from fnad.ops.arithmetic import add, div, neg, sub
 from fnad.ops.comparison import select
 from fnad.ops.elementary import exp, log
-from fnad.ops.shape import Ints, broadcast_in_dim, reduce_sum, reshape
-from fnad.ops.softmax import log_softmax, softmax
+from fnad.ops.logistic import weighted_exp
+from fnad.ops.shape import Ints, broadcast_in_dim, reduce_sum, reshape, transpose, zeros_like
+from fnad.ops.softmax import finite_maximum, log_softmax, softmax, spread
 from fnad.records import NamedTuple
 from fnad.transforms.dce import dce
 from fnad.transforms.pattern import by_rules, same_values
-from fnad.transforms.rewrite import application, constant_of, rewrite
+from fnad.transforms.rewrite import application, constant_of, definition, operands_of, rewrite
 from fnad.transforms.rules.exponentials import WRITTEN_OUT
+
+DEPTH = 6
+"""The number of equations between an exponential and the logarithm of a weight."""
 
 _by_rules = by_rules(WRITTEN_OUT)
 
 
 def recognized(program: Program) -> Program:
     """The program with the primitives in place of what is written out."""
-    return dce(rewrite(program, _by_rules, written_softmax))
+    return dce(rewrite(program, _by_rules, weighted, written_softmax))
+
+
+# ---- weights under a logarithm -------------------------------------------------------------------------------------
+
+
+def weighted(primitive: Primitive, operands: Sequence[Symbol], params: Params) -> Symbol | None:
+    """The rewrite of exponentials of log(w) + c, whose derivative in w is not 0 where w is 0."""
+    if primitive not in (exp, softmax, log_softmax) or operands[0].dtype.kind != "f":
+        return None
+    x = operands[0]
+    found = _weight(x)
+    if found is None:
+        return None
+    w, c = found
+    if primitive is exp:
+        return weighted_exp(w, c)
+    top = spread(finite_maximum(x, **params), x, **params)
+    terms = weighted_exp(w, c - top)
+    total = reduce_sum(terms, **params)
+    if primitive is softmax:
+        return terms * spread(1.0 / total, x, **params)
+    return x - top - spread(log(total), x, **params)
+
+
+def _weight(x: Symbol, depth: int = DEPTH) -> tuple[Symbol, Symbol] | None:
+    """The w and c of which x is log(w) + c."""
+    equation = definition(x)
+    if equation is None or depth == 0:
+        return None
+    operands, primitive = operands_of(x, equation), equation.primitive
+    if primitive is log:
+        return operands[0], zeros_like(x)
+    if primitive in (broadcast_in_dim, reshape, transpose):
+        found = _weight(operands[0], depth - 1)
+        return (
+            None if found is None else (primitive(found[0], **equation.params), primitive(found[1], **equation.params))
+        )
+    if primitive is sub and (found := _weight(operands[0], depth - 1)):
+        return found[0], neg(operands[1]) if constant_of(found[1]) == 0 else found[1] - operands[1]
+    if primitive is add:
+        for one, other in (operands, operands[::-1]):
+            if found := _weight(one, depth - 1):
+                return found[0], other if constant_of(found[1]) == 0 else found[1] + other
+    return None
+
+
+# ---- softmax -------------------------------------------------------------------------------------------------------
 
 
 def written_softmax(primitive: Primitive, operands: Sequence[Symbol], params: Params) -> Symbol | None:

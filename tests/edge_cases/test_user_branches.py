@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.special
 
 import fnad.scipy.special
-from fnad import jvp, value_and_grad
+from fnad import grad, hessian, jacfwd, jacrev, jit, jvp, value_and_grad
 from tests.edge_cases.ways import check
 
 floats = pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -124,3 +125,49 @@ def test_row_07_logaddexp(dtype: Any) -> None:
     inf = dtype(np.inf)
     check(np.logaddexp, -inf, dtype(0), value=0, gradient=[0, 1], hessian=np.zeros((2, 2)))
     check(np.logaddexp, -inf, -inf, value=-np.inf, gradient=[0, 0], hessian=np.zeros((2, 2)))
+
+
+C = np.array([0.3, 0.1, -0.4])
+LOGARITHMS = np.arange(6.0).reshape(2, 3)
+
+
+def normalized(w: Any) -> Any:
+    terms = w * np.exp(C)
+    return terms / np.sum(terms)
+
+
+def shifted_logsumexp(x: Any) -> Any:
+    m = np.max(x)
+    return m + np.log(np.sum(np.exp(x - m)))
+
+
+# A function of the logarithms of weights, and the same of the weights.
+OF_WEIGHTS: dict[str, tuple[Any, Any]] = {
+    "an exponential": (lambda w: np.sum(np.exp(np.log(w) + C)), lambda w: np.sum(w * np.exp(C))),
+    "a difference": (lambda w: np.sum(np.exp(np.log(w) - C)), lambda w: np.sum(w * np.exp(-C))),
+    "a logarithm": (lambda w: np.sum(np.exp(np.log(w)) * C), lambda w: np.sum(w * C)),
+    "log-sum-exp": (lambda w: np.log(np.sum(np.exp(C + np.log(w)))), lambda w: np.log(np.sum(w * np.exp(C)))),
+    "of SciPy": (lambda w: scipy.special.logsumexp(np.log(w) + C), lambda w: np.log(np.sum(w * np.exp(C)))),
+    "with a shift": (lambda w: shifted_logsumexp(np.log(w) + C), lambda w: np.log(np.sum(w * np.exp(C)))),
+    "a mixture": (
+        lambda w: np.sum(scipy.special.logsumexp(np.log(w) + LOGARITHMS, axis=1)),
+        lambda w: np.sum(np.log(np.exp(LOGARITHMS) @ w)),
+    ),
+    "normalized weights": (
+        lambda w: shifted_logsumexp(np.log(w) - np.log(np.sum(w)) + C),
+        lambda w: np.log(np.sum(w * np.exp(C)) / np.sum(w)),
+    ),
+    "softmax": (lambda w: scipy.special.softmax(np.log(w) + C)[0], lambda w: normalized(w)[0]),
+    "log_softmax": (lambda w: scipy.special.log_softmax(np.log(w) + C)[1], lambda w: np.log(normalized(w)[1])),
+}
+
+
+@pytest.mark.parametrize("name", OF_WEIGHTS)
+def test_a_weight_of_zero_under_a_logarithm(name: str) -> None:
+    f, wanted = OF_WEIGHTS[name]
+    w = np.array([0.0, 1.0, 2.0])
+    with np.errstate(all="ignore"):
+        for derivative in (grad, jacfwd, jacrev, hessian, lambda f: jacrev(grad(f)), lambda f: jacfwd(jacfwd(f))):
+            for run in (derivative, lambda f, d=derivative: jit(d(f))):
+                np.testing.assert_allclose(run(f)(w), derivative(wanted)(w), rtol=1e-12, atol=1e-14)
+        assert np.isnan(grad(f)(-w)).any()
