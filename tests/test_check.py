@@ -251,3 +251,14 @@ def test_the_truth_knows_its_limits() -> None:
     by_difference = derivative(lambda x: np.atleast_1d(np.abs(x)), at, along)
     assert isinstance(by_difference, Truth)
     assert by_difference.method == "difference"
+
+
+def test_a_callback_that_announces_a_dtype_is_checked_in_it() -> None:
+    @fnad.custom_vjp
+    def host_sin(x: Any) -> Any:
+        return fnad.callback(np.sin, x, result=fnad.ShapeDtypeStruct((3,), float))
+
+    host_sin.defvjp(lambda x: (host_sin(x), x), lambda x, ct: (ct * np.cos(x),))
+    report = check(lambda x: np.sum(host_sin(x) * x), np.array([0.3, 0.7, 1.1]))
+    assert report.is_right
+    assert {row.skipped for row in report.rows if row.compared == "f32"} == {"raises CustomRuleError"}

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.sparse.linalg import LinearOperator, cg
 
 import fnad
 from fnad.errors import (
@@ -167,3 +168,26 @@ def test_a_transpose_of_several_arguments_and_of_complex_numbers() -> None:
 def test_what_is_not_linear(f: Any, why: str) -> None:
     with pytest.raises(LinearityError, match=f"is not linear: {why}"):
         fnad.linear_transpose(f, X)
+
+
+def test_integers_are_directions() -> None:
+    """SciPy's operators find the dtype of their results by vectors of int8."""
+    v, f = np.array([1, 0, -2, 3], np.int8), lambda x: A @ x
+    for given in (v, v.astype(np.uint8), v.astype(np.int64)):
+        expected = given.astype(float)
+        for run in (lambda f: f, fnad.jit):
+            found = run(lambda v: fnad.jvp(f, (X,), (v,))[1])(given), run(lambda v: fnad.linearize(f, X)[1](v))(given)
+            for tangent in found:
+                assert_allclose(tangent, A @ expected, rtol=1e-14)
+            cotangents = run(lambda v: fnad.vjp(f, X)[1](v))(given[:3])
+            assert_allclose(cotangents[0], expected[:3] @ A, rtol=1e-14)
+            assert_allclose(
+                run(lambda v: fnad.hvp(rosenbrock, (X,), (v,)))(given)[0], hessian_of_rosenbrock(X) @ expected
+            )
+    operator = LinearOperator((4, 4), matvec=lambda v: A.T @ fnad.linearize(f, X)[1](v) + v)
+    assert operator.dtype == float
+    assert_allclose(cg(operator, X, rtol=1e-12)[0], np.linalg.solve(A.T @ A + np.eye(4), X))
+    with pytest.raises(TangentError, match="i8\\[3\\], but has to be f64\\[4\\]"):
+        fnad.jvp(f, (X,), (v[:3],))
+    with pytest.raises(TangentError, match="bool"):
+        fnad.jvp(f, (X,), (v > 0,))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fnad.api.leaves import Function, check_function, flatten, function_name, leaves_of, to_user
+from fnad.api.lowered import leaves_or_types
 from fnad.api.running import traced
 from fnad.api.staging import output_leaves
 from fnad.control.callback import Host
@@ -49,7 +50,7 @@ def callback(f: Function, *args: Any, result: Any = None) -> Any:
     if not is_tracing():
         return f(*args)
     leaves, structure = leaves_of(args, lambda i: f"args[{i}]")
-    announced, shape = leaves_of((result,), lambda _: "result")
+    announced, shape = leaves_or_types((result,), ["result"])
     source = current_source()
 
     def run(*arrays: Any) -> list[Any]:

@@ -36,14 +36,12 @@ from fnad.errors import ArgumentTypeError, GuardFailed, OtherPathError, SettingE
 from fnad.ir.builder import is_tracing
 from fnad.ir.content import content_key
 from fnad.ir.program import Program
-from fnad.ir.types import Aval, Shape, native_dtype
-from fnad.records import dataclass
+from fnad.ir.types import Aval, Dtype, Shape, native_dtype
 from fnad.trace.source import current_source
 from fnad.tracebacks import boundary
 from fnad.watch import seen
 
 
-@dataclass(frozen=True)
 class ShapeDtypeStruct:
     """The shape and dtype of an array, in place of an argument whose values are not needed.
 
@@ -58,12 +56,20 @@ class ShapeDtypeStruct:
         ShapeDtypeStruct(shape=(2, 3), dtype=dtype('float32'))
     """
 
-    shape: Shape
-    dtype: Any
+    __slots__ = ("dtype", "shape")
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "shape", tuple(self.shape))
-        object.__setattr__(self, "dtype", native_dtype(self.dtype))
+    def __init__(self, shape: Sequence[int], dtype: Any) -> None:
+        self.shape: Shape = tuple(shape)
+        self.dtype: Dtype = native_dtype(dtype)
+
+    def __repr__(self) -> str:
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ShapeDtypeStruct) and (self.shape, self.dtype) == (other.shape, other.dtype)
+
+    def __hash__(self) -> int:
+        return hash((self.shape, self.dtype))
 
 
 def eval_shape(f: Function, *args: Any, **kwargs: Any) -> Any:

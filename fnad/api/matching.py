@@ -11,6 +11,7 @@ from fnad.api.leaves import LeafError, Operand, Structure, flatten, leaf_of, pat
 from fnad.errors import FnadError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval, Dtype, is_inexact
+from fnad.numpy.operands import as_symbol
 from fnad.records import NamedTuple
 from fnad.trace.source import current_source
 
@@ -27,7 +28,8 @@ class ExpectedTree(NamedTuple):
     def match(self, tree: Any) -> list[Operand]:
         """The leaves of inexact dtype, as programs receive them; raise the error for what does not match.
 
-        A Python number takes the dtype asked for. Where that is an integer or bool, the leaf has to be 0.
+        Integers become floats, and a Python number takes the dtype asked for. Where that is an integer or bool, the
+        leaf has to be 0.
         """
         values, structure = flatten(tree)
         if structure != self.structure:
@@ -65,6 +67,8 @@ class ExpectedTree(NamedTuple):
         given, found, weak, *_ = leaf_of(value)
         if found == aval:
             return given
+        if found.dtype.kind in "iu" and found.shape == aval.shape:
+            return as_symbol(given, aval.dtype) if isinstance(given, Symbol) else given.astype(aval.dtype)
         if weak and isinstance(given, np.ndarray) and not aval.shape and _converts(found.dtype, aval.dtype):
             return given.astype(aval.dtype)
         raise LeafError(self.error, f"is {found}, but has to be {aval}", self._leaf_remedy(found, aval))

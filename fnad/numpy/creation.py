@@ -12,6 +12,7 @@ from fnad.ir.types import BOOL, F64, I64, Aval, native_dtype
 from fnad.numpy.joining import join
 from fnad.numpy.manipulation import diagonal, expand_dims, fresh, moveaxis, reshape_steps
 from fnad.numpy.operands import (
+    WeakSymbol,
     as_array,
     as_symbol,
     axis_of,
@@ -42,7 +43,13 @@ def _filled(a: Any, value: Any, dtype: Any, shape: Any) -> ArrayView:
     x = as_symbol(a)
     wanted = x.dtype if dtype is None else native_dtype(dtype)
     new_shape = x.shape if shape is None else static_ints(shape, "a shape")
-    return fresh(fitted(value, Aval(wanted, new_shape)))
+    return fresh(fitted(_filling(value, wanted), Aval(wanted, new_shape)))
+
+
+def _filling(value: Any, dtype: Any) -> Symbol:
+    """What fills an array of a dtype: a Python integer has to fit, all else is cast."""
+    is_int = isinstance(value, int) or (isinstance(value, WeakSymbol) and value.python_type is int)
+    return (as_symbol if is_int else as_array)(value, dtype)
 
 
 # ---- from values and shapes ------------------------------------------------------------------------------------------
@@ -82,7 +89,7 @@ def asarray(
 
 @implements(np.full)
 def full(shape: Any, fill_value: Any, dtype: Any, order: str) -> ArrayView:
-    value = as_symbol(fill_value, None if dtype is None else native_dtype(dtype))
+    value = _filling(fill_value, None if dtype is None else native_dtype(dtype))
     return fresh(fitted(value, Aval(value.dtype, static_ints(shape, "a shape"))), in_order=order == "C")
 
 
@@ -98,10 +105,8 @@ def ones(shape: Any, dtype: Any, order: str) -> ArrayView:
 
 @implements(np.eye)
 def eye(N: Any, M: Any, k: Any, dtype: Any, order: str) -> ArrayView:  # noqa: N803
-    rows = static_int(N, "a number of rows")
-    columns = rows if M is None else static_int(M, "a number of columns")
-    made = np.eye(rows, columns, static_int(k, "a diagonal"), native_dtype(dtype))
-    return fresh(as_symbol(made), in_order=order == "C")
+    rows, diagonal, columns = _corner(N, k, M)
+    return fresh(as_symbol(np.eye(rows, columns, diagonal, native_dtype(dtype))), in_order=order == "C")
 
 
 @implements(np.identity)
@@ -111,9 +116,24 @@ def identity(n: Any, dtype: Any) -> ArrayView:
 
 @implements(np.tri)
 def tri(N: Any, M: Any, k: Any, dtype: Any) -> ArrayView:  # noqa: N803
-    rows = static_int(N, "a number of rows")
-    columns = rows if M is None else static_int(M, "a number of columns")
-    return fresh(as_symbol(np.tri(rows, columns, static_int(k, "a diagonal"), native_dtype(dtype))), in_order=True)
+    rows, diagonal, columns = _corner(N, k, M)
+    return fresh(as_symbol(np.tri(rows, columns, diagonal, native_dtype(dtype))), in_order=True)
+
+
+@implements(np.tril_indices)
+def tril_indices(n: Any, k: Any, m: Any) -> Any:
+    return np.tril_indices(*_corner(n, k, m))
+
+
+@implements(np.triu_indices)
+def triu_indices(n: Any, k: Any, m: Any) -> Any:
+    return np.triu_indices(*_corner(n, k, m))
+
+
+def _corner(n: Any, k: Any, m: Any) -> tuple[int, int, int]:
+    rows = static_int(n, "a number of rows")
+    columns = rows if m is None else static_int(m, "a number of columns")
+    return rows, static_int(k, "a diagonal"), columns
 
 
 @implements(np.indices)

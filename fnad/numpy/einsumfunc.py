@@ -16,7 +16,7 @@ from fnad.errors import DtypeError, ShapeError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import dtype_name, native_dtype
 from fnad.numpy.manipulation import diagonal_steps
-from fnad.numpy.operands import as_symbol, common_dtype
+from fnad.numpy.operands import as_symbol, of_one_dtype
 from fnad.numpy.products import contract, times
 from fnad.numpy.reductions import SUM, reduce
 from fnad.numpy.registry import implements
@@ -40,11 +40,11 @@ class Term(NamedTuple):
 @implements(np.einsum)
 def einsum(*operands: Any, out: None = None, optimize: Any = False, dtype: Any = None) -> ArrayView | Symbol:
     subscripts, arrays = split_arguments(operands)
-    common = common_dtype(*arrays)
+    symbols = of_one_dtype(*arrays)
+    common = symbols[0].dtype
     wanted = common if dtype is None else native_dtype(dtype)
     if not np.can_cast(common, wanted, "safe"):
         raise DtypeError(f"einsum of {dtype_name(common)} cannot be computed in {dtype_name(wanted)} safely")
-    symbols = [as_symbol(array) for array in arrays]
     inputs, output = parse(subscripts, [symbol.ndim for symbol in symbols])
     if len(symbols) == 1 and set(output) == set(inputs[0]) and symbols[0].dtype == wanted:
         view = ArrayView(symbols[0], view_steps(symbols[0], inputs[0], output))

@@ -21,6 +21,7 @@ from fnad.ir.types import BOOL, I64, Aval, Dtype, Shape, native_dtype
 from fnad.numpy.indexing import Advanced, entries_of, getitem
 from fnad.numpy.operands import (
     PYTHON_DTYPES,
+    as_array,
     as_symbol,
     broadcast_all,
     check_dtypes,
@@ -113,7 +114,7 @@ def outer(rule: Rule) -> Rule:
     """The rule of the method `outer`: the ufunc on all pairs of elements."""
 
     def method(a: Any, b: Any, /, *, dtype: Any = None) -> Any:
-        x, y = as_symbol(a), as_symbol(b)
+        x, y = as_array(a), as_array(b)
         return rule(reshape_to(x, (*x.shape, *(1,) * y.ndim)), y, dtype=dtype)
 
     return method

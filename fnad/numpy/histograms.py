@@ -34,6 +34,10 @@ ENDLESS: dict[str, Any] = {
     "message": "autodetected range of the elements is not finite",
     "remedy": "give range=, or leave out nan and infinities",
 }
+NEGATIVE: dict[str, Any] = {
+    "message": "'list' argument must have no negative elements",
+    "remedy": "numpy.bincount counts integers from 0 on: clip them, or give the others a weight of 0",
+}
 SORTED = "sort the bins with np.sort"
 
 # ---- counting integers -----------------------------------------------------------------------------------------------
@@ -51,17 +55,17 @@ def bincount(x: Any, weights: Any = None, minlength: Any = 0) -> Symbol:
         raise DtypeError(f"Cannot cast array data from {places.dtype!r} to dtype('int64') according to the rule 'safe'")
     index = to_dtype(places, I64)
     if not contains_symbol(x):
-        return counted(index, weights, (len(np.bincount(static_array(x), minlength=least)),), F64)
+        known = np.asarray(static_array(x))
+        if known.min(initial=0) < 0:
+            raise DomainError(NEGATIVE["message"], remedy=NEGATIVE["remedy"])
+        return counted(index, weights, (len(np.bincount(known, minlength=least)),), F64)
+    index = require(index, ge(index, zeros_like(index)), **NEGATIVE)
     if not least:
-        least = 1 + int(static_array(max_(index, initial=-1)))
-    fits = bitwise_and(ge(index, zeros_like(index)), le(index, full_like(index, least - 1)))
+        return counted(index, weights, (1 + int(static_array(max_(index, initial=-1))),), F64)
     message = f"numpy.bincount of traced integers takes those from 0 to minlength - 1, which is {least - 1}"
-    return counted(
-        require(index, fits, message=message, remedy="give a larger minlength, or clip the integers"),
-        weights,
-        (least,),
-        F64,
-    )
+    remedy = "give a larger minlength, or clip the integers"
+    fits = le(index, full_like(index, least - 1))
+    return counted(require(index, fits, message=message, remedy=remedy), weights, (least,), F64)
 
 
 def counted(index: Symbol, weights: Any, shape: Shape, dtype: Dtype | None, chosen: Symbol | None = None) -> Symbol:

@@ -17,6 +17,7 @@ from fnad.numpy.manipulation import fresh
 from fnad.numpy.namespace import CALLS
 from fnad.numpy.operands import (
     Ints,
+    as_array,
     as_symbol,
     axis_of,
     broadcast_all,
@@ -45,7 +46,7 @@ def where(condition: Any, x: Any = None, y: Any = None) -> Any:
     if x is None and y is None:
         return np.nonzero(static_array(as_symbol(condition, BOOL)))
     dtype = common_dtype(x, y)
-    return fresh(select(*broadcast_all([as_symbol(condition, BOOL), as_symbol(x, dtype), as_symbol(y, dtype)])))
+    return fresh(select(*broadcast_all([as_symbol(condition, BOOL), as_array(x, dtype), as_array(y, dtype)])))
 
 
 OF_AVALS.add(where)

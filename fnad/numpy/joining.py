@@ -11,7 +11,17 @@ from fnad.errors import ArgumentTypeError, DtypeError, OutOfRangeError, ShapeErr
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Dtype, Shape, native_dtype
 from fnad.numpy.manipulation import fresh
-from fnad.numpy.operands import as_array, as_symbol, axis_of, common_dtype, static_array, static_int, static_ints
+from fnad.numpy.operands import (
+    as_array,
+    as_symbol,
+    axis_of,
+    common_dtype,
+    of_one_dtype,
+    promotes_as,
+    static_array,
+    static_int,
+    static_ints,
+)
 from fnad.numpy.registry import OF_AVALS, implements
 from fnad.numpy.views import ArrayView, Box, Reshape
 from fnad.ops import shape as ops
@@ -27,12 +37,12 @@ def alike(arrays: Any, dtype: Any = None, casting: Any = "same_kind") -> list[Sy
     if not values:
         raise ShapeError("need at least one array to concatenate")
     wanted = common_dtype(*values) if dtype is None else native_dtype(dtype)
-    symbols = [as_symbol(value) for value in values]
-    for symbol in symbols:
-        if not np.can_cast(symbol.dtype, wanted, casting):
-            what = f"from {symbol.dtype!r} to {wanted!r} according to the rule {casting!r}"
+    for value in values:
+        given = promotes_as(value)
+        if isinstance(given, np.dtype) and not np.can_cast(given, wanted, casting):
+            what = f"from {given!r} to {wanted!r} according to the rule {casting!r}"
             raise DtypeError(f"Cannot cast array data {what}", remedy="convert it with astype before")
-    return [as_symbol(value, wanted) for value in values]
+    return [as_array(value, wanted) for value in values]
 
 
 def rows(x: Symbol) -> list[Symbol]:
@@ -76,7 +86,7 @@ def concatenate(
 
 @implements(np.stack)
 def stack(arrays: Any, axis: Any, dtype: Any, casting: Any) -> Symbol:
-    symbols = alike(arrays, dtype, casting)
+    symbols = alike(arrays_of(arrays), dtype, casting)
     shape = symbols[0].shape
     if any(symbol.shape != shape for symbol in symbols):
         raise ShapeError("all input arrays must have the same shape")
@@ -121,9 +131,8 @@ def with_dimensions(x: Symbol, count: int) -> Symbol:
 
 @implements(np.block)
 def block(arrays: Any) -> ArrayView:
-    dtype = common_dtype(*_leaves(arrays))
-    depth = _depth(arrays)
-    leaves = [as_symbol(leaf, dtype) for leaf in _leaves(arrays)]
+    depth, leaves = _depth(arrays), of_one_dtype(*_leaves(arrays))
+    dtype = leaves[0].dtype
     rank = max(depth, *[leaf.ndim for leaf in leaves])
     return fresh(_block(arrays, dtype, depth, rank))
 
@@ -145,7 +154,7 @@ def _depth(arrays: Any) -> int:
 
 def _block(arrays: Any, dtype: Dtype, depth: int, rank: int) -> Symbol:
     if not isinstance(arrays, list):
-        leaf = as_symbol(arrays, dtype)
+        leaf = as_array(arrays, dtype)
         return reshape_to(leaf, (1,) * (rank - leaf.ndim) + leaf.shape)
     return join([_block(a, dtype, depth - 1, rank) for a in arrays], -depth)
 

@@ -17,6 +17,7 @@ from fnad.numpy.operands import (
     axes_of,
     axis_of,
     common_dtype,
+    of_one_dtype,
     static_array,
     static_int,
     to_dtype,
@@ -305,8 +306,7 @@ MODES = ("valid", "same", "full")
 
 @implements(np.convolve)
 def convolve(a: Any, v: Any, mode: Any) -> Symbol:
-    dtype = common_dtype(as_array(a), as_array(v))
-    x, y = as_vector(a, dtype), as_vector(v, dtype)
+    x, y = map(as_vector, of_one_dtype(a, v))
     if y.shape[0] > x.shape[0]:
         x, y = y, x
     _check_vectors(x, y)
@@ -315,8 +315,8 @@ def convolve(a: Any, v: Any, mode: Any) -> Symbol:
 
 @implements(np.correlate)
 def correlate(a: Any, v: Any, mode: Any) -> Symbol:
-    dtype = common_dtype(as_array(a), as_array(v))
-    x, y = as_vector(a, dtype), conjugate(as_vector(v, dtype))
+    x, y = map(as_vector, of_one_dtype(a, v))
+    y = conjugate(y)
     _check_vectors(x, y)
     if y.shape[0] <= x.shape[0]:
         return _slide(x, reverse(y, axes=(0,)), mode)

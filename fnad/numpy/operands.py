@@ -6,7 +6,8 @@ Arrays from outside are constants, lists of traced values are stacked.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
@@ -14,6 +15,7 @@ import numpy as np
 from fnad.errors import (
     ArgumentTypeError,
     AxisError,
+    DomainError,
     DtypeError,
     IntegerRangeError,
     PlacementError,
@@ -26,8 +28,10 @@ from fnad.ir.program import Literal
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, DTYPES, F64, I64, Dtype, Shape, dtype_name, native_dtype
 from fnad.numpy.namespace import CALLS
+from fnad.ops.comparison import bitwise_and, ge, le, lt
 from fnad.ops.conversion import convert_to
-from fnad.ops.shape import broadcast_to, concatenate, reshape_to
+from fnad.ops.piecewise import trunc
+from fnad.ops.shape import broadcast_to, concatenate, constant, reshape_to
 from fnad.placement import adopted, is_on_device
 
 Operand: TypeAlias = Any
@@ -43,6 +47,9 @@ CHOOSE = (
     "never: choose with np.where(mask, a, b), reduce with where=mask, or pass the value in from outside"
 )
 """The way out of what depends on a value that is not known."""
+
+
+RAGGED = "give rows of one shape, or keep the list and compute with its rows: [np.sum(row) for row in rows]"
 
 
 class WeakSymbol(Symbol):
@@ -80,7 +87,7 @@ def as_symbol(value: Operand, dtype: Dtype | None = None) -> Symbol:
     elif isinstance(value, (bool, int, float, complex)):
         return python_literal(value, dtype)
     elif isinstance(value, (list, tuple)):
-        symbol = stack_nested(value)
+        symbol = stack_nested(value, dtype)
     elif is_on_device(value):
         symbol = current_builder().capture(_adopted(value))
     elif hasattr(value, "to_numpy"):  # of pandas, say
@@ -101,31 +108,72 @@ def _adopted(value: Any) -> Any:
 
 
 def python_literal(value: Any, dtype: Dtype | None) -> Symbol:
-    """A Python number as a constant of the dtype it takes beside other operands."""
-    dtype = dtype or PYTHON_DTYPES[next(t for t in (bool, int, float, complex) if isinstance(value, t))]
+    """A Python number as a constant of the dtype it takes beside other operands, by itself that of `np.asarray`."""
+    if dtype is None:
+        found = np.asarray(value).dtype
+        dtype = I64 if found.hasobject else found
+    return current_builder().literal(_converted(dtype.type, value, dtype))
+
+
+def _converted(convert: Callable[[Any], Any], value: Any, dtype: Any) -> Any:
+    """What NumPy converts Python numbers to; raises where the dtype does not have them."""
     try:
-        return current_builder().literal(dtype.type(value))
+        return convert(value)
     except OverflowError as error:
-        raise IntegerRangeError(
-            str(error), remedy=f"convert the array to a wider dtype, or give a number that fits {dtype_name(dtype)}"
-        ) from None
+        raise out_of_bounds(str(error), dtype) from None
+    except TypeError:
+        raise not_real(value, dtype) from None
+    except ValueError as error:
+        if isinstance(value, (list, tuple)):
+            raise ShapeError(str(error), remedy=RAGGED) from None
+        raise DomainError(str(error), remedy="give a finite number, or make the array one of floats") from None
+
+
+def out_of_bounds(what: str, dtype: Dtype) -> IntegerRangeError:
+    """The error for a Python number that an integer dtype does not have."""
+    return IntegerRangeError(
+        what, remedy=f"convert the array to a wider dtype, or give a number that fits {dtype_name(dtype)}"
+    )
+
+
+def not_real(what: Any, dtype: Dtype) -> ArgumentTypeError:
+    """The error for a Python complex number in the place of a real one."""
+    return ArgumentTypeError(f"{what} is not a real number, as {dtype} asks for", remedy="give its real part, z.real")
 
 
 def to_dtype(symbol: Symbol, dtype: Dtype) -> Symbol:
-    """Convert to a dtype, if it differs; a constant is converted now.
-
-    Raises `DtypeError` for a Python integer that is traced: whether it fits, which NumPy checks, is not known.
-    """
-    if isinstance(symbol, WeakSymbol) and symbol.aval.dtype == I64 != dtype and dtype.kind in "iu":
-        raise DtypeError(
-            f"a traced Python int may not fit {dtype_name(dtype)}",
-            remedy=f"give it as a NumPy number, such as np.{dtype}(n), or keep it out of the arguments that are traced",
-        )
+    """Convert to a dtype, if it differs; a constant is converted now, and a Python number if the dtype has it."""
+    if isinstance(symbol, WeakSymbol) and symbol.aval.dtype != dtype:
+        _check_number(symbol, dtype)
     if symbol.aval.dtype.kind == "c" and dtype.kind not in "cb":
         warn_of_lost_parts()
     if isinstance(symbol.atom, Literal) and symbol.aval.dtype != dtype:
         return current_builder().literal(symbol.atom.value.astype(dtype))
     return convert_to(symbol, dtype)
+
+
+def _check_number(number: WeakSymbol, dtype: Dtype) -> None:
+    """Raise where a dtype does not have a Python number, as Python does: the number at hand decides the path."""
+    kind = number.aval.dtype.kind
+    if kind == "c" and dtype.kind not in "cb":
+        raise not_real("a traced Python complex number", dtype)
+    if kind not in "if" or dtype.kind not in "iu":
+        return
+    low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+    if kind == "f":
+        whole = trunc(number)
+        fits = bitwise_and(ge(whole, constant(low, F64)), lt(whole, constant(high + 1, F64)))
+    else:
+        fits = bitwise_and(ge(number, constant(low, I64)), le(number, constant(min(high, np.iinfo(I64).max), I64)))
+    known = known_value(fits)
+    answer = CALLS["decided"](fits) if known is None else known
+    if answer is not None and not answer:
+        raise out_of_bounds(f"Python {number.python_type.__name__} out of bounds for {dtype}", dtype)
+    if answer is None and kind == "i":
+        raise DtypeError(
+            f"a traced Python int may not fit {dtype_name(dtype)}",
+            remedy=f"give it as a NumPy number, such as np.{dtype}(n), or keep it out of the arguments that are traced",
+        )
 
 
 def warn_of_lost_parts() -> None:
@@ -151,16 +199,26 @@ def undecided(what: str) -> TracerEscapeError:
     return TracerEscapeError(what, remedy=CHOOSE)
 
 
-def stack_nested(values: Sequence[Operand]) -> Symbol:
+def stack_nested(values: Sequence[Operand], dtype: Dtype | None = None) -> Symbol:
     """The array that a nested list stands for, as np.array makes it."""
     if not contains_symbol(values):
-        return current_builder().capture(np.array(values))
-    rows = [as_symbol(value) for value in values]
-    dtype = common_dtype(*[v if s.ndim == 0 and is_python_number(v) else s for v, s in zip(values, rows, strict=True)])
+        return current_builder().capture(_converted(partial(np.array, dtype=dtype), values, dtype))
+    rows = (
+        of_one_dtype(*values)
+        if dtype is None
+        else [as_array(as_symbol(_number(value, dtype), dtype)) for value in values]
+    )
     shape = rows[0].shape
     if any(row.shape != shape for row in rows):
-        raise ArgumentTypeError(f"a list of shapes {', '.join(str(row.shape) for row in rows)} is not an array")
-    return concatenate(*[reshape_to(to_dtype(row, dtype), (1, *shape)) for row in rows], axis=0)
+        raise ArgumentTypeError(
+            f"a list of shapes {', '.join(str(row.shape) for row in rows)} is not an array", remedy=RAGGED
+        )
+    return concatenate(*[reshape_to(row, (1, *shape)) for row in rows], axis=0)
+
+
+def _number(value: Any, dtype: Dtype) -> Any:
+    """An element of a list; of floats NumPy takes None for nan."""
+    return np.nan if value is None and dtype.kind in "fc" else value
 
 
 def contains_symbol(value: Any) -> bool:
@@ -236,8 +294,16 @@ def broadcast_all(symbols: Sequence[Symbol]) -> list[Symbol]:
 
 
 def as_array(value: Operand, dtype: Dtype | None = None) -> Symbol:
-    """An operand as np.asarray does: a Python number keeps its dtype beside others."""
-    return strong(as_symbol(value, dtype))
+    """An operand as np.asarray makes it, cast to a dtype: a Python number keeps its own beside others, and wraps."""
+    symbol = strong(as_symbol(value))
+    return symbol if dtype is None else to_dtype(symbol, dtype)
+
+
+def of_one_dtype(*values: Operand) -> list[Symbol]:
+    """The operands as np.asarray makes them, in their common dtype."""
+    arrays = [as_array(value) for value in values]
+    dtype = common_dtype(*arrays)
+    return [to_dtype(array, dtype) for array in arrays]
 
 
 def as_vector(value: Operand, dtype: Dtype | None = None) -> Symbol:

@@ -19,13 +19,12 @@ from fnad.numpy.joining import join
 from fnad.numpy.manipulation import fresh, moveaxis
 from fnad.numpy.operands import (
     Ints,
-    as_array,
     as_symbol,
     axes_of,
     axis_of,
     broadcast_all,
-    common_dtype,
     common_shape,
+    of_one_dtype,
     static_int,
     static_ints,
     to_dtype,
@@ -38,12 +37,6 @@ from fnad.ops.contraction import dot_general
 from fnad.ops.shape import broadcast_to, reshape_to, slice_axis, transpose_to, zeros_like
 
 NO_AXES = ((), ())
-
-
-def pair(x: Any, y: Any) -> tuple[Symbol, Symbol]:
-    """Two operands in their common dtype."""
-    dtype = common_dtype(x, y)
-    return as_symbol(x, dtype), as_symbol(y, dtype)
 
 
 def contract(x: Symbol, y: Symbol, axes: tuple[Ints, Ints], batch: tuple[Ints, Ints] = NO_AXES) -> Symbol:
@@ -61,7 +54,7 @@ def times(x: Symbol, y: Symbol) -> Symbol:
 
 @implements(np.dot)
 def dot(a: Any, b: Any, out: None = None) -> Symbol:
-    x, y = pair(a, b)
+    x, y = of_one_dtype(a, b)
     if x.ndim == 0 or y.ndim == 0:
         return times(x, y)
     over = max(y.ndim - 2, 0)
@@ -84,7 +77,7 @@ def numpy_shape(shape: Sequence[int]) -> str:
 
 @implements(np.inner)
 def inner(a: Any, b: Any) -> Symbol:
-    x, y = pair(a, b)
+    x, y = of_one_dtype(a, b)
     if x.ndim == 0 or y.ndim == 0:
         return times(x, y)
     _check_sizes(x, x.ndim - 1, y, y.ndim - 1)
@@ -93,19 +86,19 @@ def inner(a: Any, b: Any) -> Symbol:
 
 @implements(np.vdot)
 def vdot(a: Any, b: Any) -> Symbol:
-    x, y = (reshape_to(s, (s.aval.size,)) for s in pair(a, b))
+    x, y = (reshape_to(s, (s.aval.size,)) for s in of_one_dtype(a, b))
     return dot(conjugate(x), y)
 
 
 @implements(np.outer)
 def outer(a: Any, b: Any) -> Symbol:
-    x, y = pair(a, b)
+    x, y = of_one_dtype(a, b)
     return times(reshape_to(x, (x.aval.size, 1)), reshape_to(y, (1, y.aval.size)))
 
 
 @implements(np.tensordot)
 def tensordot(a: Any, b: Any, axes: Any) -> ArrayView:
-    x, y = pair(a, b)
+    x, y = of_one_dtype(a, b)
     if np.ndim(axes) == 0:
         count = static_int(axes, "a number of axes")
         pairs = tuple(range(x.ndim - count, x.ndim)), tuple(range(count))
@@ -179,8 +172,7 @@ if hasattr(np, "vecdot"):
 
 @implements(np.kron)
 def kron(a: Any, b: Any) -> Symbol:
-    dtype = common_dtype(as_array(a), as_array(b))
-    x, y = as_array(a, dtype), as_array(b, dtype)
+    x, y = of_one_dtype(a, b)
     ndim = max(x.ndim, y.ndim)
     rows, columns = ((1,) * (ndim - s.ndim) + s.shape for s in (x, y))
     x = reshape_to(x, tuple(k for n in rows for k in (n, 1)))
@@ -197,8 +189,7 @@ WITHOUT_PLANES = np.lib.NumpyVersion(np.__version__) >= "2.5.0"
 
 @implements(np.cross)
 def cross(a: Any, b: Any, axisa: Any, axisb: Any, axisc: Any, axis: Any) -> ArrayView:
-    dtype = common_dtype(as_array(a), as_array(b))
-    x, y = as_array(a, dtype), as_array(b, dtype)
+    x, y = of_one_dtype(a, b)
     if x.ndim == 0 or y.ndim == 0:
         raise ShapeError("At least one array has zero dimension")
     axisa, axisb, axisc = (axisa, axisb, axisc) if axis is None else (axis, axis, axis)

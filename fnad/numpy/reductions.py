@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fnad.errors import ShapeError
+from fnad.errors import ArgumentTypeError, ShapeError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, DTYPES, I64, Dtype, is_inexact, native_dtype
 from fnad.numpy import lexicographic
@@ -211,7 +211,18 @@ implements((np.logical_or, "reduce"))(_reduce_method(ANY, _as_bool))
 
 @implements((np.add, "accumulate"))
 def add_accumulate(array: Any, axis: Any, dtype: Any) -> Symbol:
-    return cumsum(array, axis, dtype)
+    return cumsum(several(array), axis, dtype)
+
+
+def several(array: Any) -> Symbol:
+    """The operand of an `accumulate`, which takes no number."""
+    x = as_symbol(array)
+    if x.ndim == 0:
+        raise ArgumentTypeError(
+            "cannot accumulate on a scalar",
+            remedy="a row of a vector is a number in the body of vmap: give an array, np.atleast_1d(x)",
+        )
+    return x
 
 
 # ---- running products ------------------------------------------------------------------------------------------------
@@ -227,7 +238,7 @@ def cumprod(a: Any, axis: Any, dtype: Any) -> Symbol:
 
 @implements((np.multiply, "accumulate"))
 def multiply_accumulate(array: Any, axis: Any, dtype: Any) -> Symbol:
-    return cumprod(array, axis, dtype)
+    return cumprod(several(array), axis, dtype)
 
 
 OF_AVALS.update((sum_, prod, cumsum, cumprod))

@@ -21,7 +21,7 @@ from fnad.numpy.operands import (
     Ints,
     as_symbol,
     axis_of,
-    common_dtype,
+    of_one_dtype,
     reduced_axes,
     static_array,
     static_int,
@@ -138,14 +138,13 @@ def places(kth: Any, n: int | None, kind: str, order: Any) -> Ints:
 
 @implements(np.searchsorted)
 def searchsorted(a: Any, v: Any, side: str, sorter: Any) -> Symbol:
-    dtype = common_dtype(a, v)
-    array = as_symbol(a, dtype)
+    array, values = of_one_dtype(a, v)
     if sorter is not None:
         order = integers(sorter)
         if order.shape != array.shape:
             raise ShapeError("sorter.size must equal a.size")
         array = take(array, order)
-    return ops.searchsorted(array, as_symbol(v, dtype), side=side)
+    return ops.searchsorted(array, values, side=side)
 
 
 # ---- sets ------------------------------------------------------------------------------------------------------------
@@ -153,12 +152,11 @@ def searchsorted(a: Any, v: Any, side: str, sorter: Any) -> Symbol:
 
 @implements(np.isin)
 def isin(element: Any, test_elements: Any, invert: bool, kind: Any) -> ArrayView:
-    dtype = common_dtype(element, test_elements)
+    x, tests = of_one_dtype(element, test_elements)
     if kind not in (None, "sort", "table"):
         raise DomainError(f"Invalid kind: '{kind}'. Please use None, 'sort' or 'table'.")
-    if kind == "table" and dtype.kind not in "biu":
+    if kind == "table" and x.dtype.kind not in "biu":
         raise DomainError("The 'table' method is only supported for boolean or integer arrays.")
-    x, tests = as_symbol(element, dtype), as_symbol(test_elements, dtype)
     n = tests.aval.size
     if n == 0:
         return fresh(constant(invert, BOOL, x.shape))
@@ -216,7 +214,7 @@ def setdiff1d(ar1: Any, ar2: Any, assume_unique: Any) -> Symbol:
 
 @implements(np.intersect1d)
 def intersect1d(ar1: Any, ar2: Any, assume_unique: Any, return_indices: Any) -> Any:
-    given = [as_symbol(ar, common_dtype(ar1, ar2)) for ar in (ar1, ar2)]
+    given = of_one_dtype(ar1, ar2)
     if assume_unique:
         parts, firsts = [reshape_to(x, (x.aval.size,)) for x in given], None
     else:

@@ -24,6 +24,7 @@ from fnad.numpy.operands import (
     axes_of,
     broadcast_all,
     common_dtype,
+    of_one_dtype,
     reduced_shape,
     static_array,
     static_number,
@@ -159,8 +160,9 @@ def average(a: Any, axis: Any, weights: Any, returned: bool, keepdims: Any) -> A
         result = mean_over(x, axis, keepdims)
         count = math.prod(x.shape[i] for i in axes_of(axis, x.ndim))
         return (result, full_like(result, count)) if returned else result
-    dtype = np.result_type(common_dtype(a, weights), F64 if common_dtype(a).kind in "biu" else common_dtype(a))
-    x, w = as_symbol(a, dtype), as_symbol(weights, dtype)
+    x, w = of_one_dtype(a, weights)
+    if as_array(a).dtype.kind in "biu":
+        x, w = (to_dtype(s, np.result_type(s.dtype, F64)) for s in (x, w))
     weight = broadcast_to(_aligned(w, x, axis), x.shape)
     scale = SUM(weight, axis, keepdims)
     scale = require(scale, ne(scale, zeros_like(scale)), **VANISHING)

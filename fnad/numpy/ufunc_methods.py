@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from fnad.errors import ArgumentTypeError, OutOfRangeError, ShapeError
+from fnad.errors import OutOfRangeError, ShapeError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import I64, Dtype, is_inexact
 from fnad.numpy.elementwise import loop_dtypes
@@ -28,7 +28,7 @@ from fnad.numpy.operands import (
     static_array,
     static_ints,
 )
-from fnad.numpy.reductions import Reduction, highest, is_given, lowest
+from fnad.numpy.reductions import Reduction, highest, is_given, lowest, several
 from fnad.numpy.registry import RULES, implements
 from fnad.numpy.statistics import root
 from fnad.ops.arithmetic import div, mul
@@ -131,9 +131,7 @@ def _sequential_reduce(ufunc: np.ufunc) -> Callable[..., Symbol]:
 
 def _accumulate(ufunc: np.ufunc, along: Callable[[Combine, Symbol, int], Symbol]) -> Callable[..., Symbol]:
     def rule(array: Any, axis: Any, dtype: Any) -> Symbol:
-        x = operand(ufunc, array, dtype)
-        if x.ndim == 0:
-            raise ArgumentTypeError("cannot accumulate on a scalar")
+        x = operand(ufunc, several(array), dtype)
         axes = axes_of(axis, x.ndim)
         if len(axes) != 1:
             raise ShapeError("accumulate does not allow multiple axes")

@@ -20,7 +20,7 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, DTYPES, Dtype, is_inexact
 from fnad.numpy import lexicographic
 from fnad.numpy.elementwise import Compute, converted, elementwise, enters, loop_dtypes
-from fnad.numpy.operands import as_symbol, is_python_number, to_dtype
+from fnad.numpy.operands import WeakSymbol, as_symbol, is_python_number, strong, to_dtype
 from fnad.numpy.registry import RULES, Rule, implements
 from fnad.ops import arithmetic, comparison, elementary, floating_point, logistic, piecewise
 from fnad.ops.arithmetic import neg, strong_div
@@ -243,6 +243,8 @@ def _comparison(ufunc: np.ufunc, compare: Compute, of_complex: Compute) -> None:
     """Enter the rule of a comparison that is `compare` on real numbers of one dtype."""
 
     def rule(x: Any, y: Any, dtype: Any = None) -> Symbol:  # numpy has only bool here
+        x, y = (as_symbol(operand) if isinstance(operand, (list, tuple)) else operand for operand in (x, y))
+        x, y = by_value(x, y), by_value(y, x)
         if out_of_range(x, y) or out_of_range(y, x):
             return constant(bool(ufunc(side(x), side(y))), BOOL, as_symbol(x if isinstance(y, int) else y).shape)
         (a, b), _ = converted(ufunc, (x, y))
@@ -253,6 +255,12 @@ def _comparison(ufunc: np.ufunc, compare: Compute, of_complex: Compute) -> None:
         return (of_complex if a.dtype.kind == "c" else compare)(a, b)
 
     enters(ufunc)(rule)
+
+
+def by_value(x: Any, y: Any) -> Any:
+    """An operand; a traced Python integer beside integers is compared as an i64, which holds it."""
+    is_integer = isinstance(x, WeakSymbol) and x.python_type is int and getattr(y, "dtype", U8).kind in "iu"
+    return strong(x) if is_integer else x
 
 
 def out_of_range(x: Any, y: Any) -> bool:

@@ -14,7 +14,7 @@ Higham, "Functions of matrices", 2008, chapter 3).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
 from typing import Any
 
@@ -135,9 +135,19 @@ repeated_square_along = register(
 # ---- expm ----------------------------------------------------------------------------------------------------------
 
 
-def _infer_expm(a: Aval) -> Aval:
-    check_square("expm", a)
-    return a
+def _square(name: str) -> Callable[[Aval], Aval]:
+    """The inference of a function of a matrix."""
+
+    def infer(a: Aval) -> Aval:
+        check_square(name, a)
+        return a
+
+    return infer
+
+
+def _along(name: str) -> Callable[[Aval, Aval], Aval]:
+    """The inference of the derivative of one."""
+    return lambda a, e: same_avals(name, [_square(name)(a), e])
 
 
 @by_lapack(IF_NOT_CONVERGED, UP_TO_MIDDLE)
@@ -238,7 +248,7 @@ def _expm_samples() -> Iterable[Sample]:
 expm = register(
     Primitive(
         "expm",
-        _infer_expm,
+        _square("expm"),
         _expm,
         Push(lambda results, primals, tangents: [expm_frechet(primals[0], tangents[0])]),
         Library(expansion=_expm_by_squaring, dispatched=True),
@@ -249,11 +259,6 @@ expm = register(
 )
 
 # ---- expm_frechet --------------------------------------------------------------------------------------------------
-
-
-def _infer_expm_frechet(a: Aval, e: Aval) -> Aval:
-    check_square("expm_frechet", a)
-    return same_avals("expm_frechet", [a, e])
 
 
 def _expm_frechet(a: Any, e: Any) -> Any:
@@ -290,7 +295,7 @@ def _expm_frechet_samples() -> Iterable[Sample]:
 expm_frechet = register(
     Primitive(
         "expm_frechet",
-        _infer_expm_frechet,
+        _along("expm_frechet"),
         _expm_frechet,
         Pull(_pull_expm_frechet),
         Library(expansion=_expm_frechet_by_block, dispatched=True),
@@ -350,25 +355,20 @@ solve_sylvester = register(
 # ---- sqrtm ---------------------------------------------------------------------------------------------------------
 
 
-def _infer_sqrtm(a: Aval) -> Aval:
-    check_square("sqrtm", a)
-    return a
+def _real_of_real(name: str, found: Any, a: Any) -> Any:
+    """A function of a matrix; raises where it is complex and the matrix is real."""
+    if np.iscomplexobj(found) and not np.iscomplexobj(a):
+        raise DomainError(
+            f"{name} of a real matrix that has no real value", remedy="convert the matrix to complex with astype"
+        )
+    return found
 
 
 @by_lapack(IF_NOT_CONVERGED)
 def _sqrtm(a: Any) -> Any:
     from scipy.linalg import sqrtm  # noqa: PLC0415 - kept out of `import fnad`
 
-    def one(a: Any) -> Any:
-        root = sqrtm(a)
-        if np.iscomplexobj(root) and not np.iscomplexobj(a):
-            raise DomainError(
-                "sqrtm of a real matrix that has no real square root",
-                remedy="convert the matrix to complex with astype",
-            )
-        return root
-
-    return each_matrix(one, a, a)
+    return each_matrix(lambda a: _real_of_real("sqrtm", sqrtm(a), a), a, a)
 
 
 def _push_sqrtm(results: Any, primals: Any, tangents: Any) -> list[Symbol]:
@@ -386,12 +386,109 @@ def _sqrtm_samples() -> Iterable[Sample]:
 sqrtm = register(
     Primitive(
         "sqrtm",
-        _infer_sqrtm,
+        _square("sqrtm"),
         _sqrtm,
         Push(_push_sqrtm),
         Library(),
         _sqrtm_samples,
         "Principal square root of a matrix; of a real matrix it has to be real.",
+        axes=Stacked(),
+    )
+)
+
+# ---- logm ----------------------------------------------------------------------------------------------------------
+
+
+def in_double(a: Any) -> Any:
+    """A matrix in double precision; of others SciPy warns that the result may be inaccurate."""
+    return a.astype(np.result_type(a.dtype, np.float64))
+
+
+@by_lapack(IF_NOT_CONVERGED)
+def _logm(a: Any) -> Any:
+    from scipy.linalg import logm  # noqa: PLC0415 - kept out of `import fnad`
+
+    return each_matrix(lambda a: _real_of_real("logm", logm(in_double(a)), a), a, a)
+
+
+def _logm_frechet(a: Any, e: Any) -> Any:
+    n = a.shape[-1]
+    size = np.abs(e).max(axis=(-2, -1), keepdims=True, initial=0)
+    size = np.where(size > 0, size, 1)
+    return _logm(np.block([[a, e / size], [np.zeros_like(a), a]]))[..., :n, n:] * size
+
+
+def _pull_logm_frechet(results: Any, primals: Any, cts: Any) -> list[Symbol]:
+    (a, e), (ct,) = primals, cts
+    second = upper_right(logm_frechet(block_upper(a, e), _twice(transposed(ct))))
+    return [transposed(second), logm_frechet(transposed(a), ct)]
+
+
+def _logm_frechet_samples() -> Iterable[Sample]:
+    for given in _sqrtm_samples():
+        (a,) = given.operands
+        yield Sample((a, sample(a.shape, a.dtype, 1)))
+
+
+logm_frechet = register(
+    Primitive(
+        "logm_frechet",
+        _along("logm_frechet"),
+        _logm_frechet,
+        Pull(_pull_logm_frechet),
+        Library(),
+        _logm_frechet_samples,
+        "Derivative of the matrix logarithm at a along e.",
+        axes=Stacked(),
+    )
+)
+
+logm = register(
+    Primitive(
+        "logm",
+        _square("logm"),
+        _logm,
+        Push(lambda results, primals, tangents: [logm_frechet(primals[0], tangents[0])]),
+        Library(),
+        _sqrtm_samples,
+        "Principal logarithm of a matrix; of a real matrix it has to be real.",
+        axes=Stacked(),
+    )
+)
+
+# ---- signm ---------------------------------------------------------------------------------------------------------
+
+
+@by_lapack(IF_NOT_CONVERGED)
+def _signm(a: Any) -> Any:
+    from scipy.linalg import signm  # noqa: PLC0415 - kept out of `import fnad`
+
+    return each_matrix(lambda a: _real_of_real("signm", signm(in_double(a)), a), a, a)
+
+
+def _signm_samples() -> Iterable[Sample]:
+    for given in _sqrtm_samples():
+        (a,) = given.operands
+        a[..., :1, :] *= -1
+        yield given
+
+
+def _push_signm(results: Any, primals: Any, tangents: Any) -> list[Symbol]:
+    """DS with N dS + dS N = dA - S dA S, where N = A S is a square root of A² (Higham, 2008, theorem 5.3)."""
+    (sign,), (a,), (tangent,) = results, primals, tangents
+    size = matmul(a, sign)
+    return [solve_sylvester(size, size, sub(tangent, matmul(sign, matmul(tangent, sign))))]
+
+
+signm = register(
+    Primitive(
+        "signm",
+        _square("signm"),
+        _signm,
+        Push(_push_signm),
+        Library(),
+        _signm_samples,
+        "Sign of a matrix: its eigenvalues go to 1 and -1, by the signs of their real parts.",
         axes=Stacked(),
     )
 )

@@ -78,6 +78,7 @@ __all__ = [
     "hankel",
     "inv",
     "khatri_rao",
+    "logm",
     "lstsq",
     "lu",
     "lu_factor",
@@ -87,6 +88,7 @@ __all__ = [
     "pinv",
     "pinvh",
     "qr",
+    "signm",
     "sinhm",
     "sinm",
     "solve",
@@ -668,6 +670,26 @@ def sqrtm(A: Any) -> Any:  # noqa: N803
     array([[2.]])
     """
     return matrix_function.sqrtm(square("sqrtm", A))
+
+
+@of_scipy
+def logm(A: Any) -> Any:  # noqa: N803
+    """The principal logarithm of a square matrix; of a real traced one it has to be real, else DomainError.
+
+    >>> logm([[1.0]])
+    array([[0.]])
+    """
+    return matrix_function.logm(square("logm", A))
+
+
+@of_scipy
+def signm(A: Any) -> Any:  # noqa: N803
+    """The sign of a square matrix: its eigenvalues go to 1 and -1, by the signs of their real parts.
+
+    >>> signm([[-2.0]])
+    array([[-1.]])
+    """
+    return matrix_function.signm(square("signm", A))
 
 
 @on_values_of_scipy

@@ -23,7 +23,7 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, Shape, is_complex
 from fnad.numpy import fourier
 from fnad.numpy.bodies import XP
-from fnad.numpy.operands import Ints, as_symbol, axes_of, broadcast_all, common_dtype, to_dtype
+from fnad.numpy.operands import Ints, as_symbol, axes_of, broadcast_all, common_dtype, of_one_dtype, to_dtype
 from fnad.numpy.padding import pad
 from fnad.ops.arithmetic import mul
 from fnad.ops.convolution import backwards
@@ -46,8 +46,7 @@ def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> An
     >>> convolve([1.0, 2.0], [1.0, 0.0, 3.0])
     array([1., 2., 3., 6.])
     """
-    dtype = common_dtype(in1, in2)
-    return convolved(as_symbol(in1, dtype), as_symbol(in2, dtype), mode, method)
+    return convolved(*of_one_dtype(in1, in2), mode, method)
 
 
 @of_scipy
@@ -57,8 +56,7 @@ def convolve2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", f
     >>> convolve2d([[1.0, 2.0]], [[1.0, 1.0]], boundary="wrap")
     array([[3., 3., 3.]])
     """
-    dtype = common_dtype(in1, in2)
-    x, y = as_symbol(in1, dtype), as_symbol(in2, dtype)
+    x, y = of_one_dtype(in1, in2)
     check_operands(x, y, mode)
     if x.ndim != 2:
         raise ShapeError("convolve2d inputs must both be 2-D arrays")
@@ -68,7 +66,7 @@ def convolve2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", f
         return directly(x, y, mode)
     options = {"constant_values": fillvalue} if boundary == "fill" else {}
     wider = pad(x, [(m - 1, m - 1) for m in y.shape], OUTSIDE[boundary], **options).read()
-    whole = convolve_op(to_dtype(wider, dtype), y, mode="valid")
+    whole = convolve_op(to_dtype(wider, y.dtype), y, mode="valid")
     return whole if mode == "full" else centered(whole, x.shape)
 
 
@@ -83,8 +81,8 @@ def correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> A
     >>> correlate([1.0, 2.0], [1.0, 0.0, 3.0])
     array([3., 6., 1., 2.])
     """
-    dtype = common_dtype(in1, in2)
-    return convolved(as_symbol(in1, dtype), backwards(conjugate(as_symbol(in2, dtype))), mode, method)
+    x, y = of_one_dtype(in1, in2)
+    return convolved(x, backwards(conjugate(y)), mode, method)
 
 
 @of_scipy

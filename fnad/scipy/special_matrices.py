@@ -8,7 +8,7 @@ import numpy as np
 
 from fnad.ir.symbol import Symbol
 from fnad.numpy.indexing_routines import take
-from fnad.numpy.operands import as_symbol, common_dtype, common_shape
+from fnad.numpy.operands import as_symbol, common_shape, of_one_dtype
 from fnad.ops.matrix import conjugate
 from fnad.ops.shape import broadcast_to, concatenate, full_like, pad, reshape_to, reverse, slice_axis
 from fnad.scipy.rule import rule_of
@@ -24,8 +24,7 @@ def block_diag(*arrs: Any) -> Any:
     array([[1., 0., 0.],
            [0., 2., 3.]])
     """
-    dtype = common_dtype(*arrs)
-    blocks = [as_symbol(array, dtype) for array in arrs]
+    blocks = of_one_dtype(*arrs)
     blocks = [reshape_to(x, ((1, 1), (1, *x.shape))[x.ndim]) if x.ndim < 2 else x for x in blocks]
     outer = common_shape([block.shape[:-2] for block in blocks])
     width, strips, start = sum(block.shape[-1] for block in blocks), list[Symbol](), 0
@@ -48,8 +47,7 @@ def toeplitz(c: Any, r: Any = None) -> Any:
     """
     column = _vector(c)
     row = conjugate(column) if r is None else _vector(r)
-    dtype = common_dtype(column, row)
-    column, row = as_symbol(column, dtype), as_symbol(row, dtype)
+    column, row = of_one_dtype(column, row)
     axis, m, n = column.ndim - 1, column.shape[-1], row.shape[-1]
     values = concatenate(reverse(slice_axis(row, axis, 1, n), axes=(axis,)), column, axis=axis)
     return _by_index(values, np.subtract.outer(np.arange(m), np.arange(n)) + (n - 1))
@@ -78,8 +76,7 @@ def hankel(c: Any, r: Any = None) -> Any:
     """
     column = _vector(c)
     row = full_like(column, 0) if r is None else _vector(r)
-    dtype = common_dtype(column, row)
-    column, row = as_symbol(column, dtype), as_symbol(row, dtype)
+    column, row = of_one_dtype(column, row)
     axis, m, n = column.ndim - 1, column.shape[-1], row.shape[-1]
     values = concatenate(column, slice_axis(row, axis, 1, n), axis=axis)
     return _by_index(values, np.add.outer(np.arange(m), np.arange(n)))

@@ -110,6 +110,10 @@ REFUSALS = {
     "returned non-": "take the number from an attribute or a method of the object, as obj.value",
     **dict.fromkeys(("no len()", "not iterable", "not subscriptable", "non-sequence", "cannot unpack"), AXIS),
     "descriptor '": "call the method of the value, x.sum(), x.__mul__(y), not that of its class",
+    "expected numpy.ndarray": (
+        "compiled code takes ordinary arrays: compute with NumPy's functions, as np.bincount(groups, x) for sums over "
+        "groups, or call it by fnad.callback"
+    ),
     "item assignment": "a number cannot be written to: bind its name to the new value",
 }
 """The way out of what Python refuses to do with a traced value, by its words."""

@@ -14,11 +14,11 @@ TABLE: dict[str, dict[str, tuple[str, ...]]] = {}
 TABLE["scipy.linalg"] = {"fnad.scipy.linalg": (
     "block_diag", "cho_factor", "cho_solve", "cholesky", "circulant", "companion", "convolution_matrix", "coshm",
     "cosm", "det", "eig", "eigh", "eigh_tridiagonal", "eigvals", "eigvalsh", "eigvalsh_tridiagonal", "expm",
-    "expm_frechet", "fiedler", "hankel", "inv", "khatri_rao", "lstsq", "lu", "lu_factor", "lu_solve",
-    "matmul_toeplitz", "norm", "orthogonal_procrustes", "pinv", "pinvh", "polar", "qr", "sinhm", "sinm", "solve",
-    "solve_banded", "solve_circulant", "solve_continuous_are", "solve_continuous_lyapunov", "solve_discrete_are",
-    "solve_discrete_lyapunov", "solve_sylvester", "solve_toeplitz", "solve_triangular", "solveh_banded", "sqrtm",
-    "svd", "svdvals", "tanhm", "tanm", "toeplitz",
+    "expm_frechet", "fiedler", "hankel", "inv", "khatri_rao", "logm", "lstsq", "lu", "lu_factor", "lu_solve",
+    "matmul_toeplitz", "norm", "orthogonal_procrustes", "pinv", "pinvh", "polar", "qr", "signm", "sinhm", "sinm",
+    "solve", "solve_banded", "solve_circulant", "solve_continuous_are", "solve_continuous_lyapunov",
+    "solve_discrete_are", "solve_discrete_lyapunov", "solve_sylvester", "solve_toeplitz", "solve_triangular",
+    "solveh_banded", "sqrtm", "svd", "svdvals", "tanhm", "tanm", "toeplitz",
 )}
 TABLE["scipy.fft._basic_backend"] = {"fnad.scipy.fft": (
     "fft", "fft2", "fftn", "hfft", "hfft2", "hfftn", "ifft", "ifft2", "ifftn", "ihfft", "ihfft2", "ihfftn", "irfft",

@@ -85,10 +85,30 @@ def caller_of(source: object) -> Source | None:
     """The line of the user's own code that runs a line of an installed package; None where the line is the user's."""
     if not isinstance(source, Source) or package_of(source.file) is None:
         return None
+    passed = _passed(sys.exception())
+    if (source.file, source.line) in ((t.tb_frame.f_code.co_filename, t.tb_lineno) for t in passed):
+        own = [t for t in passed if _is_own(t.tb_frame)]
+        if own:
+            return _line_passed(own[-1])
     frame = user_frame()
-    while frame is not None and (is_library(frame.f_code.co_filename) or package_of(frame.f_code.co_filename)):
+    while frame is not None and not _is_own(frame):
         frame = frame.f_back
     return None if frame is None else line_of(frame)
+
+
+def _is_own(frame: FrameType) -> bool:
+    """Whether a frame is one of the user's own code, not of an installed package."""
+    file = frame.f_code.co_filename
+    return not (is_library(file) or file.endswith(COMPILED) or package_of(file))
+
+
+def _passed(error: BaseException | None) -> list[TracebackType]:
+    """The places that an exception passed, outermost first."""
+    places, traceback = [], error and error.__traceback__
+    while traceback is not None:
+        places.append(traceback)
+        traceback = traceback.tb_next
+    return places
 
 
 CALLERS["of"] = caller_of
@@ -120,10 +140,12 @@ COMPILED = (".pyx", ".pxd", "<stringsource>")
 def source_of_error(error: BaseException) -> Source | None:
     """The innermost place in the user's code that an exception passed."""
     traceback = _innermost(error)
-    if traceback is None:
-        return None
-    code = traceback.tb_frame.f_code
-    return Source(code.co_filename, traceback.tb_lineno, code.co_name)
+    return None if traceback is None else _line_passed(traceback)
+
+
+def _line_passed(place: TracebackType) -> Source:
+    code = place.tb_frame.f_code
+    return Source(code.co_filename, place.tb_lineno, code.co_name)
 
 
 def frame_of_error(error: BaseException) -> FrameType | None:
@@ -133,13 +155,8 @@ def frame_of_error(error: BaseException) -> FrameType | None:
 
 
 def _innermost(error: BaseException) -> TracebackType | None:
-    found, traceback = None, error.__traceback__
-    while traceback is not None:
-        file = traceback.tb_frame.f_code.co_filename
-        if not (is_library(file) or file.endswith(COMPILED)):
-            found = traceback
-        traceback = traceback.tb_next
-    return found
+    files = ((place, place.tb_frame.f_code.co_filename) for place in reversed(_passed(error)))
+    return next((place for place, file in files if not (is_library(file) or file.endswith(COMPILED))), None)
 
 
 # ---- loops in the user's text ----------------------------------------------------------------------------------------

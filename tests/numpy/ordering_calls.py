@@ -360,6 +360,7 @@ SELECTING = {
         lambda x: (np.tril_indices_from(x, 1), np.triu_indices_from(x), x[np.diag_indices_from(x[:, :3])]),
         X,
     ),
+    "indices of a triangle": (lambda x: (x[np.tril_indices(2, 1)], x[np.triu_indices(2, 0, 3)]), X),
     "a traced mask, reduced": (
         lambda x: (
             x[x > 0.4].sum(),

@@ -4,6 +4,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 
 import fnad
 from fnad.errors import DomainError, TracerEscapeError
@@ -75,6 +76,8 @@ REFUSED = {
     "nanmax of nothing": (lambda x: np.nanmax(x[:0], 0), X),
     "cumulative_sum": (np.cumulative_sum, X),
     "accumulate of a number": (lambda x: np.maximum.accumulate(x[0, 0]), X),
+    "sums of a number": (lambda x: np.add.accumulate(x[0, 0]), X),
+    "products of a number": (lambda x: np.multiply.accumulate(x[0, 0]), X),
     "reduce over axes in order": (lambda x: np.subtract.reduce(x, axis=(0, 1)), X),
     "reduce of nothing": (lambda x: np.fmax.reduce(x[:0]), X),
     "reduceat": (lambda x: np.add.reduceat(x, [9]), X),
@@ -86,6 +89,7 @@ REFUSED = {
     "digitize": (lambda v: np.digitize(v, [1, 3, 2]), V),
     "bincount of floats": (lambda v: np.bincount(v, minlength=9), V),
     "bincount of negative integers": (lambda k: np.bincount(k - 1, minlength=9), K),
+    "bincount of negative integers that are known": (lambda v: np.bincount([0, 1, -1], v[:3]), V),
     "choose": (lambda k, x: np.choose(k + 2, x), K, X),
     "choose by negative integers": (lambda k, x: np.choose(k - 1, x), K, X),
     "place": (lambda x: np.place(x * 1, x > 0, []), X),
@@ -129,6 +133,26 @@ def test_shapes_that_depend_on_values():
 def test_integers_beyond_the_bins():
     with pytest.raises(DomainError, match="takes those from 0 to minlength - 1, which is 1"):
         traced(lambda k: np.bincount(k, minlength=2), K)
+
+
+def test_negative_integers_and_too_few_bins():
+    count = fnad.jit(np.bincount)
+    assert_array_equal(count(np.array([0, 2, 2])), [1, 0, 2])
+    for integers in ([0, -1], [-3]):
+        with pytest.raises(ValueError, match="must have no negative elements"):
+            count(np.array(integers))
+
+
+def test_indices_of_a_triangle_of_traced_size():
+    for indices in (np.tril_indices, np.triu_indices):
+        for args in ((3,), (3, 1), (2, -1, 4)):
+            for given in (args, tuple(map(np.int64, args))):
+                for found, expected in zip(fnad.jit(indices)(*given), indices(*args), strict=True):
+                    assert_array_equal(found, expected)
+        with pytest.raises(TracerEscapeError, match="a number of rows was given as a traced value"):
+            fnad.vmap(lambda n, indices=indices: indices(n)[0])(np.array([2, 2]))
+    with pytest.raises(TypeError, match="a row of a vector is a number in the body of vmap"):
+        fnad.vmap(np.maximum.accumulate)(np.ones(3))
 
 
 # ---- masks known when the program runs -------------------------------------------------------------------------------

@@ -111,6 +111,8 @@ SCIPY_LINALG = {
     ),
     "expm": (lambda a, b, z: (la.expm(a), la.expm(b), la.expm(z)), A, B, Z),
     "expm_frechet": (lambda a, e: la.expm_frechet(a, e, compute_expm=False), A, B[0]),
+    "logm": (lambda a, z: (la.logm(a), la.logm(z)), A, Z),
+    "signm": (lambda a, z: (la.signm(a), la.signm(z), la.signm(np.diag([1.0, -2.0, 3.0]) @ a)), A, Z),
     "sqrtm": (lambda a, z: (la.sqrtm(a), la.sqrtm(z)), A, Z),
     "block_diag": (lambda a, w, v: (la.block_diag(a, w, v), la.block_diag(v), la.block_diag(2.0, v[0])), A, W, V),
     "toeplitz": (

@@ -279,3 +279,16 @@ def test_compiled_closures_are_called_again():
 def test_solvers_of_scipy(transform, solve):
     with pytest.raises(TracerEscapeError, match="has no numbers while tracing"):
         transform(solve)(1.3)
+
+
+def test_what_pandas_refuses_is_at_the_users_line():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"group": [0, 1, 0], "value": [1.0, 2.0, 3.0]})
+
+    def sums(w):
+        weighted = frame.assign(value=frame["value"].to_numpy() * w)
+        return weighted.groupby("group")["value"].sum().to_numpy().sum()
+
+    with pytest.raises(TypeError, match=r"(?s)called at test_compiled_clients.py:\d+ in sums: .*groupby.*np.bincount"):
+        fnad.grad(sums)(2.0)
+    assert fnad.grad(lambda w: np.bincount(frame["group"], frame["value"].to_numpy() * w).sum())(2.0) == 6
