@@ -386,7 +386,7 @@ def test_cotangent_of_another_shape_or_dtype() -> None:
     with raises(errors.CotangentError, "cotangent is f64[2], but has to be f64[3]", HERE, remedy):
         pullback(np.ones(2))
     in_dtype = "  give it the dtype of the output of square, by .astype(np.float64)"
-    for given, name in ((np.ones(3, np.float32), "f32"), (np.ones(3, int), "i64"), (np.ones(3, bool), "bool")):
+    for given, name in ((np.ones(3, np.float32), "f32"), (np.ones(3, bool), "bool")):
         with raises(errors.CotangentError, f"cotangent is {name}[3], but has to be f64[3]", HERE, in_dtype):
             pullback(given)
     with raises(errors.CotangentError, "cotangent is f64[], but has to be f64[3]", HERE, remedy):

@@ -355,11 +355,11 @@ solve_sylvester = register(
 # ---- sqrtm ---------------------------------------------------------------------------------------------------------
 
 
-def _real_of_real(name: str, found: Any, a: Any) -> Any:
+def _real_of_real(name: str, value: str, found: Any, a: Any) -> Any:
     """A function of a matrix; raises where it is complex and the matrix is real."""
     if np.iscomplexobj(found) and not np.iscomplexobj(a):
         raise DomainError(
-            f"{name} of a real matrix that has no real value", remedy="convert the matrix to complex with astype"
+            f"{name} of a real matrix that has no real {value}", remedy="convert the matrix to complex with astype"
         )
     return found
 
@@ -368,7 +368,7 @@ def _real_of_real(name: str, found: Any, a: Any) -> Any:
 def _sqrtm(a: Any) -> Any:
     from scipy.linalg import sqrtm  # noqa: PLC0415 - kept out of `import fnad`
 
-    return each_matrix(lambda a: _real_of_real("sqrtm", sqrtm(a), a), a, a)
+    return each_matrix(lambda a: _real_of_real("sqrtm", "square root", sqrtm(a), a), a, a)
 
 
 def _push_sqrtm(results: Any, primals: Any, tangents: Any) -> list[Symbol]:
@@ -408,7 +408,7 @@ def in_double(a: Any) -> Any:
 def _logm(a: Any) -> Any:
     from scipy.linalg import logm  # noqa: PLC0415 - kept out of `import fnad`
 
-    return each_matrix(lambda a: _real_of_real("logm", logm(in_double(a)), a), a, a)
+    return each_matrix(lambda a: _real_of_real("logm", "logarithm", logm(in_double(a)), a), a, a)
 
 
 def _logm_frechet(a: Any, e: Any) -> Any:
@@ -463,7 +463,7 @@ logm = register(
 def _signm(a: Any) -> Any:
     from scipy.linalg import signm  # noqa: PLC0415 - kept out of `import fnad`
 
-    return each_matrix(lambda a: _real_of_real("signm", signm(in_double(a)), a), a, a)
+    return each_matrix(lambda a: _real_of_real("signm", "sign", signm(in_double(a)), a), a, a)
 
 
 def _signm_samples() -> Iterable[Sample]:

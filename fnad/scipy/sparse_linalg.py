@@ -12,20 +12,34 @@ array([0.5  , 0.125])
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache, wraps
 from importlib import import_module
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
-from scipy.sparse import coo_array
+from scipy.sparse import coo_array, csc_array
 
 from fnad.errors import UnsupportedFunctionError
-from fnad.numpy.bodies import XP
-from fnad.numpy.namespace import CALLS, follows
+from fnad.ir.builder import is_tracing
+from fnad.numpy.bodies import XP, own
+from fnad.numpy.namespace import follows
 from fnad.numpy.operands import as_symbol
+from fnad.numpy.registry import Bound
 from fnad.ops.sparse import DIRECT, solve_sparse
-from fnad.scipy.rule import on_values
+from fnad.scipy.sparse import either, is_traced, on_traced, triplets
 
-of_scipy = on_values("scipy.sparse.linalg")
+
+def of_scipy(rule: Callable[..., Any]) -> Callable[..., Any]:
+    """Enter a function as the rule of the one of its name, where the matrix is traced too."""
+    path = f"scipy.sparse.linalg.{rule.__name__}"
+    bound = cache(lambda: Bound(rule, own(path), path))
+
+    @wraps(rule)
+    def called_as_scipys(*args: Any, **kwargs: Any) -> Any:
+        return bound()(*args, **kwargs)
+
+    return either(path)(called_as_scipys)
 
 
 def _solve(data: Any, rows: Any, columns: Any, b: Any, how: dict[str, Any]) -> Any:
@@ -36,10 +50,10 @@ _solved = follows(_solve)(_solve)
 
 
 def _solution(A: Any, b: Any, method: str, **options: Any) -> Any:  # noqa: N803  # SciPy's name
-    if CALLS["has_traced"](A) or not (hasattr(A, "tocoo") or isinstance(A, (np.ndarray, list))):
+    if not (hasattr(A, "tocoo") or isinstance(A, (np.ndarray, list)) or is_traced(A)):
         raise UnsupportedFunctionError(
             f"scipy.sparse.linalg.{method} has no rule for a {type(A).__name__} as the matrix",
-            remedy="give an array, or a sparse one, that is a constant, or use scipy.linalg.solve",
+            remedy="give an array, or a sparse one, or use scipy.linalg.solve",
         )
     stored, b = coo_array(A), XP.asarray(b)
     if stored.shape[0] != stored.shape[1]:
@@ -49,9 +63,9 @@ def _solution(A: Any, b: Any, method: str, **options: Any) -> Any:  # noqa: N803
     kind = np.result_type(stored.dtype, b.dtype)
     kind = kind if kind.kind in "fc" else np.dtype(np.float64)
     columns = XP.reshape(b.astype(kind), (b.shape[0], -1))
-    rows, places = (at.astype(np.int64) for at in stored.coords)
+    values, rows, places = triplets(stored)
     how = {"rtol": None, "atol": None, "maxiter": None, **options}
-    x = _solved(stored.data.astype(kind), rows, places, columns, {"method": method, **how})
+    x = _solved(values.astype(kind), rows, places, columns, {"method": method, **how})
     return x[:, 0] if x.shape[1] == 1 else x
 
 
@@ -63,6 +77,33 @@ def spsolve(A: Any, b: Any, permc_spec: Any = None, use_umfpack: bool = True) ->
     array([1., 2.])
     """
     return _solution(A, b, DIRECT)
+
+
+class Factors:
+    """What `splu` returns in a trace: it solves with traced elements and right sides, and has no factors."""
+
+    def __init__(self, A: Any) -> None:  # noqa: N803  # SciPy's name
+        self._matrix, self.shape, self.nnz = A, A.shape, A.nnz
+
+    def solve(self, rhs: Any, trans: str = "N") -> Any:
+        """The solution x of A x = rhs, or with `trans` "T" or "H" of the transposed matrix."""
+        matrix = {"N": lambda: self._matrix, "T": lambda: self._matrix.T, "H": lambda: self._matrix.conj().T}[trans]()
+        return spsolve(matrix, rhs)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return _factor(name)
+
+
+@on_traced
+def _factor(name: str) -> NoReturn:
+    raise UnsupportedFunctionError(f"the result of splu has no {name} while tracing", remedy="use solve(rhs)")
+
+
+def splu(A: Any, *args: Any, **options: Any) -> Any:  # noqa: N803  # SciPy's name
+    """The factorization of a sparse matrix, in a trace as what solves with it."""
+    return Factors(csc_array(A)) if is_tracing() else own("scipy.sparse.linalg.splu")(A, *args, **options)
 
 
 def _iterative(method: str) -> Any:

@@ -65,9 +65,19 @@ TABLE["scipy.interpolate._fitpack2"] = {"fnad.scipy.fitpack": ("_BivariateSpline
 TABLE["scipy.interpolate._polyint"] = {"fnad.scipy.interpolate": (
     "KroghInterpolator.__init__", "_Interpolator1D.__call__", "_Interpolator1D._reshape_yi", "_Interpolator1D._set_yi",
 )}
-TABLE["scipy.sparse._base"] = {"fnad.scipy.sparse": ("_spbase._matmul_dispatch", "_spbase._rmatmul_dispatch")}
-TABLE["scipy.sparse._coo"] = {"fnad.scipy.sparse": ("_coo_base._matmul_dispatch", "_coo_base._rmatmul_dispatch")}
-TABLE["scipy.sparse.linalg"] = {"fnad.scipy.sparse_linalg": ("bicg", "bicgstab", "cg", "cgs", "gmres", "spsolve")}
+for module, kind, methods in (
+    ("_base", "_spbase", ("_add_dense", "_matmul_dispatch", "_rmatmul_dispatch", "multiply")),
+    ("_compressed", "_cs_matrix", ("__init__", "_add_dense", "_add_sparse", "_sub_sparse")),
+    ("_coo", "_coo_base", (
+        "__init__", "_add_dense", "_add_sparse", "_matmul_dispatch", "_rmatmul_dispatch", "_sub_sparse",
+    )),
+    ("_dia", "_dia_base", ("__init__", "_add_sparse", "_sub_sparse", "multiply")),
+):
+    TABLE[f"scipy.sparse.{module}"] = {"fnad.scipy.sparse": tuple(f"{kind}.{method}" for method in methods)}
+TABLE["scipy.sparse._construct"] = {"fnad.scipy.sparse": ("_block", "diags", "diags_array", "spdiags")}
+TABLE["scipy.sparse.linalg"] = {"fnad.scipy.sparse_linalg": (
+    "bicg", "bicgstab", "cg", "cgs", "gmres", "splu", "spsolve",
+)}
 TABLE["scipy.special"] = {"fnad.scipy.special": (
     "comb", "factorial", "log_softmax", "logsumexp", "multigammaln", "perm", "polygamma", "softmax", "spherical_in",
     "spherical_jn", "spherical_kn", "spherical_yn",
