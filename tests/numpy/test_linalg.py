@@ -73,16 +73,17 @@ BY_RANK = {
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("shape", [(2, 200), (200, 2), (2, 2)], ids=str)
+@pytest.mark.parametrize("shape", [(2, 20), (20, 2), (2, 2)], ids=str)
 @pytest.mark.parametrize("name", BY_RANK)
 def test_which_singular_values_are_zero(name: str, shape: Any, dtype: str) -> None:
     """By default it depends on the larger extent of a matrix, in units of rounding."""
+    traced = jit(BY_RANK[name])
     for unit in (np.finfo(dtype).eps, np.finfo(float).eps):
-        for small in (0.4, 0.7, 1.5, 3.0, 30.0, 150.0, 300.0, 3000.0):
+        for small in (0.4, 0.7, 1.5, 3.0, 19.0, 21.0, 300.0, 3000.0):
             a = np.zeros(shape, dtype)
             a[0, 0], a[1, 1] = 1, small * unit
             with config.override(executor="interpreter"):
-                found = jit(BY_RANK[name])(a)
+                found = traced(a)
             for mine, numpys in zip(optree.tree_leaves(found), optree.tree_leaves(BY_RANK[name](a)), strict=True):
                 assert (mine.dtype, mine.shape) == (np.asarray(numpys).dtype, np.shape(numpys))
                 np.testing.assert_allclose(mine, numpys, rtol=1e-6)
