@@ -12,6 +12,7 @@ from fnad.ir.primitive import Primitive
 from fnad.ir.program import Params
 from fnad.ir.symbol import Symbol
 from fnad.ops.arithmetic import add, div, mul, neg, strong_mul, sub
+from fnad.ops.autodiff import stop_gradient
 from fnad.ops.shape import broadcast_in_dim, reduce_sum, reshape
 from fnad.transforms.pattern import same_values
 from fnad.transforms.rewrite import application, definition, operands_of
@@ -52,7 +53,8 @@ def _is_quotient(number: Symbol, total: Symbol, depth: int = DEPTH) -> bool:
 
 
 def _is_difference(number: Symbol, total: Symbol) -> bool:
-    found = application(number, sub)
+    held = application(number, stop_gradient)
+    found = None if held is None else application(held[0][0], sub)
     return found is not None and all(_is_same(operand, total) for operand in found[0])
 
 
