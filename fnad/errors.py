@@ -201,6 +201,14 @@ class UsedAfterTraceError(FnadError, RuntimeError):
     """A traced value was kept past the end of its trace and used there."""
 
 
+class ExitError(FnadError, RuntimeError):
+    """fnad was called while Python ends, when containers are not known any more."""
+
+
+class ReentryError(FnadError, RuntimeError):
+    """The handler of a signal called fnad in the middle of another call."""
+
+
 class MutationError(FnadError, TypeError):
     """A write into a traced value, or of a traced value into an ordinary array, that cannot be followed."""
 

@@ -1,4 +1,4 @@
-"""Locks that a child process finds free.
+"""What other threads have to do with the end of a process and its forks: locks that a child finds free.
 
 A fork copies the thread that calls it and no other one. A lock of another thread would be held in the child for ever,
 around something half changed, such as a compilation of LLVM's. So a fork first takes all of these locks, and the two
@@ -10,9 +10,18 @@ processes give them back.
 
 from __future__ import annotations
 
+import atexit
 import os
+import sys
+import threading
 from threading import RLock, local
+from time import monotonic, sleep
+from types import FrameType
 from weakref import ref
+
+OWN = __file__.removesuffix("forks.py")
+SECONDS = 5.0
+"""The longest time that threads have to leave fnad when Python ends."""
 
 _LOCKS: set[ref[RLock]] = set()
 
@@ -56,3 +65,36 @@ def _give_back() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_take_all, after_in_parent=_give_back, after_in_child=_give_back)
+
+
+def end_threads() -> None:
+    """End the daemon threads that are within fnad, as Python is about to do.
+
+    Python ends a thread where it takes the GIL. Within C++, of LLVM's or optree's, that aborts the process.
+    """
+    shown = sys.unraisablehook  # of what ends in a finalizer nothing is to be printed
+    sys.unraisablehook = lambda given: None if given.exc_type is SystemExit else shown(given)
+    within, until = _daemons_within(), monotonic() + SECONDS
+    while within and monotonic() < until:
+        import ctypes  # noqa: PLC0415 - hardly ever needed
+
+        for number in within:
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(number), ctypes.py_object(SystemExit))
+        sleep(0.005)
+        within = _daemons_within()
+
+
+def _daemons_within() -> list[int]:
+    """The daemon threads that run fnad's code, or what that calls."""
+    frames = sys._current_frames()  # pyright: ignore[reportPrivateUsage]
+    daemons = [thread for thread in threading.enumerate() if thread.daemon and not thread.name.startswith("fnad-")]
+    return [number for thread in daemons if (number := thread.ident) in frames and _is_within(frames[number])]
+
+
+def _is_within(frame: FrameType | None) -> bool:
+    while frame is not None and not frame.f_code.co_filename.startswith(OWN):
+        frame = frame.f_back
+    return frame is not None
+
+
+atexit.register(end_threads)  # also where one is about to import optree

@@ -76,6 +76,8 @@ UNREACHED = {
     "make it so": "it is in a sample of a primitive",
     "its values come near the largest": "the compiler decides which programs round so",
     "they are near singular, or badly scaled": "no small system is known that GMRES fails for",
+    "have the handler set a flag": "it takes a signal",
+    "call atexit.register after the first call": "it takes the end of a process",
     "set it to info, warning or error": "it takes an environment variable",
     "pip install 'fnad[cuda]'": "tests install nothing",
     "it takes a GPU of NVIDIA's": "it takes a machine without a GPU, and one with it",

@@ -52,6 +52,7 @@ from fnad.errors import ArgumentTypeError, RetraceWarning
 from fnad.ir.builder import Builder, current_builder, is_tracing
 from fnad.ir.types import Dtype, Shape, aval_of
 from fnad.records import NamedTuple
+from fnad.signals import refuse_handlers
 from fnad.trace.environment import Environment
 from fnad.trace.kept import check_kept
 from fnad.trace.labelled import Labels, is_labelled, labels_of
@@ -198,6 +199,7 @@ class Compiled(Transformed, Generic[P, R]):
     def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
         try:
             if is_tracing():
+                refuse_handlers()
                 return call_inside(self._f, args, kwargs)
             again = self._again
             if again is not None and not kwargs and (result := again(args)) is not ANOTHER:
@@ -239,6 +241,7 @@ class Compiled(Transformed, Generic[P, R]):
         return TracedCall(self._f, traced, structure, leaves, names, len(form.positions))
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        refuse_handlers()
         if kwargs or self._statics or self._has_receivers:
             form = self._form(args, kwargs)
             trees = (*[args[i] for i in form.positions], *[kwargs[name] for name in form.names])

@@ -10,7 +10,9 @@ from __future__ import annotations
 import atexit
 import inspect
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from functools import cache
+from threading import Event, current_thread, main_thread
 from types import CodeType, ModuleType, NoneType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -18,7 +20,8 @@ import numpy as np
 
 from fnad.api import records
 from fnad.api.records import NAMESPACE
-from fnad.errors import ArgumentTypeError, DtypeError, FnadError, PlacementError
+from fnad.errors import ArgumentTypeError, DtypeError, ExitError, FnadError, PlacementError
+from fnad.forks import end_threads
 from fnad.ir.program import Source
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import NAMES, Aval, aval_of, in_native_order
@@ -93,12 +96,30 @@ class LeafError(Exception):
 @cache
 def pytrees() -> ModuleType:
     """optree, set up; loaded at the first call, which takes a quarter off the time of `import fnad`."""
+    if _IS_OVER.is_set():
+        if current_thread() is not main_thread():
+            raise SystemExit
+        raise ExitError(
+            "fnad is called while Python ends, after optree has forgotten all containers",
+            remedy="call atexit.register after the first call of fnad, or after import optree",
+        )
     import optree  # noqa: PLC0415
 
     ordered = optree.dict_insertion_ordered(True, namespace=NAMESPACE)
     ordered.__enter__()  # a function may depend on the order of keys, so structures differ where it does
-    atexit.register(ordered.__exit__, None, None, None)
+    atexit.register(_end, ordered)  # before optree's own function
     return optree
+
+
+_IS_OVER = Event()
+
+
+def _end(ordered: AbstractContextManager[None]) -> None:
+    """Have fnad called no more, since optree works only until Python ends."""
+    _IS_OVER.set()
+    pytrees.cache_clear()
+    end_threads()
+    ordered.__exit__(None, None, None)
 
 
 def flatten(tree: Any) -> tuple[list[Any], Structure]:

@@ -39,6 +39,7 @@ from fnad.ir.symbol import Symbol
 from fnad.numpy.operands import as_symbol
 from fnad.ops.conversion import convert_to
 from fnad.records import NamedTuple
+from fnad.signals import refuse_handlers
 from fnad.trace.outer_writes import without_outer_writes
 from fnad.trace.shadow import Raised
 from fnad.trace.source import current_source
@@ -124,6 +125,7 @@ def region_of_call(
     where they differ: then Python may decide by them. `raised` makes the values that follow from these. `given`, the
     leaves as the caller has them, may not share memory where `f` writes into one (`fnad.api.aliasing`).
     """
+    refuse_handlers()
     found: list[tuple[Structure, list[bool]]] = []
     avals, marks = [t.aval for t in types], [t.weak for t in types]
 

@@ -29,6 +29,7 @@ from fnad.ir.program import Program
 from fnad.numpy.operands import as_array
 from fnad.placement import is_on_device
 from fnad.records import NamedTuple
+from fnad.signals import refuse_handlers
 from fnad.trace.capture import Guard
 from fnad.trace.contents import CONSTANTS
 from fnad.trace.dispatch import call
@@ -120,6 +121,7 @@ def stage(
     Raises `AuxiliaryError` if it returns no pair where `has_aux` says so, `ArgumentTypeError` and `DtypeError` for an
     output that is no pytree of arrays and numbers.
     """
+    refuse_handlers()
     name = function_name(f)
     found: list[tuple[int, Output, Auxiliary]] = []
 

@@ -17,6 +17,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
 from weakref import ref
 
 from fnad.api.leaves import Function, function_name, source_of
+from fnad.signals import refuse_handlers
 from fnad.trace.unknown import check_keywords
 from fnad.tracebacks import boundary
 
@@ -38,6 +39,7 @@ class Transformed:
 
     @boundary
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        refuse_handlers()
         return self._run(*args, **kwargs)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:

@@ -1,0 +1,74 @@
+"""The end of a process: what its handlers may call, and threads that are within fnad then."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+
+def ended(program: str) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {"FNAD_CACHE_DIR": ""}
+    command = [sys.executable, "-c", program]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
+
+
+HANDLER = """
+import atexit
+import numpy as np
+
+def last():
+    print(fnad.grad(lambda p: p["b"] * p["a"])({"b": 2.0, "a": 3.0}), compiled(np.ones((600, 600))))
+
+EARLY
+import fnad
+compiled = fnad.jit(lambda x: {"z": np.sum(np.exp(x) @ x), "y": x[0, 0]})
+fnad.config.set_default(executor="compiled")
+fnad.grad(np.sin)(1.0)
+LATE
+"""
+
+
+def test_a_handler_may_call_fnad_if_it_is_registered_after_the_first_call() -> None:
+    done = ended(HANDLER.replace("EARLY", "").replace("LATE", "atexit.register(last)"))
+    assert done.stderr == ""
+    assert done.stdout.startswith("{'b': np.float64(3.0), 'a': np.float64(2.0)} {'z': ")
+
+
+@pytest.mark.parametrize("place", ["EARLY", "import fnad"])
+def test_a_handler_that_is_registered_before_says_what_to_do(place: str) -> None:
+    added = "atexit.register(last)" if place == "EARLY" else "import fnad; atexit.register(last)"
+    done = ended(HANDLER.replace(place, added, 1).replace("EARLY", "").replace("LATE", ""))
+    assert done.stderr.endswith(
+        "fnad.errors.ExitError: fnad is called while Python ends, after optree has forgotten all containers\n"
+        "  call atexit.register after the first call of fnad, or after import optree\n"
+    )
+
+
+DAEMONS = """
+import time
+from itertools import count
+from threading import Thread
+import numpy as np
+import fnad
+
+def work(number):
+    for n in count():
+        f = fnad.jit(fnad.grad(lambda x: np.sum(np.sin(x) * (n + 1000.5 * number) + np.exp(x) ** 2)))
+        with fnad.config.override(executor="compiled"):
+            f(np.ones(5 + n % 7))
+
+for number in range(3):
+    Thread(target=work, args=(number,), daemon=True).start()
+time.sleep(SECONDS)
+"""
+
+
+@pytest.mark.slow
+def test_daemon_threads_that_compile_at_the_exit() -> None:
+    """Python ended them within C++, which aborted one process in three."""
+    for n in range(10):
+        done = ended(DAEMONS.replace("SECONDS", str(1.2 + n / 13)))
+        assert (done.returncode, done.stderr) == (0, "")
