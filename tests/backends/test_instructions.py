@@ -931,7 +931,7 @@ def test_small_products_take_one_thread_and_give_back_the_others() -> None:
 
 
 def test_a_short_loop_is_not_unrolled_into_long_code() -> None:
-    """1,552 lines where it is: more than twice the time to compile, and no faster."""
+    """It has 903 lines, at the third level of LLVM 1,243: more than twice the time to compile, and no faster."""
 
     def layer(w: Any, x: Any) -> Any:
         y = np.tanh(w @ x)
@@ -939,7 +939,7 @@ def test_a_short_loop_is_not_unrolled_into_long_code() -> None:
 
     w, x = np.ones((1000, 10)), np.ones(10)
     assembly = fnad.jit(fnad.jacobian(layer, 1)).lower(w, x).as_text("asm")
-    assert 200 < len(assembly.splitlines()) < 800
+    assert 200 < len(assembly.splitlines()) < 1050
 
 
 FAULTS = """
