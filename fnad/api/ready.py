@@ -71,7 +71,7 @@ class Ready:
     def _made_direct(self, args: tuple[Any, ...]) -> Callable[..., Any] | None:
         path = self._path
         conditions = path.environment.conditions()
-        if conditions is None:
+        if conditions is None or path.output.halves:
             return None
         name, variable = config.conditions()
         conditions = conditions._replace(names=[*conditions.names, name], variables=[variable])

@@ -26,7 +26,8 @@ from fnad.api.leaves import (
 )
 from fnad.errors import AuxiliaryError
 from fnad.ir.program import Program
-from fnad.numpy.operands import as_array
+from fnad.numpy.methods import astype
+from fnad.numpy.operands import HalfSymbol, as_array
 from fnad.placement import is_on_device
 from fnad.records import NamedTuple
 from fnad.signals import refuse_handlers
@@ -67,13 +68,16 @@ def _own(value: Any) -> Any:
 
 
 class Output(NamedTuple):
-    """What a function returned: its structure, and which of its leaves are arrays without dimensions."""
+    """What a function returned: its structure, which leaves are arrays without dimensions, and which are float16."""
 
     structure: Structure
     arrays: frozenset[int]
+    halves: frozenset[int]
 
     def rebuild(self, values: Iterable[Any]) -> Any:
         """The output with these leaves, each a number or an array as the function had it."""
+        if self.halves:
+            values = [_half(v) if i in self.halves else v for i, v in enumerate(values)]
         if not self.arrays:
             return unflatten(self.structure, values)
         return unflatten(self.structure, [_array(v) if i in self.arrays else v for i, v in enumerate(values)])
@@ -83,6 +87,14 @@ def _array(value: Any) -> Any:
     if isinstance(value, Tracer):
         return Tracer(value.symbol)
     return value if is_on_device(value) else np.asarray(value)
+
+
+def _half(value: Any) -> Any:
+    return call(astype, (value, np.float16), {}) if isinstance(value, Tracer) else value.astype(np.float16)
+
+
+def _wide(value: Tracer) -> Any:
+    return call(astype, (value, np.float32), {})
 
 
 class Staged(NamedTuple):
@@ -131,7 +143,9 @@ def stage(
         values, structure = output_leaves(output, f)
         beside = Auxiliary(auxiliary)
         arrays = frozenset(i for i, value in enumerate(values) if is_zero_dimensional(value))
-        found.append((len(values), Output(structure, arrays), beside))
+        halves = frozenset(i for i, value in enumerate(values) if is_half(value))
+        found.append((len(values), Output(structure, arrays, halves), beside))
+        values = [_wide(v) if i in halves else v for i, v in enumerate(values)]
         return [*values, *beside.traced]
 
     values = [leaf.value for leaf in leaves]
@@ -143,6 +157,11 @@ def stage(
 def with_labels(tracers: Sequence[Tracer], leaves: Sequence[Leaf]) -> list[Tracer]:
     """What the user's function receives for leaves: a Series or DataFrame has its labels."""
     return [labelled(tracer, leaf.labels) for tracer, leaf in zip(tracers, leaves, strict=True)]
+
+
+def is_half(value: Any) -> bool:
+    """Whether a value of float16 is traced."""
+    return isinstance(value, Tracer) and type(value.symbol) is HalfSymbol
 
 
 def output_leaves(output: Any, f: Function) -> tuple[list[Any], Structure]:

@@ -17,10 +17,12 @@ import numpy as np
 from fnad.errors import DtypeError, OutOfRangeError
 from fnad.ir.known import known_value
 from fnad.ir.symbol import Symbol
-from fnad.ir.types import BOOL, I64, Aval, Dtype, Shape, native_dtype
+from fnad.ir.types import BOOL, DTYPES, F32, F64, I64, Aval, Dtype, Shape, native_dtype
 from fnad.numpy.indexing import Advanced, entries_of, getitem
 from fnad.numpy.operands import (
+    F16,
     PYTHON_DTYPES,
+    HalfSymbol,
     as_array,
     as_symbol,
     broadcast_all,
@@ -29,17 +31,24 @@ from fnad.numpy.operands import (
     contains_symbol,
     promotes_as,
     static_array,
+    to_dtype,
 )
-from fnad.numpy.registry import OF_AVALS, RULES, WRITERS, Rule, writes
+from fnad.numpy.registry import OF_AVALS, OF_HALVES, RULES, WRITERS, Rule, writes
 from fnad.numpy.views import fitted, read, write
-from fnad.ops.arithmetic import neg
+from fnad.ops.arithmetic import add, mul, neg, sub
+from fnad.ops.autodiff import stop_gradient
+from fnad.ops.comparison import eq, gt, lt, select
+from fnad.ops.conversion import convert_to
+from fnad.ops.floating_point import exponent, ldexp
 from fnad.ops.indexing import gather, scatter, scatter_add
-from fnad.ops.shape import invert, iota, reshape_to, slice_axis, transpose_to
+from fnad.ops.piecewise import abs_, maximum, rint
+from fnad.ops.shape import full_like, invert, iota, reshape_to, slice_axis, transpose_to, zeros_like
 
 Compute = Callable[..., Any]
 """From symbols of one shape, in the dtypes of the loop, to the result (a tuple of results where there are several)."""
 
 _loops: dict[Any, tuple[Dtype, ...]] = {}
+"""NumPy's own choices, float16 included."""
 
 
 def loop_dtypes(
@@ -49,6 +58,17 @@ def loop_dtypes(
 
     Raises `DtypeError`, with NumPy's message where there is no loop, and where its dtypes are none of fnad's.
     """
+    found = _loop_of(ufunc, operands, dtype, casting)
+    if F16 in found:
+        names = ", ".join(str(getattr(d, "__name__", d)) for d in map(promotes_as, operands))
+        raise DtypeError(
+            f"numpy.{ufunc.__name__} of {names} gives float16, which is not supported",
+            remedy="convert the operand to float32 or float64 first",
+        )
+    return found
+
+
+def _loop_of(ufunc: np.ufunc, operands: Sequence[Any], dtype: Any, casting: Any) -> tuple[Dtype, ...]:
     key = (ufunc, dtype, casting, *map(promotes_as, operands))
     found = _loops.get(key)
     if found is None:
@@ -66,14 +86,7 @@ def _resolve(ufunc: np.ufunc, dtypes: Sequence[Any], dtype: Any, casting: Any) -
     except TypeError as error:
         check_dtypes(dtypes)
         raise DtypeError(str(error)) from None
-    for found in resolved:
-        if found == np.float16:
-            names = ", ".join(str(getattr(d, "__name__", d)) for d in dtypes)
-            raise DtypeError(
-                f"numpy.{ufunc.__name__} of {names} gives float16, which is not supported",
-                remedy="convert the operand to float32 or float64 first",
-            )
-    return tuple(map(native_dtype, resolved))
+    return tuple(d if d == F16 else native_dtype(d) for d in resolved)
 
 
 def converted(
@@ -126,10 +139,36 @@ def ufunc_rule(ufunc: np.ufunc, compute: Compute) -> Callable[..., Any]:
     def rule(
         *operands: Any, dtype: Any = None, casting: str = "same_kind", order: str = "K", subok: bool = True
     ) -> Any:
+        loop = _loop_of(ufunc, operands, dtype, casting)
+        if F16 in loop:
+            return _in_halves(compute, operands, loop)
         return compute(*converted(ufunc, operands, dtype, casting)[0])
 
     OF_AVALS.add(rule)
+    OF_HALVES.add(rule)
     return rule
+
+
+def _in_halves(compute: Compute, operands: Sequence[Any], loop: Sequence[Dtype]) -> Any:
+    """The result of a loop of float16: it is computed in float32 and rounded."""
+    wide = [F32 if d == F16 else d for d in loop]
+    found = compute(*broadcast_all([as_symbol(x, d) for x, d in zip(operands, wide, strict=False)]))
+    given = found if isinstance(found, tuple) else (found,)
+    results = [as_half(x) if d == F16 else x for x, d in zip(given, loop[len(operands) :], strict=True)]
+    return tuple(results) if isinstance(found, tuple) else results[0]
+
+
+def as_half(x: Symbol) -> HalfSymbol:
+    """The symbol for the numbers in float16, rounded as NumPy rounds; the derivative is that of the numbers."""
+    x = to_dtype(x, F64 if x.dtype in (F64, DTYPES["c128"]) else F32)
+    least = full_like(exponent(x), -13)
+    place = sub(maximum(exponent(x), least), full_like(least, 11))
+    rounded = ldexp(rint(ldexp(x, neg(place))), place)
+    rounded = select(gt(abs_(rounded), full_like(x, 65504.0)), mul(x, full_like(x, np.inf)), rounded)
+    moved = add(x, stop_gradient(sub(rounded, x)))
+    mirrored = neg(add(neg(x), stop_gradient(sub(x, rounded))))  # of -0.0
+    exact = convert_to(select(eq(x, rounded), x, select(lt(x, zeros_like(x)), mirrored, moved)), F32)
+    return HalfSymbol(exact.builder, exact.atom, exact.aval)
 
 
 # ---- the method `at` -------------------------------------------------------------------------------------------------

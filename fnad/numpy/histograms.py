@@ -54,12 +54,10 @@ def bincount(x: Any, weights: Any = None, minlength: Any = 0) -> Symbol:
     if places.dtype.kind not in "biu" and (places.aval.size or not isinstance(x, (list, tuple))):
         raise DtypeError(f"Cannot cast array data from {places.dtype!r} to dtype('int64') according to the rule 'safe'")
     index = to_dtype(places, I64)
-    if not contains_symbol(x):
-        known = np.asarray(static_array(x))
-        if known.min(initial=0) < 0:
-            raise DomainError(NEGATIVE["message"], remedy=NEGATIVE["remedy"])
-        return counted(index, weights, (len(np.bincount(known, minlength=least)),), F64)
     index = require(index, ge(index, zeros_like(index)), **NEGATIVE)
+    if not contains_symbol(x):
+        known = np.maximum(np.asarray(static_array(x)), 0)
+        return counted(index, weights, (len(np.bincount(known.astype(int), minlength=least)),), F64)
     if not least:
         return counted(index, weights, (1 + int(static_array(max_(index, initial=-1))),), F64)
     message = f"numpy.bincount of traced integers takes those from 0 to minlength - 1, which is {least - 1}"

@@ -12,13 +12,17 @@ from fnad.errors import DtypeError, OutOfRangeError, ShapeError, UnsupportedFunc
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import I64, Dtype, native_dtype
 from fnad.numpy import indexing_routines, manipulation, sorting, ufuncs
+from fnad.numpy.elementwise import as_half
 from fnad.numpy.indexing import as_tuple, getitem, has_ellipsis, is_traced_mask, setitem
 from fnad.numpy.indexing_routines import repeated
 from fnad.numpy.manipulation import fresh
-from fnad.numpy.operands import as_symbol, common_dtype, promotion_example, static_array
-from fnad.numpy.registry import implements
+from fnad.numpy.operands import HalfSymbol, as_symbol, common_dtype, promotion_example, static_array, to_dtype
+from fnad.numpy.registry import OF_HALVES, RULES, implements
 from fnad.numpy.views import ArrayView, Cast
 from fnad.ops.shape import constant, reshape_to
+
+HALVES = (np.float16, "float16", "f2", "e")
+"""What asks for float16."""
 
 
 def astype(
@@ -30,6 +34,10 @@ def astype(
     copy: bool = True,
 ) -> ArrayView | Symbol:
     """The array in another dtype."""
+    if dtype in HALVES:
+        return as_half(a)
+    if isinstance(a, HalfSymbol):
+        return to_dtype(Symbol(a.builder, a.atom, a.aval), native_dtype(dtype))
     wanted = native_dtype(dtype)
     if not np.can_cast(a.dtype, wanted, casting):
         raise DtypeError(f"Cannot cast array data from {a.dtype!r} to {wanted!r} according to the rule {casting!r}")
@@ -41,6 +49,9 @@ def astype(
 @implements(np.astype)
 def astype_function(x: Any, dtype: Any, copy: bool) -> ArrayView | Symbol:
     return astype(as_symbol(x), dtype, copy=copy)
+
+
+OF_HALVES.update((astype, RULES[np.astype]))
 
 
 @implements(np.copy)

@@ -37,6 +37,8 @@ from fnad.placement import adopted, is_on_device
 Operand: TypeAlias = Any
 """A symbol, an array, a NumPy or Python number, or a nested list of these."""
 
+F16 = np.dtype(np.float16)
+
 PYTHON_DTYPES: dict[type, Dtype] = {bool: BOOL, int: I64, float: F64, complex: DTYPES["c128"]}
 NUMBERS: tuple[type, ...] = tuple(PYTHON_DTYPES)
 PYTHON_TYPES: dict[str, type] = {"b": bool, "i": int, "f": float, "c": complex}
@@ -60,6 +62,15 @@ class WeakSymbol(Symbol):
     @property
     def python_type(self) -> type:
         return PYTHON_TYPES[self.aval.dtype.kind]
+
+
+class HalfSymbol(Symbol):
+    """A symbol that stands for float16: of numbers in float32 that are those of float16.
+
+    What takes it, `OF_HALVES`, computes in float32 and rounds, as NumPy does.
+    """
+
+    __slots__ = ()
 
 
 def strong(symbol: Symbol) -> Symbol:
@@ -233,6 +244,8 @@ def promotes_as(value: Operand) -> Any:
     """The operand for NumPy's promotion: a dtype, or the type of a Python number."""
     if isinstance(value, WeakSymbol):
         python_type = value.python_type
+    elif isinstance(value, HalfSymbol):
+        return F16
     elif isinstance(value, (Symbol, np.ndarray, np.generic)):
         return value.dtype
     else:

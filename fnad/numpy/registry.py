@@ -34,6 +34,9 @@ RULES: dict[Any, Rule] = {}
 OF_AVALS: set[Rule] = set()
 """Rules to which an array is what a traced value of its dtype and shape is, whether that is known or not."""
 
+OF_HALVES: set[Rule] = set()
+"""Rules that take symbols for float16."""
+
 OF_PLACES: set[Rule] = set()
 """Rules of places in an array, which hardly come twice: what they do is not remembered."""
 

@@ -315,6 +315,7 @@ def _is_sparse(value: Any) -> bool:
 
 def _construct(self: Any, arg1: Any, shape: Any = None, dtype: Any = None, copy: Any = False, **_: Any) -> None:
     """Make an object the matrix that its constructor is asked for."""
+    _traced_class(type(self))
     elements, found = _given(self, arg1, shape)
     values = elements.values if dtype is None else elements.values.astype(dtype)
     _fill(self, elements._replace(values=values), found if shape is None else shape)

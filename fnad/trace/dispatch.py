@@ -36,8 +36,8 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, I64, NAMES, Aval
 from fnad.numpy.bodies import Body
 from fnad.numpy.namespace import CALLS, MAKING
-from fnad.numpy.operands import PYTHON_DTYPES, WeakSymbol, is_python_number, strong
-from fnad.numpy.registry import RULES, UNSET, WRITERS, Bound, Rule
+from fnad.numpy.operands import PYTHON_DTYPES, HalfSymbol, WeakSymbol, is_python_number, strong
+from fnad.numpy.registry import OF_HALVES, RULES, UNSET, WRITERS, Bound, Rule
 from fnad.numpy.views import ArrayView, stored
 from fnad.ops.conversion import convert_to
 from fnad.ops.shape import constant
@@ -65,6 +65,8 @@ LOGICAL = (np.bitwise_and, np.bitwise_or, np.bitwise_xor)
 
 MULTIPLY, ARRAY = np.multiply, np.ndarray
 """While a trace runs it takes longer to look these up."""
+
+WIDER = "convert it with astype(np.float32) first"
 
 PARTS = (np.real, np.imag)
 """Functions that return the attribute of a Python number, which is one too."""
@@ -179,6 +181,8 @@ def call_seen(rule: Rule, args: Sequence[Any], kwargs: Arguments, /) -> Any:
         owners = {}
         operands = [unwrap(arg, owners) for arg in args]
         options = {name: unwrap(arg, owners) for name, arg in kwargs.items()} if kwargs else kwargs
+        if any(type(operand) is HalfSymbol for operand in operands) and rule not in OF_HALVES:
+            raise DtypeError("an operand gives float16, which is not supported but by ufuncs", remedy=WIDER)
         return wrap(follow(rule, operands, options), owners)
     except FnadError as error:
         raise error.at(current_source(), remedy_of(error, (*operands, *options.values()))) from None

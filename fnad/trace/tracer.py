@@ -20,6 +20,7 @@ from fnad.ir.types import BOOL, Dtype, Shape
 from fnad.numpy import indexing, mathematical, methods
 from fnad.numpy.indexing import is_place
 from fnad.numpy.namespace import MAKING
+from fnad.numpy.operands import F16, HalfSymbol
 from fnad.numpy.registry import RULES
 from fnad.trace import escape, guards
 from fnad.trace.bytecode import calls_a_global
@@ -183,7 +184,7 @@ class Members(Tracer):
 
     @property
     def dtype(self) -> Dtype:
-        return self.aval.dtype
+        return F16 if type(self._symbol) is HalfSymbol else self.aval.dtype
 
     @property
     def ndim(self) -> int:

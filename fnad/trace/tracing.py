@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from fnad.errors import ArgumentTypeError
+from fnad.errors import ArgumentTypeError, DtypeError
 from fnad.ir.builder import Builder, Captured
 from fnad.ir.program import Program
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval
-from fnad.numpy.operands import WeakSymbol, as_symbol
+from fnad.numpy.operands import HalfSymbol, WeakSymbol, as_symbol
 from fnad.records import NamedTuple
 from fnad.trace import callbacks, log, objects  # noqa: F401 - for what they enter
 from fnad.trace.capture import Array, Guard, Trace, Write
@@ -21,6 +21,7 @@ from fnad.trace.containers import misused
 from fnad.trace.escape import forget_escape, hidden_escape, refused
 from fnad.trace.interception import intercepted
 from fnad.trace.shadow import Raised
+from fnad.trace.source import current_source
 from fnad.trace.tracer import Tracer
 from fnad.watch import unwatched
 
@@ -96,9 +97,14 @@ def _argument(symbol: Symbol, weak: bool, is_array: bool) -> Tracer:
     return Tracer(symbol, is_scalar=weak or not (symbol.shape or is_array))
 
 
+RESULT = "the body of a loop, a branch or vmap gives float16, which is not supported"
+
+
 def symbol_of(value: Any) -> Symbol:
     """The symbol of a traced value, an array or a number, in the trace under way."""
     if isinstance(value, Tracer):
+        if type(value.symbol) is HalfSymbol:
+            raise DtypeError(RESULT, source=current_source(), remedy="convert it with astype(np.float32)")
         return value.symbol
     if isinstance(value, (np.ndarray, np.generic, bool, int, float, complex)):
         return as_symbol(value)

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from fnad import config, errors, grad, jit, jvp, value_and_grad, vjp
+from fnad import config, errors, grad, jit, jvp, tree, value_and_grad, vjp
+from fnad import map as fnad_map
 from fnad.testing import assert_close, tolerance
 from tests.edge_cases.ways import check
 
@@ -259,3 +260,58 @@ def test_row_61_contractions_of_several_dtypes() -> None:
     assert as_numpy(lambda x, n: np.einsum("ij,jk", x, n), x, n).dtype == np.float64
     assert as_numpy(lambda x, y: x @ (y + 1j), x, y).dtype == np.complex128
     check(lambda x: np.sum(x @ y), x, value=x @ y, gradient=y.ravel(), rtol=1e-6)
+
+
+# ---- float16, which NumPy's functions of bools and bytes give --------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        np.sin,
+        np.exp,
+        lambda x: np.sqrt(x) * 2.5 + np.cos(x),
+        lambda x: np.hypot(x, x) * np.ones(3, np.float32),
+        lambda x: np.arctan2(x, True).astype(float),
+        lambda x: (np.log1p(x), {"a": x * 2}),
+    ],
+)
+@pytest.mark.parametrize("x", [np.array([True, False, True]), np.arange(3, dtype="u1"), np.int8(-1), np.True_], ids=str)
+def test_halves_of_ufuncs(f: Any, x: Any) -> None:
+    with np.errstate(all="ignore"):
+        expected, run = f(x), jit(f)
+        for _ in range(3):
+            for found, value in zip(tree.leaves(run(x)), tree.leaves(expected), strict=True):
+                assert_array_equal(found, value, strict=True)
+                assert isinstance(found, np.generic) == isinstance(value, np.generic)
+
+
+@floats
+def test_results_are_rounded_to_halves_as_numpy_rounds(dtype: Any) -> None:
+    halves = np.arange(2**16, dtype=np.uint16).view(np.float16).astype(dtype)
+    spread = np.random.default_rng(0).normal(size=999) * np.logspace(-12, 9, 999)
+    run = jit(lambda x: x.astype(np.float16))
+    with np.errstate(all="ignore"):
+        between = halves[:-1] / 2 + halves[1:] / 2
+        for x in (halves, between, spread.astype(dtype)):
+            for _ in range(2):
+                found, expected = run(x), x.astype(np.float16)
+                assert_array_equal(found, expected, strict=True)
+                assert_array_equal(np.signbit(found), np.signbit(expected))
+
+
+def test_derivatives_through_halves() -> None:
+    x = np.array([1.1, -2.3, 1e-9])
+    value, gradient = value_and_grad(lambda x: (x[1] * x[1]).astype(np.float16))(x)
+    assert_array_equal(value, (x[1] * x[1]).astype(np.float16), strict=True)
+    assert_array_equal(gradient, [0, 2 * x[1], 0])
+    output, tangent = jvp(lambda x: (3 * x).astype(np.float16), (x,), (np.ones(3),))
+    assert_array_equal(output, (3 * x).astype(np.float16), strict=True)
+    assert_array_equal(tangent, np.full(3, 3, np.float16), strict=True)
+    for refused in (
+        lambda x: x.astype(np.float16).sum(),
+        lambda x: x.astype(np.float16)[0],
+        lambda x: fnad_map(lambda t: t.astype(np.float16), x),
+    ):
+        with pytest.raises(errors.DtypeError, match=r"(?s)float16, which is not supported.*test_user_dtypes\.py"):
+            jit(refused)(x)
