@@ -6,12 +6,13 @@ so that no order of derivative loses anything:
 
     erfcx(x)   ~ 1/(√π x) Σ (-1)ᵏ (2k-1)!! / (2x²)ᵏ                                                    DLMF 7.12.1
     F(x)       ~ 1/(2x) Σ (2k-1)!! / (2x²)ᵏ                                      Dawson's integral, DLMF 7.5.2
+    w(z)       ~ i/(√π z) Σ (2k-1)!! / (2z²)ᵏ                                       Im z ≥ 0, DLMF 7.12.1
     Iᵥ(x), Kᵥ  ~ exp(x) / √(2πx) Σ (-1)ᵏ aₖ(v) / xᵏ,  √(π/2x) exp(-x) Σ aₖ(v) / xᵏ                     DLMF 10.40
     φ(x)/Φ(-x) ~ x + Σ cₖ x¹⁻²ᵏ                                            its slope is its square less x times it
     Ai, Bi     = c xᵖ Kᵥ(ζ), c xᵖ Iᵥ(ζ) up to exp(-2ζ),  ζ = 2/3 x**(3/2)                              DLMF 9.6
     1 - J₀(x)  = Σ -(-x²/4)ᵏ⁺¹ / (k+1)!²                                     at 0, and so I₀(x) - 1, DLMF 10.2.2
 
-These are for real numbers; of complex ones the slope is what the usual formula gives.
+Except w these are for real numbers; of complex ones the slope is what the usual formula gives.
 """
 
 from __future__ import annotations
@@ -23,11 +24,12 @@ from functools import partial
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import is_complex
 from fnad.ops.arithmetic import neg
-from fnad.ops.comparison import gt, select
+from fnad.ops.comparison import bitwise_and, ge, gt, select
+from fnad.ops.conversion import imag, real
 from fnad.ops.formula import word
 from fnad.ops.piecewise import abs_, maximum, sign
 from fnad.ops.power import pow_
-from fnad.ops.shape import full_like
+from fnad.ops.shape import full_like, zeros_like
 
 GAUSSIAN_BOUNDS, GAUSSIAN_TERMS = {4: 5.5, 8: 7.0}, 28
 BESSEL_BOUND, BESSEL_TERMS = 30.0, 20
@@ -79,6 +81,15 @@ def _dawson_slope(x: Symbol, near: Symbol) -> Symbol:
     bound = GAUSSIAN_BOUNDS[x.dtype.itemsize]
     t = 1.0 / _clamped(bound, abs_(x))
     return _beyond(bound, abs_(x), t * t * -0.5 * _polynomial(DAWSON, t * t), near)
+
+
+def _faddeeva(coefficients: Sequence[float], power: int, z: Symbol, near: Symbol) -> Symbol:
+    """-i/√π z**-power times the polynomial of 1/z², far out in the upper half plane."""
+    x, y, bound = real(z), imag(z), GAUSSIAN_BOUNDS[z.dtype.itemsize // 2]
+    is_far = bitwise_and(gt(x * x + y * y, full_like(x, bound**2)), ge(y, zeros_like(y)))
+    t = 1.0 / select(is_far, z, full_like(z, bound))
+    leading = t * t if power == 2 else t * t * t
+    return select(is_far, leading * (-1j / math.sqrt(math.pi)) * _polynomial(coefficients, t * t), near)
 
 
 # ---- scaled Bessel functions -------------------------------------------------------------------------------------
@@ -157,6 +168,8 @@ def _integral_slope(sign_of_terms: int, x: Symbol, distance: Symbol) -> Symbol:
 
 word("erfcx_slope", _erfcx_slope)
 word("dawson_slope", _dawson_slope)
+word("faddeeva_slope", partial(_faddeeva, DAWSON, 2))
+word("faddeeva_curvature", partial(_faddeeva, [-(2 * k + 2) * c for k, c in enumerate(DAWSON)], 3))
 word("bessel_i_slope", _bessel_i_slope)
 word("bessel_k_slope", _bessel_k_slope)
 # The factors are those of ζ**(-1/2) in the leading terms: √(π/2) for K, 1/√2π for I.

@@ -35,7 +35,7 @@ erfi = special("erfi(x)", "-i erf(ix); DLMF 7.2.1.", domain=INEXACT, x="exp(x * 
 dawsn = special("dawsn(x)", "Dawson's integral; DLMF 7.10.2 and 7.5.1.", (LINE,), domain=INEXACT,
                 x="dawson_slope(x, 1.0 - 2.0 * x * y)")
 wofz = special("wofz(z)", "The Faddeeva function exp(-z²) erfc(-iz); DLMF 7.10.2.", domain=COMPLEXES,
-               z="-2.0 * z * y + 2.0j / sqrt_pi")
+               z="faddeeva_slope(z, -2.0 * z * y + 2.0j / sqrt_pi)")
 erfinv = special("erfinv(x)", "The inverse of erf; DLMF 7.17.1.", x="exp(y * y) * (sqrt_pi / 2)",
                  singular=(Singular(0, WITHIN_ONE, "erfinv(x) is infinite at -1 and 1, nan outside"),))
 erfcinv = special("erfcinv(x)", "The inverse of erfc; DLMF 7.17.1.", x="exp(y * y) * (-sqrt_pi / 2)")
@@ -73,13 +73,17 @@ owens_t = special("owens_t(h, a)", "Owen's T function; D. B. Owen, Ann. Math. St
                   a="exp(-0.5 * (h * h) * (1.0 + a * a)) / (1.0 + a * a) * (0.5 / pi)")
 
 # ---- the convolution of the normal and the Cauchy density --------------------------------------------------------
-# V = Re w(z) / σ√(2π) with z = (x + iγ) / σ√2 (DLMF 7.19.1), so its slopes are those of w: w'(z) / 2√π σ².
+# V = Re w(z) / σ√(2π) with z = (x + iγ) / σ√2 (DLMF 7.19.1), so its slopes are those of w: w'(z) / 2√π σ². In σ it
+# solves the heat equation: the slope is σ times the second derivative in x.
 
 formula("voigt_z(x, sigma, gamma)", "complex(x / sigma, gamma / sigma) * 0.5**0.5")
 formula("voigt_slope(z, sigma)",
-        "(2.0j / sqrt_pi - 2.0 * z * wofz(z)) * (0.5 / sqrt_pi) / complex(sigma * sigma, 0.0)")
+        "faddeeva_slope(z, 2.0j / sqrt_pi - 2.0 * z * wofz(z)) * (0.5 / sqrt_pi) / complex(sigma * sigma, 0.0)")
+formula("voigt_curvature(z, sigma)", """
+    faddeeva_curvature(z, -2.0 * wofz(z) - 2.0 * z * (2.0j / sqrt_pi - 2.0 * z * wofz(z)))
+    * (0.25 / sqrt_pi) * 2.0**0.5 / complex(sigma * sigma, 0.0)""")
 voigt_profile = special("voigt_profile(x, sigma, gamma)", "The Voigt profile; DLMF 7.19.1.", (LINE, POSITIVE, POSITIVE),
     x="real(voigt_slope(voigt_z(x, sigma, gamma), sigma))",
-    sigma="-real(voigt_z(x, sigma, gamma) * voigt_slope(voigt_z(x, sigma, gamma), sigma)) * 2.0**0.5 - y / sigma",
+    sigma="real(voigt_curvature(voigt_z(x, sigma, gamma), sigma))",
     gamma="-imag(voigt_slope(voigt_z(x, sigma, gamma), sigma))")
 # fmt: on

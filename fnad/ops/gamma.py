@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -87,7 +88,8 @@ def _gamma_slope(a: Any, s: Any, x: Any) -> Any:
 def _beta_slope(a: Any, b: Any, p: Any, q: Any, x: Any) -> Any:
     is_density = (a == p) & (b == q)
     if np.all(is_density):
-        return np.asarray(scipy_function("_beta_pdf")(x, a, b), x.dtype)
+        with suppress(OverflowError):  # of Boost, near the least numbers
+            return np.asarray(scipy_function("_beta_pdf")(x, a, b), x.dtype)
     powers = scipy_function("xlogy")(a - 1, x) + scipy_function("xlog1py")(b - 1, -x)
     return np.exp(powers - scipy_function("betaln")(p, q), dtype=x.dtype)
 
