@@ -19,6 +19,7 @@ import pytest
 import fnad
 from fnad.backends.cpu import blas, functions, vector_math
 from fnad.backends.cpu.compiler import NativeFunction, compile_source, module_of
+from fnad.backends.llvm import loop_hints
 from fnad.kernel.parser import parse_kernel
 from fnad.kernel.python_source import namespace
 from fnad.kernel.routines import ROUTINES
@@ -974,3 +975,40 @@ def test_strong_products_are_masks_where_no_loop_is_vectorised(index: str, is_ma
     dtypes = [np.dtype(d) for d in ("f8", "f8", "i8", "f8", "i8")]
     compiled = compile_source(FAULTS.format(size=1000, index=index), "program", dtypes)
     assert ("<2 x double>" in str(module_of(compiled.kernel))) == is_mask
+
+
+LOOPS = {
+    "a place before": ("v = exp(y[i])\ny[i + 1] = v", False),
+    "two places": ("v = exp(x[i])\ny[i] = v\ny[i + 3] = v", False),
+    "two places, as far apart as an argument says": ("v = exp(x[i])\ny[i] = v\ny[i + m] = v", False),
+    "a place that is stored again": ("v = exp(x[i])\ny[i] = v\ny[m] = v", False),
+    "what another iteration stores": ("v = exp(y[m])\ny[i] = v", False),
+    "one place": ("v = exp(x[i])\ny[m] = exp(y[m]) * v", False),
+    "places from a table": ("v = exp(y[j[i]])\ny[i] = v", False),
+    "places that come again": ("v = exp(y[i % m])\ny[i] = v", False),
+    "a chain of places": ("v = exp(y[i + m])\ny[i] = v\ny[i + 3 * m] = y[i + m * m]", False),
+    "the same place": ("v = exp(x[i] + y[i])\ny[i] = v", True),
+    "one store": ("v = exp(x[i])\ny[2 * i + m] = v", True),
+    "no store": ("v = exp(x[i] + x[i + 1])", True),
+}
+
+
+@pytest.mark.parametrize("numbers", ["k[0], k[1]", "1000, 7"])
+@pytest.mark.parametrize("name", LOOPS)
+def test_llvm_prints_nothing_on_loops_that_it_cannot_vectorise(
+    name: str, numbers: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A sum of doubles over singles says how many lanes there are, unless iterations depend on each other."""
+    body, is_apart = LOOPS[name]
+    n, m = numbers.split(", ")
+    lines = [f"        {line}" for line in body.splitlines()]
+    source = "\n".join(
+        ["def program(x, y, k, j, out):", f"    m = {m}", "    a = f64(0.0)", f"    for i in range({n}):", *lines,
+         "        a = accumulate(a, f64(v))", "    out[0] = a", ""]
+    )  # fmt: skip
+    told: list[bool] = []
+    has_apart = loop_hints.has_apart
+    monkeypatch.setattr(loop_hints, "has_apart", lambda loop: told.append(has_apart(loop)) or told[-1])
+    compile_source(source, "program", [np.dtype(d) for d in ("f4", "f4", "i8", "i8", "f8")])
+    assert capfd.readouterr().err == ""
+    assert set(told) == {is_apart}

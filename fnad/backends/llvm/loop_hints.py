@@ -66,10 +66,32 @@ def innermost(
         hints.append(_rolled(body.module))
     if count is not None and count % lanes >= NARROWEST:
         lanes = NARROWEST  # what is left over runs one by one
-    if has_wide_sums(loop, carried) and functions and all(f"_ZGV_LLVM_N{lanes}v" in text for text in functions):
+    if (
+        has_wide_sums(loop, carried)
+        and has_apart(loop)
+        and functions
+        and all(f"_ZGV_LLVM_N{lanes}v" in text for text in functions)
+    ):
         hints.append([ir.MetaDataString(body.module, "llvm.loop.vectorize.width"), ir.IntType(32)(lanes)])
     if hints:
         mark(back, body.module, *hints)
+
+
+def has_apart(loop: For) -> bool:
+    """Whether what an iteration stores is nothing to do with what others store or load.
+
+    LLVM prints a remark on any other loop that it cannot vectorise as told.
+    """
+    stores = [statement for statement in walk(loop.body) if isinstance(statement, Store)]
+    places: dict[Name, list[Expression]] = {store.array: [] for store in stores}
+    for store in stores:
+        places[store.array].append(store.index)
+    for load in (load for statement in walk(loop.body) for load in loads(statement)):
+        places.get(load.array, []).append(load.index)
+    return all(
+        len(found) == 1 or (found.count(found[0]) == len(found) and _step(found[0], loop.counter))
+        for found in places.values()
+    )
 
 
 def is_along_row(loop: For, around: For | None) -> bool:
