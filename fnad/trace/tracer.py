@@ -51,7 +51,7 @@ from fnad.trace.kinds import ARRAY, Kind, classes_of, kind_of
 from fnad.trace.objects import asks_for_objects, object_array
 from fnad.trace.selection import Masked, is_under, put, selection
 from fnad.trace.source import caller
-from fnad.trace.subscript import indexes_an_array, is_reading
+from fnad.trace.subscript import indexes_an_array, is_reading, is_storing
 from fnad.trace.text import formats_a_number, number_to_format, text
 from fnad.watch import unwatched_where
 
@@ -232,6 +232,8 @@ class Members(Tracer):
     def __int__(self) -> int:
         if self.aval.shape or self.aval.dtype.kind == "c":
             return int(self._known(escape.number_asked, "its int"))
+        if not (self.is_weak or MAKING.is_traced) and known_value(self.symbol) is None and is_storing():
+            raise self._refused(escape.number_asked, "its int")  # a traced array takes it, and wraps as NumPy's does
         return int(self._answer(guards.integer, escape.integer_asked, "its int"))
 
     def __index__(self) -> int:

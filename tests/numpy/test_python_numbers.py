@@ -203,3 +203,19 @@ def test_none_among_floats_is_nan() -> None:
     assert fnad.grad(lambda t: np.nansum(np.array([t, None, t], float) ** 2))(3.0) == 12
     with pytest.raises(TypeError, match="NoneType"):
         fnad.jit(lambda t: np.array([t, None], int))(2)
+
+
+@pytest.mark.parametrize("dtype", ["u1", "u4", "u8", "i1", "i8", "f4", "c8", "?"])
+def test_integers_written_into_new_arrays_wrap(dtype: str) -> None:
+    def element(b: Any) -> Any:
+        v = np.zeros(3, dtype)
+        v[0] = b
+        v[1:] = b + 1
+        return v
+
+    for b in (np.int16(-2), np.int16(3), np.int64(-1), np.uint8(7)):
+        with warnings.catch_warnings(action="ignore"):
+            assert_array_equal(fnad.jit(element)(b), element(b), strict=True)
+    run = fnad.jit(element)
+    for b in range(20):  # no integer is a path of its own
+        assert_array_equal(run(np.int32(b)), element(np.int32(b)), strict=True)
