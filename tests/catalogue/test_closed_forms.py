@@ -144,7 +144,6 @@ FUNCTIONS: dict[str, Function] = {
     "i0": Function(lambda x: mpmath.besseli(0, x), SPECIAL),
     "i0e": Function(scaled_bessel(mpmath.besseli, 0, -1), (*SPECIAL, 31.0, 1e3)),
     "i1e": Function(scaled_bessel(mpmath.besseli, 1, -1), (*SPECIAL, 31.0, 1e3)),
-    "k0e": Function(scaled_bessel(mpmath.besselk, 0, 1), (200.0, 1e3)),
     "airy_ai": Function(mpmath.airyai, (*SPECIAL, -0.3, -2.5)),
     "airy_bi": Function(mpmath.airybi, (*SPECIAL, -0.3, -2.5)),
     "airye_ai": Function(scaled_airy(mpmath.airyai, 1), (1e-3, 0.3, 2.5, 13.0, 1e3)),
