@@ -180,11 +180,15 @@ def power_operator(a: Any, b: Any) -> Symbol:
             return RULES[np.square](a)
         if b == 0.5:
             return sqrt(as_symbol(a, loop_dtypes(np.power, (a, b))[0]))
-    return power(a, b)
+    return power(a, b) if np.ndim(a) else _power(np.power, a, b, None)
 
 
 @enters(np.power)
 def power(x: Any, y: Any, dtype: Any = None) -> Symbol:
+    if constant_exponent(y) == 0.5:  # NumPy's loop is that of the square root, also at -0.0 and -inf
+        (base, _), _ = converted(np.power, (x, y), dtype)
+        if base.dtype.kind == "f":
+            return sqrt(base)
     return _power(np.power, x, y, dtype)
 
 
@@ -200,8 +204,6 @@ def _power(ufunc: np.ufunc, x: Any, y: Any, dtype: Any) -> Symbol:
         as_symbol(y, exponent_dtype)  # raises where it does not fit
         return constant_pow(as_symbol(x, base_dtype), int(exponent.real))
     (base, by), _ = converted(ufunc, (x, y), dtype)
-    if exponent == 0.5 and ufunc is np.power and base.dtype.kind == "f":  # so is NumPy's loop, also at -0.0 and -inf
-        return sqrt(base)
     return (pow_ if is_inexact(base.dtype) else int_pow)(base, by)
 
 

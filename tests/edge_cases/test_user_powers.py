@@ -37,15 +37,17 @@ def test_row_19_square(dtype: Any) -> None:
 
 @floats
 def test_root_as_a_power_at_minus_zero_and_minus_infinity(dtype: Any) -> None:
-    """NumPy takes square roots of arrays to the number 0.5, and powers if the exponents are an array."""
-    x = np.array([-0.0, -np.inf, 4], dtype)
-    for f in (lambda x: x**0.5, lambda x: np.power(x, 0.5), lambda x: np.power(x, np.full(3, 0.5, dtype))):
+    """NumPy takes square roots of arrays to the number 0.5, powers of scalars and if the exponents are an array."""
+    array = np.array([-0.0, -np.inf, 4], dtype)
+    halves = np.full(3, 0.5, dtype)
+    cases = [(f, x) for f in (lambda x: x**0.5, lambda x: np.power(x, 0.5)) for x in (array, *array)]
+    for f, x in (*cases, (lambda x: np.power(x, halves), array)):
         compiled = jit(f)
         with np.errstate(invalid="ignore"):
-            expected, first, later = f(x), compiled(x), compiled(x)
-        for found in (first, later):
-            np.testing.assert_array_equal(found, expected)
-            np.testing.assert_array_equal(np.signbit(found[0]), np.signbit(expected[0]))
+            expected, *found = f(x), compiled(x), compiled(x)
+        for result in found:
+            np.testing.assert_array_equal(result, expected)
+            np.testing.assert_array_equal(np.copysign(expected == 0, result), np.copysign(expected == 0, expected))
 
 
 @floats
