@@ -175,12 +175,14 @@ def modf(x: Symbol) -> tuple[Symbol, Symbol]:
 @implements(operator.pow)
 def power_operator(a: Any, b: Any) -> Symbol:
     """A**b."""
-    if isinstance(a, Symbol) and a.ndim > 0 and is_python_number(b):
+    if isinstance(a, Symbol) and a.ndim == 0:
+        return _power(np.power, a, b, None)
+    if isinstance(a, Symbol) and is_python_number(b):
         if b == 2 and isinstance(b, int):
             return RULES[np.square](a)
         if b == 0.5:
             return sqrt(as_symbol(a, loop_dtypes(np.power, (a, b))[0]))
-    return power(a, b) if np.ndim(a) else _power(np.power, a, b, None)
+    return power(a, b)
 
 
 @enters(np.power)
