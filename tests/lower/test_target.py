@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -103,6 +104,33 @@ def test_no_loop_asks_a_target_without_interrupts() -> None:
     assert "interrupted()" in planned(program, CPU).source
     assert "interrupted()" not in planned(program, without("interrupted")).source
     assert "interrupted()" not in planned(program, costing(interrupt_nanoseconds=2**60)).source
+
+
+def looped(length: int | None, size: int, nested: int = 0) -> Program:
+    """A loop over a product of so many elements, of this length or of none that is known, within one of another."""
+    body = trace(lambda x: [mul(x, x)], Aval(F64, (size,)), name="body")
+    for extent in filter(None, (length, nested)):
+        params = {"consts": 0, "carry": 1, "length": extent, "reverse": False}
+        inner, given = body, params
+        body = trace(lambda x, i=inner, p=given: list(scan(x, **p, regions=(i,))), Aval(F64, (size,)), name="body")
+    return body
+
+
+@pytest.mark.parametrize("nested", [0, 3, 10**5])
+@pytest.mark.parametrize("size", [1, 10, 1000, 10**5])
+@pytest.mark.parametrize("length", [10, 10**3, 10**5, 10**9])
+def test_how_often_a_loop_checks_for_an_interrupt(length: int, size: int, nested: int) -> None:
+    """About once in the time that the target names, and in no program that takes less."""
+    period, each = 2**20, 10 * size  # nanoseconds
+    source = planned(looped(length, size, nested), costing(interrupt_nanoseconds=period, effect_nanoseconds=10)).source
+    checks = [int(mask or 0) + 1 for mask in re.findall(r"(?:if \w+ & (\d+) == \1:\n\s+)?if interrupted\(\):", source)]
+    whole = length * each * max(nested, 1)
+    assert bool(checks) == (whole >= 2 * period), (whole, source)
+    works = [each, each * length] if nested else [each]
+    for check in checks:
+        assert any(check * work <= 2 * period and (check == 1 or check * work >= period / 4) for work in works)
+    if length * each >= 4 * period:  # the inner loop alone is long
+        assert any(check * each <= 2 * period or check == 1 for check in checks)
 
 
 def test_an_operation_that_a_target_lacks() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from itertools import product
+from dataclasses import replace
+from functools import reduce
+from itertools import pairwise, product
 from random import Random
 
 import numpy as np
@@ -14,17 +16,17 @@ from fnad.backends.cpu.executor import compile_program
 from fnad.backends.cpu.target import CPU
 from fnad.ir.builder import trace
 from fnad.ir.primitive import LOAD
-from fnad.ir.program import Var
+from fnad.ir.program import Program, Var
 from fnad.ir.types import F32, F64, Aval
 from fnad.ir.verifier import verify
-from fnad.ops.arithmetic import add, div, mul
+from fnad.ops.arithmetic import add, div, mul, neg
 from fnad.ops.conversion import convert
 from fnad.ops.elementary import exp, tanh
 from fnad.ops.shape import reduce_sum, reverse
 from fnad.trace.tracing import trace_function
 from fnad.transforms.differentiation import joint
 from fnad.transforms.min_cut import SINK, SOURCE, Network
-from fnad.transforms.residuals import price_of
+from fnad.transforms.residuals import LONGEST, chosen, price_of
 from fnad.transforms.split import partition
 
 SEEDS = range(40)
@@ -232,6 +234,42 @@ def test_products_draws_and_effects_do_not_run_again():
     names = {equation.primitive.name for equation in backward.equations}
     assert names.isdisjoint({"callback", "philox", "random_normal"})
     assert sum(equation.primitive.name == "dot_general" for equation in backward.equations) <= 2
+
+
+def choice(make, count=1):
+    """The equations of a chain that starts at an argument, and those saved and run again where its end is needed."""
+    program = trace(lambda x: [reduce(lambda y, _: make(y), range(count), x)], Aval(F64, (6,)), name="f")
+    price = lambda var: 0 if var in program.inputs else price_of(var)  # noqa: E731
+    saved, again = chosen(program.equations, Program("second", program.outputs, (), program.outputs), price)
+    return program.equations, saved, again
+
+
+@pytest.mark.parametrize("in_region", [False, True])
+def test_what_has_an_effect_never_runs_again_however_cheap(in_region):
+    """It costs more than all else together, also where it is in a region, so that the result is saved."""
+
+    def made(effect):
+        primitive = replace(neg, name="negated", effect=effect)
+        if not in_region:
+            return primitive
+        region = trace(lambda x: [primitive(x)], Aval(F64, (6,)), name="region")
+        around = replace(primitive, effect=False, infer=lambda x, *, regions: x)
+        return lambda x: around(x, regions=(region,))
+
+    (equation,), saved, again = choice(made(effect=False))
+    assert (saved, again) == ([], {equation})
+    (equation,), saved, again = choice(made(effect=True))
+    assert (saved, again) == ([*equation.results], set())
+
+
+@pytest.mark.parametrize("count", [1, LONGEST - 1, LONGEST, LONGEST + 1, 3 * LONGEST + 5])
+def test_no_chain_of_more_than_the_longest_runs_again(count):
+    equations, saved, again = choice(lambda x: reverse(x, axes=(0,)), count)  # which costs nothing
+    ends = [position for position, equation in enumerate(equations) if equation not in again]
+    starts = [-1, *ends, count]
+    assert max(end - start - 1 for start, end in pairwise(starts)) < LONGEST
+    assert [equations[position].results[0] for position in ends if equations[position].results[0] in saved] == saved
+    assert len(saved) == (count >= LONGEST)
 
 
 def test_checkpoint_overrides():

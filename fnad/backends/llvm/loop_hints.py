@@ -66,19 +66,15 @@ def innermost(
         hints.append(_rolled(body.module))
     if count is not None and count % lanes >= NARROWEST:
         lanes = NARROWEST  # what is left over runs one by one
-    if (
-        has_wide_sums(loop, carried)
-        and has_apart(loop)
-        and functions
-        and all(f"_ZGV_LLVM_N{lanes}v" in text for text in functions)
-    ):
+    is_sum = has_wide_sums(loop, carried) and has_apart(loop)
+    if is_sum and functions and all(f"_ZGV_LLVM_N{lanes}v" in text for text in functions):
         hints.append([ir.MetaDataString(body.module, "llvm.loop.vectorize.width"), ir.IntType(32)(lanes)])
     if hints:
         mark(back, body.module, *hints)
 
 
 def has_apart(loop: For) -> bool:
-    """Whether what an iteration stores is nothing to do with what others store or load.
+    """Whether no iteration stores where another one stores or loads, as far as that can be told.
 
     LLVM prints a remark on any other loop that it cannot vectorise as told.
     """
