@@ -58,7 +58,8 @@ class SharedBlocks(Blocks[T]):
         super().__init__()
         if changed is not None:
             self.changed = changed
-        os.register_at_fork(after_in_child=self._in_child)
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._in_child)
 
     def _in_child(self) -> None:
         own = threading.get_ident()
