@@ -7,18 +7,23 @@
 The blocks under way are one list, and what follows from it is computed from it by one function, which may be called at
 any time and is called at each begin and end. The list refers to the context managers of the blocks weakly. So Ctrl-C
 may come at any line of a begin or an end: the context manager, which the error alone still refers to, goes with it, its
-entry too, and the next begin makes right what follows from the list.
+entry too, and the next begin makes right what follows from the list. Where something keeps the error, the outermost
+call of fnad ends the blocks (`end_blocks`).
 """
 
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Callable
-from typing import Generic, TypeVar
-from weakref import ref
+from typing import Any, Generic, TypeVar
+from weakref import WeakSet, ref
 
 T = TypeVar("T")
+
+OWN = __file__.removesuffix("blocks.py")
+_ALL: WeakSet[Blocks[Any]] = WeakSet()
 
 
 class Blocks(Generic[T]):
@@ -26,6 +31,7 @@ class Blocks(Generic[T]):
 
     def __init__(self) -> None:
         self.entries: list[ref[Holding[T]]] = []
+        _ALL.add(self)
 
     @property
     def innermost(self) -> T | None:
@@ -84,3 +90,15 @@ class Holding(Generic[T]):
     def __exit__(self, *_: object) -> None:
         self._blocks.entries.remove(ref(self))
         self._blocks.changed()
+
+
+def end_blocks() -> None:
+    """End what an interrupt has left of this thread's blocks, where it leaves the outermost call of fnad."""
+    frame = sys._getframe(3)  # pyright: ignore[reportPrivateUsage] - that of the code which calls the public function
+    while frame is not None and not frame.f_code.co_filename.startswith(OWN):
+        frame = frame.f_back
+    if frame is None:
+        own = threading.get_ident()
+        for blocks in list(_ALL):
+            blocks.entries[:] = [entry for entry in blocks.entries if (held := entry()) and held.thread != own]
+            blocks.changed()

@@ -10,6 +10,8 @@ from functools import wraps
 from types import TracebackType
 from typing import ParamSpec, TypeVar
 
+from fnad.blocks import end_blocks
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -35,6 +37,8 @@ def boundary(function: Callable[P, T]) -> Callable[P, T]:
 
 def leave_out_own_frames(error: BaseException) -> None:
     """Remove fnad's frames from the traceback of an error, of its causes and of its contexts, unless they are shown."""
+    if not isinstance(error, Exception):  # Ctrl-C
+        end_blocks()
     if FILTERED["now"]():
         for each in _chain(error):
             each.__traceback__ = _filtered(each.__traceback__)

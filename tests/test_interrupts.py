@@ -194,6 +194,27 @@ def test_a_block_that_was_interrupted_ends_with_its_error() -> None:
         assert BLOCKS.innermost is None
 
 
+def test_an_error_that_is_kept_keeps_no_block() -> None:
+    """With its frames, as an error in a cycle of references has them."""
+    kept: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            fnad.grad(lambda x: np.sum(np.sin(x)))(X)
+        except KeyboardInterrupt as error:
+            kept.append(error)
+            raise
+
+    with config.override(traceback_filtering=False):
+        for number in count(1):
+            was_interrupted = is_interrupted(run, number, ("blocks.py", "builder.py", "store.py"))
+            assert gc.isenabled()
+            assert not is_tracing()
+            if not was_interrupted:
+                break
+    assert len(kept) > 3
+
+
 def test_what_was_off_before_stays_off() -> None:
     gc.disable()
     try:
