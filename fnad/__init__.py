@@ -151,12 +151,10 @@ if not TYPE_CHECKING:  # with a `__getattr__`, checkers accept any name
     def __getattr__(name: str) -> Any:
         """Import on first access, so that a library which offers derivatives takes no time of those who use none."""
         with uncollected():  # to look for garbage among the objects of modules takes a tenth of the time to import them
-            from fnad.watch import imported  # noqa: PLC0415  # for their sake too
-
             if name in _PACKAGES:
-                return imported(f"fnad.{name}")
+                return import_module(f"fnad.{name}")
             if name in _MODULE_OF:
-                found = getattr(imported(_MODULE_OF[name]), name)
+                found = getattr(import_module(_MODULE_OF[name]), name)
                 globals()[name] = found = found if isinstance(found, type) else _at_boundary(found)
                 return found
             raise import_module("fnad.trace.missing").missing("fnad", name)

@@ -59,11 +59,13 @@ def functions_of(code: CodeType) -> list[FunctionType]:
 
 def forget_codes() -> None:
     """Forget all of it; it is found out again where somebody asks."""
-    _NOTES.clear()
+    originals = {address: notes for address, notes in [*_NOTES.items()] if "original" in notes}
+    _NOTES.clear()  # which frees converted code that runs nowhere
+    _NOTES.update((address, notes) for address, notes in originals.items() if notes.code() is not None)
 
 
 def original_of(code: CodeType) -> CodeType:
-    """The user's code that a function has outside of a trace, of what it may have instead (`fnad.trace.callees`)."""
+    """The user's code that a function has outside of a trace, of what it may have instead (`fnad.trace.conversion`)."""
     notes = _NOTES.get(id(code))
     original: ref[CodeType] | None = None if notes is None else notes.get("original")
     return (original and original()) or code

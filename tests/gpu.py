@@ -337,7 +337,7 @@ class Simulated:
 
     def evaluate(self, function: Any, values: Sequence[Distant]) -> tuple[Distant, ...]:
         self.asked("evaluate")
-        with patch.dict(sys.modules, CUPYX):
+        with patch.dict(sys.modules, CUPYX), np.errstate(all="ignore"):  # CuPy gives no warnings
             found = function(*map(Taken, [value.memory for value in values]))
         return tuple(Distant(np.asarray(taken(x))) for x in (found if isinstance(found, tuple) else (found,)))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import linecache
 import subprocess
 import sys
 import tracemalloc
@@ -14,7 +15,7 @@ import numpy as np
 import pytest
 
 import fnad
-from fnad import config
+from fnad import codes, config
 from fnad.codes import notes_of, remembered
 from fnad.errors import TracerEscapeError
 
@@ -54,6 +55,7 @@ USES: dict[str, Callable[[Any, Any], Any]] = {
 
 def function_of(source: str) -> Any:
     space = {"np": np}
+    linecache.cache["<a function made anew>"] = len(source), None, source.splitlines(True), ""
     exec(compile(source, "<a function made anew>", "exec"), space)
     return space.pop("f")
 
@@ -155,3 +157,11 @@ def test_a_compiled_function_keeps_what_is_its_own() -> None:
         tracemalloc.stop()
     assert taken / len(kept) < 25_000
     del warm
+
+
+def test_nothing_is_known_of_code_that_is_gone_when_all_is_forgotten() -> None:
+    """Converted code may live by what is known of its own code alone: another code object has its place then."""
+    f = function_of("def f(x):\n    return np.array([x, x]).sum()\n")
+    assert fnad.grad(f)(1.0) == 2.0
+    codes.forget_codes()
+    assert all(notes.code() is not None for notes in [*vars(codes)["_NOTES"].values()])

@@ -82,14 +82,14 @@ def test_importing_makes_nothing_for_functions_not_met() -> None:
     program = """
 import fnad
 fnad.grad
-from fnad.trace.callees import MADE, standing_for
+from fnad.trace.stand_ins import MADE, standing_for
 assert not MADE
 assert standing_for(float) is standing_for(float) is not float and [*MADE] == [id(float)]
 """
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-def test_functions_of_statistics_are_met_where_the_traced_function_imports_them() -> None:
+def test_functions_of_statistics_are_met_where_the_traced_function_imports_them(tmp_path: Path) -> None:
     program = """
 import sys, numpy, fnad
 def f(x, y):
@@ -102,7 +102,8 @@ for transform in (lambda f: f, fnad.jit):
     assert numpy.allclose(transform(fnad.grad(f, (0, 1)))(1.0, 4.0), [-2 ** 0.5, 2 ** 0.5])
     assert transform(fnad.grad(g, (0, 1)))(1.0, 4.0) == (0.5, 4.0)
 """
-    subprocess.run([sys.executable, "-c", program], check=True)
+    (tmp_path / "program.py").write_text(program)
+    subprocess.run([sys.executable, tmp_path / "program.py"], check=True)
 
 
 def test_numpys_classes_are_there_before_anything_is_traced() -> None:

@@ -8,7 +8,6 @@ import signal
 import sys
 from collections.abc import Callable
 from itertools import count
-from linecache import getline
 from pathlib import Path
 from threading import Thread
 from time import monotonic, sleep
@@ -31,14 +30,10 @@ from fnad.lapack_threads import AtMost, Library
 from fnad.numpy.namespace import MAKING, making_traced
 from fnad.store import uncollected
 from fnad.transforms.interpret import regions_by
+from tests.locks import takes_lock
 
 OWN = str(Path(fnad.__file__).parent)
 X = np.array([1.0, 2.0, 3.0])
-
-
-def takes_lock(file: str, line: int) -> bool:
-    """Whether a lock is taken and given back at a line: in C, where no signal is handled between that and the block."""
-    return bool(re.match(r"\s*with (LOCK|_LOCK|self\.(_?lock|_compiling))\b", getline(file, line)))
 
 
 def is_interrupted(run: Callable[[], object], number: int, files: tuple[str, ...]) -> bool:

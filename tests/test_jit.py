@@ -34,16 +34,14 @@ import scipy.stats
 from numpy.testing import assert_array_equal
 
 import fnad
-from fnad import grad, jit, value_and_grad, watch
+from fnad import grad, jit, value_and_grad
 from fnad.api import compilation
-from fnad.ir.builder import inline, trace
-from fnad.ir.parser import parse_program
-from fnad.ir.types import F64, Aval
+from fnad.ir.types import F64
 from fnad.numpy.operands import as_symbol
 from fnad.ops.arithmetic import mul
 from fnad.ops.shape import constant
 from fnad.trace.environment import Environment
-from fnad.watch import profiled, seen
+from fnad.trace.recording import Recorder
 from tests.together import together
 
 pytestmark = pytest.mark.filterwarnings("ignore::fnad.errors.RetraceWarning")  # what is read changes on purpose
@@ -478,12 +476,18 @@ def test_captured_arrays() -> None:
         run(X)
 
 
+def following(value: Any) -> Environment:
+    """What is recorded of a value from outside."""
+    recorder = Recorder()
+    recorder.follow(value)
+    return recorder.environment
+
+
 @pytest.mark.parametrize("size", [3, 5000])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex128, np.int16, np.bool_, ">f8"])
 def test_any_change_of_an_array_is_seen(size: int, dtype: Any) -> None:
     w = np.zeros(size, dtype)
-    environment = Environment()
-    environment.follow([w])
+    environment = following([w])
     assert environment.holds()
     w[size // 2] = 1
     assert not environment.holds()
@@ -492,13 +496,11 @@ def test_any_change_of_an_array_is_seen(size: int, dtype: Any) -> None:
 def test_bits_of_an_array_count() -> None:
     for n in (1, 5000):
         w = np.zeros(n)
-        environment = Environment()
-        environment.follow(w)
+        environment = following(w)
         w[-1] = -0.0
         assert not environment.holds()
         w[-1] = np.nan
-        environment = Environment()
-        environment.follow(w)
+        environment = following(w)
         assert environment.holds()
 
 
@@ -523,9 +525,8 @@ def test_a_view_of_a_changing_array() -> None:
 def test_read_only_arrays_are_not_compared() -> None:
     w = np.ones(10)
     w.flags.writeable = False
-    environment = Environment()
-    environment.follow(w)
-    assert environment._contents == []  # type: ignore[attr-defined]
+    environment = following(w)
+    assert environment.contents == []
 
 
 @pytest.mark.parametrize(
@@ -551,8 +552,7 @@ def test_read_only_arrays_are_not_compared() -> None:
     ],
 )
 def test_containers(value: Any, change: Any) -> None:
-    environment = Environment()
-    environment.follow(value)
+    environment = following(value)
     assert environment.holds()
     change(value)
     assert not environment.holds()
@@ -1092,31 +1092,6 @@ def test_what_a_transform_calls_within_is_watched(f: Callable[[Any], Any]) -> No
 # ---- profilers -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda x: np.exp(x),
-        lambda x: x * 2.0,
-        lambda x: np.sum(x, axis=0),
-        lambda x: np.stack([x, x]),
-        lambda x: x[1:],
-        lambda x: fnad.numpy.sum(x),
-        lambda x: fnad.scipy.special.logsumexp(x),
-    ],
-)
-def test_of_a_numpy_call_the_profiler_sees_little(call: Callable[[Any], Any]) -> None:
-    found: list[str] = []
-
-    def f(x: Any) -> Any:
-        call(x)
-        with profiled(lambda frame, event, arg: found.append(event)):
-            seen(call, x)
-        return x
-
-    fnad.grad(lambda x: np.sum(f(x)))(X)
-    assert 0 < len(found) <= 40
-
-
 def test_a_profiler_goes_on() -> None:
     found: list[str] = []
     sys.setprofile(lambda frame, event, arg: found.append(frame.f_code.co_name) if event == "call" else None)
@@ -1141,67 +1116,6 @@ def test_the_c_profiler_goes_on() -> None:
 # ---- cost ------------------------------------------------------------------------------------------------------------
 
 
-def test_what_makes_equations_is_not_watched(monkeypatch: pytest.MonkeyPatch) -> None:
-    """To see the calls within it takes longer than to make the equations."""
-    visited: list[str] = []
-    monkeypatch.setattr(Environment, "_visit", lambda _, code, namespace: visited.append(code.co_name))
-    with Environment().watching():
-        program = parse_program("f(a: f64[]) -> f64[] { return a }")
-        seen(trace, lambda x: list(inline(program, [mul(x, x)])), Aval(F64))
-        fnad.vmap(of_scale)(X)
-    assert "of_scale" in visited
-    assert not {"inline", "_infer", "_on_stacks", "batched"} & set(visited)
-
-
-def test_of_derivatives_and_rules_the_users_code_alone_is_watched(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a regression of lifelines' under `jit` a third of the time was events of code that rewrites programs."""
-    visited: list[str] = []
-    visit = Environment._visit  # type: ignore[attr-defined]
-    monkeypatch.setattr(
-        Environment, "_visit", lambda self, code, space: (visited.append(code.co_filename), visit(self, code, space))
-    )
-
-    @fnad.custom_vjp
-    def scaled(x: Any) -> Any:
-        return of_scale(x)
-
-    scaled.defvjp(lambda x: (scaled(x), None), lambda _, ct: (of_scale(ct),))
-    jitted = jit(fnad.hessian(lambda x: np.sum(scaled(x) ** 3)))
-    set_global("scale", 1.0)
-    assert_array_equal(jitted(X), np.diag(6.0 * X))
-    passes = [name for name in visited if "/fnad/transforms/" in name or "/fnad/trace/exchange" in name]
-    assert __file__ in visited
-    assert passes == []
-    set_global("scale", 2.0)
-    assert_array_equal(jitted(X), np.diag(48.0 * X))
-
-
-@pytest.mark.parametrize(
-    "f",
-    [
-        with_rules(of_scale),
-        lambda x: fnad.cond(x > 0.0, of_scale, of_scale, x),
-        lambda x: fnad.while_loop(lambda s: s < 2.0, of_scale, x),
-        lambda x: fnad.fori_loop(0, 2, lambda _, s: of_scale(s), x),
-        lambda x: fnad.scan(lambda s, _: (of_scale(s), None), x, None, 2)[0],
-        lambda x: fnad.checkpoint(of_scale)(x),
-    ],
-)
-def test_of_what_makes_regions_the_profiler_sees_little(f: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What takes a call apart and traces the functions in it is passed over: in all there are hundreds of events."""
-    found: list[str] = []
-    others = watch._of_others  # type: ignore[attr-defined]
-
-    def counting(*args: Any) -> Any:
-        see = others(*args)
-        return lambda frame, event, arg: (found.append(event), see(frame, event, arg))
-
-    monkeypatch.setattr(watch, "_of_others", counting)
-    set_global("scale", 2.0)
-    jit(grad(lambda x: f(x)))(0.5)
-    assert 0 < len(found) <= 100
-
-
 def test_slots_of_a_library_are_watched() -> None:
     half = Fraction(1, 2)
     compiled = jit(lambda x: x * half._numerator)  # type: ignore[attr-defined]
@@ -1224,12 +1138,13 @@ def test_what_is_read_after_an_equation_is_refused_is_watched() -> None:
 
 def test_few_things_are_looked_at() -> None:
     set_global("scale", 1.0)
-    environment = Environment()
-    environment.follow(of_scale)
-    with environment.watching():
+    recorder = Recorder()
+    recorder.follow(of_scale)
+    with recorder.active():
         grad(lambda x: np.sum(of_scale(x)))(X)
-    assert {name for _, name in environment._names} == {"np", "of_scale", "scale", "sum"}  # type: ignore[attr-defined]
-    assert len(environment._contents) == 1  # type: ignore[attr-defined]
+    names = {name for _, name in recorder.environment.names}
+    assert names == {"np", "of_scale", "scale", "sum"}
+    assert len(recorder.environment.contents) <= 8  # the function, and what `grad` is given, with its variables
 
 
 def test_a_callback_of_the_garbage_collector_reads_nothing_for_the_function() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 from collections.abc import Iterator
 from typing import Any
 
@@ -88,6 +89,7 @@ class Writer:
 def written(seed: int) -> Any:
     source = Writer(seed).function()
     namespace: dict[str, Any] = {"np": np}
+    linecache.cache[f"<{seed}>"] = len(source), None, source.splitlines(True), ""
     exec(compile(source, f"<{seed}>", "exec"), namespace)
     return namespace["f"]
 

@@ -25,7 +25,7 @@ from numpy.testing import assert_array_equal
 
 import fnad
 from fnad.api import repeating
-from fnad.trace.environment import Environment
+from fnad.trace import recording
 
 X = np.array([1.0, 2.0])
 
@@ -434,9 +434,9 @@ def test_what_is_returned_beside_the_result_is_new_each_time(traces: Mock) -> No
 
 
 def test_a_function_is_not_watched_for_ever(monkeypatch: pytest.MonkeyPatch, traces: Mock) -> None:
-    watched: list[Environment] = []
-    watching = Environment.watching
-    monkeypatch.setattr(Environment, "watching", lambda self: (watched.append(self), watching(self))[1])
+    watched: list[object] = []
+    active = recording.Recorder.active
+    monkeypatch.setattr(recording.Recorder, "active", lambda self: (watched.append(self), active(self))[1])
     LIST[0] = 0.0
     gradient = fnad.grad(lambda x: np.sum(x * LIST[0]))
     for i in range(20):
@@ -451,14 +451,14 @@ def test_a_function_is_not_watched_for_ever(monkeypatch: pytest.MonkeyPatch, tra
 
 
 def test_nothing_more_is_looked_at_once_an_effect_is_found() -> None:
-    environment = Environment(seeks_effects=True)
-    environment.follow(THING)
-    environment.follow(types.SimpleNamespace(a=1.0))
-    environment.follow(LIST)
-    assert environment.effect == "a SimpleNamespace is read"
-    environment.follow(changing := [1.0])
+    recorder = recording.Recorder(seeks_effects=True)
+    recorder.follow(THING)
+    recorder.follow(types.SimpleNamespace(a=1.0))
+    recorder.follow(LIST)
+    assert recorder.effect == "a SimpleNamespace is read"
+    recorder.follow(changing := [1.0])
     changing[0] = 2.0
-    assert environment.holds()
+    assert recorder.environment.holds()
 
 
 def test_what_is_large_is_not_kept(traces: Mock) -> None:

@@ -9,7 +9,7 @@ Note [A second run]
 
     If it puts a traced value into an array it made, or reads one at a traced index, which ordinary arrays do not let
     it, it runs again with traced values for all arrays: those of the arguments, those it reads from outside
-    (`fnad.trace.opening`) and those that NumPy makes for it. What is met in a function within it, the body of a loop
+    (`fnad.trace.hooks`) and those that NumPy makes for it. What is met in a function within it, the body of a loop
     say, has the outermost one run again (`Again`), so that no function runs twice for each of those around it.
 
     To copy a large array takes longer than to trace, so of one the function receives a read-only view. If it ends in a
@@ -63,15 +63,12 @@ from fnad.numpy.namespace import MAKING, making_traced
 from fnad.numpy.operands import WeakSymbol, as_symbol
 from fnad.placement import is_on_device
 from fnad.records import NamedTuple
-from fnad.trace.callees import is_void, standing_for, with_stand_ins
-from fnad.trace.capture import mark_differentiated
-from fnad.trace.contents import function_in
-from fnad.trace.identity import reach_of
+from fnad.trace.capture import mark_differentiated, same_bits
+from fnad.trace.exchange import exchanged
+from fnad.trace.hooks import replaced
 from fnad.trace.labelled import Labelled, labelled
-from fnad.trace.opening import OutsideChanged, opened
 from fnad.trace.source import current_source, source_of_error
 from fnad.trace.tracer import Tracer
-from fnad.watch import seen, unwatched
 
 Argnums: TypeAlias = int | Sequence[int]
 T = TypeVar("T")
@@ -152,7 +149,6 @@ def stage_call(
     return stage_in(f, chosen, wrt, args, kwargs, has_aux=has_aux), wrt
 
 
-@unwatched
 def stage_in(
     f: Function,
     chosen: Sequence[int],
@@ -175,7 +171,7 @@ def stage_in(
             given = dict(zip(chosen, wrt.given(tracers, receiving), strict=True))
             others = {i: map_leaves(receiving, arg) for i, arg in enumerate(args) if i not in given}
             every = given | others
-            result = seen(called, *[every[i] for i in range(len(args))], **map_leaves(receiving, kwargs or {}))
+            result = called(*[every[i] for i in range(len(args))], **map_leaves(receiving, kwargs or {}))
             received.check(f, lambda: [wrt.values[i] for i in places], tracers)
             return result
 
@@ -289,15 +285,16 @@ def with_traced_arrays(
 
     The attempt on that is `second`, where it is given. See Note [A second run].
     """
-    f, second = standing_for(function_in(f) or f), second or attempt
+    with exchanged():
+        return _attempted(replaced(f), attempt, second or attempt)
+
+
+def _attempted(f: Function, attempt: Callable[[Function], T], second: Callable[[Function], T]) -> T:
     if MAKING.is_traced:
         return _within_second(f, second)
     if _RUN.is_first:
         return _within_first(f, attempt)
-    return _with_stand_ins(f, reach_of, lambda: _outermost(f, attempt, second))
-
-
-_with_stand_ins = unwatched(with_stand_ins)
+    return _outermost(f, attempt, second)
 
 
 def _outermost(f: Function, attempt: Callable[[Function], T], second: Callable[[Function], T]) -> T:
@@ -308,7 +305,7 @@ def _outermost(f: Function, attempt: Callable[[Function], T], second: Callable[[
         first = again.error
     except (MutationError, TracerEscapeError) as error:
         first = error
-    if _RUN.is_last or is_void():
+    if _RUN.is_last:
         raise first
     return _second_run(f, second, first)
 
@@ -324,7 +321,7 @@ def _within_first(f: Function, attempt: Callable[[Function], T]) -> T:
 def _within_second(f: Function, attempt: Callable[[Function], T]) -> T:
     """`attempt(f)` with traced arrays, within the second run of another function, which may handle the error."""
     try:
-        return attempt(opened(f))
+        return attempt(f)
     except (MutationError, TracerEscapeError) as error:
         MAKING.note(error.source)
         raise
@@ -333,14 +330,15 @@ def _within_second(f: Function, attempt: Callable[[Function], T]) -> T:
 def _second_run(f: Function, attempt: Callable[[Function], T], first: FnadError) -> T:
     with making_traced(past=first.source) as making:
         try:
-            return attempt(opened(f))
-        except OutsideChanged:
-            raise first from None
+            found = attempt(f)
         except Exception as error:
             is_the_same = isinstance(error, (MutationError, TracerEscapeError)) and error.source == first.source
             if is_the_same or not making.is_past:
                 raise first from error
             raise
+        if all(same_bits(array, before) for array, _, before in making.given.values()):
+            return found
+    raise first
 
 
 def _with_arrays(f: Function, attempt: Attempt[T]) -> T:
@@ -379,7 +377,7 @@ def _copy(value: Any) -> Any:
     if isinstance(value, Tracer):  # which says that it is an array, too
         return _handle(value)
     if isinstance(value, np.ndarray):
-        return seen(value.copy)
+        return value.copy()
     return Tracer(as_symbol(value)) if is_on_device(value) else value  # whose methods know nothing of traced values
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from fnad.api.leaves import Function, check_function, flatten, function_name, path
 from fnad.api.regions import check_structure, in_trace
 from fnad.errors import ShapeError
+from fnad.trace.hooks import callee
 from fnad.trace.source import current_source
 
 Arrays: TypeAlias = list[Any]
@@ -53,7 +54,7 @@ def _scanned(fn: Function, elems: Any, reverse: bool, axis: int) -> Any:
 
     def combine(first: Sequence[Any], second: Sequence[Any]) -> Arrays:
         given = [structure.unflatten([np.moveaxis(a, 0, axis) for a in side]) for side in (first, second)]
-        found, shape = flatten(fn(*given))
+        found, shape = flatten(callee(fn)(*given))
         check_structure(structure, shape, f"the result of {function_name(fn)}", "what it was given")
         return [np.moveaxis(value, axis, 0) for value in found]
 

@@ -18,10 +18,10 @@ from fnad.ir.builder import Builder
 from fnad.ir.program import Equation
 from fnad.ir.symbol import Symbol
 from fnad.ops.shape import copies, in_front, transpose_to
+from fnad.trace.hooks import callee
 from fnad.trace.shadow import Raised
 from fnad.trace.source import current_source
 from fnad.trace.tracer import Tracer
-from fnad.watch import seen
 
 AxisTree = Any
 """An axis, None, or a pytree of these that stands for what is below each of its leaves."""
@@ -113,7 +113,7 @@ class _Rows(Raised):
 
 def _call(f: Function, tree: Tree, leaves: list[Tracer]) -> Any:
     args, kwargs = tree.unflatten(leaves)
-    return seen(f, *args, **kwargs)
+    return callee(f)(*args, **kwargs)
 
 
 # ---- axes of arguments -----------------------------------------------------------------------------------------------

@@ -31,7 +31,6 @@ from fnad.ir.types import BOOL, I64
 from fnad.ops.conversion import convert_to
 from fnad.trace.source import current_source
 from fnad.trace.tracing import symbol_of
-from fnad.watch import unwatched
 
 Branches: TypeAlias = Mapping[str, Function]
 """Functions by what errors call them, in the order of the regions."""
@@ -117,7 +116,6 @@ def _described(value: Any) -> str:
     return type_name(value)
 
 
-@unwatched
 def _choose(index: Any, branches: Branches, operands: tuple[Any, ...]) -> Any:
     leaves, structure = leaves_of(operands, lambda i: f"operands[{i}]")
     arrange, types = partial(unflatten, structure), leaf_types(leaves)

@@ -12,8 +12,8 @@ from fnad.api.saving import Policy, SavePolicy, saving
 from fnad.api.transformed import with_options
 from fnad.control.checkpoint import checkpoint as checkpoint_primitive
 from fnad.errors import SettingError
+from fnad.trace.hooks import callee
 from fnad.trace.source import current_source
-from fnad.watch import unwatched
 
 
 @with_options
@@ -49,7 +49,7 @@ def checkpoint(
         if policy == "all":
             return in_trace(f, lambda args, kwargs: _checkpointed(f, args, kwargs), args, kwargs)
         with saving(SavePolicy(policy, snapshots, budget)):
-            return f(*args, **kwargs)
+            return callee(f)(*args, **kwargs)
 
     return run
 
@@ -68,7 +68,6 @@ def _check(policy: str, snapshots: int, budget: int | None) -> None:
         raise SettingError(f"budget is {budget}", source=current_source(), remedy="give a number of bytes")
 
 
-@unwatched
 def _checkpointed(f: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     leaves, structure = leaves_of((args, kwargs), lambda i: ("args", "kwargs")[i])
     given = list(map(symbol, leaves))

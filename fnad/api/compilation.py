@@ -56,10 +56,10 @@ from fnad.signals import refuse_handlers
 from fnad.trace.environment import Environment
 from fnad.trace.kept import check_kept
 from fnad.trace.labelled import Labels, is_labelled, labels_of
+from fnad.trace.recording import Recorder
 from fnad.trace.source import current_source
 from fnad.trace.tracer import Tracer
 from fnad.tracebacks import boundary, leave_out_own_frames
-from fnad.watch import seen
 
 if TYPE_CHECKING:
     from fnad.api.lowered import TracedCall
@@ -323,9 +323,9 @@ class Compiled(Transformed, Generic[P, R]):
         self, leaves: list[Leaf], structure: Structure, form: CallForm, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> TracedPath:
         fixed = dict(enumerate(args)) | kwargs
-        environment = Environment()
+        recorder = Recorder()
         for value in (self._f, *[fixed[place] for place, _ in form.static]):
-            environment.follow(value)
+            recorder.follow(value)
 
         traces: list[weakref.ref[Builder]] = []
         written: list[int] = []
@@ -334,19 +334,20 @@ class Compiled(Transformed, Generic[P, R]):
         def call(f: Function, tracers: Sequence[Tracer]) -> Any:
             places = (*form.positions, *form.names)
             given = fixed | dict(zip(places, unflatten(structure, tracers), strict=True))
-            result = seen(f, *[given[i] for i in range(len(args))], **{name: given[name] for name in kwargs})
+            result = f(*[given[i] for i in range(len(args))], **{name: given[name] for name in kwargs})
             traces.append(weakref.ref(current_builder()))
             written[:] = [i for i, tracer in enumerate(tracers) if tracer.is_written]
             read[:] = outside(self._f) if written else ()
             return result
 
-        with environment.watching():
+        with recorder.active():
             staged = with_traced_arrays(self._f, lambda f: stage(f, leaves, partial(call, f)))
-        trace = traces[-1]()
+        environment, trace = recorder.environment, traces[-1]()
+        environment.end()
         if trace is not None:  # nothing else has it but values of it that are stored somewhere
-            check_kept([self._f, *[fixed[place] for place, _ in form.static]], trace, environment.read)
+            check_kept([self._f, *[fixed[place] for place, _ in form.static]], trace, recorder.kept)
         if any(isinstance(key, Receiver) for _, key in form.static):
-            environment = environment.released()
+            environment = environment.released(recorder.kept)
         captured = cast("Sequence[Array]", staged.operands[len(leaves) :])  # no trace is around this one
         given = self._given_away(structure, form) if self._donated else ()
         return TracedPath(staged.program, staged.guards, captured, staged.output, environment, written, read, given)

@@ -33,9 +33,9 @@ from fnad.ir.primitive import Primitive
 from fnad.ir.symbol import Symbol
 from fnad.numpy.operands import as_symbol
 from fnad.records import NamedTuple
+from fnad.trace.hooks import callee
 from fnad.trace.source import current_source
 from fnad.tracebacks import boundary
-from fnad.watch import seen, unwatched
 
 DEEPEST = 3
 """How often a rule that calls its own function is followed: derivatives of so high an order."""
@@ -67,7 +67,6 @@ class _Custom(Transformed):
             raise _refused(f"{described(self._f)} has no rule", f"state it with {self.how}")
         return self._traced(args) if is_tracing() else self._f(*args)
 
-    @unwatched
     def _traced(self, args: tuple[Any, ...]) -> Any:
         """The result of a call within a trace."""
         call = _call_of(self._f, self._fixed, args)
@@ -204,7 +203,7 @@ class _Call(NamedTuple):
     def of(self, f: Function, leaves: Sequence[Any]) -> Any:
         """What a function returns for the arguments with these leaves."""
         moved = dict(zip(self.moved, self.trees(leaves), strict=True))
-        return seen(f, *[moved.get(i, arg) for i, arg in enumerate(self.args)])
+        return callee(f)(*[moved.get(i, arg) for i, arg in enumerate(self.args)])
 
 
 def _positions(nondiff_argnums: int | Sequence[int]) -> tuple[int, ...]:
@@ -227,7 +226,6 @@ def _bound(primitive: Primitive, call: _Call, regions: Sequence[Region]) -> Any:
     return regions[0].rebuilt(_results(primitive, call, regions))
 
 
-@unwatched
 def _results(primitive: Primitive, call: _Call, regions: Sequence[Region]) -> Sequence[Symbol]:
     captured, programs = with_shared_captures(regions)
     return primitive(*call.symbols, *captured, leaves=len(call.types), regions=tuple(programs))
@@ -253,7 +251,7 @@ def _backward(
 
     def run(tracers: Sequence[Any]) -> list[Any]:
         ct = unflatten(function.structure, _at_inexact(tracers[count:], function.results))
-        return _cotangents(seen(bwd, *call.fixed, unflatten(structure, tracers[:count]), ct), bwd, call)
+        return _cotangents(callee(bwd)(*call.fixed, unflatten(structure, tracers[:count]), ct), bwd, call)
 
     return _fitted(region_of(bwd, run, [*residuals, *_inexact(function.results)]), call.inexact, bwd)
 
@@ -264,7 +262,7 @@ def _pushing(rule: Function, call: _Call, function: Region) -> Region:
 
     def run(tracers: Sequence[Any]) -> Any:
         moved = _at_inexact(tracers[count:], call.types)
-        found = seen(rule, *call.fixed, call.trees(tracers[:count]), call.trees(moved))
+        found = callee(rule)(*call.fixed, call.trees(tracers[:count]), call.trees(moved))
         output, tangent = _pair(found, rule, "(output, tangent)")
         leaves, tangents = flatten(output), flatten(tangent)
         for _, structure in (leaves, tangents):

@@ -38,11 +38,11 @@ from fnad.placement import is_on_host
 from fnad.records import NamedTuple
 from fnad.store import STORE
 from fnad.trace.capture import Write
-from fnad.trace.environment import Environment, Met
+from fnad.trace.environment import Met
 from fnad.trace.guards import guarded
+from fnad.trace.recording import Recorder
 from fnad.trace.tracer import Tracer
 from fnad.trace.tracing import Traced, trace_function
-from fnad.watch import seen
 
 
 class Found(NamedTuple):
@@ -126,13 +126,11 @@ def _explained(f: Function, args: tuple[Any, ...], kwargs: dict[str, Any], *, me
         found = list(leaves.values())
         avals, weak, arrays = [x.aval for x in found], [x.weak for x in found], [x.is_array for x in found]
         now = [x.value for x in found]
-        return trace_function(
-            lambda tracers: seen(call, tracers), avals, name=function_name(f), weak=weak, arrays=arrays, values=now
-        )
+        return trace_function(call, avals, name=function_name(f), weak=weak, arrays=arrays, values=now)
 
-    environment = Environment()
-    environment.follow(f)
-    with environment.watching():
+    recorder = Recorder()
+    recorder.follow(f)
+    with recorder.active():
         traced = protected(f, attempt)
     names = [path(args, i, lambda k: argument_name(f, k)) for i in leaves]
     first = [Found(name, leaf.aval, None) for name, leaf in zip(names, leaves.values(), strict=True)]
@@ -146,7 +144,7 @@ def _explained(f: Function, args: tuple[Any, ...], kwargs: dict[str, Any], *, me
         captured,
         traced.writes,
         decisions,
-        tuple(environment.met),
+        tuple(recorder.environment.met),
         operations,
         made,
         tuple(STORE.notes_of(content_key(traced.program))),

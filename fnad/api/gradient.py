@@ -13,7 +13,6 @@ from fnad.api.staging import Staged
 from fnad.api.transformed import with_options
 from fnad.errors import NonScalarOutputError
 from fnad.trace.source import current_source
-from fnad.watch import unwatched
 
 
 @with_options
@@ -46,7 +45,6 @@ def grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
     check_flag("grad", has_aux)
     repeats = Repeats(f, as_positions(argnums, "grad"), has_aux)
 
-    @unwatched
     def gradient_of_f(*args: Any, **kwargs: Any) -> Any:
         staged, wrt = repeats.stage_call(args, kwargs)
         check_scalar(staged, f)
@@ -76,7 +74,6 @@ def value_and_grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> 
     check_flag("value_and_grad", has_aux)
     repeats = Repeats(f, as_positions(argnums, "value_and_grad"), has_aux)
 
-    @unwatched
     def value_and_gradient_of_f(*args: Any, **kwargs: Any) -> Any:
         staged, wrt = repeats.stage_call(args, kwargs)
         check_scalar(staged, f)

@@ -42,7 +42,6 @@ from fnad.trace.contents import shared_states
 from fnad.trace.source import current_source
 from fnad.trace.tracer import Tracer
 from fnad.trace.tracing import symbol_of
-from fnad.watch import unwatched
 
 COUNTER = LeafType(Aval(I64), weak=True)
 
@@ -86,7 +85,6 @@ def while_loop(cond_fun: Function, body_fun: Function, init_val: Any, *, max_ste
     return in_trace(body_fun, lambda init: _while(cond_fun, body_fun, init, limit), init_val, names=("init_val",))
 
 
-@unwatched
 def _while(cond_fun: Function, body_fun: Function, init: Any, limit: int | None) -> Any:
     carry = Tree.of("init_val", init)
 
@@ -168,7 +166,6 @@ def _check_bound(bound: Any) -> None:
         )
 
 
-@unwatched
 def _fori(body_fun: Function, lower: Any, upper: Any, init: Any) -> Any:
     carry = Tree.of("init_val", init)
 
@@ -233,7 +230,6 @@ def scan(
     return in_trace(f, lambda init, xs: scan_in_trace(f, init, xs, length, reverse, width), init, xs, names=names)
 
 
-@unwatched
 def scan_in_trace(
     f: Function, init: Any, xs: Any, length: int | None, reverse: bool, width: int, named: Function | None = None
 ) -> tuple[Any, Any]:

@@ -27,6 +27,7 @@ from fnad.api.transformed import with_options
 from fnad.errors import HolomorphicError, NonDifferentiableArgumentError, NonScalarOutputError
 from fnad.ir.types import Aval, is_complex, is_inexact
 from fnad.ops.autodiff import directions
+from fnad.trace.hooks import callee
 from fnad.trace.source import current_source
 from fnad.trace.tracer import Tracer
 
@@ -125,7 +126,8 @@ def hessian(f: Function, argnums: Argnums = 0, has_aux: bool = False, holomorphi
 def _of_one_element(f: Function, has_aux: bool) -> Function:
     @wraps(f)
     def checked(*args: Any, **kwargs: Any) -> Any:
-        output, *beside = f(*args, **kwargs) if has_aux else (f(*args, **kwargs),)
+        found = callee(f)(*args, **kwargs)
+        output, *beside = found if has_aux else (found,)
         if len(flatten(output)[0]) != 1 or np.size(output) != 1:
             raise NonScalarOutputError(
                 f"{function_name(f)} returned more than one element, where hessian takes one complex element",
@@ -243,7 +245,6 @@ def _of_leaves(name: str, f: Function, argnums: Argnums, derive: Callable[[Funct
 
         def run(*trees: Any) -> Any:
             arguments = _Leaves(trees)
-            # partial: what `f` reads from outside is looked for in it (`fnad.trace.opening`)
             of_leaves = partial(_call_on_leaves, f, arguments, chosen, args, kwargs)
             return derive(update_wrapper(of_leaves, f, ("__name__",), ()), arguments)  # the name is for errors
 
@@ -258,7 +259,7 @@ def _call_on_leaves(
     """Call `f` with these leaves in the place of those of the arguments at the positions that are `chosen`."""
     given = dict(zip(chosen, arguments.filled(leaves, lambda i: own(arguments.value(i))), strict=True))
     whole = [given[i] if i in given else own(arg) for i, arg in enumerate(args)]
-    return f(*whole, **own(kwargs))
+    return callee(f)(*whole, **own(kwargs))
 
 
 def _check_arguments(name: str, f: Function, avals: Sequence[Aval], *, holomorphic: bool) -> None:

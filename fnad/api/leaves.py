@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from functools import cache
 from threading import Event, current_thread, main_thread
-from types import CodeType, ModuleType, NoneType
+from types import CodeType, ModuleType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -29,11 +29,11 @@ from fnad.numpy.operands import PYTHON_DTYPES
 from fnad.placement import adopted, is_on_device
 from fnad.records import NamedTuple
 from fnad.trace.capture import way_out_of
-from fnad.trace.dispatch import SIMPLE, is_plain, tracing_builder
+from fnad.trace.dispatch import tracing_builder
+from fnad.trace.hooks import callee
 from fnad.trace.labelled import Labels, is_labelled, labels_of
 from fnad.trace.source import current_source
 from fnad.trace.tracer import Tracer
-from fnad.watch import is_hidden, seen
 
 if TYPE_CHECKING:
     import optree
@@ -43,16 +43,6 @@ Function: TypeAlias = Callable[..., Any]
 Structure: TypeAlias = "optree.PyTreeSpec"
 Operand: TypeAlias = "Array | Symbol"
 """What a program is run on: arrays, or symbols of the trace under way."""
-
-STANDARD = {None, NoneType, tuple, list, dict}
-MOST = 1024
-_STANDARD: set[Structure] = set()
-"""Structures of these alone, as far as they were asked for."""
-
-DEEPEST = 1000
-"""Levels of containers that optree goes into."""
-
-"""The classes of leaves, as a structure has them, and of containers that are no user's."""
 
 METHOD = (
     "transform the bound method, or a function of the other arguments inside the method; or register the class with "
@@ -124,11 +114,8 @@ def _end(ordered: AbstractContextManager[None]) -> None:
 
 def flatten(tree: Any) -> tuple[list[Any], Structure]:
     """The leaves of a pytree, unchecked, and its structure."""
-    flattened = pytrees().tree_flatten
     try:
-        if is_hidden() and not is_standard(tree):
-            return seen(flattened, tree, namespace=NAMESPACE)
-        return flattened(tree, namespace=NAMESPACE)
+        return pytrees().tree_flatten(tree, namespace=NAMESPACE)
     except RecursionError as error:
         raise ArgumentTypeError(
             "a pytree is nested too deeply, or contains itself",
@@ -150,44 +137,7 @@ def map_leaves(function: Callable[[Any], Any], tree: Any) -> Any:
 
 def unflatten(structure: Structure, leaves: Iterable[Any]) -> Any:
     """The pytree of a structure and leaves."""
-    if is_hidden() and not has_standard_classes(structure):
-        return seen(structure.unflatten, leaves)
     return structure.unflatten(leaves)
-
-
-def is_standard(tree: Any) -> bool:
-    """True if no container in a pytree may be of a class of user code, whose functions are called for its parts."""
-    pending = [(tree, 0)]
-    while pending:
-        value, depth = pending.pop()
-        kind = type(value)  # to look for it among some compares classes, which takes longer for those traced
-        if kind is tuple or kind is list:
-            inner = () if SIMPLE.issuperset(map(type, value)) else value
-        elif kind is dict:
-            inner = value.values()
-        elif is_plain(value):
-            continue
-        else:
-            return False
-        if depth == DEEPEST:
-            return False
-        pending += [(each, depth + 1) for each in inner]
-    return True
-
-
-def has_standard_classes(structure: Structure) -> bool:
-    """True if the same holds of a structure."""
-    pending = [structure]
-    while pending:
-        each = pending.pop()
-        if each not in _STANDARD:
-            if each.type not in STANDARD:
-                return False
-            pending += each.children()
-    if len(_STANDARD) >= MOST:
-        _STANDARD.clear()
-    _STANDARD.add(structure)
-    return True
 
 
 def leaves_of(trees: Sequence[Any], names: Callable[[int], str]) -> tuple[list[Leaf], Structure]:
@@ -276,7 +226,7 @@ def _values(table: Any) -> Array:
     if hasattr(table, "std") and not is_labelled(table):
         what = f"is of type {type_name(table)}, whose methods are not those of an array"
         raise LeafError(ArgumentTypeError, what, "give its values, x.to_numpy(), which have NumPy's")
-    values = seen(table.to_numpy)
+    values = callee(table.to_numpy)()
     if values.dtype.kind in "biufc":
         return _native_array(values)
     what = f"is of type {type_name(table)} with values of dtype {values.dtype}, not numbers alone"

@@ -16,7 +16,7 @@ import numpy as np
 
 from fnad.errors import ArgumentTypeError
 from fnad.records import NamedTuple
-from fnad.trace.environment import note_attributes
+from fnad.trace.recording import note_attributes
 from fnad.trace.source import current_source
 from fnad.trace.tracer import Tracer
 
@@ -50,7 +50,7 @@ def are_records(values: Iterable[Any], optree: Any) -> bool:
 def _parts(optree: Any, value: Any) -> tuple[list[Any], Attributes, tuple[str, ...]]:
     fields = [field.name for field in dataclasses.fields(value) if hasattr(value, field.name)]
     held = {name: getattr(value, name) for name in fields} | getattr(value, "__dict__", {})
-    note_attributes(value, held.keys())
+    note_attributes(value)
     names = tuple(name for name, part in held.items() if _is_child(part, optree))
     constants = tuple((name, _constant(value, name, part)) for name, part in held.items() if name not in names)
     return [held[name] for name in names], Attributes(names, constants), names

@@ -40,12 +40,12 @@ from fnad.numpy.operands import as_symbol
 from fnad.ops.conversion import convert_to
 from fnad.records import NamedTuple
 from fnad.signals import refuse_handlers
+from fnad.trace.hooks import callee
 from fnad.trace.outer_writes import without_outer_writes
 from fnad.trace.shadow import Raised
 from fnad.trace.source import current_source
 from fnad.trace.tracer import Tracer
 from fnad.trace.tracing import Traced, trace_function
-from fnad.watch import seen, unwatched
 
 Call = Callable[[list[Tracer]], Any]
 """What runs the user's function on leaves."""
@@ -74,7 +74,6 @@ class Region(NamedTuple):
         inputs = self.program.inputs
         return replace(self.program, inputs=(*inputs[self.leaves :], *inputs[: self.leaves]))
 
-    @unwatched
     def converted(self, types: Sequence[LeafType]) -> Region:
         """The region with its first results in the dtypes of these types."""
         dtypes = [t.aval.dtype for t in types]
@@ -94,15 +93,12 @@ class Region(NamedTuple):
 
 
 def calling(f: Function, arrange: Callable[[list[Tracer]], Any]) -> Call:
-    """What runs `f` on the arguments that `arrange` makes of leaves.
-
-    It is a partial function, which is looked into for arrays that `f` reads from outside (`fnad.trace.opening`).
-    """
+    """What runs `f` on the arguments that `arrange` makes of leaves."""
     return partial(_call, f, arrange)
 
 
 def _call(f: Function, arrange: Callable[[list[Tracer]], Any], leaves: list[Tracer]) -> Any:
-    return seen(f, *arrange(leaves))
+    return callee(f)(*arrange(leaves))
 
 
 def apply(f: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -110,7 +106,6 @@ def apply(f: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return f(*args, **kwargs)
 
 
-@unwatched
 def region_of_call(
     f: Function,
     call: Call,
@@ -147,7 +142,6 @@ def region_of_call(
     return Region(traced.program, traced.captured, structure, results)
 
 
-@unwatched
 def region_of(
     f: Function,
     call: Call,
@@ -161,7 +155,6 @@ def region_of(
         return region_of_call(f, call, types, values, raised, given)
 
 
-@unwatched
 def with_shared_captures(regions: Sequence[Region]) -> tuple[list[Symbol], list[Program]]:
     """What any of the regions uses from outside, and their programs on their own leaves and all of that."""
     captured = {_key(value): as_symbol(value) for region in regions for value in region.captured}
@@ -276,7 +269,7 @@ def in_trace(f: Function, function: Callable[..., Any], *trees: Any, names: Sequ
     leaves, structure = leaves_of(trees, lambda i: names[i] if i < len(names) else f"args[{i - len(names)}]")
 
     def call(tracers: Sequence[Tracer]) -> Any:
-        result = seen(function, *cast("tuple[Any, ...]", unflatten(structure, tracers)))
+        result = callee(function)(*cast("tuple[Any, ...]", unflatten(structure, tracers)))
         Received().check(f, lambda: [leaf.value for leaf in leaves], tracers)
         return result
 

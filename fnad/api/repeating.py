@@ -29,9 +29,9 @@ from fnad.placement import is_on_device, on_host
 from fnad.records import NamedTuple
 from fnad.trace.contents import CONSTANTS, same
 from fnad.trace.environment import Environment
+from fnad.trace.recording import Recorder
 from fnad.transforms.dce import without_effects
 from fnad.transforms.interpret import prepare
-from fnad.watch import unwatched
 
 SIGNATURES = 64
 TRACES = 4
@@ -116,7 +116,6 @@ class Repeats:
         """Drop all traces."""
         self._known.clear()
 
-    @unwatched
     def stage_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Staged, Differentiated]:
         """Trace a call on the leaves of the arguments that are differentiated; return it with these arguments."""
         chosen = resolved(self._f, self._argnums, len(args))
@@ -145,23 +144,23 @@ class Repeats:
                 self._credit = CREDIT
                 return repeated.on(operands)
         self._credit -= 1
-        before, environment = list(map(Fixed.of, fixed)), Environment(seeks_effects=True)
+        before, recorder = list(map(Fixed.of, fixed)), Recorder(seeks_effects=True)
         for value in (self._f, *[value.value for value in before if not value.is_constant]):
-            environment.follow(value)
-        with environment.watching():
+            recorder.follow(value)
+        with recorder.active():
             staged = stage_in(self._f, chosen, wrt, args, kwargs, has_aux=self._has_aux)
-        if not is_repeatable(staged, environment) or _nbytes(before, staged) > LARGE:
+        if not is_repeatable(staged, recorder) or _nbytes(before, staged) > LARGE:
             self._credit = 0
             self._known.clear()
-        elif environment.holds():
+        elif recorder.environment.holds():
             decisions = Decisions(staged) if staged.guards else None
-            known[:] = [Repeated(staged, before, environment, decisions), *known[: TRACES - 1]]
+            known[:] = [Repeated(staged, before, recorder.environment, decisions), *known[: TRACES - 1]]
         return staged
 
 
-def is_repeatable(staged: Staged, environment: Environment) -> bool:
+def is_repeatable(staged: Staged, recorder: Recorder) -> bool:
     """Whether a run does nothing that is seen outside, and would be the same where Python decides the same."""
-    return not (staged.writes or environment.effect) and staged.auxiliary.is_fresh
+    return not (staged.writes or recorder.effect) and staged.auxiliary.is_fresh
 
 
 def _nbytes(fixed: Sequence[Fixed], staged: Staged) -> int:

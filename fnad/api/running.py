@@ -32,7 +32,6 @@ from fnad.trace import log
 from fnad.trace.capture import Trace
 from fnad.trace.tracer import Tracer
 from fnad.transforms.interpret import TimeUpError
-from fnad.watch import unwatched
 
 
 def derived(program: Program, derivation: Derivation) -> tuple[TieredProgram, ...]:
@@ -60,7 +59,6 @@ class Within:
     made: tuple[Program, ...]
 
 
-@unwatched
 def derived_within(program: Program, derivation: Derivation) -> tuple[Program, ...]:
     """The programs that are derived from one, to become part of a trace: those of programs with the same lines too.
 
@@ -148,7 +146,6 @@ def raise_with_line(program: Program, arrays: Sequence[Array]) -> None:
             interpreter(program)(list(map(on_host, arrays)), perf_counter() + 1.0)
 
 
-@unwatched
 def run(program: Program, operands: Sequence[Operand], derivation: Derivation) -> list[Any]:
     """The outputs of the one program that is derived, on these operands, as the user gets them."""
     if is_tracing():
@@ -157,7 +154,6 @@ def run(program: Program, operands: Sequence[Operand], derivation: Derivation) -
     return [to_user(result) for result in results]
 
 
-@unwatched
 def inlined(program: Program, operands: Sequence[Operand]) -> list[Tracer]:
     """The outputs of a program, which becomes part of the trace under way."""
     symbols = [as_symbol(value if isinstance(value, Symbol) else to_user(value)) for value in operands]

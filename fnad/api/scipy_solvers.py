@@ -29,13 +29,13 @@ from fnad.numpy import array
 from fnad.numpy.bodies import own
 from fnad.numpy.registry import Bound
 from fnad.trace.dispatch import has_traced
+from fnad.trace.hooks import callee
 from fnad.trace.outer_writes import undone_writes, without_outer_writes
 from fnad.trace.source import current_source
 from fnad.trace.tracing import symbol_of, trace_function
 from fnad.transforms.differentiation import jvp
 from fnad.transforms.interpret import interpret
 from fnad.transforms.pipeline import simplify
-from fnad.watch import seen
 
 Rule = Callable[..., Any]
 NEARER = "start nearer, or give other options, a larger tol= for example"
@@ -75,7 +75,7 @@ def solver(path: str, probe: Callable[[dict[str, Any]], tuple[Any, ...]]) -> Cal
 def _ask(given: dict[str, Any], probe: Callable[[dict[str, Any]], tuple[Any, ...]]) -> Any:
     """Call the user's function once: most need no more to tell that they use traced values."""
     function = next(iter(given.values()))
-    return function(*probe(given), *as_tuple(given.get("args", ()))) if callable(function) else None
+    return callee(function)(*probe(given), *as_tuple(given.get("args", ()))) if callable(function) else None
 
 
 def _untraced(call: Callable[[], Any]) -> list[Any]:
@@ -87,7 +87,7 @@ def _untraced(call: Callable[[], Any]) -> list[Any]:
         return []
 
     try:
-        inner = trace_function(lambda tracers: seen(run, tracers), [], name="call")
+        inner = trace_function(run, [], name="call")
     except TracerEscapeError:
         return []
     is_traced = has_traced(found) or any(isinstance(value, Symbol) for value in inner.captured)

@@ -34,10 +34,10 @@ from fnad.signals import refuse_handlers
 from fnad.trace.capture import Guard
 from fnad.trace.contents import CONSTANTS
 from fnad.trace.dispatch import call
+from fnad.trace.hooks import callee
 from fnad.trace.labelled import labelled
 from fnad.trace.tracer import Tracer
 from fnad.trace.tracing import trace_function
-from fnad.watch import seen
 
 
 class Auxiliary:
@@ -64,7 +64,7 @@ class Auxiliary:
 
 
 def _own(value: Any) -> Any:
-    return seen(value.copy) if isinstance(value, np.ndarray) else value
+    return value.copy() if isinstance(value, np.ndarray) else value
 
 
 class Output(NamedTuple):
@@ -128,7 +128,7 @@ class Staged(NamedTuple):
 def stage(
     f: Function, leaves: Sequence[Leaf], call: Callable[[Sequence[Tracer]], Any], *, has_aux: bool = False
 ) -> Staged:
-    """Trace `call`, which runs the user's function `f` on these leaves, by `seen`.
+    """Trace `call`, which runs the user's function `f` on these leaves.
 
     Raises `AuxiliaryError` if it returns no pair where `has_aux` says so, `ArgumentTypeError` and `DtypeError` for an
     output that is no pytree of arrays and numbers.
@@ -139,7 +139,8 @@ def stage(
 
     def run(tracers: list[Tracer]) -> list[Any]:
         tracers = with_labels(tracers, leaves)
-        output, auxiliary = _pair(call(tracers), f) if has_aux else (call(tracers), None)
+        result = callee(call)(tracers)
+        output, auxiliary = _pair(result, f) if has_aux else (result, None)
         values, structure = output_leaves(output, f)
         beside = Auxiliary(auxiliary)
         arrays = frozenset(i for i, value in enumerate(values) if is_zero_dimensional(value))

@@ -12,6 +12,7 @@ from fnad.api.batching import vmap
 from fnad.api.leaves import Function, check_function, flatten, function_name, map_leaves, source_of
 from fnad.api.transformed import Transformed, with_options
 from fnad.errors import ShapeError, SignatureError
+from fnad.trace.hooks import callee
 from fnad.trace.source import current_source
 from fnad.trace.tracer import Tracer
 
@@ -65,7 +66,7 @@ def vectorize(f: Function, excluded: Collection[int] = (), signature: str | None
             whole = list(args)
             for place, array in zip(places, arrays, strict=True):
                 whole[place] = array
-            result = f(*whole, **kwargs)
+            result = callee(f)(*whole, **kwargs)
             _check_result(result, outputs, sizes, f)
             return result
 

@@ -27,7 +27,6 @@ from fnad.ir.types import Aval, is_inexact
 from fnad.numpy.operands import PYTHON_DTYPES
 from fnad.records import NamedTuple
 from fnad.testing.numbers import direction
-from fnad.watch import seen
 
 
 class Differentiable(NamedTuple):
@@ -80,7 +79,7 @@ class Types:
         """Trace the call; raise `UsageError` if it decides by values."""
 
         def call(f: Function) -> Staged:
-            return stage(f, self.leaves, lambda tracers: seen(f, *self.structure.unflatten(tracers)))
+            return stage(f, self.leaves, lambda tracers: f(*self.structure.unflatten(tracers)))
 
         staged = with_traced_arrays(self.target.function, call)
         if staged.guards:

@@ -17,13 +17,14 @@ from fnad import config
 from fnad.api.stages import STAGES
 from fnad.cli import cache, doctor, explain, ops
 from fnad.cli.check import check_call
-from fnad.cli.dump import Request, dump
+from fnad.cli.dump import CONVERTED, Request, dump
 from fnad.cli.lint import lint
 from fnad.cli.usage import UsageError
 
 DUMP = """\
 Print a function, or a derivative of it, at one stage of its compilation:
 
+  converted    the source that is traced, with a hook at each call and read
   traced       the function as a program
   transformed  the derivative as a program
   simplified   the same after simplification: what is lowered
@@ -175,7 +176,9 @@ def _add_dump(commands: Any) -> None:
     _add_call(parser)
     _add_modes(parser, MODES)
     _add_argnums(parser, "the arguments to differentiate in, from 0; by default 0, and with --vjp and --jvp all")
-    parser.add_argument("--stage", choices=STAGES, default="simplified", help="the stage, by default simplified")
+    parser.add_argument(
+        "--stage", choices=(CONVERTED, *STAGES), default="simplified", help="the stage, by default simplified"
+    )
     _add_device(parser)
     parser.set_defaults(answer=_dump)
 

@@ -6,6 +6,8 @@ Without a derivative that is what `jit` runs, with the guards of the path; with 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from types import FunctionType
+from typing import Any
 
 from fnad.api.derivations import Derivation, gradient, jvp, value_and_gradient, vjp
 from fnad.api.gradient import check_scalar
@@ -14,9 +16,14 @@ from fnad.api.naming import input_names, pullback_names, tangent_names
 from fnad.api.running import derived, prepared
 from fnad.api.stages import Part, stage_text
 from fnad.cli.calls import Differentiable, given_call
-from fnad.cli.load import load_target, user_code
+from fnad.cli.load import Target, load_target, user_code
 from fnad.cli.usage import UsageError
 from fnad.records import dataclass
+from fnad.trace.conversion import text_with_hooks
+from fnad.trace.libraries import is_trusted
+
+CONVERTED = "converted"
+"""The stage before the trace: it has a source, and no program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +43,34 @@ def dump(request: Request) -> str:
     if request.argnums is not None and request.mode is None:
         raise UsageError("--argnums says in what to differentiate: add --grad, --value-and-grad, --vjp or --jvp")
     target = load_target(request.target)
+    if request.stage == CONVERTED:
+        return _converted(target)
     with user_code(target.path):
         given = given_call(target, request.types, request.values)
         if request.mode is None:
             return given.text(request.stage)
         traced = given.differentiable(_chosen(request, given.count))
         return stage_text(_derived(traced, target.function, request), request.stage, traced.staged.guards)
+
+
+def _converted(target: Target) -> str:
+    """The source of the function with hooks; it depends neither on arguments nor on a derivative."""
+    function = _innermost(target.function)
+    if not isinstance(function, FunctionType):
+        raise UsageError(f"{target.name} is not a Python function, so nothing of it is converted")
+    if is_trusted(function.__code__.co_filename):
+        raise UsageError(f"{target.name} is in a library, whose code is not converted: {function.__code__.co_filename}")
+    text = text_with_hooks(function)
+    if text is None:
+        raise UsageError(f"{target.name} runs without hooks: its source is not there, or is not what runs")
+    return text
+
+
+def _innermost(function: Any) -> Any:
+    """The function within transforms, decorators, methods and partial functions."""
+    inner = (getattr(function, name, None) for name in ("__wrapped__", "__func__", "func"))
+    found = next(filter(callable, inner), None)
+    return function if found is None else _innermost(found)
 
 
 def _chosen(request: Request, count: int) -> Sequence[int]:

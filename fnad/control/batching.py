@@ -38,7 +38,6 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval
 from fnad.ops.shape import copies, in_front, stack_operands
 from fnad.transforms.batching import batched
-from fnad.watch import unwatched
 
 Batched: TypeAlias = tuple[list[Symbol], list[bool]]
 """Results, and which of them are stacks; the others are the same for all rows."""
@@ -46,7 +45,6 @@ Batched: TypeAlias = tuple[list[Symbol], list[bool]]
 Rule: TypeAlias = Callable[[Equation, int, Symbols, Flags], Batched]
 
 
-@unwatched
 def batched_program(program: Program, count: int, operands: Symbols, stacked: Flags) -> Batched:
     """The results of a program for each of `count` rows of the operands marked in `stacked`."""
     if not any(map(leaves_residuals, program.equations)):

@@ -35,7 +35,6 @@ from fnad.ops.shape import concatenate, reshape, slice_
 from fnad.records import NamedTuple
 from fnad.transforms.batching import batched
 from fnad.transforms.dce import dce
-from fnad.watch import unwatched
 
 
 class Difference(NamedTuple):
@@ -55,7 +54,6 @@ SPARE = 1 << 20
 """Bytes that rows may take which are not read."""
 
 
-@unwatched
 def rolled(program: Program) -> Program:
     """The program with its repeats as loops, in regions too."""
     return _looked_through(program, None)

@@ -27,7 +27,6 @@ from fnad.ir.program import Atom, Equation, Literal, Params, Program, Source, Va
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval, aval_of
 from fnad.records import NamedTuple
-from fnad.watch import unwatched
 
 if TYPE_CHECKING:
     from fnad.ir.primitive import Primitive
@@ -321,7 +320,6 @@ def atom_keys(atoms: Sequence[Atom]) -> tuple[Any, ...]:
     return tuple([atom.key if isinstance(atom, Literal) else atom for atom in atoms])  # quicker than a generator
 
 
-@unwatched
 def trace(function: Callable[..., Sequence[Symbol]], *avals: Aval, name: str = "program") -> Program:
     """The program of a rule or a pass written as a function on symbols; it must capture nothing."""
     builder = Builder()
@@ -346,7 +344,6 @@ class SymbolEnvironment(ValueEnvironment):
         ]
 
 
-@unwatched
 def inline(program: Program, arguments: Sequence[Symbol]) -> list[Symbol]:
     """Add a program's equations to the program under construction, on arguments of its avals; return its outputs."""
     builder = current_builder()

@@ -37,7 +37,7 @@ from fnad.numpy import (  # noqa: F401 - imported for the rules that they enter,
     ufuncs,
 )
 from fnad.numpy.indexing_routines import c_, r_
-from fnad.numpy.namespace import CALLS, numpy_name
+from fnad.numpy.namespace import numpy_name
 from fnad.numpy.registry import implements, writes
 
 __all__ = ["c_", "implements", "r_", "writes"]
@@ -45,7 +45,5 @@ __all__ = ["c_", "implements", "r_", "writes"]
 
 def __getattr__(name: str) -> Any:
     value = numpy_name(name)
-    if isinstance(value, type):
-        return CALLS["standing_for"](value) if "standing_for" in CALLS else value  # nothing has been traced yet
     globals()[name] = value
     return value

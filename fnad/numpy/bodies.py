@@ -93,7 +93,8 @@ def anew(function: FunctionType) -> FunctionType:
     if function not in _made:
         namespace = _namespace(function.__globals__)
         closure = tuple(map(_cell_taking_traced, function.__closure__ or ())) or None
-        made = FunctionType(function.__code__, namespace, function.__name__, function.__defaults__, closure)
+        code = CALLS["converted_code"](function.__code__, function.__globals__) or function.__code__
+        made = FunctionType(code, namespace, function.__name__, function.__defaults__, closure)
         made.__kwdefaults__ = function.__kwdefaults__
         _made[function] = made
     return _made[function]
@@ -141,8 +142,9 @@ class _Helper:
         self.function = function
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        has_rule = self.function in OWN and "_no_deco" not in kwargs  # which asks for the body in a decorator
-        return (self.function if has_rule else anew(OWN.get(self.function, self.function)))(*args, **kwargs)
+        rule = CALLS["standing_for"](self.function)
+        has_rule = rule is not self.function and "_no_deco" not in kwargs  # which asks for the body in a decorator
+        return (rule if has_rule else anew(OWN.get(self.function, self.function)))(*args, **kwargs)
 
 
 class _Names:
@@ -153,8 +155,6 @@ class _Names:
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._module, name)
-        if isinstance(found, type) and issubclass(found, np.generic):
-            return CALLS["standing_for"](found)
         value = vars(self)[name] = _taking_traced(found)
         return value
 

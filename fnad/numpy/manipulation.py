@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from fnad.numpy.operands import (
     axis_of,
     common_shape,
     reduced_axes,
+    several,
     static_int,
     static_ints,
 )
@@ -268,8 +268,7 @@ class Windows(NamedTuple):
 @implements(np.lib.stride_tricks.sliding_window_view)
 def sliding_window_view(x: Any, window_shape: Any, axis: Any, *, writeable: bool = False) -> ArrayView:
     symbol, sizes = as_symbol(x), static_ints(window_shape, "a window")
-    given: Iterable[Any] = range(symbol.ndim) if axis is None else axis if isinstance(axis, Iterable) else (axis,)
-    axes = [axis_of(a, symbol.ndim) for a in given]
+    axes = [axis_of(a, symbol.ndim) for a in (range(symbol.ndim) if axis is None else several(axis))]
     if any(size < 0 for size in sizes):
         raise ShapeError("`window_shape` cannot contain negative values")
     if len(axes) != len(sizes):

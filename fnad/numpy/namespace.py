@@ -20,7 +20,6 @@ import numpy as np
 from fnad.blocks import Holding, LocalBlocks
 from fnad.ir.builder import is_tracing
 from fnad.numpy.registry import RULES, Rule
-from fnad.watch import unwatched_where
 
 CALLS: dict[str, Callable[..., Any]] = {}
 """How the user's arguments get to a rule: filled by `fnad.trace.dispatch`, where traced values are known.
@@ -41,10 +40,15 @@ NEW = {
 
 
 class Attempt:
-    """A run in which NumPy makes traced arrays; `is_past` once it computes at the place where one without has ended."""
+    """A run in which NumPy makes traced arrays, and arrays from outside are read as traced ones.
+
+    `is_past` once it computes at the place where a run without has ended. `given` has the arrays from outside by the
+    identities of array and trace, each with the traced value and a copy of the content.
+    """
 
     def __init__(self, place: object) -> None:
         self.place, self.is_past = place, False
+        self.given: dict[tuple[int, int], tuple[Any, Any, Any]] = {}
 
 
 class _Making(LocalBlocks[Attempt]):
@@ -78,7 +82,6 @@ def making_traced(past: object = None) -> Holding[Attempt]:
 def on_traced(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function that follows its rule where an argument is traced, and is itself elsewhere."""
 
-    @unwatched_where(lambda *args, **kwargs: CALLS["is_own"](function, args, kwargs))
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         if is_tracing() and (CALLS["has_traced"](args) or (kwargs and CALLS["has_traced"](kwargs))):
@@ -101,7 +104,6 @@ def follows(rule: Rule) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 def on_trace(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function whose result is traced while a trace runs, and which is itself elsewhere."""
 
-    @unwatched_where(lambda *args, **kwargs: CALLS["is_own"](function, args, kwargs))
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         if not is_tracing():

@@ -354,8 +354,12 @@ def static_number(value: Any, what: str, remedy: str = FIXED) -> Any:
 def static_ints(value: Any, what: str) -> Ints:
     """One int or a sequence of them as a tuple."""
     known = known_value(value) if isinstance(value, Symbol) and value.ndim else None
-    values: Iterable[Any] = known if known is not None else value if isinstance(value, Iterable) else (value,)
-    return tuple(static_int(v, what) for v in values)
+    return tuple(static_int(v, what) for v in several(value if known is None else known))
+
+
+def several(value: Any) -> Iterable[Any]:
+    """A sequence as it is; a number, or an array without dimensions, as a sequence of one."""
+    return value if isinstance(value, Iterable) and getattr(value, "shape", None) != () else (value,)
 
 
 def axis_of(axis: Any, ndim: int) -> int:
@@ -370,7 +374,7 @@ def axes_of(axis: Any, ndim: int) -> Ints:
     """The axes, None for all, in the order given."""
     if axis is None:
         return tuple(range(ndim))
-    axes = tuple(axis_of(a, ndim) for a in (axis if isinstance(axis, Iterable) else (axis,)))
+    axes = tuple(axis_of(a, ndim) for a in several(axis))
     if len(set(axes)) != len(axes):
         raise AxisError("duplicate value in 'axis'")
     return axes

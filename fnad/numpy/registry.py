@@ -159,6 +159,10 @@ class Bound:
         called = own and _signature(self._function)
         return None if own is None or called is None else Convention(self._name or _name(self._function), called, own)
 
+    def of(self, rule: Rule) -> Bound:
+        """The same for another rule."""
+        return Bound(rule, self._function, self._name)
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         convention = self.convention
         if convention is None:

@@ -46,7 +46,8 @@ def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> An
     >>> convolve([1.0, 2.0], [1.0, 0.0, 3.0])
     array([1., 2., 3., 6.])
     """
-    return convolved(*of_one_dtype(in1, in2), mode, method)
+    first, second = of_one_dtype(in1, in2)
+    return convolved(first, second, mode, method)
 
 
 @of_scipy

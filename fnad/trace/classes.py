@@ -14,11 +14,8 @@ import numpy as np
 from fnad.errors import UnsupportedFunctionError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import DTYPES, Dtype
-from fnad.numpy.namespace import CALLS
 from fnad.numpy.operands import as_symbol
-from fnad.trace.bytecode import is_called
 from fnad.trace.dispatch import call, call_function, has_traced
-from fnad.trace.source import caller
 
 
 def on_traced_class(kind: type, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -83,12 +80,3 @@ CLASSES: dict[type, Callable[..., Any]] = {
     np.nditer: on_traced_class(np.nditer, iterated),
 }
 """What stands for a class of NumPy's where it is called."""
-
-
-def standing_for(kind: type) -> Any:
-    """A class, or what stands for it where the code calls it that asks a module for it."""
-    frame = caller().f_back
-    return CLASSES[kind] if kind in CLASSES and frame is not None and is_called(frame) else kind
-
-
-CALLS.update(standing_for=standing_for)

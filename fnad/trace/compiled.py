@@ -1,22 +1,19 @@
-"""Functions that Numba compiles, on traced values: the Python function in them is called, wherever they are met.
+"""Functions that Numba compiles, on traced values: the Python function in them is called.
 
-Numba's own call wants memory and numbers. So while a trace runs, its classes have another one: on traced values a
-function runs as Python, and a ufunc (`numba.vectorize`, `numba.guvectorize`) on one element or core after the other, as
-`np.vectorize` does. On all else it is Numba's.
+Numba's own call wants memory and numbers. A function runs as Python, and a ufunc (`numba.vectorize`,
+`numba.guvectorize`) on one element or core after the other, as `np.vectorize` does.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from fnad.errors import UnsupportedFunctionError
-from fnad.ir.builder import is_tracing
 from fnad.trace.contents import compiled_from
-from fnad.trace.dispatch import call_function, has_traced
+from fnad.trace.dispatch import call_function
 from fnad.trace.vectorized import vectorized
 
 Call = Callable[..., Any]
@@ -75,58 +72,9 @@ def writing(compute: Call, count: int) -> Call:
     return call
 
 
-MODULES: dict[str, dict[str, Callable[[Any], Call | None]]] = {
-    "numba.core.dispatcher": {"Dispatcher": function_of},
-    "numba.np.ufunc.dufunc": {"DUFunc": of_elements},
-    "numba.np.ufunc.gufunc": {"GUFunc": of_cores},
+COMPILED: dict[str, Callable[[Any], Call | None]] = {
+    "Dispatcher": function_of,
+    "DUFunc": of_elements,
+    "GUFunc": of_cores,
 }
-"""Numba's classes by module, each with what makes of an instance the function to be called."""
-
-# ---- while a trace runs ----------------------------------------------------------------------------------------------
-
-
-class Exchange:
-    """A class of Numba's with its own call, None if it inherits that, and the other one."""
-
-    def __init__(self, cls: Any, made: Callable[[Any], Call | None]) -> None:
-        self.cls, self.own = cls, vars(cls).get("__call__")
-        inherited = cls.__call__
-
-        def call(self: Any, /, *args: Any, **kwargs: Any) -> Any:
-            function = made(self) if is_tracing() and has_traced([args, kwargs]) else None
-            return inherited(self, *args, **kwargs) if function is None else function(*args, **kwargs)
-
-        self.other = call
-
-    def begin(self) -> None:
-        """Give the class the other call."""
-        self.cls.__call__ = self.other
-
-    def end(self) -> None:
-        """Give the class its own call back."""
-        if self.own is None:
-            del self.cls.__call__
-        else:
-            self.cls.__call__ = self.own
-
-
-class _Exchanges:
-    """Those of the modules that somebody has imported."""
-
-    def __init__(self) -> None:
-        self.waiting = set(MODULES)
-        self.made: list[Exchange] = []
-
-    def begin(self) -> None:
-        for name in [name for name in self.waiting if name in sys.modules]:
-            self.waiting.discard(name)
-            self.made += [Exchange(getattr(sys.modules[name], cls), made) for cls, made in MODULES[name].items()]
-        for exchange in self.made:
-            exchange.begin()
-
-    def end(self) -> None:
-        for exchange in self.made:
-            exchange.end()
-
-
-EXCHANGES = _Exchanges()
+"""Numba's classes by name, each with the function that makes what is called on traced values of an instance."""

@@ -13,6 +13,7 @@ import weakref
 from collections import UserString, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from contextvars import ContextVar
 from types import (
     BuiltinFunctionType,
     CodeType,
@@ -32,7 +33,7 @@ from fnad.ir.content import static_key
 from fnad.records import NamedTuple
 from fnad.trace.capture import Array, may_change, same_bits
 from fnad.trace.handle import Handle
-from fnad.trace.libraries import is_trusted
+from fnad.trace.libraries import is_machinery, is_trusted
 
 Check: TypeAlias = Callable[[], bool]
 Elements: TypeAlias = Callable[[], Iterable[Any]]
@@ -43,6 +44,8 @@ KEPT = (*CONSTANTS, type, ModuleType, BuiltinFunctionType)
 """Of these nothing leads back to an instance of the user's."""
 CACHED = type(functools.lru_cache(len))
 BUILT_IN = frozenset(sys.builtin_module_names)
+EMPTY = (MethodType, BuiltinFunctionType, MethodWrapperType, functools.partial, property, type(np.sum), ContextVar)
+"""Classes of values with neither elements nor numbers."""
 HEAP_TYPE = 1 << 9
 """The flag of classes that were made while Python runs."""
 SMALL = 4096
@@ -553,3 +556,22 @@ def is_library_module(module: ModuleType) -> bool:
     """Whether a module is built in, or its file belongs to a library."""
     file = vars(module).get("__file__")
     return module.__name__ in BUILT_IN or (file is not None and is_trusted(file))
+
+
+def is_machinery_class(kind: type) -> bool:
+    """True if NumPy's or SciPy's code, or that of a container to derive others from, may read any attribute."""
+    if kind in EMPTY or np.ndarray in kind.__mro__:
+        return False
+    return any(is_of_machinery(base) or (keeps_elements(base) and not is_users(base)) for base in kind.__mro__)
+
+
+def is_of_machinery(kind: type) -> bool:
+    """True for the classes of NumPy and SciPy."""
+    module = sys.modules.get(str(kind.__module__))
+    return is_machinery(str(getattr(module, "__file__", "")))
+
+
+def keeps_elements(kind: type) -> bool:
+    """True if a class has a function in Python that finds elements, as `UserDict` has, and `Mapping` has not."""
+    find = vars(kind).get("__getitem__")
+    return isinstance(find, FunctionType) and not getattr(find, "__isabstractmethod__", False)

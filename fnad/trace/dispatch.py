@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from types import EllipsisType, ModuleType, NoneType
@@ -42,15 +42,10 @@ from fnad.numpy.views import ArrayView, stored
 from fnad.ops.conversion import convert_to
 from fnad.ops.shape import constant
 from fnad.placement import is_on_device
-from fnad.trace.callees import NOW
 from fnad.trace.escape import hidden_escape, used_after_trace
 from fnad.trace.expansion import again, follow, is_own
 from fnad.trace.handle import TRACED, Aside, Elements, Handle
-from fnad.trace.identity import check_classes
-from fnad.trace.rebinding import check_rebinding
 from fnad.trace.source import current_source, line_of, user_frame
-from fnad.trace.tables import is_column
-from fnad.watch import unwatched_where
 
 Owners: TypeAlias = dict[int, Handle]
 """The handles of a call by the identity of the symbol that stands for each."""
@@ -103,22 +98,6 @@ RAISED: dict[type[Exception], type[FnadError]] = {
 # ---- calling a rule ------------------------------------------------------------------------------------------------
 
 
-def runs_no_users_code(rule: Any, args: Sequence[Any], kwargs: Arguments, /) -> bool:
-    """Whether a rule is fnad's own, and nothing it is given has code of the user's, such as an `__index__`."""
-    return is_own(rule) and are_plain(args) and (not kwargs or are_plain(kwargs.values()))
-
-
-def is_own_call(function: Any, args: Sequence[Any], kwargs: Arguments) -> bool:
-    """Whether the rule of a NumPy function runs no code of the user's for these arguments."""
-    rule = RULES.get(function)
-    return rule is not None and runs_no_users_code(rule, args, kwargs)
-
-
-def following(function: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Make what calls the rule of a NumPy function with its arguments do so unseen, where that is fnad's own."""
-    return unwatched_where(lambda *args, **kwargs: is_own_call(function, args, kwargs))
-
-
 PLAIN = frozenset({bool, int, float, complex, str, bytes, NoneType, EllipsisType})
 """Classes of what calls no code of the user's, and is no handle."""
 
@@ -137,38 +116,12 @@ STRAIGHT: set[type] = {*SIMPLE, np.ndarray}
 """The commonest classes of arguments, and the classes of traced values, as soon as there are some."""
 
 
-def are_plain(values: Iterable[Any]) -> bool:
-    """Whether values call no code of the user's; for most their classes say so."""
-    return SIMPLE.issuperset(map(type, values)) or all(map(is_plain, values))
-
-
-def is_plain(value: Any) -> bool:
-    """Whether a value is traced, an array or a number, or a list, tuple or slice of these, and of no user's class.
-
-    Columns of pandas's are arrays to those who do not ask for labels.
-    """
-    kind = type(value)
-    if kind in SIMPLE or issubclass(kind, Handle):
-        return True
-    if kind is ARRAY:
-        return not value.dtype.hasobject
-    if kind is tuple or kind is list:
-        return all(map(is_plain, value))
-    if kind is slice:
-        return is_plain((value.start, value.stop, value.step))
-    if isinstance(value, (np.generic, np.dtype)):
-        return getattr(type(value), "__module__", "") == "numpy"
-    return is_column(value)
-
-
-def call_seen(rule: Rule, args: Sequence[Any], kwargs: Arguments, /) -> Any:
+def call(rule: Rule, args: Sequence[Any], kwargs: Arguments, /) -> Any:
     """Call a rule on what the user gave, with the user's line noted."""
     builder, frame = innermost_builder() or tracing_builder(args), user_frame()
     builder.source = source = None if frame is None else line_of(frame)
     if MAKING.attempt is not None:
         MAKING.note(source)
-    if frame is not None and (runs := NOW.runs) is not None and id(frame.f_code) not in runs.seen:
-        check_classes(frame, runs)
     operands, options = args, kwargs
     symbols: list[Symbol] = []
     try:
@@ -183,16 +136,16 @@ def call_seen(rule: Rule, args: Sequence[Any], kwargs: Arguments, /) -> Any:
         options = {name: unwrap(arg, owners) for name, arg in kwargs.items()} if kwargs else kwargs
         if any(type(operand) is HalfSymbol for operand in operands) and rule not in OF_HALVES:
             raise DtypeError("an operand gives float16, which is not supported but by ufuncs", remedy=WIDER)
-        return wrap(follow(rule, operands, options), owners)
+        return wrap(follow(rule if is_own(rule) else of_user(rule), operands, options), owners)
     except FnadError as error:
         raise error.at(current_source(), remedy_of(error, (*operands, *options.values()))) from None
 
 
-call = unwatched_where(runs_no_users_code)(call_seen)
-"""Calls a rule, without its calls being seen where that is fnad's own."""
+def of_user(rule: Rule) -> Rule:
+    """A rule of user code, which is converted as other user code is."""
+    return rule.of(CALLS["callee"](rule.rule)) if isinstance(rule, Bound) else CALLS["callee"](rule)
 
 
-@unwatched_where(runs_no_users_code)
 def call_body(body: Body, args: Sequence[Any], kwargs: Arguments, /) -> Any:
     """Call a body of NumPy's on what the user gave; what it raises is an error of this package's."""
     try:
@@ -328,7 +281,9 @@ def operate(ufunc: Callable[..., Any], *operands: Any) -> Any:
     """The result of a Python operator; on Python numbers alone, a Python number."""
     for operand in operands:
         if not isinstance(operand, OPERANDS):
-            return call_seen(RULES[ufunc], operands, {}) if is_on_device(operand) else unlike(ufunc, *operands)
+            if hasattr(operand, "__pandas_priority__"):
+                return import_module("fnad.trace.labelled").beside(ufunc, operands)
+            return call(RULES[ufunc], operands, {}) if is_on_device(operand) else unlike(ufunc, *operands)
         kind = type(operand)  # to ask an object that is none of these takes longer
         if issubclass(kind, Aside) or is_of_ma(kind):
             return NotImplemented
@@ -336,10 +291,10 @@ def operate(ufunc: Callable[..., Any], *operands: Any) -> Any:
         numbers = operands if ufunc in LOGICAL else [as_number(operand) for operand in operands]
         if ufunc in ORDERING and any(isinstance(number, complex) for number in numbers):
             return NotImplemented
-        return weakened(call_seen(RULES[ufunc], numbers, {}))
+        return weakened(call(RULES[ufunc], numbers, {}))
     if ufunc is MULTIPLY and is_repetition(*operands):
         return NotImplemented
-    return call_seen(RULES[ufunc], operands, {})
+    return call(RULES[ufunc], operands, {})
 
 
 def is_of_ma(kind: type[Any]) -> bool:
@@ -437,7 +392,7 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: di
     if not isinstance(outs[0], Handle):
         if is_call and outs[0].dtype == object:
             return import_module("fnad.trace.objects").in_place(ufunc, inputs, {"out": outs, "where": where, **kwargs})
-        check_rebinding(inputs, outs)
+        raise ordinary_out()
     result = call_with_options(ufunc_name(ufunc, method), rule, inputs, kwargs)
     if method in REDUCING:
         check_shape_of_out(ufunc_name(ufunc, method), result, outs[0])
@@ -454,7 +409,7 @@ def ufunc_name(ufunc: np.ufunc, method: str) -> str:
     return name if method == "__call__" else f"{name}.{method}"
 
 
-def call_function_seen(function: Any, args: Sequence[Any], kwargs: Arguments) -> Any:
+def call_function(function: Any, args: Sequence[Any], kwargs: Arguments) -> Any:
     """The result of an array function."""
     rule = RULES.get(function)
     if rule is None and function not in WRITERS:
@@ -467,12 +422,8 @@ def call_function_seen(function: Any, args: Sequence[Any], kwargs: Arguments) ->
     if kwargs or (at is not None and at < len(args)):  # one of the arguments by position may be `out`
         return call_with_options(function_name(function), rule, args, kwargs)
     if function in PARTS and isinstance(args[0], Handle) and args[0].is_weak:
-        return weakened(call_seen(rule, (as_number(args[0]),), kwargs))
-    return call_seen(rule, args, kwargs)
-
-
-call_function = unwatched_where(is_own_call)(call_function_seen)
-"""Calls an array function, without its calls being seen where its rule is fnad's own."""
+        return weakened(call(rule, (as_number(args[0]),), kwargs))
+    return call(rule, args, kwargs)
 
 
 def has_traced(value: Any) -> bool:
@@ -490,7 +441,6 @@ def has_traced(value: Any) -> bool:
 
 
 CALLS["has_traced"] = has_traced
-CALLS["is_own"] = is_own_call
 
 
 def may_share_memory(a: Any, b: Any, /, max_work: int | None = 0) -> bool:
@@ -583,13 +533,22 @@ def call_with_options(name: str, rule: Rule, args: Sequence[Any], kwargs: Argume
                 f"{name} has no rule for the option {option}=", source=current_source(), remedy="leave it out"
             )
     if out is not None and not isinstance(out, Handle):
-        check_rebinding(tuple(args), (out,))
+        raise ordinary_out()
     result = call(rule, args, options)
     if out is None:
         return result
     if name not in SPREADING:
         check_shape_of_out(name, result, out)
     return store_all(name, result, (out,), True)
+
+
+def ordinary_out() -> MutationError:
+    """The error for a result that would be written into an ordinary array: `c += t`, `np.add(c, t, out=c)`."""
+    return MutationError(
+        "a traced value cannot be written into an ordinary array",
+        source=current_source(),
+        remedy="write c = c + t, or make the array with fnad.numpy (zeros, empty, array) in place of numpy",
+    )
 
 
 def check_shape_of_out(name: str, result: Any, out: Any) -> None:

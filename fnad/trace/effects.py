@@ -1,8 +1,9 @@
 """What a function does beside computing: whether to run it once more would do something that is seen elsewhere.
 
-The code of the user's may write a file, show a text, count its calls. A profiler sees each function that it calls. Of
+The code of the user's may write a file, show a text, count its calls. The hooks of
+converted code report each function that it calls. Of
 functions in C those pass that compute, and the methods of containers, which change nothing but the container: if that
-is not the function's own, its content is watched (`fnad.trace.environment`). Anything else may have an effect.
+is not the function's own, its content is watched (`fnad.trace.recording`). Anything else may have an effect.
 """
 
 from __future__ import annotations
@@ -12,23 +13,25 @@ import cmath
 import functools
 import math
 import operator
+import os
+import sys
+import time
 from collections import deque
 from contextvars import ContextVar
 from types import (
     BuiltinFunctionType,
-    CodeType,
     FunctionType,
     GenericAlias,
     GetSetDescriptorType,
     MethodDescriptorType,
+    MethodType,
+    ModuleType,
     WrapperDescriptorType,
 )
 from typing import Any, cast
 
 import numpy as np
 
-from fnad.codes import remembered
-from fnad.trace.bytecode import reads_of
 from fnad.trace.contents import CONSTANTS, elements_of, in_library, is_table, is_users
 from fnad.trace.libraries import is_machinery, is_testing, is_trusted
 
@@ -64,9 +67,16 @@ SETTING = {"seed", "random", "default_rng", "seterr", "seterrcall", "setbufsize"
 """Attributes of NumPy under which it keeps a state of its own, or changes it."""
 
 
-def effect_of_function(function: Any, code: CodeType) -> str | None:
-    """What a function of C may do that this code calls; None if it only computes."""
-    if function in PURE or is_trusted(code.co_filename):
+def effect_of_callee(function: Any) -> str | None:
+    """What a callee may do beside computing; None if it only computes, or is user code, which is seen itself."""
+    if isinstance(function, MethodType):
+        return effect_of_callee(function.__func__)
+    if isinstance(function, FunctionType):
+        return _effect_of_module(function.__code__.co_filename, str(function.__globals__.get("__name__")))
+    if isinstance(function, type):
+        init = getattr(function, "__init__", None)
+        return effect_of_callee(init) if isinstance(init, FunctionType) else None
+    if not isinstance(function, BuiltinFunctionType) or function in PURE:
         return None
     owner = getattr(function, "__self__", None)
     if isinstance(owner, type):
@@ -74,22 +84,75 @@ def effect_of_function(function: Any, code: CodeType) -> str | None:
     elif isinstance(owner, CONTAINERS) and owner is not None:
         is_pure = function.__name__ not in WRITING
     else:
-        is_pure = str(function.__module__).partition(".")[0] == "numpy"
+        is_numpys = str(function.__module__).partition(".")[0] == "numpy"
+        is_pure = is_numpys and function.__name__ not in SETTING
     return None if is_pure else f"{function.__name__} is called"
 
 
-@remembered
-def effect_of_code(code: CodeType, module: str) -> str | None:
-    """What code of a module may do beside computing, as far as its file and its names tell; None if nothing."""
-    if is_machinery(code.co_filename) or is_testing(code.co_filename):
+def _effect_of_module(file: str, module: str) -> str | None:
+    if not is_trusted(file) or is_testing(file) or module in PURE_MODULES or computes(module):
         return None
-    if is_trusted(code.co_filename):
-        return None if module in PURE_MODULES or computes(module) else f"{module} is run"
-    reads = reads_of(code)
-    if reads.reflects:
-        return "names are asked for by strings"  # of a module, they are not watched
-    setting = SETTING & (reads.attributes | reads.names)
-    return f"{min(setting)} is used" if setting else None
+    return f"{module} is run" if not is_machinery(file) or module.startswith("numpy.random") else None
+
+
+# ---- reading outside the process -------------------------------------------------------------------------------------
+
+FILE, DRAW, CLOCK = "a file is read", "random numbers are drawn", "the clock is read"
+COMPUTED, STATE = "names are computed", "the state of the process is read"
+OUTSIDE = {
+    **dict.fromkeys((open, np.fromfile, np.load, np.loadtxt, np.genfromtxt, np.memmap), FILE),
+    **dict.fromkeys((time.time, time.time_ns, time.monotonic, time.monotonic_ns, time.process_time), CLOCK),
+    **dict.fromkeys((time.perf_counter, time.perf_counter_ns, time.localtime, time.gmtime, time.ctime), CLOCK),
+    input: "input is read",
+}
+"""Functions that read outside of the values of Python, each with what it reads."""
+
+OUTSIDE_MODULES = {
+    **dict.fromkeys(("posix", "nt", "genericpath", "shutil", "tempfile", "glob", "fileinput", "io", "_io"), FILE),
+    **dict.fromkeys(("mmap", "sqlite3", "_sqlite3", "shelve", "dbm", "zipfile", "tarfile", "csv", "_csv"), FILE),
+    **dict.fromkeys(("threading", "_thread", "queue", "_queue", "multiprocessing", "asyncio", "signal"), STATE),
+    **dict.fromkeys(
+        ("socket", "_socket", "ssl", "_ssl", "select", "subprocess", "urllib", "http", "concurrent"), STATE
+    ),
+    **dict.fromkeys(("locale", "_locale", "resource", "getpass", "uuid", "_decimal", "contextvars", "platform"), STATE),
+    "concurrent": STATE,
+    "secrets": DRAW,
+}
+"""Modules of the standard library whose functions and methods do."""
+
+PURE_OUTSIDE = {os.fspath, os.fsencode, os.fsdecode}
+"""Functions in these modules that do not."""
+
+CLOCKS = {"now", "today", "utcnow"}
+"""Methods of the classes of datetime that read the clock."""
+
+
+def _reads_files(name: str) -> bool:
+    """True for the methods of paths that read the file system: those that pure paths have not."""
+    return not hasattr(sys.modules["pathlib"].PurePath, name)
+
+
+def reads_outside(function: Any) -> tuple[str, bool] | None:
+    """What a callee reads outside of the values of Python, and whether the traced function is traced anew for it."""
+    is_function = issubclass(type(function), (FunctionType, MethodType, BuiltinFunctionType))
+    own = getattr(function, "__func__", function) if is_function else function  # a class may make any attribute
+    try:
+        what = OUTSIDE.get(own)
+    except TypeError:  # it has no hash
+        return None
+    if what is not None:
+        return what, what != CLOCK
+    if not is_function:
+        return None
+    owner, name = getattr(function, "__self__", None), function.__name__
+    if "pathlib" in sys.modules and isinstance(owner, sys.modules["pathlib"].Path):
+        return (FILE, True) if _reads_files(name) else None
+    if name in CLOCKS and isinstance(owner, type) and owner.__module__ == "datetime":
+        return CLOCK, False
+    kind = type(owner) if isinstance(function, BuiltinFunctionType) and not isinstance(owner, ModuleType) else own
+    module = str(getattr(kind, "__module__", ""))
+    found = OUTSIDE_MODULES.get(module) or OUTSIDE_MODULES.get(module.partition(".")[0])
+    return None if found is None or own in PURE_OUTSIDE or not in_library(module) else (found, True)
 
 
 def computes(module: str) -> bool:

@@ -33,13 +33,10 @@ from fnad.ir.program import Source
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, Aval
 from fnad.numpy.operands import CHOOSE, NUMBERS
-from fnad.trace.asking import ask_for_stand_ins
-from fnad.trace.bytecode import attribute_called_at
 from fnad.trace.capture import APART
 from fnad.trace.libraries import package_of
 from fnad.trace.scipy_call import compiled_remedy, scipy_remedy
-from fnad.trace.source import current_source, frame_of_error, library_frames, source_of_error, user_frame, user_line
-from fnad.trace.subscript import is_reading, is_storing
+from fnad.trace.source import current_source, library_frames, source_of_error, text_at, user_frame, user_line
 from fnad.words import WORDS, alike, word_for_keyword
 
 ARRAY = "NumPy's functions take traced values as they are; stack several with np.stack or fnad.numpy.array"
@@ -106,7 +103,7 @@ OPERAND = "operators take traced values with arrays, numbers and lists of these"
 OWN = "keep it in a variable of its own"
 AXIS = "np.atleast_1d makes an array of one element of it"
 REFUSALS = {
-    "as an integer": "write int(x) for a number x",
+    **dict.fromkeys(("as an integer", "must be integers", "by non-int"), "write int(x) for a number x"),
     "returned non-": "take the number from an attribute or a method of the object, as obj.value",
     **dict.fromkeys(("no len()", "not iterable", "not subscriptable", "non-sequence", "cannot unpack"), AXIS),
     "descriptor '": "call the method of the value, x.sum(), x.__mul__(y), not that of its class",
@@ -143,7 +140,7 @@ _LAST = _Last()
 
 def number_asked(aval: Aval, what: str) -> FnadError:
     """The error for float(x), int(x), complex(x), x.item(), x.tolist()."""
-    return _stored(aval) or _asked(aval, what, scipy_remedy(library_frames()) or _remedy_of_others() or NUMBER)
+    return _asked(aval, what, scipy_remedy(library_frames()) or _remedy_of_others() or NUMBER)
 
 
 def truth_asked(aval: Aval) -> FnadError:
@@ -162,7 +159,7 @@ def truths_asked(aval: Aval) -> FnadError:
 
 def integer_asked(aval: Aval, what: str) -> FnadError:
     """The error for the integer of a traced value that has no value yet: an index, a loop count."""
-    return _stored(aval) or _asked(aval, what, UNDECIDED)
+    return _asked(aval, what, UNDECIDED)
 
 
 def index_asked(aval: Aval) -> FnadError:
@@ -175,9 +172,7 @@ def index_asked(aval: Aval) -> FnadError:
 
 def array_asked(aval: Aval) -> FnadError:
     """The error for np.asarray(x), for a traced value written into an ordinary array, or as its index."""
-    if is_reading():
-        return index_asked(aval)
-    return _stored(aval) or _asked(aval, "an ordinary array", _array_remedy())
+    return _asked(aval, "an ordinary array", _array_remedy())
 
 
 def _array_remedy() -> str:
@@ -253,8 +248,6 @@ def _raise_number_asked(aval: Aval, what: str, *_: Any) -> NoReturn:
 
 def _asked(aval: Aval, what: str, remedy: str) -> FnadError:
     """The error where a function was asked that something may stand for."""
-    if is_tracing():
-        ask_for_stand_ins()
     return _escape(aval, what, remedy)
 
 
@@ -276,15 +269,17 @@ def used_after_trace(value: Symbol | None) -> UsedAfterTraceError:
     return UsedAfterTraceError("a traced value was used outside its trace", source=current_source(), remedy=remedy)
 
 
-def _stored(aval: Aval) -> FnadError | None:
-    if not is_tracing() or not is_storing():
-        return None
-    ask_for_stand_ins()
+def stored(aval: Aval) -> FnadError:
+    """The error for a traced value, or one at a traced index, that is written into an ordinary array."""
     what = f"a traced value of aval {aval} was written into an ordinary array"
-    source = current_source()
     others = RECORDS if re.search(r"\[([\"'])\w+\1\] *=[^=]", user_text()) else STORE
-    remedy = OF_PACKAGE if source is not None and package_of(source.file) else others
-    return _kept(MutationError(what, source=source, remedy=remedy))
+    return _kept(MutationError(what, source=current_source(), remedy=out_of_package(others)))
+
+
+def out_of_package(remedy: str) -> str:
+    """A remedy for the user's code; where the code of a package is at fault, one that needs no change there."""
+    source = current_source()
+    return OF_PACKAGE if source is not None and package_of(source.file) else remedy
 
 
 def user_text() -> str:
@@ -336,8 +331,6 @@ def refused(error: Exception) -> FnadError | None:
         return compiled
     if what == str(error):
         return None
-    if "returned non-" in what:  # by a method of the user's that tells the number of an object
-        ask_for_stand_ins(frame_of_error(error))
     if "bytes-like" in what:
         return TracerEscapeError(what, source=source, remedy=MEMORY)
     remedy = next((remedy for words, remedy in REFUSALS.items() if words in what), OPERAND)
@@ -361,8 +354,10 @@ def _word_for_call(error: Exception) -> str | None:
     traceback = error.__traceback__
     while traceback is not None and traceback.tb_next is not None:
         traceback = traceback.tb_next
-    found = None if traceback is None else attribute_called_at(traceback.tb_frame.f_code, traceback.tb_lasti)
-    return WORDS.get(f"{found[1]}()") if found else None
+    if traceback is None:
+        return None
+    found = re.findall(r"\.(\w+)\(", text_at(traceback.tb_frame.f_code, traceback.tb_lasti))
+    return next((WORDS[f"{name}()"] for name in reversed(found) if f"{name}()" in WORDS), None)
 
 
 def _attribute_set(error: AttributeError) -> FnadError | None:

@@ -1,28 +1,41 @@
-"""SciPy's own functions on traced values, under whatever name they are known.
+"""Functions that other code calls have other code while a trace runs: no call in user code leads to them.
 
-`from scipy.special import logsumexp` may have run before fnad was imported, in a module that has never heard of it. The
-function it found is a Python function, and what such a function does is its code. So while a trace runs, the functions
-that have a rule in `fnad.scipy` (`fnad.trace.scipy_table`) have other code: in a thread that traces it calls what
-fnad.scipy has under the name, which follows its rule where an argument is traced and is SciPy's elsewhere; in all other
-threads it runs SciPy's own. The function itself, its names, attributes, defaults and closure stay, and when the last
-trace of the process ends it has its own code back.
+`Point(x, y)` runs `__init__`, `p + q` runs `__add__`, `p.norm` may be a property. For classes of user code that a trace
+encounters, the code of such methods is the converted one (`fnad.trace.conversion`). So is that of user functions that
+user code reads without calling them, `stack.callback(f, x)`. For methods of SciPy and functions of numpy.ma with a rule
+(`fnad.trace.scipy_table`), which call each other in their own bodies, it is code that calls the rule in a thread that
+traces, and the own code in any other.
 
-Only modules that somebody has imported are looked at: when a trace begins, and when one is imported meanwhile.
+`METHODS.blocks` are the traces under way in all threads. `settle` makes the code of all methods what these say; it may
+be called at any time, and does nothing the second time. So an interrupt between two of its steps is made good by the
+next call, which is at the latest the begin of the next trace.
 """
 
 from __future__ import annotations
 
+import functools
+import gc
+import operator
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from functools import cache, cached_property
 from inspect import signature
 from pkgutil import resolve_name
 from types import CodeType, FunctionType, ModuleType
-from typing import Any
+from typing import Any, cast
 
+from fnad.blocks import Holding, SharedBlocks
+from fnad.forks import lock
 from fnad.ir.builder import is_tracing
 from fnad.numpy.bodies import OWN
+from fnad.numpy.namespace import CALLS
+from fnad.trace.contents import is_users
+from fnad.trace.conversion import converted_code
+from fnad.trace.libraries import is_trusted
 from fnad.trace.scipy_table import TABLE
+
+# ---- SciPy and numpy.ma ----------------------------------------------------------------------------------------------
 
 
 @cache
@@ -33,7 +46,7 @@ def _code(free: int) -> CodeType:
 def around(_{names}):
     def exchanged(*args, **kwargs):
         if False: (None{names})
-        return "an Exchange".call(*args, **kwargs)
+        return "an Offered".call(*args, **kwargs)
     return exchanged
 """
     namespace: dict[str, Any] = {}
@@ -41,8 +54,8 @@ def around(_{names}):
     return namespace["around"](*[None] * (free + 1)).__code__
 
 
-class Exchange:
-    """A function of SciPy's with its own code and the other one, which has this object among its constants."""
+class Offered:
+    """A function of SciPy with its own code and the other one, which has this object among its constants."""
 
     def __init__(self, function: FunctionType, path: str) -> None:
         self.function, self.path, self.own_code = function, path, function.__code__
@@ -59,7 +72,7 @@ class Exchange:
 
     def _other(self, code: CodeType) -> CodeType:
         like = _code(len(code.co_freevars))
-        constants = tuple(self if constant == "an Exchange" else constant for constant in like.co_consts)
+        constants = tuple(self if constant == "an Offered" else constant for constant in like.co_consts)
         return like.replace(
             co_consts=constants,
             co_freevars=code.co_freevars,
@@ -71,78 +84,135 @@ class Exchange:
 
     @cached_property
     def offered(self) -> Callable[..., Any]:
-        """What fnad.scipy has in its place."""
+        """The function of fnad.scipy in its place."""
         return resolve_name(self.path)
 
     def call(self, /, *args: Any, **kwargs: Any) -> Any:
-        """Call what fnad.scipy has where a trace runs in this thread, and SciPy's own code elsewhere."""
+        """Call the rule where a trace runs in this thread, and the own code elsewhere."""
         return (self.offered if is_tracing() else self.own)(*args, **kwargs)
 
 
-class _Exchanges:
-    """All of them; as a finder of modules it sees which ones are imported, and finds none."""
-
-    def __init__(self) -> None:
-        self.waiting = set(TABLE)
-        self.made: list[Exchange] = []
-        self.is_on = False
-
-    def begin(self) -> None:
-        for name in sorted(name for name in self.waiting if name in sys.modules):  # `&` goes over all modules
-            self.enter(sys.modules[name])
-        self.is_on = True
-        for exchange in self.made:  # without a call: there may be two hundred, at each trace
-            exchange.function.__code__ = exchange.other_code
-        if self.waiting:
-            sys.meta_path.insert(0, self)
-
-    def end(self) -> None:
-        if self in sys.meta_path:
-            sys.meta_path.remove(self)
-        self.is_on = False
-        for exchange in self.made:
-            exchange.function.__code__ = exchange.own_code
-
-    def enter(self, module: ModuleType) -> None:
-        """Make the exchanges of a module."""
-        self.waiting.discard(module.__name__)
-        for exchange in _of_module(module):
-            self.made.append(exchange)
-            if self.is_on:
-                exchange.function.__code__ = exchange.other_code
-
-    def find_spec(self, fullname: str, path: Any, target: ModuleType | None = None) -> Any:
-        """None, or for a module with functions to exchange how it is found, which ends in exchanging them."""
-        if fullname not in self.waiting:
-            return None
-        finders = (finder for finder in sys.meta_path if finder is not self)
-        specs = (finder.find_spec(fullname, path, target) for finder in finders)
-        spec = next((spec for spec in specs if spec is not None), None)
-        if spec is not None and spec.loader is not None:
-            _then(spec.loader, self.enter)
-        return spec
-
-
-def _then(loader: Any, enter: Callable[[ModuleType], None]) -> None:
-    """Have a loader, which is made for one module, call a function once that is there."""
-    run = loader.exec_module
-
-    def exec_module(module: ModuleType) -> None:
-        del loader.exec_module
-        run(module)
-        enter(module)
-
-    loader.exec_module = exec_module
-
-
-def _of_module(module: ModuleType) -> Iterator[Exchange]:
+def offered_by(module: ModuleType) -> Iterator[tuple[FunctionType, str]]:
+    """The functions of a module that have a rule, each with the path of that."""
     for offering, names in TABLE[module.__name__].items():
         for name in names:
             function: Any = module
             for part in name.split("."):
                 function = getattr(function, part, None)
-            if isinstance(function, FunctionType) and function not in OWN:
-                yield Exchange(function, f"{offering}:{name}")
+            if isinstance(function, FunctionType):
+                yield function, f"{offering}:{name}"
 
 
-EXCHANGES = _Exchanges()
+# ---- methods of user classes -----------------------------------------------------------------------------------------
+
+
+def called_by_python(kind: type) -> Iterator[FunctionType]:
+    """The functions of a class that are called without a call being written: special methods, properties, pytrees."""
+    for name, member in tuple(vars(kind).items()):
+        is_special = name.startswith("__") and name.endswith("__")
+        found = (member, getattr(member, "__func__", None)) if is_special else ()
+        if isinstance(member, property):
+            found = (member.fget, member.fset, member.fdel)
+        elif hasattr(type(member), "__get__") and isinstance(getattr(member, "func", None), FunctionType):
+            found = (member.func,)  # of a cached property
+        yield from (function for function in found if isinstance(function, FunctionType))
+    fields: dict[str, Any] = vars(kind).get("__dataclass_fields__", {})
+    yield from (f for field in fields.values() if isinstance(f := field.default_factory, FunctionType))
+    optree: Any = sys.modules.get("optree")
+    node = None if optree is None else optree.register_pytree_node.get(kind, namespace="fnad")
+    if node is not None:
+        yield from (f for f in (node.flatten_func, node.unflatten_func) if isinstance(f, FunctionType))
+
+
+GIVEN = {CodeType, FunctionType, defaultdict, type(functools.cmp_to_key(cast("Any", operator.sub)))}
+"""Classes of functions, of their code, and of objects in C that call one, which only the garbage collector finds."""
+
+
+class Methods:
+    """The functions with other code, each with its own, and the blocks in which a trace is under way."""
+
+    def __init__(self) -> None:
+        self.blocks: SharedBlocks[None] = SharedBlocks(self.settle)
+        self.kinds: set[type] = set()
+        self._own_kinds: set[type] = set()
+        self._lock = lock()
+        self._are_others: bool | None = False
+        self._offered: dict[FunctionType, tuple[CodeType, CodeType]] = {}
+        self._users: dict[FunctionType, tuple[CodeType, CodeType]] = {}
+
+    def settle(self) -> None:
+        """Make the code of all functions what follows from the blocks; it is not known while that is being done."""
+        with self._lock:
+            is_under_way = bool(self.blocks.under_way)
+            if self._are_others is is_under_way:
+                return
+            self._are_others = None
+            for functions in (self._offered, self._users):
+                for function, (own, other) in functions.items():
+                    old, new = (own, other) if is_under_way else (other, own)
+                    if function.__code__ is old:
+                        function.__code__ = new
+            if not is_under_way:
+                self.kinds -= self._own_kinds  # first: a class that is known has its methods among the functions
+                self._own_kinds.clear()
+                self._users.clear()
+            self._are_others = is_under_way
+
+    def enter_class(self, kind: type) -> None:
+        """Give the methods of a user class, and of its bases and metaclass, converted code until the trace ends."""
+        if kind in self.kinds:
+            return
+        for base in (*kind.__mro__, *cast("Any", type(kind)).__mro__):
+            if base not in self.kinds and is_users(base):
+                self._own_kinds.update((base, kind))
+                for function in called_by_python(base):
+                    self._enter(function)
+                for member in tuple(vars(base).values()):
+                    if hasattr(type(member), "__get__") and is_users(type(member)):
+                        self.enter_class(type(member))
+            self.kinds.add(base)
+
+    def enter_value(self, value: Any) -> None:
+        """Give what other code may call of a value converted code."""
+        kind: type = type(value)
+        if kind is FunctionType:
+            self.enter_function(value)
+        elif kind in GIVEN:
+            for each in gc.get_referents(value):
+                if isinstance(each, FunctionType):
+                    self.enter_function(each)
+        self.enter_class(kind)
+
+    def enter_function(self, function: FunctionType) -> None:
+        """Give a user function that other code may call converted code."""
+        if function not in self._users:
+            self._enter(function)
+
+    def _enter(self, function: FunctionType) -> None:
+        own = function.__code__
+        other = None if is_trusted(own.co_filename) else converted_code(own, function.__globals__)
+        if other is not None:
+            with self._lock:
+                self._users[function] = own, other
+                if self.blocks.under_way:
+                    function.__code__ = other
+
+    def enter_offered(self, function: FunctionType, path: str) -> None:
+        """Have a function of SciPy call its rule in threads that trace."""
+        with self._lock:
+            if function in self._offered:
+                return
+            made = Offered(function, path)
+            self._offered[function] = made.own_code, made.other_code
+            if self.blocks.under_way:
+                function.__code__ = made.other_code
+
+
+METHODS = Methods()
+
+
+def exchanged() -> Holding[None]:
+    """Let the methods that Python calls be those for traced values in a block."""
+    if not is_tracing():
+        CALLS["enter_imported"]()
+    return METHODS.blocks.holding(None)

@@ -28,6 +28,7 @@ from fnad.ir.types import I64, Aval
 from fnad.numpy.operands import WeakSymbol, strong
 from fnad.numpy.views import ImaginaryPart, NoImaginaryPart, RealPart, Reshape, Steps, read, settled, write
 from fnad.ops.shape import iota, reshape_to
+from fnad.trace import escape
 from fnad.trace.capture import note_write
 from fnad.trace.source import current_source
 
@@ -204,7 +205,9 @@ class Handle:
             raise MutationError(
                 "assignment destination is read-only",
                 source=current_source(),
-                remedy="NumPy's scalars, broadcasts and diagonals are: write into a copy, or into the array itself",
+                remedy=escape.out_of_package(
+                    remedy="NumPy's scalars, broadcasts and diagonals are: write into a copy, or into the array itself"
+                ),
             )
         if self._cell.symbol.builder is not current_builder():
             raise MutationError(

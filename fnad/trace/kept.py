@@ -10,19 +10,19 @@ from __future__ import annotations
 import gc
 from collections import deque
 from collections.abc import Container, Iterable, Iterator
-from itertools import pairwise, repeat
+from itertools import repeat
 from types import CellType, CodeType, FunctionType, MappingProxyType, ModuleType
 from typing import Any
 
+from fnad.codes import original_of
 from fnad.errors import TracerEscapeError
 from fnad.ir.builder import Builder, made_at
 from fnad.ir.program import Source
 from fnad.records import NamedTuple
-from fnad.trace.bytecode import steps_of
 from fnad.trace.contents import is_users
 from fnad.trace.handle import Handle
+from fnad.trace.source import line_naming
 
-STORES = {"STORE_ATTR", "STORE_GLOBAL", "STORE_DEREF", "STORE_NAME"}
 PLAIN = {bool, int, float, complex, str, bytes, type(None)}
 LEADING = {CellType, tuple, MappingProxyType, dict}
 """What only holds what something else has; a dictionary may."""
@@ -113,13 +113,11 @@ def _name_in(holder: Any, value: Handle) -> Any:
 
 def _place(name: Any, functions: Iterable[FunctionType]) -> Source | None:
     """The line of one of the functions where something is stored under a name; that of the first function else."""
-    codes = [code for function in functions for code in _codes(function.__code__)]
+    codes = [code for function in functions for code in _codes(original_of(function.__code__))]
     for code in codes:
-        steps = steps_of(code)
-        for before, step in pairwise(steps):
-            is_element = step.name == "STORE_SUBSCR" and before.name == "LOAD_CONST" and before.value == name
-            if is_element or (step.name in STORES and step.value == name):
-                return Source(code.co_filename, step.line, code.co_name)
+        line = line_naming(code, name, is_stored=True)
+        if line is not None:
+            return Source(code.co_filename, line, code.co_name)
     return Source(codes[0].co_filename, codes[0].co_firstlineno, codes[0].co_name) if codes else None
 
 

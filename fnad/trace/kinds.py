@@ -7,6 +7,7 @@ outside, and is equal to it: `type(x) == float`, `type(x) in (int, float)`, `typ
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from types import FunctionType, MethodType
 from typing import Any
@@ -15,11 +16,9 @@ import numpy as np
 
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import DTYPES
+from fnad.numpy.namespace import CALLS
 from fnad.numpy.operands import NUMBERS, PYTHON_TYPES, WeakSymbol
-from fnad.trace.bytecode import calls_a_global
-from fnad.trace.callees import standing_for
 from fnad.trace.handle import Handle
-from fnad.trace.source import caller
 
 KINDS: tuple[type[Any], ...] = (np.ndarray, *[dtype.type for dtype in DTYPES.values()], *NUMBERS)
 """The classes that traced values stand for."""
@@ -64,7 +63,7 @@ class Kind(type):
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         if cls.meant is not None:  # the user wrote type(x)(y)
-            return standing_for(cls.meant)(*args, **kwargs)
+            return CALLS["standing_for"](cls.meant)(*args, **kwargs)
         return super().__call__(*args, **kwargs)
 
     __hash__ = type.__hash__  # not that of what is meant: NumPy looks classes of numbers up in a dict, and reads those
@@ -100,7 +99,29 @@ def _class_for(kind: type[Any], base: type[Any], members: Mapping[str, Any]) -> 
 
 
 PRIORITY = "__array_priority__"
-ASKING = {"hasattr", "getattr"}
+
+
+class _Asked(threading.local):
+    by: Any = None
+
+
+ASKED = _Asked()
+"""The function, `hasattr` or `getattr`, by which user code looks for an attribute."""
+
+
+def asking(function: Any) -> Any:
+    """`hasattr` or `getattr`, known to traced values while it looks for an attribute."""
+
+    def ask(*args: Any) -> Any:
+        if not args or not isinstance(args[0], Handle):
+            return function(*args)
+        ASKED.by = function
+        try:
+            return function(*args)
+        finally:
+            ASKED.by = None
+
+    return ask
 
 
 class Unasked:
@@ -115,7 +136,7 @@ class Unasked:
     def __get__(self, instance: Any, owner: type[Any]) -> Any:
         if instance is None:
             return self.method
-        if calls_a_global(caller(), ASKING):
+        if ASKED.by is not None:
             raise AttributeError("a traced number has no '__array__'", name="__array__", obj=instance)
         return MethodType(self.method, instance)
 

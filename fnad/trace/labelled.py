@@ -85,7 +85,6 @@ class Labelled(Aside, CLASSES[ARRAY]):
     """A Series if it has one dimension, else a DataFrame."""
 
     __slots__ = ("labels",)
-    __pandas_priority__ = 5000  # above that of DataFrames
     __hash__ = Tracer.__hash__  # pyright: ignore[reportAssignmentType]
 
     labels: Labels
@@ -235,6 +234,21 @@ def without_labels(operands: Sequence[Any]) -> tuple[Labels | None, tuple[Any, .
     if any(labels != Labels(IN_ORDER) for x, labels in found if labels is not None and type(x) is not Labelled):
         raise refused("an operation with a constant whose labels may be others at the next call")
     return widest, tuple(map(array_of, operands))
+
+
+def beside(ufunc: Any, operands: Sequence[Any]) -> Any:
+    """The result of an operator or ufunc on a traced value and a table from outside, with labels of its own."""
+    table = next(operand for operand in operands if is_labelled(operand))
+    if ufunc is np.matmul and len(table.axes) > 1:
+        return NotImplemented
+    result = call_function(ufunc, tuple(map(array_of, operands)), {})
+    if ufunc is np.matmul:  # of a Series pandas makes an array
+        return result
+    if np.shape(result) != table.shape:
+        raise refused("an operation of a table with an array of another shape")
+    rows, *columns = (_label(labels, []) for labels in table.axes)
+    own = (label if label == IN_ORDER else object() for label in (rows, *columns))
+    return labelled(result, Labels(*own))
 
 
 def _like(result: Any, operand: Labelled, labels: Labels | None) -> Any:

@@ -31,6 +31,18 @@ def is_machinery(file: str) -> bool:
 
 
 @lru_cache(maxsize=4096)
+def is_standard(file: str) -> bool:
+    """True for the files of the standard library."""
+    return file.startswith(_STANDARD) and not file.startswith(_THIRD_PARTY)
+
+
+@lru_cache(maxsize=4096)
+def is_of_numba(file: str) -> bool:
+    """True for the files of Numba."""
+    return file.startswith(_folders("numba"))
+
+
+@lru_cache(maxsize=4096)
 def is_testing(file: str) -> bool:
     """Whether a file is one of pytest's, whose code an `assert` runs, or that CPython or NumPy runs unasked."""
     return file.startswith((*_folders("_pytest", "pluggy"), *_INTERNAL))
@@ -43,7 +55,7 @@ def is_library(file: str) -> bool:
         return True
     if file == _COMMAND:
         return True
-    return file.startswith(_STANDARD) and not file.startswith(_THIRD_PARTY)
+    return is_standard(file)
 
 
 @lru_cache(maxsize=4096)

@@ -7,6 +7,7 @@ that the function may lead to (`fnad.trace.reaching`), where code that it may le
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 from collections.abc import Generator, Iterable
@@ -20,10 +21,9 @@ from fnad.codes import original_of, remembered
 from fnad.errors import MutationError
 from fnad.ir.program import Source
 from fnad.records import NamedTuple
-from fnad.trace.asking import with_inner
-from fnad.trace.bytecode import line_naming, most_arguments, names_of, stores_into
 from fnad.trace.capture import Array, same_bits
-from fnad.trace.reaching import Reach, Reached
+from fnad.trace.reaching import Reach, Reached, names_of
+from fnad.trace.source import line_naming, syntax_of
 
 WRITING = frozenset(
     {
@@ -82,19 +82,21 @@ def undone_writes(**named: Any) -> Generator[list[MutationError]]:
 
 @remembered
 def _may_write(code: CodeType) -> bool:
-    """Whether code stores elements, or names what writes, `out` among it."""
-    names = names_of(code)
-    fewest = min((OPERANDS[name] for name in OPERANDS.keys() & names), default=None)
-    return (
-        stores_into(code)
-        or not WRITING.isdisjoint(names)
-        or (fewest is not None and most_arguments(code) > fewest)
-        or any(map(_has_out, with_inner(code)))
-    )
+    """True if code stores elements, or names what writes, `out` among it; or if its source is not there."""
+    if not WRITING.isdisjoint(names_of(code)):
+        return True
+    nodes = list(ast.walk(syntax_of(code)))
+    return len(nodes) == 1 or any(map(_writes, nodes))
 
 
-def _has_out(code: CodeType) -> bool:
-    return any(type(constant) is tuple and "out" in constant for constant in code.co_consts)
+def _writes(node: ast.AST) -> bool:
+    match node:
+        case ast.AugAssign() | ast.keyword(arg="out") | ast.Subscript(ctx=ast.Store() | ast.Del()):
+            return True
+        case ast.Call(func=ast.Name(name) | ast.Attribute(attr=name), args=args):
+            return len(args) > OPERANDS.get(name, len(args))
+        case _:
+            return False
 
 
 def _error(written: Reached, writers: list[FunctionType]) -> MutationError:
@@ -119,3 +121,11 @@ def _source(name: str, functions: Iterable[FunctionType]) -> Source:
     lines = ((code, line_naming(code, last)) for code in codes)
     code, line = next(((code, line) for code, line in lines if line is not None), (codes[0], codes[0].co_firstlineno))
     return Source(code.co_filename, line, code.co_name)
+
+
+def with_inner(code: CodeType) -> Iterable[CodeType]:
+    """Code, and what is defined in it."""
+    yield code
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield from with_inner(inner)

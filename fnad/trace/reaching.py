@@ -15,6 +15,7 @@ from collections.abc import Set as AbstractSet
 from itertools import islice
 from types import (
     BuiltinMethodType,
+    CellType,
     CodeType,
     FunctionType,
     MemberDescriptorType,
@@ -28,9 +29,6 @@ import numpy as np
 
 from fnad.codes import original_of
 from fnad.records import NamedTuple
-from fnad.trace.aliases import called_by, content
-from fnad.trace.asking import MANY, package_of_class
-from fnad.trace.bytecode import names_of
 from fnad.trace.contents import CONSTANTS, CONTAINERS, function_in, is_library_module, is_own, is_users
 from fnad.trace.handle import Handle
 from fnad.trace.libraries import is_library, package_of
@@ -42,6 +40,8 @@ ELEMENTS = frozenset({*CONSTANTS, *np.sctypeDict.values()})
 """Classes of elements that lead to nothing: there may be thousands."""
 ENDS = (np.ndarray, np.ufunc, Handle, *weakref.ProxyTypes, *CONSTANTS)
 """Classes of what is not looked into."""
+MANY = 1000
+"""Elements of a container that are looked at."""
 MOST = 5000
 """So many values are looked at, the nearest first, which takes some milliseconds."""
 
@@ -193,3 +193,31 @@ def _member(value: Any, member: Any) -> Any:
         return member.__get__(value)
     except AttributeError:
         return None
+
+
+def names_of(code: CodeType) -> frozenset[str]:
+    """The names of globals and attributes in code, and in what is defined in it."""
+    return frozenset(code.co_names).union(*(names_of(inner) for inner in code.co_consts if isinstance(inner, CodeType)))
+
+
+def called_by(member: Any) -> Any:
+    """The function that a member of a class calls, or the member itself: no code of the user's is run to see it."""
+    kind = type(member)
+    if kind is staticmethod or kind is classmethod:
+        return member.__func__
+    if kind is property:
+        return member.fget
+    return member.func if kind is functools.cached_property else member
+
+
+def content(cell: CellType) -> Any:
+    """What a variable of an enclosing function stands for; None where it has no value."""
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return None
+
+
+def package_of_class(kind: type) -> str | None:
+    """The installed package that a class is of."""
+    return package_of(getattr(sys.modules.get(getattr(kind, "__module__", "")), "__file__", None) or "")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import linecache
 import re
 from collections.abc import Sequence
-from itertools import islice, takewhile
+from itertools import takewhile
 from types import CodeType, FrameType, ModuleType
 from typing import Any
+
+from fnad.trace.source import text_at
 
 WRAPPED = ("fun", "f", "func", "hypotest_fun_in")
 """The variables that hold SciPy's function in functions around it."""
@@ -48,17 +49,17 @@ def _name(frame: FrameType) -> str:
     owner = given.get("self")
     if is_exchanged(code) and "." in code.co_qualname:
         owner = given["args"][0]
+    if owner is not None and hasattr(
+        owner, name.lstrip("_")
+    ):  # the frame of the public one, which has a rule, is missing
+        name = name.lstrip("_")
     own = [] if name in ("__call__", "__init__") else [name]
     return ".".join([*public, *([] if owner is None else [_owner_name(owner)]), *own])
 
 
 def _name_of_callee(frame: FrameType) -> str | None:
     """The name of what a frame is calling, by the text of the call, if that begins with something of SciPy's."""
-    line, last, start, end = next(islice(frame.f_code.co_positions(), frame.f_lasti // 2, None), (None,) * 4)
-    if line is None or line != last:
-        return None
-    text = linecache.getline(frame.f_code.co_filename, line).encode()[start:end].decode(errors="replace")
-    match = re.match(r"(\w+)(.*)\(", text)
+    match = re.match(r"(\w+)(.*)\(", text_at(frame.f_code, frame.f_lasti))
     if match is None:
         return None
     found = frame.f_locals.get(match[1], frame.f_globals.get(match[1]))

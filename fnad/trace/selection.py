@@ -29,7 +29,7 @@ from fnad.numpy.registry import RULES
 from fnad.ops.comparison import select
 from fnad.ops.requirement import require
 from fnad.ops.shape import broadcast_to, reshape_to
-from fnad.trace.dispatch import SIMPLE, call, call_function, call_function_seen, call_ufunc, is_of_ma
+from fnad.trace.dispatch import SIMPLE, call, call_function, call_ufunc, is_of_ma
 from fnad.trace.guards import decided
 from fnad.trace.handle import Aside, Deferred, Handle
 from fnad.trace.source import current_source
@@ -254,7 +254,7 @@ def call_traced(function: Any, args: Any, kwargs: Any) -> Any:
     if first is None and kwargs:
         first = aside_of(kwargs.values())
     if first is None:
-        return call_function_seen(function, args, kwargs)
+        return call_function(function, args, kwargs)
     if is_of_ma(type(first)):
         return import_module("fnad.trace.masked").on_function(function, args, kwargs)
     return first.__array_function__(function, (), args, kwargs)

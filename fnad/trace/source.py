@@ -6,12 +6,14 @@ import ast
 import inspect
 import linecache
 import sys
+import textwrap
 from collections.abc import Sequence
 from functools import lru_cache
-from types import FrameType, TracebackType
-from typing import TypeAlias
+from itertools import islice
+from types import CodeType, FrameType, TracebackType
+from typing import Any, TypeAlias
 
-from fnad.codes import notes_of
+from fnad.codes import notes_of, original_of
 from fnad.errors import CALLERS
 from fnad.ir.program import Source
 from fnad.records import NamedTuple
@@ -20,12 +22,12 @@ from fnad.trace.libraries import is_library, package_of
 _IMPORT = ("_bootstrap", "_bootstrap_external")
 _LOADING = {"linecache", *[f"importlib.{name}" for name in _IMPORT], "_frozen_importlib", "_frozen_importlib_external"}
 
-HOOKS = __file__.replace("source.py", "callees.py")
-"""The file of the functions by which code of the user's makes a call that has a hook."""
+HOOKS = __file__.replace("source.py", "hooks.py")
+"""The file of the hooks in converted code, some of which return a function around the callee."""
 
 
 def caller() -> FrameType:
-    """The frame that called the function which asks, itself or by a hook (`fnad.trace.callees`)."""
+    """The frame that called the function which asks, itself or by a hook (`fnad.trace.hooks`)."""
     frame = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]
     while frame.f_code.co_filename == HOOKS and frame.f_back is not None:
         frame = frame.f_back
@@ -125,6 +127,34 @@ def line_of(frame: FrameType) -> Source:
     if known is None:
         known = lines[frame.f_lasti] = Source(code.co_filename, frame.f_lineno, code.co_name)
     return known
+
+
+def text_at(code: CodeType, offset: int) -> str:
+    """The text of what an instruction computes, if that is in one line; else ""."""
+    line, last, start, end = next(islice(code.co_positions(), offset // 2, None), (None,) * 4)
+    if line is None or line != last:
+        return ""
+    return linecache.getline(code.co_filename, line).encode()[start:end].decode(errors="replace")
+
+
+def line_naming(code: CodeType, name: Any, *, is_stored: bool = False) -> int | None:
+    """The first line of code that names a variable, an attribute or an element so, or stores into it."""
+    for node in ast.walk(syntax_of(original_of(code))):
+        match node:
+            case ast.Name(found) | ast.Attribute(attr=found) | ast.Subscript(slice=ast.Constant(found)):
+                if found == name and not (is_stored and isinstance(node.ctx, ast.Load)):
+                    return node.lineno + code.co_firstlineno - 1
+            case _:
+                pass
+    return None
+
+
+def syntax_of(code: CodeType) -> ast.AST:
+    """The syntax of the function that code is of; nothing where its source is not to be had."""
+    try:
+        return ast.parse(textwrap.dedent(inspect.getsource(code)))
+    except (OSError, TypeError, SyntaxError):
+        return ast.Module([], [])
 
 
 def user_line(error: BaseException) -> tuple[str, int] | None:

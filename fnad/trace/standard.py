@@ -33,7 +33,6 @@ from fnad.ops import conversion
 from fnad.ops.comparison import isfinite, isinf, isnan
 from fnad.ops.conversion import convert_to
 from fnad.trace import guards
-from fnad.trace.callees import standing_for
 from fnad.trace.dispatch import as_arrays, call, call_function, has_traced, is_known, is_python_like, weakened
 from fnad.trace.handle import Handle
 from fnad.trace.source import current_source
@@ -389,14 +388,5 @@ def on_numbers(function: Function) -> Function:
         if is_known((args, kwargs)):
             return function(*as_arrays(args), **as_arrays(kwargs))
         return rule(*args, **kwargs)
-
-    return call
-
-
-def handing_on(function: Any) -> Function:
-    """A function of C that calls what it is given, and calls what stands for that."""
-
-    def call(*args: Any, **kwargs: Any) -> Any:
-        return function(*map(standing_for, args), **{name: standing_for(value) for name, value in kwargs.items()})
 
     return call

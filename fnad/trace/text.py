@@ -22,13 +22,13 @@ import reprlib
 import sys
 from collections.abc import Callable, Iterator
 from functools import lru_cache
+from itertools import islice
 from types import CodeType, FrameType
-from typing import Any
+from typing import Any, TypeAlias
 
 from fnad.codes import remembered
 from fnad.ir.known import known_value
 from fnad.trace import escape, guards
-from fnad.trace.bytecode import is_modulo, place_at
 from fnad.trace.handle import Handle
 from fnad.trace.libraries import is_machinery
 
@@ -47,7 +47,7 @@ PASSING = {"str", "repr", "ascii", "format", "len", "join", "ljust", "rjust", "c
 TEXTS = {"__str__", "__repr__", "__format__"}
 """Methods that make a text for whoever calls them."""
 
-OWN = [__file__.replace("text.py", f"{name}.py") for name in ("text", "tracer", "callees")]
+OWN = [__file__.replace("text.py", f"{name}.py") for name in ("text", "tracer", "hooks")]
 PASSED = {*OWN, reprlib.__file__, dataclasses.__file__}
 """Files whose functions stand between such a method and its caller."""
 
@@ -63,7 +63,8 @@ def text(x: Handle, write: Callable[[Any], str]) -> str:
 def formats_a_number() -> bool:
     """Whether `"%.2f" % x` asks for a float: only the instruction tells it from `float(x)`."""
     frame = asking_frame()
-    return frame is not None and is_modulo(frame)
+    nodes = () if frame is None else nodes_at(frame.f_code, frame.f_lasti)
+    return any(isinstance(node, ast.BinOp | ast.AugAssign) and isinstance(node.op, ast.Mod) for node in nodes[-1:])
 
 
 def number_to_format(x: Handle) -> float:
@@ -131,25 +132,30 @@ def asking_frame() -> FrameType | None:
 @remembered
 def nodes_at(code: CodeType, offset: int) -> tuple[ast.AST, ...]:
     """The syntax around an instruction: the innermost statement and what it contains, inwards; () if not to be had."""
-    place, tree = place_at(code, offset), _tree("".join(linecache.getlines(code.co_filename)))
-    if tree is None or place is None:
+    line, end_line, column, end_column = next(islice(code.co_positions(), offset // 2, None), (None,) * 4)
+    tree = _tree("".join(linecache.getlines(code.co_filename)))
+    if tree is None or line is None or end_line is None or column is None or end_column is None:
         return ()
-    path = list(_around(tree, place))
+    path = list(_around(tree, (line, column), (end_line, end_column)))
     start = max((i for i, node in enumerate(path) if isinstance(node, ast.stmt)), default=len(path))
     return tuple(path[start:])
 
 
-def _around(node: ast.AST, place: tuple[int, int]) -> Iterator[ast.AST]:
+Place: TypeAlias = tuple[int, int]
+"""A line and a column."""
+
+
+def _around(node: ast.AST, start: Place, end: Place) -> Iterator[ast.AST]:
     for child in ast.iter_child_nodes(node):
         if not isinstance(child, ast.expr | ast.stmt | ast.keyword | ast.excepthandler | ast.match_case):
             continue
-        if isinstance(child, ast.match_case) or _covers(child, place):
+        if isinstance(child, ast.match_case) or _covers(child, start, end):
             yield child
-            yield from _around(child, place)
+            yield from _around(child, start, end)
 
 
-def _covers(node: Any, place: tuple[int, int]) -> bool:
-    return (node.lineno, node.col_offset) <= place < (node.end_lineno, node.end_col_offset)
+def _covers(node: Any, start: Place, end: Place) -> bool:
+    return (node.lineno, node.col_offset) <= start and end <= (node.end_lineno, node.end_col_offset)
 
 
 @lru_cache(maxsize=64)

@@ -19,11 +19,9 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, Dtype, Shape
 from fnad.numpy import indexing, mathematical, methods
 from fnad.numpy.indexing import is_place
-from fnad.numpy.namespace import MAKING
 from fnad.numpy.operands import F16, HalfSymbol
 from fnad.numpy.registry import RULES
 from fnad.trace import escape, guards
-from fnad.trace.bytecode import calls_a_global
 from fnad.trace.dispatch import (
     SIMPLE,
     STRAIGHT,
@@ -32,28 +30,20 @@ from fnad.trace.dispatch import (
     call,
     call_alike,
     call_function,
-    call_function_seen,
-    call_seen,
     call_ufunc,
-    following,
     is_of_ma,
-    is_own_call,
     operate,
     operate_in_place,
     python_number,
-    runs_no_users_code,
     unmasked,
 )
 from fnad.trace.flags import Flags
 from fnad.trace.flat import Flat
 from fnad.trace.handle import TRACED, Aside, Cell, Handle
-from fnad.trace.kinds import ARRAY, Kind, classes_of, kind_of
+from fnad.trace.kinds import ARRAY, ASKED, Kind, classes_of, kind_of
 from fnad.trace.objects import asks_for_objects, object_array
 from fnad.trace.selection import Masked, is_under, put, selection
-from fnad.trace.source import caller
-from fnad.trace.subscript import indexes_an_array, is_reading, is_storing
 from fnad.trace.text import formats_a_number, number_to_format, text
-from fnad.watch import unwatched_where
 
 FEW = 32
 """Elements of an array whose places come again from trace to trace, as those of parameters do."""
@@ -63,6 +53,7 @@ class Tracer(Handle, metaclass=Kind):
     """A traced value, of that subclass which is for what it stands for; this is what all have."""
 
     __slots__ = ()
+    __pandas_priority__ = 5000  # above that of DataFrames, which leave operators to it
 
     def __new__(cls, symbol: Any, *, is_scalar: bool = False) -> Any:
         return object.__new__(CLASSES[kind_of(symbol, is_scalar=is_scalar)])
@@ -120,7 +111,7 @@ class Tracer(Handle, metaclass=Kind):
         return self.__copy__()
 
     def __getattr__(self, name: str) -> Any:
-        if any(name in vars(kind) for kind in self.__class__.__mro__) and calls_a_global(caller(), {"hasattr"}):
+        if any(name in vars(kind) for kind in self.__class__.__mro__) and ASKED.by is hasattr:
             return None
         if name.startswith("__"):
             raise AttributeError(f"a traced value has no {name!r}", name=name, obj=self)
@@ -134,7 +125,6 @@ class Members(Tracer):
 
     # ---- NumPy's protocols -------------------------------------------------------------------------------------------
 
-    @unwatched_where(lambda self, ufunc, method, *inputs, **kwargs: is_own_call(ufunc, inputs, kwargs))
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         for operand in inputs:
             kind = type(operand)
@@ -143,12 +133,14 @@ class Members(Tracer):
                     return NotImplemented
                 if is_of_ma(kind):
                     return import_module("fnad.trace.masked").on_ufunc(ufunc, method, inputs, kwargs)
+                is_table = not issubclass(kind, Handle) and hasattr(kind, "__pandas_priority__")
+                if is_table and ufunc.nout == 1 and method == "__call__" and not kwargs:
+                    return import_module("fnad.trace.labelled").beside(ufunc, inputs)
         rule = RULES.get(ufunc) if method == "__call__" and not kwargs else None  # as nearly always
         if rule is not None:
-            return call_seen(rule, inputs, kwargs)
+            return call(rule, inputs, kwargs)
         return call_ufunc(ufunc, method, inputs, kwargs)
 
-    @unwatched_where(lambda self, function, types, args, kwargs: is_own_call(function, args, kwargs))
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         for kind in types:
             if kind not in SIMPLE and kind is not ARRAY:
@@ -156,12 +148,9 @@ class Members(Tracer):
                     return NotImplemented
                 if is_of_ma(kind):
                     return import_module("fnad.trace.masked").on_function(function, args, kwargs)
-        return call_function_seen(function, args, kwargs)
+        return call_function(function, args, kwargs)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
-        mask = guards.decided(self.symbol) if MAKING.is_traced and self.aval.dtype == BOOL and is_reading() else None
-        if mask is not None:  # an array of names, say, which no second run makes a traced one
-            return mask.copy()
         value = self._known(escape.array_asked).astype(dtype or self.aval.dtype)
         return value if copy else self.lend(value)
 
@@ -232,15 +221,11 @@ class Members(Tracer):
     def __int__(self) -> int:
         if self.aval.shape or self.aval.dtype.kind == "c":
             return int(self._known(escape.number_asked, "its int"))
-        if not (self.is_weak or MAKING.is_traced) and known_value(self.symbol) is None and is_storing():
-            raise self._refused(escape.number_asked, "its int")  # a traced array takes it, and wraps as NumPy's does
         return int(self._answer(guards.integer, escape.integer_asked, "its int"))
 
     def __index__(self) -> int:
         if self.aval.shape or self.aval.dtype.kind not in ("iub" if self.is_weak else "iu"):
             return operator.index(self._known(escape.index_asked))
-        if known_value(self.symbol) is None and indexes_an_array():  # which is to be traced then, not to be a path each
-            raise escape.index_asked(self.aval)
         return operator.index(self._answer(guards.integer, escape.integer_asked, "an index"))
 
     def __trunc__(self) -> int:
@@ -272,13 +257,12 @@ class Members(Tracer):
             raise escape.axis_asked("iteration over a 0-d array")
         return (self[i] for i in range(self.aval.shape[0]))
 
-    @unwatched_where(lambda self, index: runs_no_users_code(indexing.getitem, (self, index), {}))
     def __getitem__(self, index: Any) -> Any:
         if type(index) is int or is_place(index):
-            return call_seen(indexing.getitem if self.aval.size <= FEW else indexing.read_at, (self, index), {})
+            return call(indexing.getitem if self.aval.size <= FEW else indexing.read_at, (self, index), {})
         if is_mask(index):
             return selection(Selection, self, index)
-        return call_seen(indexing.getitem, (self, index), {})
+        return call(indexing.getitem, (self, index), {})
 
     def __contains__(self, value: Any) -> bool:
         return bool(np.any(self == value))
@@ -400,18 +384,17 @@ METHODS: dict[str, Callable[..., Any]] = {
 
 
 def _operator(ufunc: Callable[..., Any]) -> Callable[..., Any]:
-    return following(ufunc)(lambda x, y: operate(ufunc, x, y))
+    return lambda x, y: operate(ufunc, x, y)
 
 
 def _reflected(ufunc: Callable[..., Any]) -> Callable[..., Any]:
-    return following(ufunc)(lambda x, y: operate(ufunc, y, x))
+    return lambda x, y: operate(ufunc, y, x)
 
 
 def _in_place(ufunc: Callable[..., Any]) -> Callable[..., Any]:
     return lambda x, y: operate_in_place(ufunc, x, unmasked(y))
 
 
-@following(operator.pow)
 def _power(x: Any, y: Any, modulus: Any = None) -> Any:
     if modulus is not None:
         raise escape.modulus_given()
@@ -419,7 +402,7 @@ def _power(x: Any, y: Any, modulus: Any = None) -> Any:
 
 
 def _unary(ufunc: Callable[..., Any]) -> Callable[..., Any]:
-    return following(ufunc)(lambda x: operate(ufunc, x))
+    return lambda x: operate(ufunc, x)
 
 
 def _function(function: Callable[..., Any]) -> Callable[..., Any]:

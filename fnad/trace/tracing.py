@@ -19,11 +19,11 @@ from fnad.trace import callbacks, log, objects  # noqa: F401 - for what they ent
 from fnad.trace.capture import Array, Guard, Trace, Write
 from fnad.trace.containers import misused
 from fnad.trace.escape import forget_escape, hidden_escape, refused
-from fnad.trace.interception import intercepted
+from fnad.trace.exchange import exchanged
+from fnad.trace.hooks import replaced
 from fnad.trace.shadow import Raised
 from fnad.trace.source import current_source
 from fnad.trace.tracer import Tracer
-from fnad.watch import unwatched
 
 
 class Traced(NamedTuple):
@@ -42,7 +42,6 @@ class Traced(NamedTuple):
     writes: tuple[Write, ...]
 
 
-@unwatched
 def trace_function(
     call: Callable[[list[Tracer]], Sequence[Any]],
     avals: Sequence[Aval],
@@ -63,7 +62,7 @@ def trace_function(
     """
     trace = Trace(raised)
     start = log.begin_trace() if trace.outer is None else perf_counter()
-    with trace.active(), intercepted():
+    with exchanged(), trace.active():
         if values:
             pairs = zip(avals, values, strict=True)
             symbols = [trace.input(aval) if v is None else trace.argument(aval, v) for aval, v in pairs]
@@ -71,7 +70,7 @@ def trace_function(
             symbols = [trace.input(aval) for aval in avals]
         none = [False] * len(avals)
         leaves = list(map(_argument, symbols, weak or none, arrays or none))
-        results = _run(call, leaves)
+        results = _run(replaced(call), leaves)
         program = trace.finish(name, [symbol_of(result) for result in results])
     log.traced(program, perf_counter() - start, is_outermost=trace.outer is None)
     if trace.guards:

@@ -1,7 +1,4 @@
-"""np.vectorize on traced values: its function is called on one element after the other, as NumPy does.
-
-An instance is made once and called anywhere, so it is the call itself that is met while a trace runs.
-"""
+"""np.vectorize on traced values: its function is called on one element after the other, as NumPy does."""
 
 from __future__ import annotations
 
@@ -11,22 +8,9 @@ from typing import Any
 import numpy as np
 
 from fnad.errors import DomainError
-from fnad.ir.builder import is_tracing
+from fnad.numpy.namespace import CALLS
 from fnad.trace.dispatch import call_function, has_traced, python_number
 from fnad.trace.handle import Handle
-from fnad.trace.libraries import is_library
-from fnad.trace.source import caller
-
-CALL: Callable[..., Any] = np.vectorize.__call__
-"""How NumPy calls an instance."""
-
-
-def call_vectorized(self: Any, *args: Any, **kwargs: Any) -> Any:
-    """Call an instance of np.vectorize: in the code of a trace on what may be traced, as NumPy elsewhere."""
-    is_users = is_tracing() and not is_library(caller().f_code.co_filename)
-    if not is_users or not callable(self.pyfunc):  # which is no function in `@np.vectorize(otypes=...)`
-        return CALL(self, *args, **kwargs)
-    return vectorized(self, args, kwargs)
 
 
 def vectorized(self: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -34,7 +18,7 @@ def vectorized(self: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     given: dict[Any, Any] = dict(enumerate(args)) | kwargs
     places = [place for place in given if place not in self.excluded]
     if not places:
-        return self.pyfunc(*args, **kwargs)
+        return CALLS["callee"](self.pyfunc)(*args, **kwargs)
     cores = [()] * len(places) if self.signature is None else self._in_and_out_core_dims[0]
     arrays = [_array(given[place]) for place in places]
     ranks = [array.ndim - len(core) for array, core in zip(arrays, cores, strict=True)]
@@ -43,7 +27,9 @@ def vectorized(self: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
     def one(at: tuple[int, ...], element: Callable[..., Any]) -> Any:
         here = given | {p: element(given[p], array[at]) for p, array in zip(places, spread, strict=True)}
-        return self.pyfunc(*[here[i] for i in range(len(args))], **{name: here[name] for name in kwargs})
+        return CALLS["callee"](self.pyfunc)(
+            *[here[i] for i in range(len(args))], **{name: here[name] for name in kwargs}
+        )
 
     kinds = [np.dtype(kind) for kind in self.otypes or ()]  # a string of characters until NumPy 2.3
     if 0 in shape:

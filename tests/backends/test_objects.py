@@ -4,9 +4,9 @@ import pathlib
 
 import pytest
 
-from fnad.trace.bytecode import VERSIONS
 from tests.pythons import ask
 
+VERSIONS = [(3, minor) for minor in range(11, 16)]
 QUESTIONS = pathlib.Path(__file__).with_name("object_questions.py")
 
 

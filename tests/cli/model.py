@@ -1,5 +1,7 @@
 """Functions that the tests of the command dump."""
 
+import functools
+
 import numpy as np
 
 import fnad
@@ -78,3 +80,24 @@ wrong.defvjp(lambda x: (np.sin(x), x), lambda x, ct: (-np.cos(x) * ct,))
 
 def uses_wrong(x):
     return np.sum(x * wrong(x))
+
+
+class Counted:
+    calls = 0
+
+    def norm(self, x):
+        self.calls += 1
+        return self.__total(x) ** 0.5
+
+    def __total(self, x):
+        return np.sum(x * x)
+
+
+root, cube = (lambda x: np.sqrt(np.sum(x))), (lambda x: np.sum(x) ** NUMBER)
+with_scale = functools.partial(scaled, scale=2.0)
+norm = Counted().norm
+total = np.sum
+
+made = {}
+exec("def doubled(x):\n    return 2 * x", made)
+doubled = made["doubled"]

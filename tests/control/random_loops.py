@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 from collections.abc import Callable
 from typing import Any
 
@@ -83,5 +84,7 @@ def random_loop(seed: int, *, in_order: bool = True) -> Callable[..., Any]:
         "    return lists + np.sum(y*z) + s*t + p + np.sum(a*b) + np.sum(m**2)",
     ]
     names: dict[str, Any] = {"np": np, "r": IRREGULAR}
-    exec(compile("\n".join(lines), f"random_loop_{seed}", "exec"), names)
+    source = "\n".join(lines)
+    linecache.cache[f"<random_loop_{seed}>"] = len(source), None, source.splitlines(True), ""
+    exec(compile(source, f"<random_loop_{seed}>", "exec"), names)
     return names["f"]

@@ -33,6 +33,11 @@ class KernelError(AssertionError):
     """What a kernel must not do."""
 
 
+def power(x: Any, y: Any) -> Any:
+    """The power, as on a device: of the number 0.5 NumPy takes square roots, which differ at -0.0 and -inf."""
+    return np.power([x], [y], dtype=np.result_type(x, y))[0]
+
+
 def run(launch: Launch, arrays: Sequence[Array], schedule: random.Random, warp: int = 32) -> None:
     """Run a launch on flat arrays, in the order of its kernel's parameters; `schedule` draws who goes on."""
     if not (0 < launch.blocks <= MOST_BLOCKS and 0 < launch.threads <= MOST_THREADS):
@@ -164,7 +169,12 @@ class Block:
 
     def _names(self) -> dict[str, Any]:
         names = namespace(kernel_text(self.launch.kernel))
-        names |= {"thread": lambda: HERE.thread, "block": lambda: self.number, "atomic_add": Watched.add}
+        names |= {
+            "power": power,
+            "thread": lambda: HERE.thread,
+            "block": lambda: self.number,
+            "atomic_add": Watched.add,
+        }
         names |= {r.name: partial(unset, dtype=dtype) for dtype, r in LOCAL_ARRAYS.items()}
         return names | {r.name: partial(self._shared, dtype) for dtype, r in SHARED_ARRAYS.items()}
 

@@ -11,8 +11,6 @@ import pytest
 import fnad
 from fnad import config, grad, jit, jvp, value_and_grad, vjp
 from fnad.errors import ControlFlowWarning
-from fnad.trace.environment import Environment
-from fnad.watch import seen
 from tests.edge_cases.ways import check
 
 floats = pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -335,14 +333,6 @@ def test_row_53_what_python_raises_is_raised() -> None:
         with pytest.raises(UnboundLocalError):
             f(1.0)
         assert f(-1.0) in (-1, 1)
-
-
-def test_row_53_what_pytest_makes_of_an_assert_is_not_watched() -> None:
-    environment = Environment()
-    with environment.watching(), pytest.raises(AssertionError, match="positive"):
-        seen(asserted, -1.0)
-    assert environment._kept
-    assert not [value for value in environment._kept.values() if type(value).__module__.startswith("_pytest")]
 
 
 @pytest.mark.parametrize("executor", ["auto", "interpreter", "compiled"])

@@ -129,8 +129,10 @@ def check_program(text: str, types: str) -> None:
     for kernel in planned.kernels.values():
         compile_kernel(kernel).call(*(arrays[parameter.name] for parameter in kernel.parameters))
         by_numba(kernel)(*(ours[parameter.name] for parameter in kernel.parameters))
+    # A slope of tanh is exp(-2x) in its tail, which takes a rounding of x, up to 400 here, 800 times.
+    tolerance = 1e-6 if "f32" in types else 1e-12
     for buffer in planned.loops.outputs:
-        np.testing.assert_allclose(ours[buffer.name], arrays[buffer.name], rtol=1e-6 if "f32" in types else 1e-13)
+        np.testing.assert_allclose(ours[buffer.name], arrays[buffer.name], rtol=tolerance)
 
 
 def test_a_loop_over_a_span_is_one_for_numba() -> None:

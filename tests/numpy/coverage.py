@@ -38,7 +38,7 @@ import fnad.scipy.stats
 from fnad.numpy.bodies import Body
 from fnad.numpy.registry import RULES, WRITERS, Bound
 from fnad.numpy.scipy_ufuncs import special_rule
-from fnad.trace import dispatch, interception, tracer
+from fnad.trace import dispatch, stand_ins, tracer
 from fnad.trace.handle import Handle
 from tests.numpy.against_numpy import traced
 from tests.numpy.left_out import LEFT_OUT, NOTES
@@ -127,13 +127,11 @@ def noting(note: Callable[[Any, Any], None]) -> Iterator[None]:
 
         return call
 
-    call, call_seen = noted(dispatch.call), noted(dispatch.call_seen)
+    call = noted(dispatch.call)
     with (
         patch.object(dispatch, "call", call),
-        patch.object(dispatch, "call_seen", call_seen),
         patch.object(tracer, "call", call),
-        patch.object(tracer, "call_seen", call_seen),
-        patch.object(interception, "call_seen", call_seen),
+        patch.object(stand_ins, "call", call),
         patch.object(dispatch, "call_body", noted(dispatch.call_body)),
     ):
         yield

@@ -52,8 +52,8 @@ BASES = {
 
 
 def looked_up(call, module, name):
-    """Return the call with the function that its module has then, as code that names it loads it."""
-    return eval(f"lambda *args: call(module.{name}, *args)", {"call": call, "module": module})
+    """Return the call with the function that the module has when the call is made."""
+    return lambda *args: call(getattr(module, name), *args)
 
 
 def name_in(prefix, name):

@@ -161,3 +161,13 @@ def test_complex_numbers_that_are_nearly_real():
     for z in (np.array([1.0 + 1e-15j, 2.0]), np.array([1.0 + 1j, 2.0]), np.array([3.0 + 0j, 2.0]), np.array([0j])[:0]):
         np.testing.assert_array_equal(jitted(z), f(z), strict=True)
     assert fnad.grad(lambda x: np.sum(f(x * 1j * -1j) ** 2))(np.array([1.0, 2.0])).tolist() == [2.0, 4.0]
+
+
+ONE = np.array(1)
+AXES = (np.sum, np.std, np.median, np.cumsum, np.sort, np.flip, np.argmax, np.expand_dims, np.linalg.norm, np.roll)
+
+
+@pytest.mark.parametrize("function", AXES)
+def test_an_axis_may_be_an_array_without_dimensions(function):
+    given = {np.roll: {"shift": ONE}}.get(function, {})
+    check(lambda x: function(x, axis=ONE, **given), sample((2, 3), "f64"))

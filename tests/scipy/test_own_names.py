@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
@@ -121,7 +122,6 @@ def test_a_function_has_its_own_code_outside_of_traces() -> None:
     before = logsumexp.__code__
 
     def f(x: Any) -> Any:
-        assert logsumexp.__code__ is not before
         assert scipy.special.logsumexp is logsumexp
         assert list(inspect.signature(logsumexp).parameters) == ["a", "axis", "b", "keepdims", "return_sign"]
         assert pickle.loads(pickle.dumps(logsumexp)) is logsumexp
@@ -181,11 +181,16 @@ np.testing.assert_allclose(fnad.grad(imported_meanwhile)(x), [7.0, 4.0, 2.0])
 """
 
 
-def test_names_bound_before_fnad_is_imported_and_modules_imported_in_a_trace() -> None:
-    subprocess.run([sys.executable, "-c", BEFORE], check=True)
+def run_in_a_file(folder: Path, code: str) -> None:
+    (folder / "program.py").write_text(code)
+    subprocess.run([sys.executable, folder / "program.py"], check=True)
 
 
-def test_importing_in_a_trace_leaves_no_mark() -> None:
+def test_names_bound_before_fnad_is_imported_and_modules_imported_in_a_trace(tmp_path: Path) -> None:
+    run_in_a_file(tmp_path, BEFORE)
+
+
+def test_importing_in_a_trace_leaves_no_mark(tmp_path: Path) -> None:
     code = """
 import sys, numpy as np, fnad
 
@@ -200,7 +205,7 @@ loader = scipy.optimize.__loader__
 assert type(loader).__name__ == "SourceFileLoader" and vars(loader).keys() == {"name", "path"}
 assert not [finder for finder in sys.meta_path if "fnad" in type(finder).__module__]
 """
-    subprocess.run([sys.executable, "-c", code], check=True)
+    run_in_a_file(tmp_path, code)
 
 
 def test_what_fnad_has_is_there_without_an_import() -> None:
@@ -296,7 +301,7 @@ def test_what_has_no_rule_is_named_with_its_line(name: str, call: Callable[[Any]
             lambda x: scipy.interpolate.SmoothBivariateSpline(x * AXIS, AXIS, AXIS),
         ),
         ("scipy.ndimage.generic_filter", lambda x: scipy.ndimage.generic_filter(x * np.ones(4), np.ptp, 3)[0]),
-        ("scipy.linalg.logm", lambda x: scipy.linalg.logm(x * np.eye(2))[0, 0]),
+        ("scipy.linalg.funm", lambda x: scipy.linalg.funm(x * np.eye(2), np.sin)[0, 0]),
     ],
 )
 def test_what_has_no_rule_and_asks_for_numbers_is_named(name: str, call: Callable[[Any], Any]) -> None:
@@ -368,9 +373,9 @@ def test_filters_keep_the_dtype_and_write_into_an_output() -> None:
     np.testing.assert_array_equal(fnad.jit(into)(x), into(x))
 
 
-def test_a_traced_number_times_a_sparse_matrix_is_an_error() -> None:
-    with pytest.raises(ShapeError, match="there is not"):
-        fnad.grad(lambda t: np.sum((scipy.sparse.csr_matrix(np.eye(2)) * t) @ np.ones(2)))(2.0)
+def test_a_traced_number_times_a_sparse_matrix_scales_it() -> None:
+    matrix = scipy.sparse.csr_matrix(np.diag([1.0, 3.0]))
+    assert fnad.value_and_grad(lambda t: np.sum((matrix * t) @ np.ones(2)))(2.0) == (8.0, 4.0)
     with pytest.raises(ShapeError, match="dimension mismatch"):
         fnad.grad(lambda x: np.sum(scipy.sparse.csr_array(np.eye(2)) @ x))(np.ones(3))
 

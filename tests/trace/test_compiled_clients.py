@@ -1,7 +1,4 @@
-"""Compiled code that the user's function calls: it makes arrays by NumPy's names, and gets ndarrays, in any attempt.
-
-It has no Python frame, so its look-ups seem to come from the user's line; it takes their results for what NumPy makes.
-"""
+"""Compiled code that user code calls gets ordinary arrays from NumPy, also in a second run, where arrays are traced."""
 
 import contextlib
 import operator
@@ -27,7 +24,6 @@ from sklearn.utils.random import sample_without_replacement
 import fnad
 from fnad.errors import FnadError, TracerEscapeError
 from fnad.numpy.namespace import NEW
-from fnad.trace.interception import MODULES, watched_class
 from fnad.trace.tracer import Tracer
 
 X = np.array([0.5, 1.5, 2.5])
@@ -39,13 +35,6 @@ WEIGHTS = np.array([0.2, 0.3, 0.5])
 def _filled() -> None:
     """Compile it before it is traced; not when the file is imported, which every process does that runs any tests."""
     fill(1)
-
-
-class Rows:
-    """Arrays for functions that take nothing else: attributes are no traced values in the second attempt."""
-
-    of_points = POINTS.astype(np.float32)
-    of_numbers = np.arange(3, dtype=np.int32)
 
 
 def scaled(by):
@@ -64,6 +53,7 @@ def shifted(x):
 
 
 TREE = sklearn.tree.DecisionTreeRegressor(random_state=0).fit(POINTS, POINTS[:, 0])
+PATH = partial(TREE.tree_.decision_path, POINTS.astype(np.float32))
 fill = scaled(3.0)
 state, generator = partial(RandomState, 0), partial(np.random.default_rng, 0)
 
@@ -98,10 +88,10 @@ CLIENTS = {
     "shortest path": lambda: scipy.sparse.csgraph.shortest_path(np.abs(POINTS @ POINTS.T)),
     "rotation": lambda: scipy.spatial.transform.Rotation.from_rotvec([0.1, 0.2, 0.3]).as_matrix(),
     "Sobol": lambda: scipy.stats.qmc.Sobol(2, scramble=False).random(4),
-    "tree": lambda: TREE.tree_.predict(Rows.of_points),
-    "decision path": lambda: TREE.tree_.decision_path(Rows.of_points).toarray(),
+    "tree": partial(TREE.tree_.predict, POINTS.astype(np.float32)),
+    "decision path": lambda: PATH().toarray(),
     "sample": lambda: sample_without_replacement(10, 4, random_state=0),
-    "hash": lambda: murmurhash3_32(Rows.of_numbers) % 1000,
+    "hash": partial(murmurhash3_32, np.arange(3, dtype=np.int32)),
     "njit": lambda: fill(3),
     "njit, compiled meanwhile": lambda: scaled(2.0)(3),
     "numba.vectorize": lambda: shifted(POINTS),
@@ -123,14 +113,12 @@ def of_pandas():
     starts, ends = np.arange(6), np.arange(6) + 1
     frame = pandas.DataFrame({"a": [1, 2, 1, 2, 3, 3], "b": POINTS[:, 0], "c": POINTS[:, 1]})
     compiled = (
-        lambda: algos.rank_1d(rows),
-        lambda: algos.kth_smallest(rows, 2),
-        lambda: algos.unique_deltas(starts),
-        lambda: algos.groupsort_indexer(starts.astype(np.intp) % 2, 2)[0],
-        lambda: hashtable.Float64HashTable().factorize(rows)[1],
-        lambda: hashtable.duplicated(starts % 3),
-        lambda: lib.maybe_convert_objects(objects)[:2],
-        lambda: window.roll_sum(rows, starts, ends, 1),
+        partial(algos.rank_1d, rows),
+        partial(algos.kth_smallest, rows, 2),
+        partial(algos.unique_deltas, starts),
+        partial(hashtable.duplicated, starts % 3),
+        partial(lib.maybe_convert_objects, objects[:2]),
+        partial(window.roll_sum, rows, starts, ends, 1),
     )
     python = (
         lambda: frame.groupby("a").mean().to_numpy(),
@@ -139,17 +127,7 @@ def of_pandas():
         lambda: pandas.date_range("2020-01-01", periods=3).to_numpy().astype(int) % 1000,
         lambda: pandas.cut(frame["b"], 3, labels=False).to_numpy(),
     )
-    return [Held(client) for client in compiled], python
-
-
-class Held:
-    """A function that keeps its arrays in the second attempt too, since it is no function there."""
-
-    def __init__(self, call):
-        self.call = call
-
-    def __call__(self):
-        return self.call()
+    return compiled, python
 
 
 def check_client(client):
@@ -175,16 +153,16 @@ def test_pandas():
     compiled, python = of_pandas()
     for client in compiled:
         check_client(client)
-    for client in python:  # to NumPy the user's: it may be told that traced arrays do not do
+    for client in python:
         with contextlib.suppress(FnadError):
             check_client(client)
 
 
-# ---- whose look-up it is ---------------------------------------------------------------------------------------------
+# ---- whose call it is ------------------------------------------------------------------------------------------------
 
 
-def in_second_attempt(look):
-    """Return what `look()` returns in a trace where NumPy makes traced arrays."""
+def in_second_run(look):
+    """Return what `look()` returns in a run where NumPy makes traced arrays."""
     found = []
 
     def f(x):
@@ -202,59 +180,41 @@ class Holder:
     zeros = property(operator.attrgetter("np.zeros"))
 
 
-def test_compiled_code_finds_numpys_own():
-    assert type(in_second_attempt(lambda: operator.methodcaller("zeros", 3)(np))) is np.ndarray
+def test_compiled_code_reads_the_functions_of_numpy():
+    assert isinstance(in_second_run(lambda: operator.methodcaller("zeros", 3)(np)), fnad.trace.tracer.Tracer)
     for name in NEW:
-        assert in_second_attempt(lambda name=name: operator.attrgetter(name)(np)) is vars(np)[name]
-        assert in_second_attempt(lambda name=name: [getattr][0](np, name)) is vars(np)[name]
-        assert in_second_attempt(lambda name=name: getattr(np, name)) is not vars(np)[name]
+        assert in_second_run(lambda name=name: operator.attrgetter(name)(np)) is vars(np)[name]
+    assert in_second_run(lambda: Holder().zeros) is np.zeros
 
 
-def test_every_name_is_guarded():
-    modules = {module: __import__(module, fromlist=["_"]) for module in MODULES}
-    for module in modules.values():
-        replaced = [name for kind in watched_class(module).__mro__[:-1] for name in vars(kind) if name in vars(module)]
-        getters = {name: operator.attrgetter(name) for name in replaced if not name.startswith("__")}
-        found = in_second_attempt(lambda m=module, g=getters: {name: get(m) for name, get in g.items()})
-        assert all(found[name] is vars(module)[name] for name in getters)
+def imported():
+    from numpy import array, zeros  # noqa: PLC0415
+    from numpy.linalg import norm  # noqa: PLC0415
+
+    return [zeros(2), array([1.0]), norm(zeros(2))]
 
 
-def test_a_compiled_property_of_the_same_name_finds_numpys_own():
-    holder = Holder()
-    assert in_second_attempt(lambda: holder.zeros) is vars(np)["zeros"]
+def imported_here():
+    import numpy  # noqa: PLC0415 ICN001
+
+    return [numpy.zeros(2)]
 
 
-def test_the_users_code_finds_the_traced_one():
-    def imported():
-        from numpy import array, zeros  # noqa: PLC0415
-        from numpy.linalg import norm  # noqa: PLC0415
-
-        return all(isinstance(made, Tracer) for made in (zeros(2), array([1.0]), norm(zeros(2))))
-
-    def local():
-        import numpy  # noqa: PLC0415 ICN001
-
-        return isinstance(numpy.zeros(2), Tracer)
-
-    def through_an_object():
-        holder = Holder()
-        return isinstance(Holder.np.zeros(2), Tracer) and isinstance(holder.np.zeros(2), Tracer)
-
-    def in_comprehensions():
-        return all(isinstance(a, Tracer) for a in [np.zeros(1) for _ in range(2)] + [*(np.ones(1) for _ in range(2))])
-
-    def without_a_call():
-        make = np.zeros
-        return isinstance(make(*[2]), Tracer) and isinstance(make(shape=2), Tracer)
-
-    for look in (imported, local, through_an_object, in_comprehensions, without_a_call):
-        assert in_second_attempt(look), look
+def in_a_variable():
+    make, tables = np.zeros, {"np": np, "make": np.full}
+    return [make(*[2]), make(shape=2), tables["np"].zeros(2), tables["make"](2, 1.0), [np][0].zeros(2)]
 
 
-def test_what_cannot_be_proved_to_be_the_users_is_numpys():
-    numpys = {"np": np}
-    assert type(in_second_attempt(lambda: numpys["np"].zeros(2))) is np.ndarray
-    assert type(in_second_attempt(lambda: [np][0].zeros(2))) is np.ndarray
+@pytest.mark.parametrize(
+    "make",
+    [
+        *(imported, imported_here, in_a_variable),
+        lambda: [Holder.np.zeros(2), Holder().np.zeros(2), Holder().zeros(2), getattr(np, "zeros")(2)],  # noqa: B009
+        lambda: [np.zeros(1) for _ in range(2)] + [*(np.ones(1) for _ in range(2))] + [*map(np.zeros, [1, 2])],
+    ],
+)
+def test_user_code_makes_traced_arrays(make):
+    assert all(isinstance(made, Tracer) for made in in_second_run(make))
 
 
 def test_compiled_closures_are_called_again():

@@ -25,10 +25,11 @@ print(fnad.jit(f)(2.0), fnad.grad(f)(2.0), f(2.0), f(1.0))
 
 
 def test_packages_may_be_in_folders_of_their_own(tmp_path):
-    (tmp_path / "scipy").symlink_to(Path(scipy.__file__).parent)
-    ran = subprocess.run(
-        [sys.executable, "-c", PROGRAM.format(folder=str(tmp_path))], capture_output=True, text=True, check=False
-    )
+    folder, program = tmp_path / "packages", tmp_path / "program.py"
+    folder.mkdir()
+    (folder / "scipy").symlink_to(Path(scipy.__file__).parent)
+    program.write_text(PROGRAM.format(folder=str(folder)))
+    ran = subprocess.run([sys.executable, program], capture_output=True, text=True, check=False)
     assert not ran.stderr
     value, gradient, expected, derivative = map(float, ran.stdout.split())
     np.testing.assert_allclose([value, gradient], [expected, derivative])

@@ -501,6 +501,28 @@ def test_pandas():
     for name, (f, expected) in beside.items():
         for gradient in (fnad.grad(f)(x, table), fnad.jit(lambda x: fnad.grad(f)(x, table))(x)):  # noqa: B023
             np.testing.assert_array_equal(gradient, expected, err_msg=name)
+    by_pandas = (
+        lambda x: (x * table["a"]).std(),
+        lambda x: (table["a"] * x).var(),
+        lambda x: np.multiply(x, table["a"]).std(),
+        lambda x: (np.outer(x, x) @ table["a"]).std(),
+        lambda x: (table * x[0]).mean().sum(),
+        lambda x: (x * pandas.Series([1.0, np.nan, 3.0])).mean(),
+        lambda x: (x[:2] - table).std().sum(),
+        lambda x: (x * table["a"] + x * table["b"]).std(),
+    )
+    for f in by_pandas:
+        value, slope = fnad.value_and_grad(f)(x)
+        assert value == pytest.approx(f(x), rel=1e-14)
+        by_differences = [(f(x + 1e-6 * e) - f(x - 1e-6 * e)) / 2e-6 for e in np.eye(3)]
+        np.testing.assert_allclose(slope, by_differences, rtol=1e-6, atol=1e-8)
+    for refused in (
+        lambda x: x * series + x * table["a"],
+        lambda x: np.ones((2, 1)) * x * series,
+        lambda x: x * series + x * series[::-1],
+    ):
+        with pytest.raises(UnsupportedFunctionError, match="traced Series or DataFrame"):
+            fnad.grad(lambda x: np.sum(refused(x)))(x)  # noqa: B023
     for error, f in (
         (OutOfRangeError, lambda d: d["a"].sum()),
         (MissingAttributeError, lambda d: d.iloc[0].sum()),
@@ -514,7 +536,6 @@ def test_pandas():
         fnad.grad(lambda d: np.sum(d))(pandas.DataFrame({"a": [1.0], "b": ["x"]}))
     for f in (
         lambda x: pandas.DataFrame({"a": x})["a"].mean(),
-        lambda x: (pandas.DataFrame({"a": [1.0, 2.0]}) * x[0]).sum().sum(),
         lambda x: pandas.DataFrame({"a": x}).shift(1).sum().sum(),
     ):
         with pytest.raises((TracerEscapeError, UnsupportedFunctionError), match=r"s.to_numpy\(\)"):

@@ -159,20 +159,19 @@ def test_an_array_written_to_by_who_holds_it():
         holder.table[0] += 1.0
         return mine[x.astype(int)].sum() * x[0]
 
-    with pytest.raises(TracerEscapeError):
-        fnad.grad(f)(X)
+    assert fnad.value_and_grad(f)(np.ones(3))[0] == 3.0
+    assert fnad.value_and_grad(f)(np.zeros(3) + 0.5)[1][0] == 6.0  # the third call, which finds it two larger
 
 
-def test_functions_that_bind_names_outside_stay_as_they_are():
+def test_functions_that_bind_names_outside():
     def f(x):
         global calls  # noqa: PLW0603
         calls += 1
         return TABLE[x.astype(int)].sum()
 
     before = calls
-    with pytest.raises(TracerEscapeError):
-        fnad.grad(f)(X)
-    assert calls == before + 2
+    np.testing.assert_array_equal(fnad.grad(f)(X), 0.0)
+    assert calls == before + 1
 
     count = 0
 
@@ -181,8 +180,8 @@ def test_functions_that_bind_names_outside_stay_as_they_are():
         count += 1
         return np.sum(x * count)
 
-    assert fnad.grad(lambda x: g(x) * TABLE[x.astype(int) + 1][0])(X).sum() == 6
-    assert count == 2
+    assert fnad.grad(lambda x: g(x) * TABLE[x.astype(int) + 1][0])(X).sum() == 3
+    assert count == 1
 
 
 def test_a_variable_bound_anew_meanwhile():
@@ -196,8 +195,8 @@ def test_a_variable_bound_anew_meanwhile():
         replace()
         return table[x.astype(int)].sum() * x[0]
 
-    with pytest.raises(TracerEscapeError):
-        fnad.grad(f)(X)
+    assert fnad.grad(f)(np.full(3, 0.5))[0] == 3.0
+    assert fnad.grad(f)(np.full(3, 0.5))[0] == 6.0
 
 
 def test_attributes_of_functions_are_their_own():
@@ -207,15 +206,14 @@ def test_attributes_of_functions_are_their_own():
 
     f.calls = 0
     fnad.grad(f)(X)
-    assert f.calls == 2
+    assert f.calls == 1
 
 
-def test_an_attribute_is_not_reached_and_the_line_is_named():
+def test_an_array_in_an_attribute_is_read_at_traced_places():
     def f(x):
         return MODEL.table[x.astype(int)].sum()
 
-    with pytest.raises(TracerEscapeError, match=r"test_opening\.py:\d+ in f:  return MODEL\.table\[x\.astype"):
-        fnad.grad(f)(X)
+    assert fnad.jit(f)(X) == MODEL.table[X.astype(int)].sum()
 
 
 # ---- how often a function runs ---------------------------------------------------------------------------------------

@@ -43,14 +43,14 @@ ARRAYS = {
     "closure": through_a_closure(),
     "written to": filled,
     "two axes": two_axes,
+    "attribute": lambda k, x: Model.table[k] * x,
+    "expression": lambda k, x: (TABLE if len(TABLE) > 3 else [])[k] * x,
+    "branch in the index": lambda k, x: TABLE[k if len(TABLE) > 3 else 0] * x,
 }
 OTHERS = {
     "list": lambda k, x: [x, x * x, x**3][k],
     "tuple": lambda k, x: (1.0, 2.0, 3.0)[k] * x,
     "string": lambda k, x: "012".index("012"[k]) * x,
-    "attribute": lambda k, x: Model.table[k] * x,
-    "expression": lambda k, x: (TABLE if len(TABLE) > 3 else [])[k] * x,
-    "branch in the index": lambda k, x: TABLE[k if len(TABLE) > 3 else 0] * x,
 }
 
 

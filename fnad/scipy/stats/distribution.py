@@ -15,7 +15,6 @@ from fnad.numpy.bodies import OWN
 from fnad.numpy.namespace import follows
 from fnad.numpy.operands import as_symbol, to_dtype
 from fnad.numpy.registry import Rule
-from fnad.watch import unwatched
 
 Method: TypeAlias = Callable[..., Any]
 
@@ -73,7 +72,6 @@ class Frozen:
         return lambda *x: called(*x, *self.args, **self.options)
 
 
-@unwatched
 def bound(called: Signature, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """The arguments of a call, with those that were not given."""
     found = called.bind(*args, **options)

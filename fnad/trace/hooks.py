@@ -1,0 +1,496 @@
+"""The hooks in converted user code: what is called, read and iterated there while a trace runs.
+
+`callee` is the one place that decides what runs in the place of a callee: a replacement (`fnad.trace.stand_ins`), the
+twin of a user function (`fnad.trace.conversion`), or the callee itself. It returns what is to be called, and the user's
+code calls it, so that no frame is in between. In a thread that does not trace each hook does what the plain code does.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+import sys
+import textwrap
+from collections.abc import Callable
+from contextlib import suppress
+from importlib.util import resolve_name
+from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType
+from typing import Any
+
+import numpy as np
+
+from fnad.codes import original_of
+from fnad.errors import TracerEscapeError
+from fnad.ir.builder import current_builder, is_tracing
+from fnad.ir.types import NAMES
+from fnad.numpy.indexing_routines import c_, r_
+from fnad.numpy.namespace import CALLS, MAKING
+from fnad.numpy.operands import as_symbol
+from fnad.numpy.views import Broadcast
+from fnad.trace import escape, guards
+from fnad.trace.compiled import COMPILED
+from fnad.trace.contents import CACHED, in_library, is_numba_class
+from fnad.trace.conversion import HOOKS, converted, converted_code, converted_text, unconverted
+from fnad.trace.dispatch import has_traced
+from fnad.trace.environment import content
+from fnad.trace.exchange import GIVEN, METHODS
+from fnad.trace.handle import Handle
+from fnad.trace.libraries import is_of_numba, is_standard, is_trusted
+from fnad.trace.reaching import Reach, names_of
+from fnad.trace.reading_calls import recorded
+from fnad.trace.recording import RECORDING
+from fnad.trace.rewriting import Facts
+from fnad.trace.source import current_source
+from fnad.trace.stand_ins import MADE, enter, enter_imported, standing_for
+from fnad.trace.standard import class_of
+from fnad.trace.vectorized import vectorized
+
+Call = Callable[..., Any]
+
+CALLING = (FunctionType, MethodType, functools.partial)
+"""Classes of functions that a partial function may be given to call."""
+
+PLAIN_INDICES = {int, str, slice}
+
+INDEXED = {type(np.r_): r_, type(np.c_): c_}
+"""The classes of what NumPy has to be indexed, with the replacement."""
+
+
+# ---- calls -----------------------------------------------------------------------------------------------------------
+
+
+def callee(function: Any) -> Any:
+    """What is called in the place of a callee in the code that is traced."""
+    if not is_tracing():
+        return function
+    return replaced(recorded(function) if RECORDING.recorders else function)
+
+
+CALLS["callee"] = callee
+CALLS["converted_code"] = converted_code
+
+
+def replaced(function: Any) -> Any:
+    """The replacement for a callee, or the callee."""
+    found = MADE.get(id(function))
+    if found is not None:
+        return found[1]
+    found = standing_for(function)
+    if found is not function:
+        return found
+    kind = type(function)
+    if kind is FunctionType:
+        return of_user(function) if not is_trusted(function.__code__.co_filename) else of_library(function)
+    if kind is MethodType:
+        return of_method(function)
+    if kind is functools.partial:
+        return of_partial(function)
+    if kind is operator.methodcaller:
+        return calling_method(function)
+    if MAKING.attempt is not None and is_in_c(kind):
+        return of_ordinary(function)
+    if issubclass(kind, type):
+        METHODS.enter_class(function)
+        return function
+    return of_instance(function, kind)
+
+
+def of_user(function: FunctionType) -> FunctionType:
+    """The twin of a user function; where there is none, nothing tells what the function reads."""
+    twin = converted(function)
+    if twin is function and original_of(function.__code__) is function.__code__:
+        for recorder in RECORDING.recorders:
+            recorder.meet(f"{function.__qualname__} {WITHOUT_SOURCE}, so what it reads is not known", current_source())
+        asking = asking_for_class(function)
+        if asking is not None:
+            return refusing(function, asking)
+    return twin if MAKING.attempt is None else with_traced_defaults(twin)
+
+
+def with_traced_defaults(function: FunctionType) -> FunctionType:
+    """A function in a second run: its default arguments are read as traced values."""
+    defaults, by_name = function.__defaults__, function.__kwdefaults__
+    if not any(isinstance(value, np.ndarray) for value in (*(defaults or ()), *(by_name or {}).values())):
+        return function
+    made = FunctionType(function.__code__, function.__globals__, function.__name__, closure=function.__closure__)
+    made.__dict__, made.__qualname__ = function.__dict__, function.__qualname__
+    made.__defaults__ = defaults and tuple(map(read, defaults))
+    made.__kwdefaults__ = by_name and {name: read(value) for name, value in by_name.items()}
+    return made
+
+
+def asking_for_class(function: FunctionType) -> FunctionType | None:
+    """The function that may call `type`, of those a function without source leads to: they run as they are."""
+    reached = Reach({function.__qualname__: function}).functions
+    return next((each for each in reached if "type" in names_of(each.__code__)), None)
+
+
+def evaluating(function: Any) -> Any:
+    """`eval` or `exec`, of which the text is converted."""
+
+    def run(source: Any, /, globals: Any = None, locals: Any = None, **options: Any) -> Any:  # noqa: A002
+        frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+        own = frame.f_globals if globals is None else globals
+        inner = locals if locals is not None else frame.f_locals if globals is None else own
+        text = textwrap.dedent(source).strip() if function is eval and isinstance(source, str) else source
+        code = converted_text(text, "eval" if function is eval else "exec") if isinstance(text, str) else text
+        return function(code, own, inner, **options)
+
+    return run
+
+
+WITHOUT_SOURCE = "has no source that is what runs"
+
+
+def refusing(function: FunctionType, asking: FunctionType) -> Any:
+    """A function that leads to one that asks for classes by `type`, which nothing can answer for a traced value."""
+    name = "it" if asking is function else function.__qualname__
+
+    @functools.wraps(function, updated=())
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if has_traced((args, kwargs)):
+            raise TracerEscapeError(
+                f"{asking.__qualname__} asks for the class of a value by type, and {name} {WITHOUT_SOURCE}",
+                source=current_source(),
+                remedy="write it in a file, or write isinstance(x, float)",
+            )
+        return function(*args, **kwargs)
+
+    return call
+
+
+def of_library(function: FunctionType) -> Any:
+    """What is called in the place of a function of a library; those of decorators have user functions in variables."""
+    enter_imported()  # its module may be imported by this very trace, as np.polynomial is where it is read
+    found = standing_for(function)
+    if found is not function:
+        return found
+    file = function.__code__.co_filename
+    if is_of_numba(file):
+        return of_numba(function)
+    if function.__closure__ is None or not is_standard(file):
+        return function
+    code = converted_code(function.__code__, function.__globals__) or function.__code__
+    cells = tuple(map(_cell, function.__closure__))
+    made = FunctionType(code, function.__globals__, function.__name__, function.__defaults__, cells)
+    made.__kwdefaults__, made.__dict__ = function.__kwdefaults__, function.__dict__
+    return made
+
+
+def _cell(cell: CellType) -> CellType:
+    found = content(cell, "", None)
+    is_users = isinstance(found, FunctionType) and not is_trusted(found.__code__.co_filename)
+    return CellType(of_user(found)) if is_users else cell
+
+
+def of_numba(function: FunctionType) -> Any:
+    """A function of Numba, which compiles code: it is given user functions without hooks."""
+
+    @functools.wraps(function, updated=())
+    def call(*args: Any, **kwargs: Any) -> Any:
+        found = function(*map(unconverted, args), **kwargs)
+        return of_numba(found) if isinstance(found, FunctionType) else found  # as `njit(parallel=True)`
+
+    return call
+
+
+def calling_method(caller: operator.methodcaller) -> Any:
+    """What is called in the place of an `operator.methodcaller`: a call of the method that is written here."""
+    found: Any = caller.__reduce__()
+    make, given = found
+    (name, *args), options = (given, {}) if make is type(caller) else ((*make.args, *given), make.keywords)
+    return lambda owner: method(owner, name)(*args, **options)
+
+
+def of_method(method: MethodType) -> Any:
+    """What is called in the place of a method: that of what it is bound to, with the same receiver."""
+    METHODS.enter_class(type(method.__self__))
+    own: Any = method.__func__
+    found = replaced(own)
+    return method if found is own else MethodType(found, method.__self__)
+
+
+def of_partial(partial: functools.partial[Any]) -> functools.partial[Any]:
+    """What is called in the place of a partial function: that of each function in it."""
+    args = (replaced(arg) if isinstance(arg, CALLING) else arg for arg in partial.args)
+    made = functools.partial(replaced(partial.func), *args, **partial.keywords)
+    vars(made).update(vars(partial))
+    return made
+
+
+def of_instance(instance: Any, kind: type) -> Any:
+    """What is called in the place of an object: a function in it, or the `__call__` of its class."""
+    if issubclass(kind, CACHED):
+        return on_traced(instance, instance.__wrapped__)
+    if issubclass(kind, np.vectorize) and callable(instance.pyfunc):  # which is none in `@np.vectorize(otypes=...)`
+        return lambda *args, **kwargs: vectorized(instance, args, kwargs)
+    if is_numba_class(kind):
+        return of_compiled(instance)
+    METHODS.enter_class(kind)
+    call = next((vars(base)["__call__"] for base in kind.__mro__ if "__call__" in vars(base)), None)
+    if not isinstance(call, FunctionType):
+        return instance
+    found = replaced(call)
+    return instance if found is call else MethodType(found, instance)
+
+
+def of_compiled(function: Any) -> Any:
+    """What is called in the place of an object of Numba's: on traced values the Python function in it."""
+    make = next((COMPILED[name] for base in type(function).__mro__ if (name := base.__name__) in COMPILED), None)
+    inner = None if make is None else make(function)
+    return function if inner is None else on_traced(function, inner)
+
+
+def on_traced(function: Any, other: Any) -> Call:
+    """A function that is another one, converted, if an argument is traced."""
+
+    @functools.wraps(function, updated=())
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if not has_traced((args, kwargs)):
+            return function(*args, **kwargs)
+        return replaced(other)(*args, **kwargs)
+
+    return call
+
+
+def is_in_c(kind: type) -> bool:
+    """True for the classes of functions and methods in C, Cython's among them."""
+    return kind is BuiltinFunctionType or kind.__name__ == "cython_function_or_method"
+
+
+def of_ordinary(function: Any) -> Call:
+    """A function in C in a second run: it is given ordinary arrays in the place of what is read for them."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return function(*map(ordinary, args), **{name: ordinary(value) for name, value in kwargs.items()})
+
+    return call
+
+
+def ordinary(value: Any) -> Any:
+    """The array that was read as a traced value; any other value itself."""
+    attempt = MAKING.attempt
+    if attempt is None or not isinstance(value, Handle):
+        return value
+    return next((array for array, made, _ in attempt.given.values() if made is value), value)
+
+
+# ---- reads and writes ------------------------------------------------------------------------------------------------
+
+
+def variable(value: Any) -> Any:
+    """A global, or a variable of an enclosing function."""
+    return read(value) if is_tracing() else value
+
+
+def method(owner: Any, name: str) -> Any:
+    """What is called in the place of an attribute."""
+    if not is_tracing():
+        return getattr(owner, name)
+    kind = type(owner)
+    if RECORDING.recorders or kind is np.ndarray or kind not in METHODS.kinds:
+        return callee(_found(owner, name))
+    found = getattr(owner, name)  # in a trace of nothing else these are most calls: what follows is `replaced`, at once
+    made = MADE.get(id(found))
+    return replaced(found) if made is None else made[1]
+
+
+def attribute(owner: Any, name: str) -> Any:
+    """`owner.name`."""
+    return read(_found(owner, name)) if is_tracing() else getattr(owner, name)
+
+
+def _found(owner: Any, name: str) -> Any:
+    """An attribute; it is recorded when it was looked up, which may make it."""
+    try:
+        return getattr(read(owner), name)
+    finally:
+        for recorder in RECORDING.recorders:
+            recorder.attribute(owner, name)
+
+
+def item(owner: Any, index: Any) -> Any:
+    """`owner[index]`; an ordinary array at a traced index is read as a traced one."""
+    if not is_tracing():
+        return owner[index]
+    for recorder in RECORDING.recorders:
+        recorder.element(owner, index)
+    kind = type(owner)
+    if issubclass(kind, type):
+        METHODS.enter_class(owner)
+    if kind is dict or kind is list or type(index) in PLAIN_INDICES:
+        return read(read(owner)[index])
+    if kind is np.ndarray and has_traced(index):
+        return traced(owner)[index] if is_native(owner) else owner[decided(index)]
+    return read((INDEXED[kind] if kind in INDEXED else read(owner))[index])
+
+
+def each(values: Any) -> Any:
+    """What is iterated."""
+    return read(values) if is_tracing() else values
+
+
+def place(owner: Any) -> Any:
+    """What is written into by an index."""
+    return Place(owner) if issubclass(type(owner), np.ndarray) and is_tracing() else owner
+
+
+class Place:
+    """An ordinary array that is written into: what is traced has no place there."""
+
+    __slots__ = ("_array",)
+
+    def __init__(self, array: Any) -> None:
+        self._array = array
+
+    def __getitem__(self, index: Any) -> Any:
+        return item(self._array, index)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        if has_traced((index, value)) and not self._array.dtype.hasobject:
+            raise escape.stored(first_traced((value, index)).aval)
+        self._array[index] = value
+
+    def __delitem__(self, index: Any) -> None:
+        del self._array[index]
+
+
+def first_traced(values: Any) -> Any:
+    """The first traced value in nested tuples and lists."""
+    if isinstance(values, Handle):
+        return values
+    parts = map(first_traced, values) if isinstance(values, (tuple, list)) else ()
+    return next((part for part in parts if part is not None), None)
+
+
+def same(a: Any, b: Any) -> bool:
+    """`a is b`; the replacement for `type` is `type`."""
+    return a is b or (a is class_of and b is type) or (b is class_of and a is type)
+
+
+# ---- what is recorded alone ------------------------------------------------------------------------------------------
+
+
+def enters(facts: Facts) -> None:
+    """A function begins that uses variables of outer scopes."""
+    if RECORDING.recorders and is_tracing():
+        namespace = sys._getframe(1).f_globals  # pyright: ignore[reportPrivateUsage]
+        if in_library(namespace.get("__name__", "")):  # a body of NumPy or SciPy; what `exec` made may have no name
+            return
+        for recorder in RECORDING.recorders:
+            recorder.enter(facts, namespace)
+
+
+def stored(owner: Any, name: str) -> Any:
+    """The object of which an attribute is stored or deleted."""
+    if is_tracing():
+        for recorder in RECORDING.recorders:
+            recorder.attribute(owner, name)
+    return owner
+
+
+def counter(owner: Any, name: str) -> Any:
+    """The object of which an attribute is counted up."""
+    if is_tracing():
+        for recorder in RECORDING.recorders:
+            recorder.counter(owner, name)
+    return owner
+
+
+def tally(owner: Any, name: str) -> Any:
+    """The attribute of which an element is counted up."""
+    return place(getattr(counter(owner, name), name))
+
+
+def imports(names: tuple[Any, ...]) -> None:
+    """A statement imports modules: the number of leading dots, names of modules, and of what it takes from them."""
+    if RECORDING.recorders and is_tracing():
+        level, modules, attributes = names
+        package = sys._getframe(1).f_globals.get("__package__") or ""  # pyright: ignore[reportPrivateUsage]
+        with suppress(ImportError):
+            found = [resolve_name("." * level + name, package) for name in modules]
+            for recorder in RECORDING.recorders:
+                recorder.imports(found, attributes)
+
+
+def imported(*values: Any) -> None:
+    """A statement has imported these."""
+    if is_tracing():
+        enter_imported()
+        for recorder in RECORDING.recorders:
+            for value in values:
+                recorder.follow(value)
+
+
+def matched(value: Any, names: tuple[str, ...]) -> Any:
+    """What is matched with patterns that ask for attributes."""
+    if is_tracing():
+        for recorder in RECORDING.recorders:
+            recorder.matched(value, frozenset(names))
+    return value
+
+
+# ---- arrays from outside ---------------------------------------------------------------------------------------------
+
+
+def read(value: Any) -> Any:
+    """A value that user code reads: in a second run a traced value for an ordinary array (Note [A second run])."""
+    kind = type(value)
+    if kind not in METHODS.kinds or kind in GIVEN:
+        METHODS.enter_value(value)
+        if kind is CodeType:
+            return original_of(value)
+    return traced(value) if kind is np.ndarray and MAKING.attempt is not None and is_native(value) else value
+
+
+def decided(index: Any) -> Any:
+    """An index with the values at hand in the place of traced ones, which guard the path."""
+    if isinstance(index, tuple):
+        return tuple(map(decided, index))
+    if not isinstance(index, Handle):
+        return index
+    value = guards.decided(index.symbol)
+    if value is None:
+        raise escape.index_asked(index.aval)
+    return value
+
+
+def is_native(array: Any) -> bool:
+    """True if an array has a dtype of fnad."""
+    return array.dtype.newbyteorder("=") in NAMES
+
+
+def traced(array: Any) -> Any:
+    """The traced value for an array from outside, which cannot be written to."""
+    attempt, builder = MAKING.attempt, current_builder()
+    key = id(array), id(builder)
+    if attempt is not None and key in attempt.given:
+        return attempt.given[key][1]
+    symbol = as_symbol(array)
+    made = Handle.concrete(symbol).through((Broadcast(symbol.shape),), symbol)
+    if attempt is not None:
+        attempt.given[key] = array, made, array.copy()
+    return made
+
+
+for _function in (eval, exec):
+    enter(_function, evaluating)
+
+vars(HOOKS).update(
+    attribute=attribute,
+    callee=callee,
+    counter=counter,
+    each=each,
+    enters=enters,
+    imported=imported,
+    imports=imports,
+    item=item,
+    matched=matched,
+    method=method,
+    place=place,
+    same=same,
+    slice=slice,
+    stored=stored,
+    tally=tally,
+    variable=variable,
+)

@@ -1,0 +1,160 @@
+"""Callees that read attributes, modules or the environment of the process themselves, noted for what records.
+
+`getattr(o, name)`, `vars(o)`, `copy.copy(o)`, `operator.attrgetter("x")(o)`, `importlib.import_module(name)`: no hook
+is at the attribute. So while reads are recorded, these functions are called by others that note what they read.
+"""
+
+from __future__ import annotations
+
+import operator
+import os
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from importlib.util import resolve_name
+from types import FunctionType, ModuleType
+from typing import Any
+
+from fnad.numpy.namespace import CALLS
+from fnad.trace.contents import is_users
+from fnad.trace.effects import COMPUTED, DRAW
+from fnad.trace.recording import RECORDING
+from fnad.trace.source import current_source
+
+
+def named(function: Any) -> Any:
+    """`getattr` or `hasattr`: the attribute is noted."""
+
+    def ask(*args: Any) -> Any:
+        try:
+            return function(*args)
+        finally:
+            if len(args) > 1 and isinstance(args[1], str):
+                for recorder in RECORDING.recorders:
+                    recorder.attribute(args[0], args[1])
+
+    return ask
+
+
+def listed(function: Any) -> Any:
+    """A function that reads attributes of its argument: all are noted; without one, `vars` or `dir` of the caller."""
+
+    def ask(*args: Any, **kwargs: Any) -> Any:
+        if not args:
+            names = sys._getframe(1).f_locals  # pyright: ignore[reportPrivateUsage]
+            return sorted(names) if function is dir else names
+        for recorder in RECORDING.recorders:
+            if isinstance(args[0], ModuleType):
+                recorder.meet(COMPUTED, current_source())
+            for arg in args:
+                recorder.list_attributes(arg)
+        return function(*args, **kwargs)
+
+    return ask
+
+
+def getting(getter: Any) -> Any:
+    """An `operator.attrgetter`: each part of a dotted name is noted of the object that it is read from."""
+
+    def ask(owner: Any) -> Any:
+        for path in getter.__reduce__()[1]:
+            found = owner
+            for name in path.split("."):
+                for recorder in RECORDING.recorders:
+                    recorder.attribute(found, name)
+                found = getattr(found, name, None)
+        return getter(owner)
+
+    return ask
+
+
+def checking(function: Any) -> Any:
+    """`isinstance` or `issubclass`, which asks an object for the attributes of a protocol."""
+
+    def ask(value: Any, kind: Any) -> Any:
+        if getattr(kind, "_is_protocol", False):
+            for recorder in RECORDING.recorders:
+                for name in {*vars(kind), *vars(kind).get("__annotations__", ())}:
+                    recorder.attribute(value, name)
+        return function(value, kind)
+
+    return ask
+
+
+def importing(function: Any) -> Any:
+    """`importlib.import_module` or `__import__`."""
+
+    def ask(name: Any, *args: Any, **kwargs: Any) -> Any:
+        package = kwargs.get("package", args[0] if args else None)
+        with suppress(ImportError, TypeError, AttributeError, KeyError):
+            full = resolve_name(name, package if isinstance(package, str) else "") if name.startswith(".") else name
+            for recorder in RECORDING.recorders:
+                recorder.imports([full])
+        return function(name, *args, **kwargs)
+
+    return ask
+
+
+def of_environment(function: Any) -> Any:
+    """`os.getenv`."""
+
+    def ask(*args: Any, **kwargs: Any) -> Any:
+        for recorder in RECORDING.recorders:
+            recorder.follow(os.environ)
+        return function(*args, **kwargs)
+
+    return ask
+
+
+def seeding(function: Any) -> Any:
+    """A function that makes a generator of random numbers: without a seed these are others each time."""
+
+    def ask(*args: Any, **kwargs: Any) -> Any:
+        if all(value is None for value in (*args, *kwargs.values())):
+            for recorder in RECORDING.recorders:
+                recorder.meet(DRAW, current_source())
+        return function(*args, **kwargs)
+
+    return ask
+
+
+SEEDED = ("default_rng", "RandomState", "SeedSequence", "MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64")
+"""Functions and classes of numpy.random that take a seed; SciPy gives some of them another `__module__`."""
+
+READING: dict[tuple[str, str], Callable[[Any], Any]] = {
+    **dict.fromkeys([("builtins", "getattr"), ("builtins", "hasattr")], named),
+    **dict.fromkeys([("builtins", "vars"), ("builtins", "dir"), ("inspect", "getmembers")], listed),
+    **dict.fromkeys([("dataclasses", "asdict"), ("dataclasses", "astuple"), ("dataclasses", "replace")], listed),
+    **dict.fromkeys([("copy", "copy"), ("copy", "deepcopy"), ("copy", "replace"), ("_pickle", "dumps")], listed),
+    **dict.fromkeys([("builtins", "isinstance"), ("builtins", "issubclass")], checking),
+    **dict.fromkeys([("importlib", "import_module"), ("builtins", "__import__")], importing),
+    ("os", "getenv"): of_environment,
+    ("random", "Random"): seeding,
+    **dict.fromkeys([("numpy.random", name) for name in SEEDED], seeding),
+}
+"""Functions that read attributes, modules or the environment, by module and name, each with one that notes it."""
+
+COMPUTING = {id(function) for function in (globals, eval, exec)}
+"""Functions that read names which nothing tells: these are called by user code itself, whose frame they look at."""
+
+
+def recorded(function: Any) -> Any:
+    """A callee that notes what it reads; the call itself is noted now.
+
+    An object of a user class runs its `__call__`, and may run more user code where an attribute of it is read.
+    """
+    kind = type(function)
+    is_in_python = isinstance(kind.__call__, FunctionType) and not issubclass(kind, type)
+    if is_in_python and is_users(kind):  # Cython's functions seem to be of a user class
+        return function
+    for recorder in RECORDING.recorders:
+        if id(function) in COMPUTING:
+            recorder.meet(COMPUTED, current_source())
+        else:
+            recorder.call(function)
+    module = str(getattr(function, "__module__", ""))
+    module = "numpy.random" if module.startswith("numpy.random.") else module
+    make = READING.get((module, getattr(function, "__name__", "")))
+    if make is not None:
+        return make(CALLS["standing_for"](function))
+    return getting(function) if isinstance(function, operator.attrgetter) else function

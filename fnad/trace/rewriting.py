@@ -1,0 +1,366 @@
+"""The syntax of user code, rewritten with hooks.
+
+    f(a)            HOOKS.callee(f)(a)
+    o.m(a)          HOOKS.method(o, "m")(a)
+    o.x             HOOKS.attribute(o, "x")
+    c[i]            HOOKS.item(c, i)
+    c[i] = v        HOOKS.place(c)[i] = v
+    n               HOOKS.variable(n)           for a global or a variable of an enclosing function
+    for v in c      for v in HOOKS.each(c)
+    a is b          HOOKS.same(a, b)
+    o.x = v         HOOKS.stored(o, "x").x = v
+    o.n += 1        HOOKS.counter(o, "n").n += 1
+    def f(): …      def f(): HOOKS.enters(facts); …     what f uses of outer scopes
+
+`HOOKS` is a name for a constant here (`fnad.trace.conversion`). Every new node has the file, line and columns of the
+node that it replaces.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from fnad.records import NamedTuple
+
+MARK = "\0fnad.hooks"
+"""The constant in its place until the code is compiled."""
+
+READ, COUNTED, TALLIED, EXTENDED = "read", "counted", "tallied", "extended"
+"""Uses of a variable of an outer scope: its value may matter; `n += 1`; `n["a"] += 1`; `n.append(x)`."""
+
+FACTS = "\0fnad.facts"
+"""The first element of a constant with what is known of a function."""
+
+
+class Facts(NamedTuple):
+    """The variables of outer scopes that a function uses, each with how: of its module, and of functions around it."""
+
+    mark: str
+    globals: tuple[tuple[str, str], ...]
+    free: tuple[tuple[str, str], ...]
+
+
+class Scope:
+    """A function, or a comprehension or class in one, while its syntax is rewritten."""
+
+    def __init__(self, local: frozenset[str], outer: Scope | None) -> None:
+        self.local = local
+        self.outer = outer
+        self.uses: dict[str, str] = {}
+
+    def note(self, name: str, use: str) -> None:
+        """Note a use of a variable of an outer scope; one that matters counts, whatever the others are."""
+        known = self.uses.get(name, use)
+        self.uses[name] = use if known == use else READ
+
+    def is_free(self, name: str) -> bool:
+        """True if a function around this one has the variable."""
+        return self.outer is not None and (name in self.outer.local or self.outer.is_free(name))
+
+    def end(self) -> ast.Constant | None:
+        """The constant for the hook at the begin of the function; None if it uses nothing of outer scopes.
+
+        Its uses of variables of functions further out are uses of the function around it, which has their cells too.
+        """
+        if self.outer is not None:
+            for name, use in self.uses.items():
+                if name not in self.outer.local and self.outer.is_free(name):
+                    self.outer.note(name, use)
+        free = tuple(item for item in self.uses.items() if self.is_free(item[0]))
+        found = tuple(item for item in self.uses.items() if item not in free)
+        return constant((FACTS, found, free)) if self.uses else None
+
+
+class Hooked(ast.NodeTransformer):
+    """Puts hooks into the syntax of a module; annotations and patterns stay as they are.
+
+    `_class` is the name of the class around a node, `_local` has the variables that are no outer ones, and `_scope` is
+    the function around it.
+    """
+
+    def __init__(self) -> None:
+        self._class = ""
+        self._local: frozenset[str] = frozenset()
+        self._scope = Scope(frozenset(), None)
+
+    def all(self, nodes: Iterable[Any]) -> list[Any]:
+        """Rewrite statements or expressions; a statement may become several."""
+        found = (self.visit(node) for node in nodes)
+        return [part for each in found for part in (each if isinstance(each, list) else [each])]
+
+    # ---- reads -------------------------------------------------------------------------------------------------------
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        if node.id in self._local:
+            return node
+        self._scope.note(node.id, READ)
+        return hook("variable", node, node) if isinstance(node.ctx, ast.Load) else node
+
+    def _owner(self, node: ast.expr, use: str = READ) -> ast.expr:
+        """The expression before a dot, a bracket or the arguments of a call, whose hook sees the variable."""
+        if not isinstance(node, ast.Name):
+            return self.visit(node)
+        if node.id not in self._local:
+            self._scope.note(node.id, use)
+        return node
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        if isinstance(node.func, ast.Attribute):
+            use = EXTENDED if node.func.attr in ("append", "add") else READ
+            name = ast.Constant(self._mangled(node.func.attr))
+            node.func = hook("method", node.func, self._owner(node.func.value, use), name)
+        else:
+            node.func = hook("callee", node.func, self._owner(node.func))
+        node.args = self.all(node.args)
+        for keyword in node.keywords:
+            keyword.value = self.visit(keyword.value)
+        return node
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        name = "attribute" if isinstance(node.ctx, ast.Load) else "stored"
+        found = hook(name, node, self._owner(node.value), ast.Constant(self._mangled(node.attr)))
+        if isinstance(node.ctx, ast.Load):
+            return found
+        node.value = found
+        return node
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        node.value, node.slice = self._owner(node.value), self.visit(node.slice)
+        if isinstance(node.ctx, ast.Load):
+            return hook("item", node, node.value, as_value(node.slice))
+        node.value = hook("place", node.value, node.value)
+        return node
+
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        self.generic_visit(node)
+        if len(node.ops) > 1 or not isinstance(node.ops[0], (ast.Is, ast.IsNot)):
+            return node
+        if any(isinstance(side, ast.Constant) for side in (node.left, node.comparators[0])):
+            return node
+        same = hook("same", node, node.left, node.comparators[0])
+        return same if isinstance(node.ops[0], ast.Is) else ast.copy_location(ast.UnaryOp(ast.Not(), same), node)
+
+    def visit_For(self, node: Any) -> ast.AST:
+        node.iter = hook("each", node.iter, self._owner(node.iter))
+        node.target, node.body, node.orelse = self.visit(node.target), self.all(node.body), self.all(node.orelse)
+        return node
+
+    def _visit_comprehension(self, node: Any) -> ast.AST:
+        """The first iterable is evaluated outside, all else where the targets are variables."""
+        outer, first = self._local, node.generators[0]
+        first.iter = self._owner(first.iter)
+        self._local = outer | bound_in([part.target for part in node.generators])
+        for part in node.generators:
+            part.iter = part.iter if part is first else self._owner(part.iter)
+            part.iter = part.iter if part.is_async else hook("each", part.iter, part.iter)
+            part.target, part.ifs = self.visit(part.target), self.all(part.ifs)
+        for name in ("elt", "key", "value"):
+            if hasattr(node, name):
+                setattr(node, name, self.visit(getattr(node, name)))
+        self._local = outer
+        return node
+
+    visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _visit_comprehension
+
+    # ---- writes ------------------------------------------------------------------------------------------------------
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
+        """`n += 1` and the like, of which the value goes nowhere else, are counters."""
+        target = node.target
+        is_count = isinstance(node.value, ast.Constant) and isinstance(node.value.value, (int, float))
+        if is_count and isinstance(target, ast.Attribute):
+            name = ast.Constant(self._mangled(target.attr))
+            target.value = hook("counter", target, self._owner(target.value), name)
+        elif is_count and isinstance(target, ast.Name):
+            if target.id not in self._local:
+                self._scope.note(target.id, COUNTED)
+        elif is_count and isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Constant):
+            target.value = self._tallied(target.value)
+        else:
+            node.target = self.visit(target)
+        node.value = self.visit(node.value)
+        return node
+
+    def _tallied(self, node: ast.expr) -> ast.expr:
+        if isinstance(node, ast.Attribute):
+            return hook("tally", node, self._owner(node.value), ast.Constant(self._mangled(node.attr)))
+        return hook("place", node, self._owner(node, TALLIED))
+
+    def visit_Assign(self, node: ast.Assign) -> ast.AST:
+        """`o.n = o.n + 1` is a counter too."""
+        target = node.targets[0]
+        match target, node.value:
+            case ast.Attribute(), ast.BinOp(left=left, right=ast.Constant()) if len(node.targets) == 1:
+                is_count = ast.unparse(target) == ast.unparse(left)
+            case _:
+                is_count = False
+        if isinstance(target, ast.Attribute) and is_count:
+            name = ast.Constant(self._mangled(target.attr))
+            target.value = hook("counter", target, self._owner(target.value), name)
+        else:
+            self.generic_visit(node)
+        return node
+
+    # ---- scopes ------------------------------------------------------------------------------------------------------
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        outer = self._class, self._local
+        self._class, self._local = node.name, self._local | bound_in(node.body)
+        node.body = self.all(node.body)
+        self._class, self._local = outer
+        node.decorator_list, node.bases = self._callees(node.decorator_list), self.all(node.bases)
+        return node
+
+    def _callees(self, nodes: Iterable[ast.expr]) -> list[ast.expr]:
+        """Decorators, which Python calls."""
+        return [hook("callee", node, self._owner(node)) for node in nodes]
+
+    def _begin(self, node: Any, body: list[Any]) -> tuple[frozenset[str], Scope]:
+        self.visit(node.args)
+        before = self._local, self._scope
+        self._local = bound_in([node.args, *body])
+        self._scope = Scope(self._local, before[1])
+        return before
+
+    def visit_FunctionDef(self, node: Any) -> ast.AST:
+        node.decorator_list = self._callees(node.decorator_list)
+        before = self._begin(node, node.body)
+        has_text = isinstance(node.body[0], ast.Expr) and isinstance(node.body[0].value, ast.Constant)
+        first = node.body[1 if has_text and len(node.body) > 1 else 0]
+        node.body = self.all(node.body)
+        facts = self._scope.end()
+        if facts is not None:
+            node.body.insert(has_text, ast.copy_location(ast.Expr(hook("enters", first, facts)), first))
+        self._local, self._scope = before
+        return node
+
+    visit_AsyncFunctionDef = visit_FunctionDef
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
+        before = self._begin(node, [node.body])
+        node.body = self.visit(node.body)
+        facts = self._scope.end()
+        if facts is not None:
+            enters = hook("enters", node.body, facts)
+            node.body = ast.copy_location(ast.BoolOp(ast.Or(), [enters, node.body]), node.body)
+        self._local, self._scope = before
+        return node
+
+    def _visit_import(self, node: Any) -> list[ast.stmt]:
+        """Note the names of modules before, as there may be none, and what is bound behind it."""
+        level, module = getattr(node, "level", 0), getattr(node, "module", None)
+        names, attributes = tuple(alias.name for alias in node.names), ()
+        if isinstance(node, ast.ImportFrom):
+            names, attributes = (module or "",), names
+        before = hook("imports", node, constant((level, names, attributes)))
+        bound = [alias.asname or alias.name.partition(".")[0] for alias in node.names if alias.name != "*"]
+        values = [ast.copy_location(ast.Name(name, ast.Load()), node) for name in bound]
+        behind = hook("imported", node, *values)
+        return [ast.copy_location(ast.Expr(before), node), node, ast.copy_location(ast.Expr(behind), node)]
+
+    def visit_Import(self, node: ast.Import) -> Any:
+        return self._visit_import(node) if self._scope.outer is not None else node
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> Any:
+        return self._visit_import(node) if self._scope.outer is not None else node
+
+    def visit_Match(self, node: ast.Match) -> ast.AST:
+        patterns = (part for case in node.cases for part in ast.walk(case.pattern))
+        names = {name for part in patterns if isinstance(part, ast.MatchClass) for name in part.kwd_attrs}
+        node.subject = self.visit(node.subject)
+        if names:
+            node.subject = hook("matched", node.subject, node.subject, constant(tuple(sorted(names))))
+        for case in node.cases:
+            case.guard = None if case.guard is None else self.visit(case.guard)
+            case.body = self.all(case.body)
+        return node
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        node.target = self.visit(node.target)
+        node.value = None if node.value is None else self.visit(node.value)
+        return node
+
+    def visit_arg(self, node: ast.arg) -> ast.AST:
+        return node
+
+    visit_TypeAlias = visit_arg
+
+    def _mangled(self, name: str) -> str:
+        """The name that the compiler makes of a private one in a class."""
+        owner = self._class.lstrip("_")
+        is_private = name.startswith("__") and not name.endswith("__") and "." not in name
+        return f"_{owner}{name}" if is_private and owner else name
+
+
+class Bound(ast.NodeVisitor):
+    """The names that a scope binds, without what is bound in the scopes within it."""
+
+    def __init__(self) -> None:
+        self.names: set[str] = set()
+        self.outer: set[str] = set()
+
+    def visit_Name(self, node: ast.Name) -> None:
+        if not isinstance(node.ctx, ast.Load):
+            self.names.add(node.id)
+
+    def visit_arg(self, node: ast.arg) -> None:
+        self.names.add(node.arg)
+
+    def visit_Global(self, node: Any) -> None:
+        self.outer.update(node.names)
+
+    visit_Nonlocal = visit_Global
+
+    def visit_alias(self, node: ast.alias) -> None:
+        self.names.add(node.asname or node.name.partition(".")[0])
+
+    def _visit_named(self, node: Any) -> None:
+        self.names.update(name for name in (getattr(node, "name", None), getattr(node, "rest", None)) if name)
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            self.generic_visit(node)
+
+    visit_FunctionDef = visit_AsyncFunctionDef = visit_ClassDef = _visit_named
+    visit_ExceptHandler = visit_MatchAs = visit_MatchStar = visit_MatchMapping = _visit_named
+
+    def visit_Lambda(self, node: ast.Lambda) -> None:
+        pass
+
+    def visit_comprehension(self, node: ast.comprehension) -> None:
+        for part in (node.iter, *node.ifs):
+            self.visit(part)
+
+
+def bound_in(nodes: Sequence[ast.AST]) -> frozenset[str]:
+    """The variables of a scope that consists of these nodes."""
+    bound = Bound()
+    for node in nodes:
+        bound.visit(node)
+    return frozenset(bound.names - bound.outer)
+
+
+def hook(name: str, place: Any, *operands: ast.expr) -> ast.Call:
+    """The call of a hook at the place of a node."""
+    function = ast.Attribute(ast.Constant(MARK), name, ast.Load())
+    call = ast.Call(function, list(operands), [])
+    for node in (call, function, function.value, *(o for o in operands if isinstance(o, ast.Constant))):
+        ast.copy_location(node, place)
+    return call
+
+
+def constant(value: Any) -> ast.Constant:
+    """A constant, which may be a tuple of constants."""
+    return ast.Constant(value)
+
+
+def as_value(index: ast.expr) -> ast.expr:
+    """The expression for what is between brackets, which may have slices."""
+    if isinstance(index, ast.Slice):
+        parts = [
+            part or ast.copy_location(ast.Constant(None), index) for part in (index.lower, index.upper, index.step)
+        ]
+        return hook("slice", index, *parts)
+    if isinstance(index, ast.Tuple):
+        return ast.copy_location(ast.Tuple([as_value(item) for item in index.elts], ast.Load()), index)
+    return index

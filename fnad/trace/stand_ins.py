@@ -1,0 +1,236 @@
+"""Functions that replace a callee in converted user code, for traced arguments (`fnad.trace.hooks`).
+
+NumPy's protocols do not dispatch `np.array([[t, 1.0]])`, `np.full(n, t)`, `np.r_[t, v]`, `np.exp([t, u])`; `float(t)`
+and `math.exp(t)` need a number; `type(t)` is the class of traced values. A replacement looks for traced values, in
+lists too, follows the rule of the function if there is one, and is the function itself otherwise. It is found
+by the identity of the function, under whatever name that is bound, and made when it is first called.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import itertools
+import operator
+import sys
+from collections.abc import Callable
+from functools import update_wrapper, wraps
+from pkgutil import resolve_name
+from types import BuiltinFunctionType, FunctionType
+from typing import Any
+
+import numpy as np
+
+from fnad.ir.builder import is_tracing
+from fnad.numpy.namespace import CALLS, MAKING, NEW, on_trace
+from fnad.numpy.registry import RULES
+from fnad.trace import objects
+from fnad.trace.classes import CLASSES
+from fnad.trace.dispatch import call, call_function, go_straight, has_traced
+from fnad.trace.exchange import METHODS, offered_by
+from fnad.trace.kinds import asking
+from fnad.trace.libraries import is_library, package_of
+from fnad.trace.objects import call_or_make
+from fnad.trace.scipy_table import TABLE
+from fnad.trace.selection import call_traced
+from fnad.trace.standard import STANDARD, class_of, on_numbers
+
+CALLING = (np.apply_along_axis, np.apply_over_axes, np.fromiter, np.piecewise)
+"""NumPy functions that call a user function."""
+
+LATER = {
+    "numpy.polynomial": "fnad.numpy.series_algebra",
+    "statistics": "fnad.trace.standard_statistics",
+    "bottleneck": "fnad.trace.bottleneck_functions",
+}
+"""Modules whose rules are imported when the module is there."""
+
+Make = Callable[[Any], Any]
+
+STAND_INS: dict[int, tuple[Any, Make]] = {}
+"""Functions and classes by identity, each with the function that makes its replacement."""
+
+FUNCTIONS = (FunctionType, BuiltinFunctionType, type(np.sum))
+
+MADE: dict[int, tuple[Any, Any]] = {}
+"""Those that were called, with the replacement."""
+
+
+def enter(original: Any, make: Make) -> None:
+    """Have a function or a class replaced by what `make` returns for it."""
+    STAND_INS[id(original)] = original, make
+
+
+def standing_for(value: Any) -> Any:
+    """The replacement for a value, or the value."""
+    found = MADE.get(id(value))
+    if found is None:
+        make = STAND_INS.get(id(value), (None, None))[1] or _made_by_rule(value)
+        if make is None:
+            return value
+        found = MADE.setdefault(id(value), (value, make(value)))  # the first one, if several threads come here
+    return found[1]
+
+
+def _made_by_rule(value: Any) -> Make | None:
+    """What makes the replacement for a function with a rule of NumPy's signature (`fnad.numpy.registry`)."""
+    kind = type(value)  # not `isinstance`, which reads `__class__` of an object of user code
+    if issubclass(kind, np.ufunc):
+        return OfElements if value in RULES else None
+    is_named = issubclass(kind, FUNCTIONS) and value is not operator.pow  # whose rule is for the operator
+    return replacement if is_named and value in RULES else None
+
+
+CALLS["standing_for"] = standing_for
+
+
+class StandIn:
+    """What a traced computation finds in the place of a function of NumPy's; it is pickled as that function."""
+
+    __qualname__: str
+
+    def __init__(self, function: Any, call: Callable[..., Any]) -> None:
+        update_wrapper(self, call)
+        self._function, self._call = function, call
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._call(*args, **kwargs)
+
+    @property
+    def _rule(self) -> Any:
+        return RULES[self._function]
+
+    def __reduce__(self) -> tuple[Callable[[str], Any], tuple[str]]:
+        return resolve_name, (f"{self.__module__}:{self.__qualname__}",)
+
+
+class OfArrays(StandIn):
+    """What a traced computation finds in the place of a function that follows its rule where an argument is traced."""
+
+    def __init__(self, function: Any) -> None:
+        super().__init__(function, function)
+        self._traced = call_or_make if function in objects.MAKING else call_traced
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if is_tracing() and (has_traced(args) or (kwargs and has_traced(kwargs))):
+            return self._traced(self._function, args, kwargs)
+        return self._function(*args, **kwargs)
+
+
+class OfElements(StandIn):
+    """What a traced computation finds in the place of a ufunc; it takes traced values in lists too."""
+
+    def __init__(self, ufunc: np.ufunc) -> None:
+        super().__init__(ufunc, of_lists(ufunc))
+        self._count = ufunc.nin
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not kwargs and len(args) == self._count and go_straight(args):
+            return call(RULES[self._function], args, kwargs)
+        return self._call(*args, **kwargs)
+
+
+class OfNumbers(StandIn):
+    """What a traced computation finds in the place of a function of Python's, which may call the user's code."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._call(*args, **kwargs)
+
+
+def of_lists(ufunc: np.ufunc) -> Callable[..., Any]:
+    """A ufunc that takes traced values in lists too: to the protocols of NumPy's these are no operands."""
+
+    @wraps(ufunc)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        for arg in args:
+            if isinstance(arg, (list, tuple)):
+                return ufunc(*map(array_of, args), **kwargs)
+        return ufunc(*args, **kwargs)
+
+    return call
+
+
+def array_of(values: Any) -> Any:
+    """A list as a traced array, if there are traced values in it."""
+    is_traced = isinstance(values, (list, tuple)) and has_traced(values)
+    return call_function(np.asarray, (values,), {}) if is_traced else values
+
+
+def replacement(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The replacement for a NumPy function: it follows the rule, and makes a traced array where that is asked for."""
+    if function in CALLING:
+        return StandIn(function, handing_on(on_trace(function), functions_alone))
+    replaced = OfArrays(function)
+    if function.__name__ not in NEW or not hasattr(np, function.__name__):
+        return replaced
+    making = on_trace(function)
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return (making if MAKING.is_traced else replaced)(*args, **kwargs)
+
+    return StandIn(function, call)
+
+
+def any_callee(value: Any) -> Any:
+    """What replaces a value where it is called."""
+    return CALLS["callee"](value) if callable(value) else value
+
+
+def functions_alone(value: Any) -> Any:
+    """What replaces a function, also in a list; a class is a dtype here."""
+    if type(value) is list:
+        return list(map(functions_alone, value))
+    return value if isinstance(value, type) else any_callee(value)
+
+
+def handing_on(function: Callable[..., Any], given: Callable[[Any], Any] = any_callee) -> Callable[..., Any]:
+    """A function that calls what it is given: it is given what replaces that."""
+
+    @wraps(function, updated=())
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return function(*map(given, args), **{name: given(value) for name, value in kwargs.items()})
+
+    return call
+
+
+def of_numbers(function: Any) -> Callable[..., Any]:
+    """The replacement for a function of Python's numbers; `min` and `max` may be given one."""
+    rule = on_numbers(function)
+    return OfNumbers(function, handing_on(rule) if function in (min, max) else rule)
+
+
+def enter_imported() -> None:
+    """Enter what replaces functions of modules that have been imported since."""
+    for name, rules in tuple(LATER.items()):
+        file = getattr(sys.modules.get(name), "__file__", None)
+        if file is not None and (is_library(file) or package_of(file) == name):  # none of the user's with that name
+            importlib.import_module(rules)
+            for function in STANDARD:
+                enter(function, of_numbers)
+            LATER.pop(name, None)  # last: what an interrupt leaves is done at the next trace
+    for name in sorted(name for name in WAITING if name in sys.modules):
+        for function, path in offered_by(sys.modules[name]):
+            METHODS.enter_offered(function, path)  # other bodies call it
+            enter(function, lambda _, path=path: resolve_name(path))
+        WAITING.discard(name)
+
+
+CALLS["enter_imported"] = enter_imported
+
+
+WAITING = set(TABLE)
+"""Modules of SciPy that have functions with a rule, and were not imported when a trace last began."""
+
+HANDING = (map, filter, sorted, functools.reduce, functools.cmp_to_key, operator.call)
+ITERATING = ("accumulate", "dropwhile", "filterfalse", "groupby", "starmap", "takewhile")
+"""Functions in C that call what they are given; those of itertools."""
+
+for _function in STANDARD:
+    enter(_function, of_numbers)
+for _kind in CLASSES:
+    enter(_kind, CLASSES.__getitem__)
+for _function in (*HANDING, *(getattr(itertools, name) for name in ITERATING)):
+    enter(_function, handing_on)
+enter(type, lambda _: class_of)
+for _function in (hasattr, getattr):
+    enter(_function, asking)

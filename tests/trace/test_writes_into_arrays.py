@@ -1,0 +1,243 @@
+"""`c += t`, `c[i] = t` and `out=c` for an array that user code made: all its names and views have the result."""
+
+import operator
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import fnad
+from fnad.errors import MutationError
+from tests.numpy.against_numpy import traced
+
+V = np.array([1.0, 2.0, 3.0])
+SHARED = np.zeros(3)
+TABLE = SimpleNamespace(rows=np.eye(3), kept=[np.zeros(3)])
+
+
+def several_operators(v):
+    c = np.zeros(3)
+    c += v
+    c *= 2 * v
+    c -= c[0]
+    c /= v
+    return c
+
+
+def in_a_loop(v):
+    c = np.zeros(3)
+    for i in range(3):
+        c += v**i
+    return c
+
+
+def elements_of_a_list(v):
+    rows = [np.zeros(3), np.ones(3)]
+    for i in range(2):
+        rows[i] += v**2
+    return rows[0] * rows[1]
+
+
+def an_attribute(v):
+    holder = SimpleNamespace(c=np.zeros(3))
+    holder.c += v**2
+    return holder.c
+
+
+def a_view_alone(v):
+    c = np.zeros((1, 3))[0]
+    c += v**2
+    return c
+
+
+def another_dtype(v):
+    c = np.zeros(3, np.float32)
+    c += v**2
+    return c * v
+
+
+def a_closure(v):
+    c = np.zeros(3)
+
+    def add():
+        nonlocal c
+        c += v**2
+
+    add()
+    return c
+
+
+def an_alias(v):
+    c = np.zeros(3)
+    d = c
+    c += v**2
+    return d
+
+
+def a_view_of_the_target(v):
+    c = np.zeros(3)
+    d = c[1:]
+    c += v**2
+    return d
+
+
+def a_view_as_the_target(v):
+    c = np.zeros(3)
+    d = c[1:]
+    d += v[1:] ** 2
+    return c
+
+
+def a_transposed_view(v):
+    c = np.zeros((3, 2))
+    c.T[1] = v**2
+    return c
+
+
+def a_reshaped_view(v):
+    c = np.zeros((3, 2))
+    c.reshape(-1)[::2] += v**2
+    return c
+
+
+def a_parameter(v):
+    def add(c):
+        c += v**2
+
+    c = np.zeros(3)
+    add(c)
+    return c
+
+
+def an_element_of_a_list_too(v):
+    c = np.zeros(3)
+    kept = [c]
+    c += v**2
+    return kept[0]
+
+
+def a_key_of_a_dict(v):
+    c = {"a": np.zeros(3)}
+    b = c["a"]
+    c["a"][1:] += v[:2] ** 2
+    return b
+
+
+def an_element(v):
+    c = np.zeros(3)
+    c[0] = v[1] ** 2
+    return c
+
+
+def at_a_mask(v):
+    c = np.zeros(3)
+    c[v > 1.5] = v[0] ** 2
+    return c
+
+
+def an_output(v):
+    c = np.zeros(3)
+    d = c[:2]
+    np.multiply(v, v, out=c)
+    return d
+
+
+def outputs(v):
+    c, d, e = np.zeros(3), np.zeros(()), np.zeros(3)
+    np.add.reduce(v**2, out=d)
+    (v**2).cumsum(out=c)
+    np.sum(np.stack([v, v**2]), axis=0, out=e)
+    return c * d + e
+
+
+def functions_that_write(v):
+    c = np.zeros(3)
+    d = c[:]
+    np.copyto(c, v**2)
+    np.put(c, 0, v[1] ** 2)
+    np.add.at(c, [1, 1], v[2] ** 2)
+    operator.iadd(c, v)
+    return d
+
+
+def a_copy_of_a_global(v):
+    c = TABLE.rows.copy()
+    c[1] += v**2
+    return c
+
+
+def an_array_of_a_local_class(v):
+    class Sums:
+        def __init__(self):
+            self.total = np.zeros(3)
+
+        def add(self, v):
+            self.total += v
+
+    sums = Sums()
+    sums.add(v)
+    sums.add(v**2)
+    return sums.total
+
+
+FUNCTIONS = [
+    *(several_operators, in_a_loop, elements_of_a_list, an_attribute, a_view_alone, another_dtype, a_closure),
+    *(an_alias, a_view_of_the_target, a_view_as_the_target, a_transposed_view, a_reshaped_view, a_parameter),
+    *(an_element_of_a_list_too, a_key_of_a_dict, an_element, at_a_mask, an_output, outputs, functions_that_write),
+    *(a_copy_of_a_global, an_array_of_a_local_class),
+]
+
+
+def weighted(function, v):
+    """Return the results with different weights, and their sum."""
+    found = function(v)
+    return np.sum(found * np.cos(np.arange(1.0 * np.size(found))).reshape(np.shape(found))), found
+
+
+def differences(function, h):
+    """Return the derivatives by central differences; the functions are polynomials of low degree."""
+    return [(weighted(function, V + h * e)[0] - weighted(function, V - h * e)[0]) / (2 * h) for e in np.eye(3)]
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.parametrize("transform", [lambda f: f, fnad.jit], ids=["plain", "jit"])
+def test_values_and_derivatives(transform, function):
+    expected, is_single = function(V), function is another_dtype
+    run = transform(fnad.value_and_grad(lambda v: weighted(function, v), has_aux=True))
+    (_, found), slope = run(V)
+    assert np.asarray(found).dtype == expected.dtype
+    np.testing.assert_allclose(found, expected, rtol=1e-6 if is_single else 1e-14)
+    np.testing.assert_allclose(
+        slope, differences(function, 1e-2 if is_single else 1e-4), rtol=1e-4 if is_single else 1e-6
+    )
+    np.testing.assert_array_equal(transform(function)(V), found)
+
+
+def test_an_array_of_a_module_is_not_written_into():
+    def function(v):
+        global SHARED  # noqa: PLW0603
+        SHARED += v
+        return np.sum(SHARED)
+
+    kept = SHARED
+    for run in (lambda f: traced(f, V), lambda f: fnad.grad(f)(V), lambda f: fnad.jit(f)(V)):
+        with pytest.raises(MutationError):
+            run(function)
+        assert SHARED is kept
+        np.testing.assert_array_equal(SHARED, 0)
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda v: np.add(v, 1, out=np.zeros(3)),
+        lambda v: np.sum(v, out=np.zeros(())),
+        lambda v: operator.iadd(np.zeros(3), v),
+        lambda v: np.add.reduce(v, out=np.zeros(())),
+        lambda v: v.cumsum(out=np.zeros(3)),
+    ],
+)
+def test_one_run_refuses_an_output(write):
+    with pytest.raises(MutationError) as raised:
+        traced(write, V)
+    assert str(raised.value).startswith("a traced value cannot be written into an ordinary array\n  at ")
