@@ -110,6 +110,7 @@ def test_values_and_derivatives(name: str) -> None:
         assert_allclose(gradient @ v, ct @ tangent, rtol=1e-9, atol=1e-11)
 
 
+@pytest.mark.filterwarnings("ignore:The problem size:UserWarning")  # of svds in SciPy 1.16, before fnad's error
 def test_what_is_not_computed_is_refused_at_the_line() -> None:
     i = np.array([0, 1])
     refused = {
