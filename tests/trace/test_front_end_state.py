@@ -119,7 +119,6 @@ def stopped_at(number, files):
         if seen[frame.f_code, frame.f_lineno] <= 2:
             seen["all"] += 1
             if seen["all"] == number:
-                sys.settrace(None)
                 raise KeyboardInterrupt
         return local
 
@@ -172,6 +171,7 @@ def test_an_interrupt_while_functions_are_entered_loses_none():
         assert stand_ins.WAITING.isdisjoint(sys.modules)
 
 
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="a segmentation fault in some runs, of a cause not known yet")
 def test_an_interrupt_of_a_conversion_is_made_good(tmp_path):
     number = count()
 
