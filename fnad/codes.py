@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
 from types import CodeType, FunctionType
 from typing import Any, TypeVar, TypeVarTuple
 from weakref import ref
@@ -34,7 +34,7 @@ def notes_of(code: CodeType) -> Notes:
 
 def _new(code: CodeType) -> Notes:
     address, made = id(code), Notes()
-    made.code = ref(code, lambda _, forget=_NOTES.pop: forget(address, None))
+    made.code = ref(code, partial(_NOTES.pop, address))  # C code, which an interrupt does not stop halfway
     return _NOTES.setdefault(address, made)  # another thread may have been faster
 
 

@@ -9,6 +9,7 @@ import sys
 import tracemalloc
 import weakref
 from collections.abc import Callable
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ import fnad
 from fnad import codes, config
 from fnad.codes import notes_of, remembered
 from fnad.errors import TracerEscapeError
+from fnad.trace import contents, conversion
 
 pytestmark = pytest.mark.usefixtures("_few_objects")
 
@@ -99,6 +101,36 @@ def test_code_at_the_same_address_is_another() -> None:
         assert constant(f.__code__) == n
         del f
     assert len(addresses) < 50
+
+
+OF_CLASS = """
+class Point:
+    def __init__(self, x):
+        self.x = float(x)
+def f(x):
+    return Point(x).x * (lambda y: y)(x)
+"""
+
+
+def test_no_python_code_runs_where_code_objects_go() -> None:
+    """An interrupt in such code is lost: what is known would stay, and be found for the next code at the address."""
+    f = function_of(OF_CLASS)
+    assert fnad.jit(fnad.grad(f))(3.0) == 6.0
+    gone, lines, before = weakref.ref(f.__code__), set[tuple[str, int]](), sys.gettrace()
+
+    def line(frame: FrameType, event: str, _: Any) -> Any:
+        lines.add((frame.f_code.co_filename, frame.f_lineno))
+        return line
+
+    sys.settrace(line)
+    try:
+        del f
+        gc.collect()
+    finally:
+        sys.settrace(before)
+    assert gone() is None
+    files = {codes.__file__, contents.__file__, conversion.__file__}
+    assert [each for each in sorted(lines) if each[0] in files] == []
 
 
 GROWTH = """

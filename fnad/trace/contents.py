@@ -281,7 +281,7 @@ def names_in(kind: type) -> ClassNames:
     if found is not None and found.reference() is kind and namespace.keys() == found.names:
         return found
     address, names = id(kind), dict.fromkeys(namespace).keys()
-    reference = weakref.ref(kind, lambda _, forget=_NAMES.pop: forget(address, None))
+    reference = weakref.ref(kind, functools.partial(_NAMES.pop, address))
     made = _NAMES[address] = ClassNames(reference, names, tuple(filter(_is_special, names)))
     return made
 
@@ -533,7 +533,7 @@ def is_users(kind: type) -> bool:
     module = getattr(kind, "__module__", "")
     if not (_is_made_by_code(kind) if module == "builtins" else not in_library(module)):
         return False
-    _USERS[address] = weakref.ref(kind, lambda _, forget=_USERS.pop: forget(address, None))
+    _USERS[address] = weakref.ref(kind, functools.partial(_USERS.pop, address))
     return True
 
 

@@ -307,9 +307,9 @@ class Shown(ast.NodeTransformer):
 # ---- twins -----------------------------------------------------------------------------------------------------------
 
 _TWINS: dict[int, tuple[weakref.ref[FunctionType], weakref.ref[FunctionType]]] = {}
-"""By the identity of a function: the function and its twin, neither of which is kept alive."""
-_OWN: dict[int, weakref.ref[FunctionType]] = {}
-"""The function that a twin was made of, by the identity of the twin."""
+"""By the identity of a function: the function and its twin. Neither is kept alive."""
+_OWN: dict[int, tuple[weakref.ref[FunctionType], weakref.ref[FunctionType]]] = {}
+"""By the identity of a twin: the twin and its function."""
 
 
 def converted(function: FunctionType) -> FunctionType:
@@ -330,21 +330,17 @@ def _twin(function: FunctionType, code: CodeType) -> FunctionType:
     twin = FunctionType(code, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
     twin.__kwdefaults__ = function.__kwdefaults__
     twin.__qualname__, twin.__module__, twin.__dict__ = function.__qualname__, function.__module__, function.__dict__
-    address, of_twin = id(function), id(twin)
-
-    def forget(_: object, twins: Any = _TWINS.pop, own: Any = _OWN.pop) -> None:
-        twins(address, None)
-        own(of_twin, None)
-
-    _TWINS[address] = weakref.ref(function), weakref.ref(twin, forget)
-    _OWN[of_twin] = weakref.ref(function)
+    own = weakref.ref(function)
+    _TWINS[id(function)] = own, weakref.ref(twin, functools.partial(_TWINS.pop, id(function)))
+    _OWN[id(twin)] = weakref.ref(twin, functools.partial(_OWN.pop, id(twin))), own
     return twin
 
 
 def own_function(function: FunctionType) -> FunctionType:
     """The user's function that a twin was made of; any other function itself."""
-    found = _OWN.get(id(function))
-    return (found and found()) or function
+    known = _OWN.get(id(function))
+    own = known[1]() if known is not None and known[0]() is function else None
+    return own or function
 
 
 def unconverted(value: Any) -> Any:

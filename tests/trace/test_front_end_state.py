@@ -171,7 +171,6 @@ def test_an_interrupt_while_functions_are_entered_loses_none():
         assert stand_ins.WAITING.isdisjoint(sys.modules)
 
 
-@pytest.mark.skipif(sys.version_info < (3, 12), reason="a segmentation fault in some runs, of a cause not known yet")
 def test_an_interrupt_of_a_conversion_is_made_good(tmp_path):
     number = count()
 
