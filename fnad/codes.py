@@ -6,10 +6,9 @@ most of what is asked. They are not kept alive: a program that makes functions a
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial, wraps
-from types import CodeType, FunctionType
+from types import CodeType
 from typing import Any, TypeVar, TypeVarTuple
 from weakref import ref
 
@@ -52,9 +51,21 @@ def remembered(function: Callable[[CodeType, *Ts], T]) -> Callable[[CodeType, *T
     return ask
 
 
-def functions_of(code: CodeType) -> list[FunctionType]:
-    """The functions there are that run a code object, which only the garbage collector knows."""
-    return [found for found in gc.get_referrers(code) if isinstance(found, FunctionType)]
+def inner_codes(code: CodeType) -> Iterator[CodeType]:
+    """The code objects of the functions and classes that code defines."""
+    return (constant for constant in code.co_consts if isinstance(constant, CodeType))
+
+
+def with_inner(code: CodeType) -> Iterator[CodeType]:
+    """A code object, and the code objects in it at any depth."""
+    yield code
+    for inner in inner_codes(code):
+        yield from with_inner(inner)
+
+
+def names_of(code: CodeType) -> frozenset[str]:
+    """The names of globals and attributes in code, and in the functions and classes that it defines."""
+    return frozenset().union(*(each.co_names for each in with_inner(code)))
 
 
 def forget_codes() -> None:

@@ -15,7 +15,7 @@ Higham, "Functions of matrices", 2008, chapter 3).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -286,8 +286,8 @@ def _expm_frechet_by_block(a: Symbol, e: Symbol) -> Symbol:
     return mul(upper_right(expm(block_upper(a, div(e, length)))), length)
 
 
-def _expm_frechet_samples() -> Iterable[Sample]:
-    for given in _expm_samples():
+def _with_directions(samples: Callable[[], Iterable[Sample]]) -> Iterable[Sample]:
+    for given in samples():
         (a,) = given.operands
         yield Sample((a, sample(a.shape, a.dtype, 1)))
 
@@ -299,7 +299,7 @@ expm_frechet = register(
         _expm_frechet,
         Pull(_pull_expm_frechet),
         Library(expansion=_expm_frechet_by_block, dispatched=True),
-        _expm_frechet_samples,
+        partial(_with_directions, _expm_samples),
         "Derivative of the matrix exponential at a along e.",
         axes=Stacked(),
     )
@@ -424,12 +424,6 @@ def _pull_logm_frechet(results: Any, primals: Any, cts: Any) -> list[Symbol]:
     return [transposed(second), logm_frechet(transposed(a), ct)]
 
 
-def _logm_frechet_samples() -> Iterable[Sample]:
-    for given in _sqrtm_samples():
-        (a,) = given.operands
-        yield Sample((a, sample(a.shape, a.dtype, 1)))
-
-
 logm_frechet = register(
     Primitive(
         "logm_frechet",
@@ -437,7 +431,7 @@ logm_frechet = register(
         _logm_frechet,
         Pull(_pull_logm_frechet),
         Library(),
-        _logm_frechet_samples,
+        partial(_with_directions, _sqrtm_samples),
         "Derivative of the matrix logarithm at a along e.",
         axes=Stacked(),
     )

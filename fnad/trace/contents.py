@@ -18,7 +18,6 @@ from types import (
     BuiltinFunctionType,
     CodeType,
     FunctionType,
-    GetSetDescriptorType,
     MethodType,
     MethodWrapperType,
     ModuleType,
@@ -271,6 +270,14 @@ class ClassNames(NamedTuple):
     special: tuple[str, ...]
 
 
+def namespace_of(value: Any) -> Mapping[str, Any] | None:
+    """The `__dict__` of an object, None if it has none; no user code runs."""
+    try:
+        return object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return None
+
+
 _NAMES: dict[int, ClassNames] = {}
 """By the identity of the class: to compare its names with those it had takes less than to look through them."""
 
@@ -292,30 +299,8 @@ def check_of_class(kind: type, names: AbstractSet[str]) -> Check:
     return lambda: kind.__bases__ is bases and namespace.keys() == names
 
 
-def implicit_methods(kind: type, special: Iterable[str]) -> list[str]:
-    """Those special methods, which Python calls unasked, whose code does not tell by its name which they are.
-
-    Such are lambdas, functions under two names, decorated ones, and objects with `__call__` or `__get__`.
-    """
-    namespace = vars(kind)
-    return [name for name in special if _is_anonymous(name, namespace[name])]
-
-
-TOLD = frozenset({str, int, tuple, dict, GetSetDescriptorType})
-"""Classes of what a class has under special names that is no method."""
-
-
 def _is_special(name: str) -> bool:
     return name.startswith("__") and name.endswith("__") and name != "__doc__"
-
-
-def _is_anonymous(name: str, value: Any) -> bool:
-    if type(value) in TOLD:
-        return False
-    function = getattr(value, "__func__", value)  # of a static or class method
-    if isinstance(function, FunctionType):
-        return original_of(function.__code__).co_name != name
-    return value is None or callable(value) or hasattr(type(value), "__get__")
 
 
 def check_of_array(value: Array) -> Check | None:

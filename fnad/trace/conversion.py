@@ -29,7 +29,7 @@ from itertools import combinations, islice
 from types import CodeType, FunctionType, SimpleNamespace
 from typing import Any
 
-from fnad.codes import notes_of, original_of
+from fnad.codes import inner_codes, names_of, notes_of, original_of
 from fnad.forks import lock
 from fnad.trace.rewriting import FACTS, MARK, Facts, Hooked
 
@@ -152,11 +152,6 @@ def each_pair(own: CodeType, other: CodeType) -> Iterator[tuple[CodeType, CodeTy
             yield code, alike.pop(0)
 
 
-def inner_codes(code: CodeType) -> Iterator[CodeType]:
-    """The code objects of what is defined in code."""
-    return (constant for constant in code.co_consts if isinstance(constant, CodeType))
-
-
 def place_of(code: CodeType) -> tuple[str, int]:
     """The name of what is defined, and its first line."""
     return code.co_qualname, code.co_firstlineno
@@ -209,11 +204,6 @@ def subsets(names: Sequence[str]) -> Iterator[Sequence[str]]:
         yield ()
     for count in range(len(names) - 1, 0, -1):
         yield from combinations(names, count)
-
-
-def names_of(code: CodeType) -> set[str]:
-    """The names of globals and attributes in code, and in what is defined in it."""
-    return set(code.co_names).union(*map(names_of, inner_codes(code)))
 
 
 def _proved(code: CodeType, found: Converted) -> CodeType | None:

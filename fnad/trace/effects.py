@@ -115,7 +115,6 @@ OUTSIDE_MODULES = {
         ("socket", "_socket", "ssl", "_ssl", "select", "subprocess", "urllib", "http", "concurrent"), STATE
     ),
     **dict.fromkeys(("locale", "_locale", "resource", "getpass", "uuid", "_decimal", "contextvars", "platform"), STATE),
-    "concurrent": STATE,
     "secrets": DRAW,
 }
 """Modules of the standard library whose functions and methods do."""

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from fnad.codes import original_of
+from fnad.codes import names_of, original_of
 from fnad.errors import TracerEscapeError
 from fnad.ir.builder import current_builder, is_tracing
 from fnad.ir.types import NAMES
@@ -36,7 +36,7 @@ from fnad.trace.environment import content
 from fnad.trace.exchange import GIVEN, METHODS
 from fnad.trace.handle import Handle
 from fnad.trace.libraries import is_of_numba, is_standard, is_trusted
-from fnad.trace.reaching import Reach, names_of
+from fnad.trace.reaching import Reach
 from fnad.trace.reading_calls import recorded
 from fnad.trace.recording import RECORDING
 from fnad.trace.rewriting import Facts

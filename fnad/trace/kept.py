@@ -11,10 +11,10 @@ import gc
 from collections import deque
 from collections.abc import Container, Iterable, Iterator
 from itertools import repeat
-from types import CellType, CodeType, FunctionType, MappingProxyType, ModuleType
+from types import CellType, FunctionType, MappingProxyType, ModuleType
 from typing import Any
 
-from fnad.codes import original_of
+from fnad.codes import original_of, with_inner
 from fnad.errors import TracerEscapeError
 from fnad.ir.builder import Builder, made_at
 from fnad.ir.program import Source
@@ -113,16 +113,9 @@ def _name_in(holder: Any, value: Handle) -> Any:
 
 def _place(name: Any, functions: Iterable[FunctionType]) -> Source | None:
     """The line of one of the functions where something is stored under a name; that of the first function else."""
-    codes = [code for function in functions for code in _codes(original_of(function.__code__))]
+    codes = [code for function in functions for code in with_inner(original_of(function.__code__))]
     for code in codes:
         line = line_naming(code, name, is_stored=True)
         if line is not None:
             return Source(code.co_filename, line, code.co_name)
     return Source(codes[0].co_filename, codes[0].co_firstlineno, codes[0].co_name) if codes else None
-
-
-def _codes(code: CodeType) -> Iterator[CodeType]:
-    yield code
-    for inner in code.co_consts:
-        if isinstance(inner, CodeType):
-            yield from _codes(inner)

@@ -17,12 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from fnad.codes import original_of, remembered
+from fnad.codes import names_of, original_of, remembered, with_inner
 from fnad.errors import MutationError
 from fnad.ir.program import Source
 from fnad.records import NamedTuple
 from fnad.trace.capture import Array, same_bits
-from fnad.trace.reaching import Reach, Reached, names_of
+from fnad.trace.reaching import Reach, Reached
 from fnad.trace.source import line_naming, syntax_of
 
 WRITING = frozenset(
@@ -121,11 +121,3 @@ def _source(name: str, functions: Iterable[FunctionType]) -> Source:
     lines = ((code, line_naming(code, last)) for code in codes)
     code, line = next(((code, line) for code, line in lines if line is not None), (codes[0], codes[0].co_firstlineno))
     return Source(code.co_filename, line, code.co_name)
-
-
-def with_inner(code: CodeType) -> Iterable[CodeType]:
-    """Code, and what is defined in it."""
-    yield code
-    for inner in code.co_consts:
-        if isinstance(inner, CodeType):
-            yield from with_inner(inner)

@@ -15,7 +15,6 @@ from collections.abc import Set as AbstractSet
 from itertools import islice
 from types import (
     BuiltinMethodType,
-    CellType,
     CodeType,
     FunctionType,
     MemberDescriptorType,
@@ -27,9 +26,10 @@ from typing import Any
 
 import numpy as np
 
-from fnad.codes import original_of
+from fnad.codes import names_of, original_of
 from fnad.records import NamedTuple
-from fnad.trace.contents import CONSTANTS, CONTAINERS, function_in, is_library_module, is_own, is_users
+from fnad.trace.contents import CONSTANTS, CONTAINERS, function_in, is_library_module, is_own, is_users, namespace_of
+from fnad.trace.environment import content
 from fnad.trace.handle import Handle
 from fnad.trace.libraries import is_library, package_of
 
@@ -87,8 +87,8 @@ class Reach:
             self._packages.add(package_of(file))
         is_followed = not is_library(file) and package_of(file) in self._packages
         owner = function if is_followed else found.function
-        cells = zip(code.co_freevars, map(content, function.__closure__ or ()), strict=True)
-        yield from (Reached(value, name, owner) for name, value in cells)
+        cells = zip(code.co_freevars, function.__closure__ or (), strict=True)
+        yield from (Reached(content(cell, "", None), name, owner) for name, cell in cells)
         if is_followed:
             self.functions.append(function)
             yield from (Reached(value, name, owner) for name, value in _named(function))
@@ -105,7 +105,7 @@ class Reach:
         if self._is_followed(found.value):
             self._objects.append(found)
             yield from _attributes(found, self._names)
-        elif "__wrapped__" in _own(found.value):
+        elif "__wrapped__" in (namespace_of(found.value) or {}):
             yield from _attributes(found, UNNAMED)
 
     def _is_followed(self, value: Any) -> bool:
@@ -174,15 +174,8 @@ def _spaces(value: Any) -> Iterator[Mapping[str, Any]]:
     """Where the attributes of an object are."""
     kind: type[Any] = value if issubclass(type(value), type) else type(value)
     if kind is not value:
-        yield _own(value)
+        yield namespace_of(value) or {}
     yield from (vars(base) for base in kind.__mro__ if is_users(base))
-
-
-def _own(value: Any) -> Mapping[str, Any]:
-    try:
-        return object.__getattribute__(value, "__dict__")
-    except AttributeError:
-        return {}
 
 
 def _member(value: Any, member: Any) -> Any:
@@ -195,11 +188,6 @@ def _member(value: Any, member: Any) -> Any:
         return None
 
 
-def names_of(code: CodeType) -> frozenset[str]:
-    """The names of globals and attributes in code, and in what is defined in it."""
-    return frozenset(code.co_names).union(*(names_of(inner) for inner in code.co_consts if isinstance(inner, CodeType)))
-
-
 def called_by(member: Any) -> Any:
     """The function that a member of a class calls, or the member itself: no code of the user's is run to see it."""
     kind = type(member)
@@ -208,14 +196,6 @@ def called_by(member: Any) -> Any:
     if kind is property:
         return member.fget
     return member.func if kind is functools.cached_property else member
-
-
-def content(cell: CellType) -> Any:
-    """What a variable of an enclosing function stands for; None where it has no value."""
-    try:
-        return cell.cell_contents
-    except ValueError:
-        return None
 
 
 def package_of_class(kind: type) -> str | None:

@@ -62,6 +62,7 @@ from fnad.trace.contents import (
     is_table,
     is_users,
     names_in,
+    namespace_of,
     parts,
     shared_states,
 )
@@ -499,14 +500,6 @@ def classes_of(owner: Any) -> tuple[type, ...]:
         kind = owner.__self_class__
         return () if kind is None else kind.__mro__
     return (*owner.__mro__, *cast("Any", kind).__mro__) if issubclass(kind, type) else kind.__mro__
-
-
-def namespace_of(value: Any) -> Namespace | None:
-    """The `__dict__` of an object, None if it has none; no user code runs."""
-    try:
-        return object.__getattribute__(value, "__dict__")
-    except AttributeError:
-        return None
 
 
 def keeps_plainly(owner: Any) -> bool:

@@ -19,9 +19,6 @@ from fnad.ir.program import Source
 from fnad.records import NamedTuple
 from fnad.trace.libraries import is_library, package_of
 
-_IMPORT = ("_bootstrap", "_bootstrap_external")
-_LOADING = {"linecache", *[f"importlib.{name}" for name in _IMPORT], "_frozen_importlib", "_frozen_importlib_external"}
-
 HOOKS = __file__.replace("source.py", "hooks.py")
 """The file of the hooks in converted code, some of which return a function around the callee."""
 
@@ -63,18 +60,6 @@ def library_frames() -> list[FrameType]:
         frames.append(frame)
         frame = frame.f_back
     return frames
-
-
-def user_caller(frame: FrameType | None) -> FrameType | None:
-    """The frame of the user's code for which a frame runs; none if a module is loaded or a line looked up."""
-    while frame is not None and frame.f_code.co_name != "<module>":
-        name = frame.f_globals.get("__name__", "")
-        if not is_library(frame.f_code.co_filename):
-            return frame
-        if name in _LOADING or name.partition(".")[0] == "fnad":
-            return None
-        frame = frame.f_back
-    return None
 
 
 def current_source() -> Source | None:
@@ -169,24 +154,13 @@ COMPILED = (".pyx", ".pxd", "<stringsource>")
 
 def source_of_error(error: BaseException) -> Source | None:
     """The innermost place in the user's code that an exception passed."""
-    traceback = _innermost(error)
-    return None if traceback is None else _line_passed(traceback)
+    files = ((place, place.tb_frame.f_code.co_filename) for place in reversed(_passed(error)))
+    return next((_line_passed(p) for p, file in files if not (is_library(file) or file.endswith(COMPILED))), None)
 
 
 def _line_passed(place: TracebackType) -> Source:
     code = place.tb_frame.f_code
     return Source(code.co_filename, place.tb_lineno, code.co_name)
-
-
-def frame_of_error(error: BaseException) -> FrameType | None:
-    """The frame of that place."""
-    traceback = _innermost(error)
-    return None if traceback is None else traceback.tb_frame
-
-
-def _innermost(error: BaseException) -> TracebackType | None:
-    files = ((place, place.tb_frame.f_code.co_filename) for place in reversed(_passed(error)))
-    return next((place for place, file in files if not (is_library(file) or file.endswith(COMPILED))), None)
 
 
 # ---- loops in the user's text ----------------------------------------------------------------------------------------
