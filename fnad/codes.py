@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial, wraps
-from types import CodeType
+from types import CellType, CodeType, FunctionType
 from typing import Any, TypeVar, TypeVarTuple
 from weakref import ref
 
@@ -66,6 +66,15 @@ def with_inner(code: CodeType) -> Iterator[CodeType]:
 def names_of(code: CodeType) -> frozenset[str]:
     """The names of globals and attributes in code, and in the functions and classes that it defines."""
     return frozenset().union(*(each.co_names for each in with_inner(code)))
+
+
+def with_code(function: FunctionType, code: CodeType, cells: tuple[CellType, ...] | None = None) -> FunctionType:
+    """A function with other code, or other variables of enclosing functions, that shares all else with a function."""
+    closure = function.__closure__ if cells is None else cells
+    made = FunctionType(code, function.__globals__, function.__name__, function.__defaults__, closure)
+    made.__kwdefaults__, made.__dict__ = function.__kwdefaults__, function.__dict__
+    made.__qualname__, made.__module__ = function.__qualname__, function.__module__
+    return made
 
 
 def forget_codes() -> None:

@@ -29,7 +29,7 @@ from itertools import combinations, islice
 from types import CodeType, FunctionType, SimpleNamespace
 from typing import Any
 
-from fnad.codes import inner_codes, names_of, notes_of, original_of
+from fnad.codes import inner_codes, names_of, notes_of, original_of, with_code
 from fnad.forks import lock
 from fnad.trace.rewriting import FACTS, MARK, Facts, Hooked
 
@@ -317,9 +317,7 @@ def converted(function: FunctionType) -> FunctionType:
 
 
 def _twin(function: FunctionType, code: CodeType) -> FunctionType:
-    twin = FunctionType(code, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
-    twin.__kwdefaults__ = function.__kwdefaults__
-    twin.__qualname__, twin.__module__, twin.__dict__ = function.__qualname__, function.__module__, function.__dict__
+    twin = with_code(function, code)
     own = weakref.ref(function)
     _TWINS[id(function)] = own, weakref.ref(twin, functools.partial(_TWINS.pop, id(function)))
     _OWN[id(twin)] = weakref.ref(twin, functools.partial(_OWN.pop, id(twin))), own
@@ -335,11 +333,7 @@ def own_function(function: FunctionType) -> FunctionType:
 
 def unconverted(value: Any) -> Any:
     """A function without hooks, of one that was made while converted code ran; any other value itself."""
-    if not isinstance(value, FunctionType) or original_of(value.__code__) is value.__code__:
+    if not isinstance(value, FunctionType):
         return value
-    own = FunctionType(
-        original_of(value.__code__), value.__globals__, value.__name__, value.__defaults__, value.__closure__
-    )
-    own.__kwdefaults__, own.__dict__, own.__qualname__ = value.__kwdefaults__, value.__dict__, value.__qualname__
-    own.__module__ = value.__module__
-    return own
+    code = original_of(value.__code__)
+    return value if code is value.__code__ else with_code(value, code)

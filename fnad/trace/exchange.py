@@ -26,6 +26,7 @@ from types import CodeType, FunctionType, ModuleType
 from typing import Any, cast
 
 from fnad.blocks import Holding, SharedBlocks
+from fnad.codes import with_code
 from fnad.forks import lock
 from fnad.ir.builder import is_tracing
 from fnad.numpy.bodies import OWN
@@ -59,12 +60,7 @@ class Offered:
 
     def __init__(self, function: FunctionType, path: str) -> None:
         self.function, self.path, self.own_code = function, path, function.__code__
-        self.own = FunctionType(
-            function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
-        )
-        self.own.__kwdefaults__ = function.__kwdefaults__
-        self.own.__dict__.update(vars(function))
-        self.own.__qualname__, self.own.__module__ = function.__qualname__, function.__module__
+        self.own = with_code(function, function.__code__)
         self.other_code = self._other(function.__code__)
         if not (hasattr(function, "__wrapped__") or hasattr(function, "__signature__")):
             function.__signature__ = signature(function)  # type: ignore[attr-defined]  # which is read off the code

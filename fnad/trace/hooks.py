@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from fnad.codes import names_of, original_of
+from fnad.codes import names_of, original_of, with_code
 from fnad.errors import TracerEscapeError
 from fnad.ir.builder import current_builder, is_tracing
 from fnad.ir.types import NAMES
@@ -112,8 +112,7 @@ def with_traced_defaults(function: FunctionType) -> FunctionType:
     defaults, by_name = function.__defaults__, function.__kwdefaults__
     if not any(isinstance(value, np.ndarray) for value in (*(defaults or ()), *(by_name or {}).values())):
         return function
-    made = FunctionType(function.__code__, function.__globals__, function.__name__, closure=function.__closure__)
-    made.__dict__, made.__qualname__ = function.__dict__, function.__qualname__
+    made = with_code(function, function.__code__)
     made.__defaults__ = defaults and tuple(map(read, defaults))
     made.__kwdefaults__ = by_name and {name: read(value) for name, value in by_name.items()}
     return made
@@ -171,10 +170,7 @@ def of_library(function: FunctionType) -> Any:
     if function.__closure__ is None or not is_standard(file):
         return function
     code = converted_code(function.__code__, function.__globals__) or function.__code__
-    cells = tuple(map(_cell, function.__closure__))
-    made = FunctionType(code, function.__globals__, function.__name__, function.__defaults__, cells)
-    made.__kwdefaults__, made.__dict__ = function.__kwdefaults__, function.__dict__
-    return made
+    return with_code(function, code, tuple(map(_cell, function.__closure__)))
 
 
 def _cell(cell: CellType) -> CellType:

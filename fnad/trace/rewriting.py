@@ -106,11 +106,14 @@ class Hooked(ast.NodeTransformer):
             self._scope.note(node.id, use)
         return node
 
+    def _of_attribute(self, name: str, node: ast.Attribute, use: str = READ) -> ast.Call:
+        """The call of a hook on the owner of an attribute and its name."""
+        return hook(name, node, self._owner(node.value, use), ast.Constant(self._mangled(node.attr)))
+
     def visit_Call(self, node: ast.Call) -> ast.AST:
         if isinstance(node.func, ast.Attribute):
             use = EXTENDED if node.func.attr in ("append", "add") else READ
-            name = ast.Constant(self._mangled(node.func.attr))
-            node.func = hook("method", node.func, self._owner(node.func.value, use), name)
+            node.func = self._of_attribute("method", node.func, use)
         else:
             node.func = hook("callee", node.func, self._owner(node.func))
         node.args = self.all(node.args)
@@ -119,11 +122,9 @@ class Hooked(ast.NodeTransformer):
         return node
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
-        name = "attribute" if isinstance(node.ctx, ast.Load) else "stored"
-        found = hook(name, node, self._owner(node.value), ast.Constant(self._mangled(node.attr)))
         if isinstance(node.ctx, ast.Load):
-            return found
-        node.value = found
+            return self._of_attribute("attribute", node)
+        node.value = self._of_attribute("stored", node)
         return node
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
@@ -171,8 +172,7 @@ class Hooked(ast.NodeTransformer):
         target = node.target
         is_count = isinstance(node.value, ast.Constant) and isinstance(node.value.value, (int, float))
         if is_count and isinstance(target, ast.Attribute):
-            name = ast.Constant(self._mangled(target.attr))
-            target.value = hook("counter", target, self._owner(target.value), name)
+            target.value = self._of_attribute("counter", target)
         elif is_count and isinstance(target, ast.Name):
             if target.id not in self._local:
                 self._scope.note(target.id, COUNTED)
@@ -185,7 +185,7 @@ class Hooked(ast.NodeTransformer):
 
     def _tallied(self, node: ast.expr) -> ast.expr:
         if isinstance(node, ast.Attribute):
-            return hook("tally", node, self._owner(node.value), ast.Constant(self._mangled(node.attr)))
+            return self._of_attribute("tally", node)
         return hook("place", node, self._owner(node, TALLIED))
 
     def visit_Assign(self, node: ast.Assign) -> ast.AST:
@@ -197,8 +197,7 @@ class Hooked(ast.NodeTransformer):
             case _:
                 is_count = False
         if isinstance(target, ast.Attribute) and is_count:
-            name = ast.Constant(self._mangled(target.attr))
-            target.value = hook("counter", target, self._owner(target.value), name)
+            target.value = self._of_attribute("counter", target)
         else:
             self.generic_visit(node)
         return node
