@@ -11,9 +11,9 @@ killed while it wrote is removed after an hour.
 Each of the folders of the first byte may take its part of the limit. When an entry is written, those in its folder that
 were used least recently make room, so nothing has to look through all of them.
 
-An entry holds machine code. So the directory must be the user's own, no link, and writable by nobody else; and nobody
-else may be able to put another one in its place, by writing to a directory above it. It is opened at each use, and
-entries are opened relative to it, so that what was checked is what is read. An entry is a regular file, of which no
+An entry holds machine code. So the directory must be the user's own, not a link, and writable by no other user. No
+other user may be able to replace it by writing to a directory above it. It is opened at each use, and entries are
+opened relative to it, so that what was checked is what is read. An entry is a regular file, of which no
 more is read than one may have. A directory that is refused, or that cannot be written to, is a `CacheWarning`, once in
 a process; what is compiled then stays in memory.
 """
@@ -180,7 +180,7 @@ def _writers(status: os.stat_result) -> int:
 
 
 def _is_own_group(number: int) -> bool:
-    """Whether a group has the user's name and no other members, as some systems make one for each user."""
+    """True if a group has the user's name and no other members, as some systems make one for each user."""
     import grp  # noqa: PLC0415 - there is none on Windows
     import pwd  # noqa: PLC0415
 
@@ -291,7 +291,7 @@ class DiskCache:
             return True
 
     def read(self, key: str, decode: Callable[[bytes], T] = bytes) -> T | None:
-        """What `decode` makes of the payload of a key, if that is there; any error of `decode` is damage."""
+        """The result of `decode` for the payload of a key, if there is one; any error of `decode` is damage."""
         try:
             with self._folder(key[:2]) as folder:
                 return self._read(folder, key, decode)

@@ -1,7 +1,7 @@
-"""What other threads have to do with the end of a process and its forks: locks that a child finds free.
+"""Other threads at a fork and at the end of a process: a child process finds all locks free.
 
 A fork copies the thread that calls it and no other one. A lock of another thread would be held in the child for ever,
-around something half changed, such as a compilation of LLVM's. So a fork first takes all of these locks, and the two
+around something half changed, such as an LLVM compilation. So a fork first takes all of these locks, and the two
 processes give them back.
 
     before: take each lock that is free; if one is not: give all back, wait for that one, and begin again
@@ -70,7 +70,7 @@ if hasattr(os, "register_at_fork"):
 def end_threads() -> None:
     """End the daemon threads that are within fnad, as Python is about to do.
 
-    Python ends a thread where it takes the GIL. Within C++, of LLVM's or optree's, that aborts the process.
+    Python ends a thread where it takes the GIL. In C++ code, that of LLVM or optree, that aborts the process.
     """
     shown = sys.unraisablehook  # of what ends in a finalizer nothing is to be printed
     sys.unraisablehook = lambda given: None if given.exc_type is SystemExit else shown(given)

@@ -66,7 +66,7 @@ def _turn_collector() -> None:
 
 _UNCOLLECTED: SharedBlocks[None] = SharedBlocks(_turn_collector)
 _is_off = False
-"""Whether it is off because of a block."""
+"""True if the garbage collector is off because of a block."""
 
 
 class Memory(Protocol):

@@ -105,7 +105,7 @@ _IS_OVER = Event()
 
 
 def _end(ordered: AbstractContextManager[None]) -> None:
-    """Have fnad called no more, since optree works only until Python ends."""
+    """Make calls of fnad errors, because optree works only until Python ends."""
     _IS_OVER.set()
     pytrees.cache_clear()
     end_threads()

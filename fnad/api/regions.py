@@ -93,7 +93,7 @@ class Region(NamedTuple):
 
 
 def calling(f: Function, arrange: Callable[[list[Tracer]], Any]) -> Call:
-    """What runs `f` on the arguments that `arrange` makes of leaves."""
+    """A function of leaves that calls `f` on the arguments that `arrange` makes of the leaves."""
     return partial(_call, f, arrange)
 
 

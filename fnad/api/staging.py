@@ -68,7 +68,7 @@ def _own(value: Any) -> Any:
 
 
 class Output(NamedTuple):
-    """What a function returned: its structure, which leaves are arrays without dimensions, and which are float16."""
+    """The result of a function: its structure, which leaves are arrays without dimensions, and which are float16."""
 
     structure: Structure
     arrays: frozenset[int]
@@ -161,7 +161,7 @@ def with_labels(tracers: Sequence[Tracer], leaves: Sequence[Leaf]) -> list[Trace
 
 
 def is_half(value: Any) -> bool:
-    """Whether a value of float16 is traced."""
+    """True for a traced value of float16."""
     return isinstance(value, Tracer) and type(value.symbol) is HalfSymbol
 
 

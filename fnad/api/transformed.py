@@ -68,7 +68,7 @@ class Transformed:
 
 
 class Traces(Protocol):
-    """What keeps traces of a function."""
+    """Caches of the traces of a function."""
 
     def forget(self) -> None:
         """Drop all traces."""

@@ -62,6 +62,6 @@ def rows_of(table: Any, number: int) -> int:
 def release(table: Any) -> None:
     """Free all stacks."""
     addresses = table[ADDRESS::FIELDS].tolist()
-    table[:] = 0  # first, since an interrupt may lose memory, but nothing may be freed twice
+    table[:] = 0  # first: an interrupt may leak memory, but nothing may be freed twice
     for address in addresses:
         _free(address or None)

@@ -47,7 +47,7 @@ def _filled(a: Any, value: Any, dtype: Any, shape: Any) -> ArrayView:
 
 
 def _filling(value: Any, dtype: Any) -> Symbol:
-    """What fills an array of a dtype: a Python integer has to fit, all else is cast."""
+    """A fill value for an array of a dtype: a Python integer has to fit, any other value is cast."""
     is_int = isinstance(value, int) or (isinstance(value, WeakSymbol) and value.python_type is int)
     return (as_symbol if is_int else as_array)(value, dtype)
 

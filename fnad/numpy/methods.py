@@ -22,7 +22,7 @@ from fnad.numpy.views import ArrayView, Cast
 from fnad.ops.shape import constant, reshape_to
 
 HALVES = (np.float16, "float16", "f2", "e")
-"""What asks for float16."""
+"""Arguments that request float16."""
 
 
 def astype(

@@ -127,7 +127,7 @@ def python_literal(value: Any, dtype: Dtype | None) -> Symbol:
 
 
 def _converted(convert: Callable[[Any], Any], value: Any, dtype: Any) -> Any:
-    """What NumPy converts Python numbers to; raises where the dtype does not have them."""
+    """Python numbers in a dtype, as NumPy converts them; raises if the dtype cannot hold them."""
     try:
         return convert(value)
     except OverflowError as error:

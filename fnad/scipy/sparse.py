@@ -37,14 +37,14 @@ class Triplets(NamedTuple):
 
 
 def is_traced(value: Any) -> bool:
-    """Whether a value is traced, or a sparse matrix of traced elements."""
+    """True for a traced value and for a sparse matrix of traced elements."""
     if isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.dtype.hasobject):
         return any(map(is_traced, value))
     return is_matrix(type(value)) or CALLS["has_traced"](value)
 
 
 def is_matrix(kind: type[Any]) -> bool:
-    """Whether a class is one of sparse matrices with traced elements."""
+    """True for the classes of sparse matrices with traced elements."""
     return hasattr(kind, "_kind")
 
 
@@ -60,7 +60,7 @@ def on_traced(rule: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def either(path: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Enter a function as what one of SciPy's does where an argument is traced, a sparse matrix included."""
+    """Enter a function as the rule of a SciPy function for traced arguments and sparse matrices of traced elements."""
 
     def enter(rule: Callable[..., Any]) -> Callable[..., Any]:
         traced = on_traced(rule)
@@ -114,7 +114,7 @@ def _expanded(kind: str, indices: Any, indptr: Any) -> tuple[Any, Any]:
 
 
 def made(kind: type[Any], elements: Triplets, shape: Any) -> Any:
-    """A matrix of a class of SciPy's with traced elements."""
+    """A matrix of a SciPy class with traced elements."""
     return _fill(object.__new__(kind), elements, shape)
 
 
@@ -150,7 +150,7 @@ def _summed(values: Any, places: Any, count: int) -> Any:
 
 
 class TracedMatrix:
-    """What matrices with traced elements have in the place of methods of SciPy's class.
+    """The methods that matrices with traced elements have in the place of SciPy methods.
 
     Objects of that class become such matrices, so their classes have its layout: these members, and no base but it.
     """
@@ -288,7 +288,7 @@ class TracedMatrix:
 
 @cache
 def _traced_class(kind: type[Any]) -> type[Any]:
-    """The class of the matrices with traced elements of a class of SciPy's."""
+    """The class of the matrices with traced elements that belongs to a SciPy class."""
     if is_matrix(kind):
         return kind
     if kind.__name__.rpartition("_")[0] not in FORMATS:
@@ -493,7 +493,7 @@ def _times_from_the_right(x: Any, other: Any) -> Any:
 
 
 def _operators(path: str) -> SimpleNamespace:
-    """The operators of a class of SciPy's; they are those of its matrices whose elements are not traced."""
+    """The operators of a SciPy class, for matrices without traced elements."""
     path = f"scipy.sparse.{path}"
     return SimpleNamespace(
         __init__=either(f"{path}.__init__")(_construct),

@@ -80,7 +80,7 @@ def spsolve(A: Any, b: Any, permc_spec: Any = None, use_umfpack: bool = True) ->
 
 
 class Factors:
-    """What `splu` returns in a trace: it solves with traced elements and right sides, and has no factors."""
+    """The result of `splu` in a trace: it solves with traced elements and right sides, and has no factors."""
 
     def __init__(self, A: Any) -> None:  # noqa: N803  # SciPy's name
         self._matrix, self.shape, self.nnz = A, A.shape, A.nnz

@@ -1,6 +1,6 @@
 """User code compiled a second time, with hooks: calls, attributes, elements, iterations and `is` go through fnad.
 
-The traced function runs in a twin of the user's function: the same globals, closure and defaults, and other code. The
+A trace calls a twin of the user function, with the same globals, closure and defaults, and other code. The
 other code is compiled from the source of the function, with hooks (`fnad.trace.rewriting`). They are a constant of the
 code (`fnad.trace.hooks`), so no namespace changes. Tracebacks, debuggers and `inspect` show the user's source.
 
@@ -76,7 +76,7 @@ def headers_of(lines: Sequence[str], first: int) -> list[int]:
 def text_around(lines: Sequence[str], first: int) -> tuple[str, int]:
     """The text of the outermost function around a line, or of the statement; and what to add to its line numbers.
 
-    A method stands in a class of the name that its class has, since names in it depend on that.
+    A method is put into a class with the name of its class, because private names depend on that name.
     """
     headers = headers_of(lines, first)
     start = next((i for i in headers if lines[i].lstrip().startswith(("def ", "async def "))), None)
@@ -238,7 +238,7 @@ def _with_facts(constant: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def facts_of(function: FunctionType) -> Facts | None:
-    """What is known of a user function; None if it uses nothing of outer scopes, or is not converted."""
+    """The variables of outer scopes that a user function uses; None if there are none, or it is not converted."""
     code = converted_code(original_of(function.__code__), function.__globals__)
     return next((c for c in code.co_consts if type(c) is Facts), None) if code else None
 

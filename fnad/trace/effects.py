@@ -1,9 +1,8 @@
-"""What a function does beside computing: whether to run it once more would do something that is seen elsewhere.
+"""Effects of a function beside its result: a second run of the function would repeat them.
 
-The code of the user's may write a file, show a text, count its calls. The hooks of
-converted code report each function that it calls. Of
-functions in C those pass that compute, and the methods of containers, which change nothing but the container: if that
-is not the function's own, its content is watched (`fnad.trace.recording`). Anything else may have an effect.
+User code may write a file, print text, count its calls. Hooks report each callee of user code. C functions that only
+compute have no effect. Methods of containers change only the container; if it is from outside, its content is compared
+(`fnad.trace.recording`). Any other callee may have an effect.
 """
 
 from __future__ import annotations
@@ -68,7 +67,7 @@ SETTING = {"seed", "random", "default_rng", "seterr", "seterrcall", "setbufsize"
 
 
 def effect_of_callee(function: Any) -> str | None:
-    """What a callee may do beside computing; None if it only computes, or is user code, which is seen itself."""
+    """The effect that a callee may have; None if it only computes, or is user code, whose own calls are reported."""
     if isinstance(function, MethodType):
         return effect_of_callee(function.__func__)
     if isinstance(function, FunctionType):
@@ -132,7 +131,7 @@ def _reads_files(name: str) -> bool:
 
 
 def reads_outside(function: Any) -> tuple[str, bool] | None:
-    """What a callee reads outside of the values of Python, and whether the traced function is traced anew for it."""
+    """A name for the state outside Python values that a callee reads, and True if each call is traced for it."""
     is_function = issubclass(type(function), (FunctionType, MethodType, BuiltinFunctionType))
     own = getattr(function, "__func__", function) if is_function else function  # a class may make any attribute
     try:
@@ -161,7 +160,7 @@ def computes(module: str) -> bool:
 
 
 def effect_of_object(value: Any) -> str | None:
-    """What an object may have or do that is not seen; None if Python code of the user's says it."""
+    """The effect or state that an object may hide; None if its class is user code in Python."""
     kind = cast("type[Any]", type(value))
     if is_table(value) or isinstance(value, HARMLESS):
         return None

@@ -144,7 +144,7 @@ class Environment:
         return is_fixed and (not self.kinds[0] or self._are_of_kind())
 
     def _are_of_kind(self) -> bool:
-        """True if objects have the classes and namespaces they had; in C, since there may be many."""
+        """True if objects have the classes and namespaces they had; by maps in C, because there may be many."""
         (objects, kinds), (holders, namespaces) = self.kinds, self.namespaces
         return all(map(is_, map(type, objects), kinds)) and all(map(is_, map(NAMESPACE, holders), namespaces))
 

@@ -44,7 +44,7 @@ MASK = "choose with np.where(mask, a, b), reduce with where=mask: what has a fix
 
 
 def truth(symbol: Symbol, *, of_loop: bool = False) -> bool | None:
-    """Whether a value of one element is true, and guard the path with it; None where it has no value.
+    """The truth of a value of one element, which guards the path; None if it has no value.
 
     `of_loop` marks the test of a `while_loop` at its start, which may differ among the rows of `vmap`.
     """

@@ -60,7 +60,7 @@ INDEXED = {type(np.r_): r_, type(np.c_): c_}
 
 
 def callee(function: Any) -> Any:
-    """What is called in the place of a callee in the code that is traced."""
+    """The function that traced user code calls in the place of a callee."""
     if not is_tracing():
         return function
     return replaced(recorded(function) if RECORDING.recorders else function)
@@ -96,7 +96,7 @@ def replaced(function: Any) -> Any:
 
 
 def of_user(function: FunctionType) -> FunctionType:
-    """The twin of a user function; where there is none, nothing tells what the function reads."""
+    """The twin of a user function; without a twin, the reads of the function are unknown."""
     twin = converted(function)
     if twin is function and original_of(function.__code__) is function.__code__:
         for recorder in RECORDING.recorders:
@@ -142,7 +142,7 @@ WITHOUT_SOURCE = "has no source that is what runs"
 
 
 def refusing(function: FunctionType, asking: FunctionType) -> Any:
-    """A function that leads to one that asks for classes by `type`, which nothing can answer for a traced value."""
+    """A function that refuses traced values, because it leads to code without hooks that compares `type(x)`."""
     name = "it" if asking is function else function.__qualname__
 
     @functools.wraps(function, updated=())
@@ -159,7 +159,7 @@ def refusing(function: FunctionType, asking: FunctionType) -> Any:
 
 
 def of_library(function: FunctionType) -> Any:
-    """What is called in the place of a function of a library; those of decorators have user functions in variables."""
+    """The callee for a library function. Functions made by decorators have user functions in their closures."""
     enter_imported()  # its module may be imported by this very trace, as np.polynomial is where it is read
     found = standing_for(function)
     if found is not function:
@@ -191,7 +191,7 @@ def of_numba(function: FunctionType) -> Any:
 
 
 def calling_method(caller: operator.methodcaller) -> Any:
-    """What is called in the place of an `operator.methodcaller`: a call of the method that is written here."""
+    """The callee for an `operator.methodcaller`: a function that calls the method."""
     found: Any = caller.__reduce__()
     make, given = found
     (name, *args), options = (given, {}) if make is type(caller) else ((*make.args, *given), make.keywords)
@@ -199,7 +199,7 @@ def calling_method(caller: operator.methodcaller) -> Any:
 
 
 def of_method(method: MethodType) -> Any:
-    """What is called in the place of a method: that of what it is bound to, with the same receiver."""
+    """The callee for a method: the callee for its function, bound to the same object."""
     METHODS.enter_class(type(method.__self__))
     own: Any = method.__func__
     found = replaced(own)
@@ -207,7 +207,7 @@ def of_method(method: MethodType) -> Any:
 
 
 def of_partial(partial: functools.partial[Any]) -> functools.partial[Any]:
-    """What is called in the place of a partial function: that of each function in it."""
+    """The callee for a partial function: a partial of the callees for the functions in it."""
     args = (replaced(arg) if isinstance(arg, CALLING) else arg for arg in partial.args)
     made = functools.partial(replaced(partial.func), *args, **partial.keywords)
     vars(made).update(vars(partial))
@@ -215,7 +215,7 @@ def of_partial(partial: functools.partial[Any]) -> functools.partial[Any]:
 
 
 def of_instance(instance: Any, kind: type) -> Any:
-    """What is called in the place of an object: a function in it, or the `__call__` of its class."""
+    """The callee for an object: a function in it, or the `__call__` of its class."""
     if issubclass(kind, CACHED):
         return on_traced(instance, instance.__wrapped__)
     if issubclass(kind, np.vectorize) and callable(instance.pyfunc):  # which is none in `@np.vectorize(otypes=...)`
@@ -231,7 +231,7 @@ def of_instance(instance: Any, kind: type) -> Any:
 
 
 def of_compiled(function: Any) -> Any:
-    """What is called in the place of an object of Numba's: on traced values the Python function in it."""
+    """The callee for a Numba object: for traced values, the Python function in it."""
     make = next((COMPILED[name] for base in type(function).__mro__ if (name := base.__name__) in COMPILED), None)
     inner = None if make is None else make(function)
     return function if inner is None else on_traced(function, inner)
@@ -280,7 +280,7 @@ def variable(value: Any) -> Any:
 
 
 def method(owner: Any, name: str) -> Any:
-    """What is called in the place of an attribute."""
+    """The callee for an attribute."""
     if not is_tracing():
         return getattr(owner, name)
     kind = type(owner)
@@ -322,12 +322,12 @@ def item(owner: Any, index: Any) -> Any:
 
 
 def each(values: Any) -> Any:
-    """What is iterated."""
+    """The values that a loop iterates over."""
     return read(values) if is_tracing() else values
 
 
 def place(owner: Any) -> Any:
-    """What is written into by an index."""
+    """The object that `x[i] = v` writes into."""
     return Place(owner) if issubclass(type(owner), np.ndarray) and is_tracing() else owner
 
 
@@ -419,7 +419,7 @@ def imported(*values: Any) -> None:
 
 
 def matched(value: Any, names: tuple[str, ...]) -> Any:
-    """What is matched with patterns that ask for attributes."""
+    """The subject of a `match` statement with patterns that read attributes."""
     if is_tracing():
         for recorder in RECORDING.recorders:
             recorder.matched(value, frozenset(names))

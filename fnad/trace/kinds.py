@@ -106,11 +106,11 @@ class _Asked(threading.local):
 
 
 ASKED = _Asked()
-"""The function, `hasattr` or `getattr`, by which user code looks for an attribute."""
+"""The function, `hasattr` or `getattr`, by which user code reads an attribute."""
 
 
 def asking(function: Any) -> Any:
-    """`hasattr` or `getattr`, known to traced values while it looks for an attribute."""
+    """`hasattr` or `getattr`, which is in `ASKED` while it reads an attribute."""
 
     def ask(*args: Any) -> Any:
         if not args or not isinstance(args[0], Handle):

@@ -1,7 +1,7 @@
 """What a function may lead to when it runs: other functions, objects, and what these have, each with a name for errors.
 
 Followed are the names in code, what is in containers, and of objects, classes and modules the attributes whose names
-occur in the code. Installed packages are followed only where the function is of one. No code of the user's is run.
+occur in the code. Installed packages are followed only where the function is of one. No user code runs.
 """
 
 from __future__ import annotations
@@ -189,7 +189,7 @@ def _member(value: Any, member: Any) -> Any:
 
 
 def called_by(member: Any) -> Any:
-    """The function that a member of a class calls, or the member itself: no code of the user's is run to see it."""
+    """The function that a member of a class calls, or the member itself: no user code runs."""
     kind = type(member)
     if kind is staticmethod or kind is classmethod:
         return member.__func__

@@ -69,7 +69,7 @@ def getting(getter: Any) -> Any:
 
 
 def checking(function: Any) -> Any:
-    """`isinstance` or `issubclass`, which asks an object for the attributes of a protocol."""
+    """`isinstance` or `issubclass`, which reads the attributes that a protocol has."""
 
     def ask(value: Any, kind: Any) -> Any:
         if getattr(kind, "_is_protocol", False):

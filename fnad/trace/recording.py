@@ -79,13 +79,13 @@ SIMPLE = frozenset({bool, int, float, complex, str, bytes, type(None), range, sl
 """The commonest classes of values without a content that may change."""
 
 DESCRIBING = frozenset({"__name__", "__qualname__", "__doc__", "__module__", "__annotations__"})
-"""What a function or class keeps beside its namespace."""
+"""Attributes of functions and classes that are not in their namespace."""
 
 BUILTINS = vars(builtins).get
 
 
 class Recorder:
-    """What is being recorded, in `environment`, and what was seen on the way.
+    """The values from outside that a function read, in `environment`, and sets that skip known ones.
 
     `kept` are the values from outside by their identities. `effect` is what the function perhaps did beside computing,
     if that is asked for.
@@ -198,7 +198,7 @@ class Recorder:
             self.environment.before[id(namespace)] = tuple(namespace)
             for name in tuple(namespace):
                 found = self._enter(namespace.get, namespace, name)
-                if not is_shared(found):  # what is drawn of it is seen
+                if not is_shared(found):  # draws from it are compared
                     self.follow(found)
         for kind in classes_of(owner):
             for name, value in tuple(vars(kind).items()):
@@ -222,7 +222,7 @@ class Recorder:
     # ---- names -------------------------------------------------------------------------------------------------------
 
     def _note(self, get: Get, where: object, name: str) -> None:
-        """Note the value of a name, the first time, and follow it; `where` tells it from the same name elsewhere."""
+        """Note the value of a name, the first time, and follow it; `where` is the object that has the name."""
         self.follow(self._enter(get, where, name))
 
     def _enter(self, get: Get, where: object, name: str) -> Any:
@@ -277,9 +277,9 @@ class Recorder:
                 self._note(get, where, name)
 
     def _places_of(self, owner: Any, name: str, *, of_object: bool = True) -> Iterable[tuple[Get, Any]]:
-        """Where an object may have an attribute, each with what tells it apart: user classes, a slot, its namespace.
+        """The places of an attribute, each with the object that has it: user classes, a slot, the namespace.
 
-        All classes are noted that have it, since `super()` passes over some.
+        All classes with the attribute are noted, because `super()` skips some.
         """
         for kind in classes_of(owner):
             member = vars(kind).get(name, MISSING)
@@ -333,7 +333,7 @@ class Recorder:
     # ---- values ------------------------------------------------------------------------------------------------------
 
     def follow(self, value: Any) -> None:
-        """Note what a value from outside is made of, so that a change inside it is seen; containers may be deep."""
+        """Note the parts of a value from outside, so that a change inside it is detected; containers may be deep."""
         pending = self._pending
         pending.append(value)
         if self._is_following:
@@ -480,7 +480,7 @@ class _Recording(LocalBlocks[Recorder]):
 
 
 RECORDING = _Recording()
-"""What records the reads of user code in this thread."""
+"""The recorders of this thread."""
 
 
 def note_attributes(value: Any) -> None:

@@ -76,8 +76,8 @@ class Scope:
 class Hooked(ast.NodeTransformer):
     """Puts hooks into the syntax of a module; annotations and patterns stay as they are.
 
-    `_class` is the name of the class around a node, `_local` has the variables that are no outer ones, and `_scope` is
-    the function around it.
+    `_class` is the name of the class around a node, `_local` has its variables that are not of outer scopes, `_scope`
+    is the function around it.
     """
 
     def __init__(self) -> None:
@@ -99,7 +99,7 @@ class Hooked(ast.NodeTransformer):
         return hook("variable", node, node) if isinstance(node.ctx, ast.Load) else node
 
     def _owner(self, node: ast.expr, use: str = READ) -> ast.expr:
-        """The expression before a dot, a bracket or the arguments of a call, whose hook sees the variable."""
+        """The expression before a dot, bracket or call; a variable is left to the hook around it."""
         if not isinstance(node, ast.Name):
             return self.visit(node)
         if node.id not in self._local:

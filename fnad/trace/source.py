@@ -84,7 +84,7 @@ def caller_of(source: object) -> Source | None:
 
 
 def _is_own(frame: FrameType) -> bool:
-    """Whether a frame is one of the user's own code, not of an installed package."""
+    """True for a frame of user code that is not of an installed package."""
     file = frame.f_code.co_filename
     return not (is_library(file) or file.endswith(COMPILED) or package_of(file))
 
@@ -170,13 +170,13 @@ Extents: TypeAlias = "tuple[tuple[int, int], ...]"
 
 
 def is_in_loop(source: Source | None) -> bool:
-    """Whether a line is part of a loop; where its text is not to be had, it may be."""
+    """True if a line is part of a loop, or its text is not available."""
     found = _loops(source)
     return source is None or found is None or _has(found.loops, source.line)
 
 
 def ends_loop(source: Source | None) -> bool:
-    """Whether a line has the condition of a `while`; where its file is no Python, as a page is, by the line."""
+    """True if a line has the condition of a `while`; in a file that is not Python, the line itself decides."""
     found = _loops(source)
     if source is None or found is None:
         return source is not None and linecache.getline(source.file, source.line).lstrip().startswith("while ")
@@ -191,7 +191,7 @@ def loop_around(source: Source) -> Source | None:
 
 
 class Loops(NamedTuple):
-    """Where the loops of a file are, and the conditions of those with `while`."""
+    """The lines of the loops of a file, and of the conditions of its `while` loops."""
 
     loops: Extents
     conditions: Extents

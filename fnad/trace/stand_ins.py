@@ -73,7 +73,7 @@ def standing_for(value: Any) -> Any:
 
 
 def _made_by_rule(value: Any) -> Make | None:
-    """What makes the replacement for a function with a rule of NumPy's signature (`fnad.numpy.registry`)."""
+    """The function that makes the replacement for a function with a rule (`fnad.numpy.registry`)."""
     kind = type(value)  # not `isinstance`, which reads `__class__` of an object of user code
     if issubclass(kind, np.ufunc):
         return OfElements if value in RULES else None
@@ -85,7 +85,7 @@ CALLS["standing_for"] = standing_for
 
 
 class StandIn:
-    """What a traced computation finds in the place of a function of NumPy's; it is pickled as that function."""
+    """The replacement for a NumPy function; it is pickled as that function."""
 
     __qualname__: str
 
@@ -105,7 +105,7 @@ class StandIn:
 
 
 class OfArrays(StandIn):
-    """What a traced computation finds in the place of a function that follows its rule where an argument is traced."""
+    """The replacement for a NumPy function that follows its rule if an argument is traced."""
 
     def __init__(self, function: Any) -> None:
         super().__init__(function, function)
@@ -118,7 +118,7 @@ class OfArrays(StandIn):
 
 
 class OfElements(StandIn):
-    """What a traced computation finds in the place of a ufunc; it takes traced values in lists too."""
+    """The replacement for a ufunc; it takes traced values in lists too."""
 
     def __init__(self, ufunc: np.ufunc) -> None:
         super().__init__(ufunc, of_lists(ufunc))
@@ -131,14 +131,14 @@ class OfElements(StandIn):
 
 
 class OfNumbers(StandIn):
-    """What a traced computation finds in the place of a function of Python's, which may call the user's code."""
+    """The replacement for a function of the standard library, which may call user code."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._call(*args, **kwargs)
 
 
 def of_lists(ufunc: np.ufunc) -> Callable[..., Any]:
-    """A ufunc that takes traced values in lists too: to the protocols of NumPy's these are no operands."""
+    """A ufunc that takes traced values in lists too, which NumPy's protocols do not dispatch on."""
 
     @wraps(ufunc)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -172,12 +172,12 @@ def replacement(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def any_callee(value: Any) -> Any:
-    """What replaces a value where it is called."""
+    """The replacement for a value that is called."""
     return CALLS["callee"](value) if callable(value) else value
 
 
 def functions_alone(value: Any) -> Any:
-    """What replaces a function, also in a list; a class is a dtype here."""
+    """The replacement for a function, also in a list; a class is a dtype here."""
     if type(value) is list:
         return list(map(functions_alone, value))
     return value if isinstance(value, type) else any_callee(value)
@@ -194,7 +194,7 @@ def handing_on(function: Callable[..., Any], given: Callable[[Any], Any] = any_c
 
 
 def of_numbers(function: Any) -> Callable[..., Any]:
-    """The replacement for a function of Python's numbers; `min` and `max` may be given one."""
+    """The replacement for a function on Python numbers; `min` and `max` take a function as `key`."""
     rule = on_numbers(function)
     return OfNumbers(function, handing_on(rule) if function in (min, max) else rule)
 
@@ -203,7 +203,7 @@ def enter_imported() -> None:
     """Enter what replaces functions of modules that have been imported since."""
     for name, rules in tuple(LATER.items()):
         file = getattr(sys.modules.get(name), "__file__", None)
-        if file is not None and (is_library(file) or package_of(file) == name):  # none of the user's with that name
+        if file is not None and (is_library(file) or package_of(file) == name):  # not a user module with that name
             importlib.import_module(rules)
             for function in STANDARD:
                 enter(function, of_numbers)

@@ -1,4 +1,4 @@
-"""What is computed from zeros with one update in each row is computed from the updates.
+"""A pass that computes from the updates alone a value made of zeros with one update in each row.
 
 The cotangent of `x[np.arange(n), labels]` is such an array. Its sum along the rows is the vector of updates, its
 product with an array reads the array where the updates are, and its sum with another one is an update of that.

@@ -207,7 +207,7 @@ def save(key: str, recipe: Recipe) -> None:
 
 
 def load(key: str, make: Callable[[Recipe], T]) -> T | None:
-    """What `make` makes of the recipe of a key, if it is there and for this machine."""
+    """The result of `make` for the recipe of a key, if the recipe is on disk and for this machine."""
     kept = disk.current()
     return None if kept is None else kept.read(key, lambda payload: _of_recipe(payload, make))
 

@@ -88,7 +88,7 @@ def copy_sign(builder: Builder, magnitude: Value, sign: Value) -> Value:
 
 
 def remainder_of_c(builder: Builder, a: Value, b: Value) -> Value:
-    """C's fmod. LLVM takes fmod(0, b) to be 0 where it sees that b is not 0, also if b is nan."""
+    """C's fmod. LLVM folds fmod(0, b) to 0 where b is known to be nonzero, even if b is nan."""
     rest = call(builder, "fmod" if isinstance(a.type, ir.DoubleType) else "fmodf", a.type, a, b)
     return builder.select(is_nan(builder, b), b, rest)
 

@@ -74,7 +74,7 @@ def innermost(
 
 
 def has_apart(loop: For) -> bool:
-    """Whether no iteration stores where another one stores or loads, as far as that can be told.
+    """True if it is certain that no iteration stores where another iteration stores or loads.
 
     LLVM prints a remark on any other loop that it cannot vectorise as told.
     """
