@@ -97,7 +97,7 @@ def at(directory: str) -> DiskCache:
     return DiskCache(path)
 
 
-# ---- what nobody else can change ---------------------------------------------------------------------------------
+# ---- directories no other user can change ------------------------------------------------------------------------
 
 
 class RefusedError(Exception):
@@ -145,7 +145,7 @@ NOT_OPENED = (errno.ELOOP, errno.ENOTDIR, errno.ENXIO)
 
 
 def _objection(status: os.stat_result, writers: int = 0o022, *trusted: int) -> str | None:
-    """Why others could change a file or directory, if it is not owned by the user or by who is trusted."""
+    """The reason why others could change a file or directory; None if they cannot."""
     if status.st_uid not in (os.geteuid(), *trusted):
         return "belongs to another user"
     return "can be written to by other users" if status.st_mode & writers else None
@@ -222,7 +222,7 @@ class Made(NamedTuple):
 
 
 def made(entry: Entry) -> Made | None:
-    """What the header of an entry says; None if it has none or is gone."""
+    """The version and time in the header of an entry; None if the entry has no header or is gone."""
     with contextlib.suppress(OSError, ValueError), own_file(entry.path) as file:
         magic, _, _, version, when = (file.readline(1000) if file else b"").split()
         return Made(version.decode(), int(when)) if magic == MAGIC else None
@@ -230,7 +230,7 @@ def made(entry: Entry) -> Made | None:
 
 
 def is_damaged(entry: Entry) -> bool:
-    """Whether a file can never be read as an entry."""
+    """True if a file can never be read as an entry."""
     try:
         with own_file(entry.path) as file:
             content = file.read(entry.nbytes) if file else b""

@@ -1,8 +1,8 @@
 """scipy.sparse: matrices with traced elements at places that are known, and products with traced vectors and matrices.
 
-A matrix of traced elements is one of SciPy's class, of a subclass that computes with the places in NumPy and with the
-elements by traced functions. It is made where a constructor receives traced elements, in the formats COO, CSR and CSC;
-what has another format in SciPy is COO here. Elements that are 0 are stored.
+A matrix of traced elements has a subclass of the SciPy class, which computes the places in NumPy and the elements by
+traced functions. It is made where a constructor receives traced elements, in the formats COO, CSR and CSC;
+a result that has another format in SciPy is COO here. Elements that are 0 are stored.
 """
 
 from __future__ import annotations
@@ -273,7 +273,7 @@ class TracedMatrix:
 
     @on_traced
     def __getitem__(self, key: Any) -> Any:
-        """What is at some places; SciPy's method on a matrix of the numbers of the elements says where it is from."""
+        """The elements at some places. SciPy's method on a matrix of element numbers finds the places."""
         values, rows, columns = triplets(self)
         kind = self._kind if self.format != "coo" else self._csr_container  # type: ignore[attr-defined]
         found = kind((np.arange(1.0, len(rows) + 1), (rows, columns)), shape=self._shape)[key]
@@ -407,7 +407,7 @@ def _block(blocks: Any, format: Any, dtype: Any, return_spmatrix: bool = False) 
 
 
 def _sizes(grid: Any, axis: int) -> list[int]:
-    """How large the blocks in each row, or column, are."""
+    """The sizes of the blocks in each row or column."""
     try:
         return [next(block.shape[axis] for block in row if block is not None) for row in grid]
     except StopIteration:
@@ -453,7 +453,7 @@ def _common(x: Any, y: Any) -> Any:
 
 
 def _product(x: Any, other: Any) -> Any:
-    """What `x @ other` is: for each stored element a product, which is added to its row."""
+    """The product `x @ other`: the products of the stored elements, added up in each row."""
     if x.ndim != 2 or other.ndim not in (1, 2):
         raise ShapeError(f"a sparse matrix of shape {x.shape} times a traced array of shape {other.shape}")
     if other.shape[0] != x.shape[1]:

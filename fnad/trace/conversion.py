@@ -161,7 +161,7 @@ def place_of(code: CodeType) -> tuple[str, int]:
 
 
 def converted_code(code: CodeType, namespace: dict[str, Any]) -> CodeType | None:
-    """The code of a function with hooks; None where its source is not there, or is not what runs."""
+    """The code of a function with hooks; None if its source is missing, or is not what runs."""
     notes = notes_of(code)
     if "converted" not in notes:
         notes["converted"] = None if "original" in notes else _convert(code, namespace)

@@ -1,14 +1,14 @@
-"""Functions that other code calls have other code while a trace runs: no call in user code leads to them.
+"""Functions without a call in user code, which have other code while a trace runs.
 
 `Point(x, y)` runs `__init__`, `p + q` runs `__add__`, `p.norm` may be a property. For classes of user code that a trace
-encounters, the code of such methods is the converted one (`fnad.trace.conversion`). So is that of user functions that
-user code reads without calling them, `stack.callback(f, x)`. For methods of SciPy and functions of numpy.ma with a rule
-(`fnad.trace.scipy_table`), which call each other in their own bodies, it is code that calls the rule in a thread that
-traces, and the own code in any other.
+encounters, such methods have converted code (`fnad.trace.conversion`). So have user functions that user code reads
+without calling them, `stack.callback(f, x)`. SciPy methods and numpy.ma functions with a rule
+(`fnad.trace.scipy_table`) call each other in their own bodies. Their other code calls the rule in a thread that
+traces, and the own code in any other thread.
 
-`METHODS.blocks` are the traces under way in all threads. `settle` makes the code of all methods what these say; it may
-be called at any time, and does nothing the second time. So an interrupt between two of its steps is made good by the
-next call, which is at the latest the begin of the next trace.
+`METHODS.blocks` are the traces under way in all threads. `settle` gives all methods the code that follows from the
+blocks; it may be called at any time, and a second call does nothing. After an interrupt in `settle` the next call, at
+the latest the begin of the next trace, finishes the work.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ class Methods:
         self._users: dict[FunctionType, tuple[CodeType, CodeType]] = {}
 
     def settle(self) -> None:
-        """Make the code of all functions what follows from the blocks; it is not known while that is being done."""
+        """Give all functions the code that follows from the blocks; `_are_others` is None meanwhile."""
         with self._lock:
             is_under_way = bool(self.blocks.under_way)
             if self._are_others is is_under_way:
@@ -208,7 +208,7 @@ METHODS = Methods()
 
 
 def exchanged() -> Holding[None]:
-    """Let the methods that Python calls be those for traced values in a block."""
+    """A block in which the methods that Python calls have converted code."""
     if not is_tracing():
         CALLS["enter_imported"]()
     return METHODS.blocks.holding(None)

@@ -368,7 +368,7 @@ def same(a: Any, b: Any) -> bool:
 
 
 def enters(facts: Facts) -> None:
-    """A function begins that uses variables of outer scopes."""
+    """The begin of a function that uses variables of outer scopes."""
     if RECORDING.recorders and is_tracing():
         namespace = sys._getframe(1).f_globals  # pyright: ignore[reportPrivateUsage]
         if in_library(namespace.get("__name__", "")):  # a body of NumPy or SciPy; what `exec` made may have no name
@@ -399,7 +399,7 @@ def tally(owner: Any, name: str) -> Any:
 
 
 def imports(names: tuple[Any, ...]) -> None:
-    """A statement imports modules: the number of leading dots, names of modules, and of what it takes from them."""
+    """An import statement: the number of leading dots, the names of modules, and the names taken from them."""
     if RECORDING.recorders and is_tracing():
         level, modules, attributes = names
         package = sys._getframe(1).f_globals.get("__package__") or ""  # pyright: ignore[reportPrivateUsage]
@@ -410,7 +410,7 @@ def imports(names: tuple[Any, ...]) -> None:
 
 
 def imported(*values: Any) -> None:
-    """A statement has imported these."""
+    """The values that an import statement has bound."""
     if is_tracing():
         enter_imported()
         for recorder in RECORDING.recorders:

@@ -1,7 +1,7 @@
-"""What a function may lead to when it runs: other functions, objects, and what these have, each with a name for errors.
+"""The functions, objects and arrays that a function may reach when it runs, each with a name for errors.
 
-Followed are the names in code, what is in containers, and of objects, classes and modules the attributes whose names
-occur in the code. Installed packages are followed only where the function is of one. No user code runs.
+Names in code are followed, elements of containers, and those attributes of objects, classes and modules whose names
+occur in the code. Code of an installed package is followed only for a function of that package. No user code runs.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Callees that read attributes, modules or the environment of the process themselves, noted for what records.
+"""Callees that read attributes, modules or environment variables, replaced by functions that record the reads.
 
-`getattr(o, name)`, `vars(o)`, `copy.copy(o)`, `operator.attrgetter("x")(o)`, `importlib.import_module(name)`: no hook
-is at the attribute. So while reads are recorded, these functions are called by others that note what they read.
+`getattr(o, name)`, `vars(o)`, `copy.copy(o)`, `operator.attrgetter("x")(o)`, `importlib.import_module(name)` read
+attributes without a hook.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ READING: dict[tuple[str, str], Callable[[Any], Any]] = {
 """Functions that read attributes, modules or the environment, by module and name, each with one that notes it."""
 
 COMPUTING = {id(function) for function in (globals, eval, exec)}
-"""Functions that read names which nothing tells: these are called by user code itself, whose frame they look at."""
+"""Functions that read unknown names. User code calls them directly, because they read its frame."""
 
 
 def recorded(function: Any) -> Any:

@@ -1,9 +1,9 @@
 """Functions that replace a callee in converted user code, for traced arguments (`fnad.trace.hooks`).
 
 NumPy's protocols do not dispatch `np.array([[t, 1.0]])`, `np.full(n, t)`, `np.r_[t, v]`, `np.exp([t, u])`; `float(t)`
-and `math.exp(t)` need a number; `type(t)` is the class of traced values. A replacement looks for traced values, in
-lists too, follows the rule of the function if there is one, and is the function itself otherwise. It is found
-by the identity of the function, under whatever name that is bound, and made when it is first called.
+and `math.exp(t)` need a number; `type(t)` is the class of traced values. A replacement follows the rule of the
+function if an argument is traced, in a list too, and calls the function otherwise. It is found by the identity of the
+function, whatever its name, and made at the first call.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ STAND_INS: dict[int, tuple[Any, Make]] = {}
 FUNCTIONS = (FunctionType, BuiltinFunctionType, type(np.sum))
 
 MADE: dict[int, tuple[Any, Any]] = {}
-"""Those that were called, with the replacement."""
+"""The functions and classes that were called, each with its replacement."""
 
 
 def enter(original: Any, make: Make) -> None:
-    """Have a function or a class replaced by what `make` returns for it."""
+    """Replace a function or a class by the result of `make` for it."""
     STAND_INS[id(original)] = original, make
 
 
