@@ -6,7 +6,7 @@ anew, and the difference then stands in version control, to be read.
 Hypothesis draws the same examples in every run, so that a change alone can make a test fail; others are drawn by
 `--hypothesis-profile=fresh --hypothesis-seed=N`.
 
-A machine with a GPU may have pytest and none of the other packages for tests, which `-m cuda` does without.
+A machine with a GPU may have pytest and none of the other packages for tests, which `test_gpu.py` does without.
 """
 
 from __future__ import annotations
@@ -65,12 +65,6 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
                 parser.addini(name, help=f"nothing without pytest-{plugin}")
     parser.addoption("--update-golden", action="store_true", help="write the golden files from what the tests produce")
     parser.addoption("--quick", action="store_true", help="run the first case of every test that is not marked slow")
-
-
-def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Import no other tests where those for a GPU are asked for."""
-    is_other = collection_path.suffix == ".py" and collection_path.name != "test_gpu.py"
-    return True if config.getoption("markexpr") == "cuda" and is_other else None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

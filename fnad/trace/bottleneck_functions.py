@@ -5,8 +5,8 @@ Packages use them in the place of NumPy's, which they are but for their speed. O
 
 from __future__ import annotations
 
+from contextlib import suppress
 from importlib import import_module
-from typing import Any
 
 import numpy as np
 
@@ -26,8 +26,9 @@ def of_array(compute: Function) -> Function:
     return lambda a, *args, **options: compute(call_function(np.asarray, (a,), {}), *args, **options)
 
 
-_bottleneck: Any = import_module("bottleneck")
-STANDARD.update(
-    (getattr(_bottleneck, name), of_array(compute))
-    for name, compute in {**{name: getattr(np, name) for name in SAME}, **OWN}.items()
-)
+with suppress(ImportError):  # of bottleneck, which is optional
+    _bottleneck = import_module("bottleneck")
+    STANDARD.update(
+        (getattr(_bottleneck, name), of_array(compute))
+        for name, compute in {**{name: getattr(np, name) for name in SAME}, **OWN}.items()
+    )

@@ -441,7 +441,7 @@ def test_the_doctor_names_each_part_for_a_gpu_and_what_brings_it(fnad, monkeypat
     monkeypatch.setattr("fnad.backends.cuda.libdevice.file_of", lambda *place: None)
     monkeypatch.setattr("fnad.backends.cuda.libdevice.path", libdevice.path.__wrapped__)
     monkeypatch.setattr("fnad.backends.cuda.offers.version", version_of_package)
-    monkeypatch.setattr("fnad.backends.cuda.tools.toolkit", lambda: "/nowhere")
+    monkeypatch.setattr("fnad.backends.cuda.tools.toolkits", lambda: ["/nowhere"])
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.setattr(offers, "ctypes", SimpleNamespace(CDLL=no_library))
     monkeypatch.setitem(sys.modules, "cupy", None)

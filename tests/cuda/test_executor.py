@@ -388,14 +388,14 @@ def test_machine_code_without_nvidias_programs_is_refused(monkeypatch: pytest.Mo
         tools.program("no-such-package", "nvdisasm")
 
 
-def test_nvidias_files_are_those_of_a_package_of_the_toolkit_or_of_triton(
+def test_nvidias_files_are_those_of_a_package_of_a_toolkit_or_of_triton(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    compiler, places = (
-        tmp_path / "cuda/bin/nvcc",
-        [tmp_path / name / "file" for name in ("package", "cuda/lib", "triton")],
-    )
-    brought = {"package": places[:1], "triton": places[2:]}
+    """The compiler may be a script in a folder of programs; then the toolkit is in its usual folder."""
+    folders = ("package", "cuda/lib", "usual/lib", "triton")
+    compiler, places = tmp_path / "cuda/bin/nvcc", [tmp_path / name / "file" for name in folders]
+    brought = {"package": places[:1], "triton": places[3:]}
+    monkeypatch.setattr(tools, "TOOLKIT", str(tmp_path / "usual"))
     monkeypatch.delenv("CUDA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(compiler.parent))
     monkeypatch.setattr(tools, "files_of", lambda package, name: iter(brought[package]))

@@ -1,4 +1,4 @@
-"""What runs on a GPU, where there is one: `python -m pytest -m cuda`.
+"""What runs on a GPU, where there is one: `python -m pytest tests/cuda/test_gpu.py`.
 
 The catalogue of primitives, the programs of `test_executor.py` and the edge cases give there what they give on the CPU,
 to the tolerance of the dtype, and the same bits at each call, but for additions in any order.

@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-ABSENT = ("hypothesis", "mpmath", "pandas", "sklearn", "matplotlib", "xdist", "pytest_timeout")
+OPTIONAL = ("bottleneck", "hypothesis", "mpmath", "pandas", "sklearn", "matplotlib")
+ABSENT = (*OPTIONAL, "xdist", "pytest_timeout")
 SCRIPT = f"import sys; sys.modules.update(dict.fromkeys({ABSENT})); import pytest; sys.exit(pytest.main(sys.argv[1:]))"
 
 
 @pytest.mark.slow
 def test_the_tests_for_a_gpu_take_pytest_alone() -> None:
-    arguments = ["-m", "cuda", "--collect-only", "-q", "--numprocesses=4"]
+    arguments = ["tests/cuda/test_gpu.py", "--collect-only", "-q", "--numprocesses=4"]
     environment = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     command = [sys.executable, "-c", SCRIPT, *arguments]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
@@ -24,10 +25,27 @@ def test_the_tests_for_a_gpu_take_pytest_alone() -> None:
     assert "tests/cuda/test_gpu.py::test_the_catalogue[0]" in done.stdout
 
 
+IMPORTS = """
+import pkgutil, sys
+sys.modules.update(dict.fromkeys(sys.argv[1:]))
+import fnad
+for module in pkgutil.walk_packages(fnad.__path__, "fnad."):
+    if not module.name.endswith("__main__"):
+        __import__(module.name)
+"""
+
+
+def test_no_module_needs_an_optional_package_to_be_imported() -> None:
+    absent = [*OPTIONAL, "cupy", "cupyx", "jax", "torch", "triton", "pytest", "_pytest", "xarray"]
+    subprocess.run([sys.executable, "-c", IMPORTS, *absent], cwd=ROOT, check=True, capture_output=True)
+
+
 PYTHON = """#!/bin/sh
 echo "$*" >>"$0.log"
 case "$*" in
+*"-k catalogue"*) echo "3 skipped" ;;
 *benchmarks*) exit 3 ;;
+*pytest*) echo "3 passed" ;;
 *current*) echo "a GPU" ;;
 esac
 """
@@ -42,11 +60,12 @@ def ran(folder: Path, python: str, *steps: str) -> subprocess.CompletedProcess[s
 
 
 def test_what_fails_on_a_gpu_does_not_keep_the_rest_from_running(tmp_path: Path) -> None:
-    done = ran(tmp_path, PYTHON, "doctor", "programs", "benchmarks", "examples")
+    done = ran(tmp_path, PYTHON, "doctor", "programs", "catalogue", "benchmarks", "examples")
     assert done.returncode == 1, done.stdout + done.stderr
     lines = (tmp_path / "results/summary.txt").read_text().splitlines()
     assert [line.split(" after")[0] for line in lines] == [
-        "doctor: status 0", "programs: status 0", "benchmarks: status 3", "examples: status 0"
+        "doctor: status 0", "programs: status 0", "catalogue: status 0 without a test", "benchmarks: status 3",
+        "examples: status 0",
     ]  # fmt: skip
     commands = (tmp_path / "python.log").read_text()
     assert "-m fnad doctor" in commands

@@ -58,11 +58,12 @@ def version_of(*packages: str) -> str | None:
 
 
 def libraries() -> str:
-    """The libraries that are here, of packages or of the toolkit, and those that are not."""
+    """The libraries that are here, of packages or of a toolkit, and those that are not."""
     here, missing = [], []
     for library in LIBRARIES:
-        name, toolkit = library.removeprefix("cuda-"), tools.toolkit()
-        is_here = version_of(f"nvidia-{library}") or Path(toolkit, "lib64", f"lib{name}.so").exists()
+        name = library.removeprefix("cuda-")
+        in_toolkits = (Path(folder, "lib64", f"lib{name}.so").exists() for folder in tools.toolkits())
+        is_here = version_of(f"nvidia-{library}") or any(in_toolkits)
         (here if is_here else missing).append(name)
     text = ", ".join(here)
     return f"{text}{'; ' * bool(here)}missing: {', '.join(missing)}: {ALL}" if missing else text

@@ -22,8 +22,9 @@ BINARIES = (
 
 
 def file_of(package: str, name: str, folder: str) -> Path | None:
-    """A file by its name: of a package, else in a folder of the toolkit, else of Triton."""
-    places = chain(files_of(package, name), [Path(toolkit(), folder, name)], files_of("triton", name))
+    """A file by its name: of a package, else in a folder of a toolkit, else of Triton."""
+    in_toolkits = (Path(toolkit, folder, name) for toolkit in toolkits())
+    places = chain(files_of(package, name), in_toolkits, files_of("triton", name))
     return next((file for file in places if file.exists()), None)
 
 
@@ -33,10 +34,16 @@ def files_of(package: str, name: str) -> Iterator[Path]:
         yield from (Path(str(file.locate())) for file in files(package) or () if file.name == name)
 
 
-def toolkit() -> str:
-    """The folder of the CUDA toolkit, which may not be there: that CUDA_HOME names, else that of the compiler."""
-    compiler = shutil.which("nvcc")
-    return os.environ.get("CUDA_HOME") or (str(Path(compiler).resolve().parents[1]) if compiler else TOOLKIT)
+def toolkits() -> Iterator[str]:
+    """The folders that may have a CUDA toolkit: the one of `CUDA_HOME`, that of the compiler, the usual one.
+
+    The compiler on the path may be a script that calls the one of a toolkit, and its folder none.
+    """
+    if home := os.environ.get("CUDA_HOME"):
+        yield home
+    if compiler := shutil.which("nvcc"):
+        yield str(Path(compiler).resolve().parents[1])
+    yield TOOLKIT
 
 
 def program(package: str, name: str) -> str:
