@@ -42,7 +42,9 @@ from fnad.numpy.registry import RULES
 from fnad.numpy.scipy_ufuncs import UFUNCS
 
 ROOT = Path(__file__).parents[1]
-LINKED = [ROOT / name for name in ("ARCHITECTURE.md", "SECURITY.md", "benchmarks/README.md", "examples/README.md")]
+MAP = ROOT / "ARCHITECTURE.md"
+LINKED = [MAP, *(ROOT / name for name in ("SECURITY.md", "benchmarks/README.md", "examples/README.md"))]
+DECISIONS = sorted((ROOT / "docs" / "decisions").glob("*.md"))
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 FENCE = re.compile(r"^```(?P<kind>[^\n`]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -129,13 +131,34 @@ def test_page_prints_what_it_shows(page: Path) -> None:
         assert same(expected, printed), f"{page.name} shows\n{expected}\nbut this is printed:\n{printed}"
 
 
-@pytest.mark.parametrize("page", [*PAGES, ROOT / "ARCHITECTURE.md", ROOT / "SECURITY.md"], ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", [*PAGES, *LINKED, *DECISIONS], ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
     text = re.sub(r"`[^`\n]*`", "", page.read_text(encoding="utf-8"))  # code has brackets of its own
     for file, anchor in re.findall(r"\]\((?!https?:)([^)#]*)#?([^)]*)\)", text):
         target = page.parent / file if file else page
         assert target.exists(), f"{page.name} links to {file}"
         assert not anchor or anchor in anchors(target), f"{page.name} links to {file}#{anchor}"
+
+
+@pytest.mark.parametrize("page", [MAP, *DECISIONS], ids=lambda page: page.stem)
+def test_files_that_a_page_names_are_there(page: Path) -> None:
+    files = {
+        f"/{file.relative_to(ROOT)}"
+        for folder in ("fnad", "examples", "tests")
+        for file in (ROOT / folder).rglob("*.py")
+    }
+    named = re.findall(r"`([\w/]+\.py)`", page.read_text(encoding="utf-8"))
+    assert [name for name in named if not any(file.endswith(f"/{name}") for file in files)] == []
+
+
+def test_the_map_is_short() -> None:
+    assert len(MAP.read_text(encoding="utf-8").split()) <= 2500
+
+
+def test_the_list_of_decisions_has_each() -> None:
+    index = (ROOT / "docs" / "decisions" / "README.md").read_text(encoding="utf-8")
+    notes = [page.name for page in DECISIONS if page.name != "README.md"]
+    assert re.findall(r"\]\((\d{3}-[\w-]+\.md)\)", index) == notes
 
 
 def anchors(page: Path) -> set[str]:
