@@ -19,6 +19,7 @@ import doctest
 import io
 import linecache
 import re
+import runpy
 import shlex
 import subprocess
 import sys
@@ -159,6 +160,15 @@ def test_the_list_of_decisions_has_each() -> None:
     index = (ROOT / "docs" / "decisions" / "README.md").read_text(encoding="utf-8")
     notes = [page.name for page in DECISIONS if page.name != "README.md"]
     assert re.findall(r"\]\((\d{3}-[\w-]+\.md)\)", index) == notes
+
+
+def test_the_small_fnad_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    small = runpy.run_path(str(ROOT / "docs" / "mini.py"))
+    found = doctest.DocTestFinder(exclude_empty=True)
+    examples = [case for name in ("trace", "joint", "grad") for case in found.find(small[name], name, globs=small)]
+    assert [doctest.DocTestRunner().run(case).failed for case in examples] == [0, 0, 0]
+    small["main"]()
+    assert capsys.readouterr().out.endswith("the gradient is fnad's\n")
 
 
 def anchors(page: Path) -> set[str]:
