@@ -5,8 +5,9 @@ gap, it has a scalar accumulator; if it also runs over loops further out, it acc
 
 Note [Accurate sums]
     A sum in f64 goes in blocks of `Costs.sum_block` elements, which are added in vector lanes; the blocks are added
-    with compensation (Neumaier 1974). That is at least as accurate as NumPy's pairwise sum. Single precision is
-    summed in double precision, which needs neither.
+    with compensation (Neumaier 1974). That is at least as accurate as NumPy's pairwise sum. A block goes over the rows
+    of short inner loops, because a compensated addition for each of them would take longer than their elements. Single
+    precision is summed in double precision, which needs neither.
 """
 
 from __future__ import annotations
@@ -28,8 +29,15 @@ class Accumulator:
     effect: Folded
     depth: int
     start: int
-    compensated: bool = False
-    """See Note [Accurate sums]; a fold of no more than a block is one sum."""
+    closing: int = 0
+    """The number of loops around which the last one is divided into blocks; 0 without compensation, as a fold of no
+    more than a block is. See Note [Accurate sums]."""
+    length: int = 0
+    """The iterations of that loop in a block."""
+
+    @property
+    def compensated(self) -> bool:
+        return self.closing > 0
 
 
 def below(loop: NestLoop, around: Sequence[NestLoop], block: int) -> list[Accumulator]:
@@ -46,8 +54,17 @@ def below(loop: NestLoop, around: Sequence[NestLoop], block: int) -> list[Accumu
             start = first_loop(effect, depth)
             is_long = prod(inner.extent for inner in loops[start:]) > block
             compensated = is_long and effect.is_sum and effect.node.dtype == effect.dtype
-            found.append(Accumulator(effect, depth, start, compensated))
+            found.append(Accumulator(effect, depth, start, *(blocks(loops, start, block) if compensated else ())))
     return found
+
+
+def blocks(loops: Sequence[NestLoop], start: int, block: int) -> tuple[int, int]:
+    """The number of loops around the blocks of a sum, and the iterations of the last of these loops in a block."""
+    closing, elements = len(loops), 1
+    while closing - 1 > start and not loops[closing - 2].tile and 2 * elements * loops[closing - 1].extent <= block:
+        elements *= loops[closing - 1].extent
+        closing -= 1
+    return closing, block // elements
 
 
 def first_loop(effect: Reduce, depth: int) -> int:

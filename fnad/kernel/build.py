@@ -164,7 +164,7 @@ class Builder(AcrossWriter):
         length = self.task_length(loop)
         if length is None:
             self.open_folds(folds)
-            self.iterations(loop, folds, *self.range_of(loop), is_cut=loop.span is not None)
+            self.iterations(loop, *self.range_of(loop), is_cut=loop.span is not None)
         else:
             self.parallel_loop(loop, folds, length)
         self.loops.pop()
@@ -178,15 +178,13 @@ class Builder(AcrossWriter):
         first, last = map(self.value, loop.span)
         return first, self.assign("v", apply(ADD, last, integer(1)))
 
-    def iterations(
-        self, loop: NestLoop, folds: Sequence[Accumulator], start: Expression, stop: Expression, *, is_cut: bool
-    ) -> None:
+    def iterations(self, loop: NestLoop, start: Expression, stop: Expression, *, is_cut: bool) -> None:
         """Write iterations of a loop; `is_cut` where they may end within a block of a sum."""
-        block = self.target.costs.sum_block
+        block = self.block_length(loop)
         self.add(*(local(array_of(buffer), row.size) for buffer, row in self.rows.items() if row.loop is loop))
         if loop.tile:
             self.tiled_loop(loop, start, stop)
-        elif loop.expected > block and any(f.compensated and f.depth == len(self.loops) for f in folds):
+        elif block and loop.expected > block:
             self.blocked_loop(loop, block, start, stop, is_cut=is_cut)
         else:
             self.plain_loop(loop, start, stop)
@@ -194,8 +192,16 @@ class Builder(AcrossWriter):
     def folds_below(self, loop: NestLoop) -> list[Accumulator]:
         return accumulators.below(loop, self.loops, self.target.costs.sum_block)
 
+    def closed_by(self, loop: NestLoop) -> list[Accumulator]:
+        """The sums of which a loop, the last one open, is divided into blocks."""
+        return [fold for fold in self.folds_below(loop) if fold.closing == len(self.loops)]
+
+    def block_length(self, loop: NestLoop) -> int:
+        """The iterations of a loop in a block of its sums; 0 if it has none."""
+        return min((fold.length for fold in self.closed_by(loop)), default=0)
+
     def plain_loop(self, loop: NestLoop, start: Expression, stop: Expression) -> None:
-        opened = [f for f in self.folds_below(loop) if f.compensated and f.depth == len(self.loops)]
+        opened = self.closed_by(loop)
         for fold in opened:
             self.add(Assign((self.folds[fold.effect],), self.zero(fold)))
         with self.block() as body:
@@ -251,6 +257,8 @@ class Builder(AcrossWriter):
         elif not any(isinstance(item, NestLoop) for item in loop.items):
             # Vectors and the blocks of sums begin where they do in the whole loop.
             length = -(-length // costs.sum_block) * costs.sum_block
+        elif block := self.block_length(loop):
+            length = -(-length // block) * block
         return length if loop.extent > (FEWEST_TASKS - 1) * length else None
 
     def parallel_loop(self, loop: NestLoop, folds: Sequence[Accumulator], length: int) -> None:
@@ -262,7 +270,8 @@ class Builder(AcrossWriter):
             own = self.own_results(loop, task)
             self.open_folds(folds)
             stop = self.assign("v", end_of(start, length, loop.extent))
-            self.iterations(loop, folds, start, stop, is_cut=length % self.target.costs.sum_block != 0)
+            block = self.block_length(loop)
+            self.iterations(loop, start, stop, is_cut=block > 0 and length % block != 0)
             self.own.clear()
             self.sums.clear()
             for variable in chain.from_iterable(map(self.variables, folds)):

@@ -138,8 +138,7 @@ class DeviceBuilder(Builder):
                 target = inner if n == len(loops) - 1 else block
                 target.statements.append(Assign((counter(loop.depth),), place))
         if write is None:
-            opened = [f for f in self.folds_below(loops[-1]) if f.compensated and f.depth == len(self.loops)]
-            self.directly_compensated |= {fold.effect: fold for fold in opened}
+            self.directly_compensated |= {fold.effect: fold for fold in self.closed_by(loops[-1])}
             self.items(loops[-1].items)
         else:
             write()
@@ -278,6 +277,10 @@ class DeviceBuilder(Builder):
         self.add(Evaluate(apply(ATOMIC_ADD, *self.destination(effect), value)))
 
     # ---- folds ---------------------------------------------------------------------------------------------------
+
+    def closed_by(self, loop: NestLoop) -> list[Accumulator]:
+        """The sums over a loop: the iterations of the loops around it may be on several threads."""
+        return [fold for fold in self.folds_below(loop) if fold.compensated and fold.depth == len(self.loops)]
 
     def reduce(self, effect: Reduce) -> None:
         if effect in self.own_columns:

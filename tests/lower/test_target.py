@@ -30,7 +30,7 @@ from fnad.ops.contraction import dot_general
 from fnad.ops.elementary import exp, tanh
 from fnad.ops.linalg import cholesky
 from fnad.ops.matrix_function import solve_sylvester
-from fnad.ops.shape import reduce_sum
+from fnad.ops.shape import broadcast_in_dim, reduce_sum
 from fnad.transforms.interpret import interpret
 from fnad.transforms.pipeline import simplify
 
@@ -95,6 +95,28 @@ def test_the_block_of_a_sum() -> None:
     assert "range(0, 300, 64)" in planned(program, costing(sum_block=64)).source
     assert "compensated" not in planned(program, costing(sum_block=300)).source
     assert_right(program, costing(sum_block=64), [np.linspace(0.0, 1.0, 300)])
+
+
+@pytest.mark.parametrize(
+    ("shape", "loops"),
+    [
+        ((1000, 3), ["range(0, 1000, 21)"]),  # 21 rows of 3 elements are a block of 64
+        ((40, 10, 3), ["range(0, 40, 2)", "range(30)"]),
+        ((5, 300), ["range(0, 300, 64)"]),
+        ((5, 40), ["range(5)", "range(40)"]),  # a row of 40 is less than a block, two are more: each is one
+    ],
+)
+def test_the_block_of_a_sum_goes_over_short_rows(shape: tuple[int, ...], loops: list[str]) -> None:
+    weights = Aval(F64, shape[:1])
+    program = trace(
+        lambda x, w: [reduce_sum(x * broadcast_in_dim(w, shape=shape, dims=(0,)), axes=tuple(range(len(shape))))],
+        Aval(F64, shape), weights, name="f",
+    )  # fmt: skip
+    plan = planned(program, costing(sum_block=64))
+    assert all(loop in plan.source for loop in loops), plan.source
+    assert plan.source.count("compensated_add(") == 1 + ("def compensated_add" in plan.source)
+    x = np.random.default_rng(0).normal(size=shape)
+    assert_right(program, costing(sum_block=64), [x * 10.0 ** (20 * x), np.ones(shape[:1])])
 
 
 def test_no_loop_asks_a_target_without_interrupts() -> None:
