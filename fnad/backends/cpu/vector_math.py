@@ -9,6 +9,7 @@ instruction set, N, the lanes, a v per operand, the scalar's name. Without libmv
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 
 import llvmlite.binding as llvm
@@ -17,6 +18,12 @@ import llvmlite.ir as ir
 LIBRARY = "libmvec.so.1"
 # The letter of each instruction set in vector symbols, the CPU feature it needs, its width in bytes; widest first.
 INSTRUCTION_SETS = (("e", "avx512f", 64), ("d", "avx2", 32), ("b", "sse4.1", 16))
+
+
+def has_variants(symbol: str, values: Sequence[ir.Value]) -> bool:
+    """True if the function whose f64 form is `symbol` has vector variants for operands of this type."""
+    is_double = isinstance(values[0].type, ir.DoubleType)
+    return bool(variants(symbol if is_double else f"{symbol}f", len(values), 8 if is_double else 4))
 
 
 def libm(builder: ir.IRBuilder, symbol: str, *values: ir.Value) -> ir.Value:

@@ -10,88 +10,29 @@ import llvmlite.ir as ir
 
 from fnad import draws
 from fnad.backends.llvm.emitter import Builder, Emit, Instructions, Kinds, Value, Values
-from fnad.backends.llvm.scalar import call, overloaded
-from fnad.records import dataclass
+from fnad.backends.llvm.lane import DOUBLE as REAL
+from fnad.backends.llvm.lane import Lane, where
 
-INTEGER, REAL = ir.IntType(64), ir.DoubleType()
-
-# ---- arithmetic --------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Lane:
-    """A u64, f64 or bool in a register, with Python's operators; numbers become constants."""
-
-    builder: Builder
-    value: Value
-
-    def _combined(self, instruction: str, other: Any) -> Lane:
-        prefix = "f" if self.value.type == REAL else ""
-        return Lane(self.builder, getattr(self.builder, prefix + instruction)(self.value, self.constant(other)))
-
-    def _compared(self, sign: str, other: Any) -> Lane:
-        compare = self.builder.fcmp_ordered if self.value.type == REAL else self.builder.icmp_unsigned
-        return Lane(self.builder, compare(sign, self.value, self.constant(other)))
-
-    def constant(self, other: Any) -> Value:
-        """The value of a lane, or a number as a value of this lane's type."""
-        return other.value if isinstance(other, Lane) else self.value.type(other)
-
-    def __add__(self, other: Any) -> Lane:
-        return self._combined("add", other)
-
-    def __sub__(self, other: Any) -> Lane:
-        return self._combined("sub", other)
-
-    def __mul__(self, other: Any) -> Lane:
-        return self._combined("mul", other)
-
-    def __truediv__(self, other: Any) -> Lane:
-        return self._combined("div", other)
-
-    def __and__(self, other: Any) -> Lane:
-        return self._combined("and_", other)
-
-    def __or__(self, other: Any) -> Lane:
-        return self._combined("or_", other)
-
-    def __xor__(self, other: Any) -> Lane:
-        return self._combined("xor", other)
-
-    __rxor__ = __xor__
-
-    def __lshift__(self, other: Any) -> Lane:
-        return self._combined("shl", other)
-
-    def __rshift__(self, other: Any) -> Lane:
-        return self._combined("lshr", other)
-
-    def __lt__(self, other: Any) -> Lane:
-        return self._compared("<", other)
-
-    def __gt__(self, other: Any) -> Lane:
-        return self._compared(">", other)
+INTEGER = ir.IntType(64)
 
 
 class OfLLVM:
     """Arithmetic by LLVM instructions without fast-math flags: each is rounded as written."""
 
     def where(self, condition: Lane, a: Any, b: Any) -> Lane:
-        like = a if isinstance(a, Lane) else b
-        builder = condition.builder
-        return Lane(builder, builder.select(condition.value, like.constant(a), like.constant(b)))
+        return where(condition, a, b)
 
     def sqrt(self, x: Lane) -> Lane:
-        return Lane(x.builder, call(x.builder, overloaded("llvm.sqrt", REAL), REAL, x.value))
+        return x.sqrt()
 
     def real(self, n: Lane) -> Lane:
         return Lane(n.builder, n.builder.uitofp(n.value, REAL))
 
     def bits(self, x: Lane) -> Lane:
-        return Lane(x.builder, x.builder.bitcast(x.value, INTEGER))
+        return x.bits()
 
     def number(self, bits: Lane) -> Lane:
-        return Lane(bits.builder, bits.builder.bitcast(bits.value, REAL))
+        return bits.as_float()
 
 
 LLVM: draws.Arithmetic = OfLLVM()

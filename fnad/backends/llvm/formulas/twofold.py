@@ -1,0 +1,103 @@
+"""Sums of two floats, of which the second is the rounding error of the first, and polynomials that end in one.
+
+A function is as accurate as its last operations. A formula computes with single floats as long as errors shrink
+before the result, and with sums of two floats after that, so that the only error left is the last rounding. The
+algorithms are those of Joldes, Muller & Popescu, "Tight and rigorous error bounds for basic building blocks of
+double-word arithmetic", ACM Trans. Math. Softw. 44 (2017).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import Any
+
+from fnad.backends.llvm.lane import Lane, where
+from fnad.records import NamedTuple
+
+
+class Twofold(NamedTuple):
+    """The number high + low; the second is at most a few units in the last place of the first."""
+
+    high: Lane
+    low: Lane
+
+    def plus(self, other: Lane) -> Twofold:
+        """The sum with a float of any size."""
+        total = exact_sum(self.high, other)
+        return sorted_sum(total.high, total.low + self.low)
+
+    def plus_twofold(self, other: Twofold) -> Twofold:
+        total = exact_sum(self.high, other.high)
+        return sorted_sum(total.high, total.low + (self.low + other.low))
+
+    def times(self, other: Any) -> Twofold:
+        """The product with a float."""
+        product = exact_product(self.high, other)
+        return Twofold(product.high, self.low.muladd(other, product.low))
+
+    def times_twofold(self, other: Twofold) -> Twofold:
+        high = self.high * other.high
+        error = self.high.fma(other.high, -high)
+        return Twofold(high, self.high.muladd(other.low, self.low.muladd(other.high, error)))
+
+    def over(self, divisor: Twofold) -> Twofold:
+        """The quotient, by one division and one Newton step."""
+        inverse = 1.0 / divisor.high
+        high = self.high * inverse
+        rest = (-high).fma(divisor.high, self.high) + (-high).muladd(divisor.low, self.low)
+        return Twofold(high, rest * inverse)
+
+    def scaled(self, factor: Any) -> Twofold:
+        """The product with a power of two."""
+        return Twofold(self.high * factor, self.low * factor)
+
+    def negative(self) -> Twofold:
+        return Twofold(-self.high, -self.low)
+
+    def total(self) -> Lane:
+        return self.high + self.low
+
+
+def choose(condition: Lane, a: Twofold, b: Twofold) -> Twofold:
+    """The sum a where a condition holds, else b."""
+    return Twofold(where(condition, a.high, b.high), where(condition, a.low, b.low))
+
+
+def of(x: Lane) -> Twofold:
+    """A float as a sum."""
+    return Twofold(x, x.number(0.0))
+
+
+def constant(like: Lane, high: float, low: float) -> Twofold:
+    return Twofold(like.number(high), like.number(low))
+
+
+def sorted_sum(large: Lane, small: Any) -> Twofold:
+    """The exact sum of two floats, the first of which is at least as large."""
+    high = large + small
+    return Twofold(high, small - (high - large))
+
+
+def exact_sum(a: Lane, b: Any) -> Twofold:
+    """The exact sum of two floats."""
+    high = a + b
+    part = high - a
+    return Twofold(high, (a - (high - part)) + (b - part))
+
+
+def exact_product(a: Lane, b: Any) -> Twofold:
+    high = a * b
+    return Twofold(high, a.fma(b, -high))
+
+
+def polynomial(coefficients: Sequence[float], x: Lane) -> Lane:
+    """The polynomial with these coefficients, the constant first, by Horner's rule."""
+    *rest, last = coefficients
+    return reduce(lambda value, coefficient: value.muladd(x, coefficient), rest[::-1], x.number(last))
+
+
+def precise(low: float, coefficients: Sequence[float], x: Lane) -> Twofold:
+    """The polynomial whose constant has a second part `low`; its constant is at least as large as the rest."""
+    constant, *rest = coefficients
+    return sorted_sum(x.number(constant), x.muladd(polynomial(rest, x), low))
