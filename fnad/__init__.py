@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from fnad.api.constant import stop_gradient
     from fnad.api.custom import custom_jvp, custom_vjp
     from fnad.api.explaining import explain
+    from fnad.api.external import external
     from fnad.api.forward import jvp
     from fnad.api.gradient import grad, value_and_grad
     from fnad.api.implicit import Minimum, fixed_point, minimize, root
@@ -71,6 +72,7 @@ __all__ = [
     "errors",
     "eval_shape",
     "explain",
+    "external",
     "fixed_point",
     "flatten_util",
     "fori_loop",
@@ -126,6 +128,7 @@ _MODULES = {
     "constant": ("stop_gradient",),
     "custom": ("custom_jvp", "custom_vjp"),
     "explaining": ("explain",),
+    "external": ("external",),
     "forward": ("jvp",),
     "gradient": ("grad", "value_and_grad"),
     "implicit": ("Minimum", "fixed_point", "minimize", "root"),

@@ -2,14 +2,15 @@
 
 Most equations become one equation on whole stacks (`fnad/transforms/batching.py`), and what no stack reaches stays as
 it is. A `scan` goes over its steps once, with a body on stacks; so do the branches of a `cond` that is decided for all
-rows at once, and the region of a `checkpoint`. A `callback` calls its function for each row.
+rows at once, the region of a `checkpoint`, and functions with rules of their own with these rules. A `callback` calls
+its function for each row.
 
 Everything else is done row by row, by a scan over the rows: branches that each row chooses for itself, of which only
-that one is run; loops that end when the row says so, and do not wait for the slowest row; functions with rules of their
-own, solvers, and searches in an array that differs among the rows. In native code that is one loop. Where
-these are arithmetic on scalars, rows are computed together instead (`lockstep.py`), those of a loop a few at a time.
-Where loops leave residuals and take different numbers of steps, all of the program is done row by row, since residual
-stacks of different lengths make no array.
+that one is run; loops that end when the row says so, and do not wait for the slowest row; solvers, and searches in an
+array that differs among the rows. In native code that is one loop. Where these are arithmetic on scalars, rows are
+computed together instead (`lockstep.py`), those of a loop a few at a time. Where loops leave residuals and take
+different numbers of steps, all of the program is done row by row, since residual stacks of different lengths make no
+array.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from fnad.control.blocks import in_blocks
 from fnad.control.callback import Host, callback
 from fnad.control.checkpoint import checkpoint
 from fnad.control.cond import cond
+from fnad.control.custom import custom_jvp, custom_vjp
+from fnad.control.external import external
 from fnad.control.lockstep import ROWS, is_vector_code, loop_in_lockstep, selected, selecting_is_cheaper
 from fnad.control.loop import Groups, closure
 from fnad.control.region_rules import pieces
@@ -276,6 +279,21 @@ def _checkpoint(equation: Equation, count: int, operands: Symbols, stacked: Flag
     return list(checkpoint(*operands, regions=(region,))), marks
 
 
+def _custom(equation: Equation, count: int, operands: Symbols, stacked: Flags) -> Batched:
+    """A function on stacks of all its arguments, with its rules; what it captured is the last input of each region."""
+    leaves = equation.params["leaves"]
+    captured = stacked[leaves:]
+    given = [*stack_operands(count, operands[:leaves], stacked[:leaves]), *operands[leaves:]]
+    regions: list[Program] = []
+    for region in equation.regions:
+        if any(aval.is_residual_stack for aval in (*region.in_avals, *region.out_avals)):
+            return _equation_row_by_row(equation, count, operands, stacked)
+        flags = [*[True] * (len(region.inputs) - len(captured)), *captured]
+        regions.append(batched_region(region, count, flags, [True] * len(region.outputs))[0])
+    results = equation.primitive(*given, leaves=leaves, regions=tuple(regions))
+    return list(results), [True] * len(results)
+
+
 def _callback(equation: Equation, count: int, operands: Symbols, stacked: Flags) -> Batched:
     """One call from the program, in which the host calls the function for each row."""
     results = equation.params["results"]
@@ -291,11 +309,21 @@ def _callback(equation: Equation, count: int, operands: Symbols, stacked: Flags)
     return list(callback(*operands, host=host, results=stacks)), [True] * len(results)
 
 
+def _external(equation: Equation, count: int, operands: Symbols, stacked: Flags) -> Batched:
+    """One call from the program, of the function on stacks."""
+    results = tuple((dtype, (count, *shape)) for dtype, shape in equation.params["results"])
+    host = equation.params["host"].stacked(count)
+    return list(external(*stack_operands(count, operands, stacked), host=host, results=results)), [True] * len(results)
+
+
 RULES: dict[Primitive, Rule] = {
     scan: _scan,
     while_loop: _while,
     cond: _cond,
     checkpoint: _checkpoint,
+    custom_vjp: _custom,
+    custom_jvp: _custom,
     callback: _callback,
+    external: _external,
 }
 """Primitives whose regions, or functions, work on stacks."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from itertools import count
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 
@@ -29,7 +29,7 @@ class Host(int):
     name = "the function"
 
     @classmethod
-    def of(cls, function: Callable[..., Any], name: str = "the function") -> Host:
+    def of(cls, function: Callable[..., Any], name: str = "the function") -> Self:
         """A new number for a function that takes and returns sequences of arrays; errors call it `name`."""
         host = cls(next(_NUMBERS))
         host.function, host.name = function, name

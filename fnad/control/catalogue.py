@@ -5,6 +5,7 @@ from fnad.control import (  # noqa: F401
     checkpoint,
     cond,
     custom,
+    external,
     implicit,
     integral,
     ode,

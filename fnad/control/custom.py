@@ -30,7 +30,7 @@ from fnad.control.signatures import Cotangents, Flags, Pulled, Pushed, Regions, 
 from fnad.errors import CustomRuleError
 from fnad.ir.builder import current_builder, inline, trace
 from fnad.ir.primitive import Sample
-from fnad.ir.program import Equation
+from fnad.ir.program import Equation, Program
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval
 from fnad.ops.elementary import cos, sin
@@ -42,22 +42,27 @@ def _infer_vjp(*avals: Aval, leaves: int, regions: Regions) -> tuple[Aval, ...]:
     function, *rules = regions
     check_avals("a function with a rule takes", function.in_avals, avals)
     if rules:
-        forward, backward = rules
+        forward, backward, *pushing = rules
         saved, cts = forward.out_avals[len(function.outputs) :], of_inexact(function.out_avals)
         check_avals("a forward rule takes", forward.in_avals, avals)
         check_avals("a forward rule returns", forward.out_avals, (*function.out_avals, *saved))
         check_avals("a backward rule takes", backward.in_avals, (*saved, *cts, *avals[leaves:]))
         check_avals("a backward rule returns", backward.out_avals, of_inexact(avals[:leaves]))
+        _check_pushing(pushing, function, avals, leaves)
     return function.out_avals
 
 
 def _infer_jvp(*avals: Aval, leaves: int, regions: Regions) -> tuple[Aval, ...]:
     function, *rules = regions
     check_avals("a function with a rule takes", function.in_avals, avals)
+    _check_pushing(rules, function, avals, leaves)
+    return function.out_avals
+
+
+def _check_pushing(rules: Sequence[Program], function: Program, avals: Sequence[Aval], leaves: int) -> None:
     for rule in rules:
         check_avals("a rule takes", rule.in_avals, (*avals[:leaves], *of_inexact(avals[:leaves]), *avals[leaves:]))
         check_avals("a rule returns", rule.out_avals, (*function.out_avals, *of_inexact(function.out_avals)))
-    return function.out_avals
 
 
 def _check_closure(equation: Equation, moved: Sequence[object]) -> None:
@@ -107,6 +112,8 @@ def _pull_vjp(equation: Equation, primals: Symbols, needed: Flags) -> Pulled:
 
 def _push_vjp(equation: Equation, primals: Symbols, tangents: Tangents) -> Pushed:
     _check_closure(equation, [t is not None for t in tangents])
+    if equation.regions[3:]:
+        return _pushed_by(equation.regions[3], equation, primals, tangents)
     results, residuals = _forward(equation, primals)
     leaves, backward = equation.params["leaves"], equation.regions[2]
     at = [zeros_like(y) for y in of_inexact(results)]  # the rule is linear in its cotangents: anywhere will do
@@ -121,9 +128,13 @@ def _push_vjp(equation: Equation, primals: Symbols, tangents: Tangents) -> Pushe
 
 def _push_jvp(equation: Equation, primals: Symbols, tangents: Tangents) -> Pushed:
     _check_closure(equation, [t is not None for t in tangents])
+    return _pushed_by(equation.regions[1], equation, primals, tangents)
+
+
+def _pushed_by(rule: Program, equation: Equation, primals: Symbols, tangents: Tangents) -> Pushed:
     leaves, count = equation.params["leaves"], len(equation.regions[0].outputs)
     moved = instantiated_inexact(tangents[:leaves], primals[:leaves])
-    found = inline(equation.regions[1], [*primals[:leaves], *moved, *primals[leaves:]])
+    found = inline(rule, [*primals[:leaves], *moved, *primals[leaves:]])
     return found[:count], spread(found[count:], inexact(found[:count]))
 
 
@@ -168,7 +179,7 @@ custom_vjp = inlined_primitive(
     _push_vjp,
     _pull_vjp,
     _vjp_samples,
-    "The first region, differentiated by the two behind it: residuals, and cotangents from them.",
+    "The first region, differentiated by those behind it: residuals, cotangents from them, and maybe tangents.",
 )
 custom_jvp = inlined_primitive(
     "custom_jvp",
