@@ -15,6 +15,8 @@ Note [A second run]
     To copy a large array takes longer than to trace, so of one the function receives a read-only view. If it ends in a
     `ValueError` then, as a write into a view does, it runs again with copies.
 
+    What a run has changed outside is undone before the function runs again (`fnad.trace.undoing`).
+
     Where the run with traced arrays fails too, the error is that of the run that got further: of the second once it
     computes at the line where the first one ended, unless it ends there likewise. The other error is its cause.
 """
@@ -65,10 +67,11 @@ from fnad.placement import is_on_device
 from fnad.records import NamedTuple
 from fnad.trace.capture import mark_differentiated, same_bits
 from fnad.trace.exchange import exchanged
-from fnad.trace.hooks import replaced
+from fnad.trace.hooks import read, replaced
 from fnad.trace.labelled import Labelled, labelled
 from fnad.trace.source import current_source, source_of_error
 from fnad.trace.tracer import Tracer
+from fnad.trace.undoing import Changes, undoing
 
 Argnums: TypeAlias = int | Sequence[int]
 T = TypeVar("T")
@@ -286,18 +289,15 @@ def with_traced_arrays(
     The attempt on that is `second`, where it is given. See Note [A second run].
     """
     with exchanged():
-        return _attempted(replaced(f), attempt, second or attempt)
+        if MAKING.is_traced:
+            return _within_second(replaced(f), second or attempt)
+        if _RUN.is_first:
+            return _within_first(replaced(f), attempt)
+        with undoing() as changes:
+            return _outermost(replaced(f), attempt, second or attempt, changes)
 
 
-def _attempted(f: Function, attempt: Callable[[Function], T], second: Callable[[Function], T]) -> T:
-    if MAKING.is_traced:
-        return _within_second(f, second)
-    if _RUN.is_first:
-        return _within_first(f, attempt)
-    return _outermost(f, attempt, second)
-
-
-def _outermost(f: Function, attempt: Callable[[Function], T], second: Callable[[Function], T]) -> T:
+def _outermost(f: Function, attempt: Callable[[Function], T], second: Callable[[Function], T], changes: Changes) -> T:
     try:
         with _first_run():
             return attempt(f)
@@ -307,6 +307,7 @@ def _outermost(f: Function, attempt: Callable[[Function], T], second: Callable[[
         first = error
     if _RUN.is_last:
         raise first
+    changes.undo()
     return _second_run(f, second, first)
 
 
@@ -353,12 +354,14 @@ def _with_arrays(f: Function, attempt: Attempt[T]) -> T:
         views.append(_view(value))
         return views[-1]
 
-    try:
-        return attempt(f, lend)
-    except ValueError as error:
-        if isinstance(error, FnadError) or not views:
-            raise
-        place = source_of_error(error)
+    with undoing() as changes:
+        try:
+            return attempt(f, lend)
+        except ValueError as error:
+            if isinstance(error, FnadError) or not views:
+                raise
+            place = source_of_error(error)
+        changes.undo()
     _RUN.is_last = True
     if not is_strict:
         return attempt(f, _copy)
@@ -378,7 +381,7 @@ def _copy(value: Any) -> Any:
         return _handle(value)
     if isinstance(value, np.ndarray):
         return value.copy()
-    return Tracer(as_symbol(value)) if is_on_device(value) else value  # whose methods know nothing of traced values
+    return Tracer(as_symbol(value)) if is_on_device(value) else read(value)  # whose methods know no traced values
 
 
 def _traced(value: Any) -> Any:

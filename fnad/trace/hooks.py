@@ -7,8 +7,11 @@ code calls it, so that no frame is in between. In a thread that does not trace e
 
 from __future__ import annotations
 
+import bisect
 import functools
+import heapq
 import operator
+import random
 import sys
 import textwrap
 from collections.abc import Callable
@@ -29,8 +32,8 @@ from fnad.numpy.operands import as_symbol
 from fnad.numpy.views import Broadcast
 from fnad.trace import escape, guards
 from fnad.trace.compiled import COMPILED
-from fnad.trace.contents import CACHED, in_library, is_numba_class
-from fnad.trace.conversion import HOOKS, converted, converted_code, converted_text, unconverted
+from fnad.trace.contents import CACHED, in_library, is_numba_class, is_users
+from fnad.trace.conversion import HOOKS, converted, converted_code, converted_text, facts_of, unconverted
 from fnad.trace.dispatch import has_traced
 from fnad.trace.environment import content
 from fnad.trace.exchange import GIVEN, METHODS
@@ -43,6 +46,7 @@ from fnad.trace.rewriting import Facts
 from fnad.trace.source import current_source
 from fnad.trace.stand_ins import MADE, enter, enter_imported, standing_for
 from fnad.trace.standard import class_of
+from fnad.trace.undoing import KEPT, UNDOING, replayed
 from fnad.trace.vectorized import vectorized
 
 Call = Callable[..., Any]
@@ -87,8 +91,10 @@ def replaced(function: Any) -> Any:
         return of_partial(function)
     if kind is operator.methodcaller:
         return calling_method(function)
-    if MAKING.attempt is not None and is_in_c(kind):
-        return of_ordinary(function)
+    if is_in_c(kind):
+        for changes in UNDOING.changes:
+            changes.callee(function)
+        return function if MAKING.attempt is None else of_ordinary(function)
     if issubclass(kind, type):
         METHODS.enter_class(function)
         return function
@@ -97,6 +103,9 @@ def replaced(function: Any) -> Any:
 
 def of_user(function: FunctionType) -> FunctionType:
     """The twin of a user function; without a twin, the reads of the function are unknown."""
+    if function.__closure__ is not None and UNDOING.changes and (facts := facts_of(function)) is not None:
+        for changes in UNDOING.changes:
+            changes.cells(function, facts)
     twin = converted(function)
     if twin is function and original_of(function.__code__) is function.__code__:
         for recorder in RECORDING.recorders:
@@ -201,6 +210,8 @@ def calling_method(caller: operator.methodcaller) -> Any:
 def of_method(method: MethodType) -> Any:
     """The callee for a method: the callee for its function, bound to the same object."""
     METHODS.enter_class(type(method.__self__))
+    for changes in UNDOING.changes:
+        changes.callee(method)
     own: Any = method.__func__
     found = replaced(own)
     return method if found is own else MethodType(found, method.__self__)
@@ -323,12 +334,17 @@ def item(owner: Any, index: Any) -> Any:
 
 def each(values: Any) -> Any:
     """The values that a loop iterates over."""
-    return read(values) if is_tracing() else values
+    return read(values) if is_tracing() and not hasattr(type(values), "__next__") else values
 
 
 def place(owner: Any) -> Any:
     """The object that `x[i] = v` writes into."""
-    return Place(owner) if issubclass(type(owner), np.ndarray) and is_tracing() else owner
+    if is_tracing():
+        for changes in UNDOING.changes:
+            changes.content(owner)
+        if issubclass(type(owner), np.ndarray):
+            return Place(owner)
+    return owner
 
 
 class Place:
@@ -369,12 +385,14 @@ def same(a: Any, b: Any) -> bool:
 
 def enters(facts: Facts) -> None:
     """The begin of a function that uses variables of outer scopes."""
-    if RECORDING.recorders and is_tracing():
+    if (RECORDING.recorders or UNDOING.changes) and is_tracing():
         namespace = sys._getframe(1).f_globals  # pyright: ignore[reportPrivateUsage]
         if in_library(namespace.get("__name__", "")):  # a body of NumPy or SciPy; what `exec` made may have no name
             return
         for recorder in RECORDING.recorders:
             recorder.enter(facts, namespace)
+        for changes in UNDOING.changes:
+            changes.variables(facts, namespace)
 
 
 def stored(owner: Any, name: str) -> Any:
@@ -382,6 +400,8 @@ def stored(owner: Any, name: str) -> Any:
     if is_tracing():
         for recorder in RECORDING.recorders:
             recorder.attribute(owner, name)
+        for changes in UNDOING.changes:
+            changes.attribute(owner, name)
     return owner
 
 
@@ -390,12 +410,39 @@ def counter(owner: Any, name: str) -> Any:
     if is_tracing():
         for recorder in RECORDING.recorders:
             recorder.counter(owner, name)
+        for changes in UNDOING.changes:
+            changes.attribute(owner, name)
     return owner
 
 
 def tally(owner: Any, name: str) -> Any:
     """The attribute of which an element is counted up."""
     return place(getattr(counter(owner, name), name))
+
+
+def changed(value: Any, operand: Any) -> Any:
+    """The operand of an assignment that may change the value of a variable in place."""
+    if type(value) in KEPT and is_tracing():
+        for changes in UNDOING.changes:
+            changes.content(value)
+    return operand
+
+
+def storing(function: Any) -> Call:
+    """`setattr` or `delattr`."""
+    return lambda owner, name, *value: function(stored(owner, name), name, *value)
+
+
+def changing(function: Any) -> Call:
+    """A function that changes its first argument."""
+
+    def call(value: Any, *args: Any, **options: Any) -> Any:
+        for changes in UNDOING.changes:
+            changes.callee(function)
+            changes.content(value)
+        return function(value, *args, **options)
+
+    return call
 
 
 def imports(names: tuple[Any, ...]) -> None:
@@ -436,6 +483,9 @@ def read(value: Any) -> Any:
         METHODS.enter_value(value)
         if kind is CodeType:
             return original_of(value)
+        if hasattr(kind, "__next__") and not is_users(kind):
+            GIVEN.add(kind)
+            return replayed(value)
     return traced(value) if kind is np.ndarray and MAKING.attempt is not None and is_native(value) else value
 
 
@@ -471,10 +521,22 @@ def traced(array: Any) -> Any:
 
 for _function in (eval, exec):
     enter(_function, evaluating)
+for _function in (setattr, delattr):
+    enter(_function, storing)
+for _function in (
+    bisect.insort_left,
+    bisect.insort_right,
+    heapq.heapify,
+    heapq.heappop,
+    heapq.heappush,
+    random.shuffle,
+):
+    enter(_function, changing)
 
 vars(HOOKS).update(
     attribute=attribute,
     callee=callee,
+    changed=changed,
     counter=counter,
     each=each,
     enters=enters,

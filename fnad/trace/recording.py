@@ -72,7 +72,7 @@ from fnad.trace.environment import NUMBERS, Environment, Get, Namespace, Noted, 
 from fnad.trace.exchange import METHODS
 from fnad.trace.handle import Handle
 from fnad.trace.libraries import is_trusted
-from fnad.trace.rewriting import COUNTED, EXTENDED, READ, Facts
+from fnad.trace.rewriting import COUNTED, EXTENDED, READ, WRITTEN, Facts
 from fnad.trace.source import current_source
 
 SIMPLE = frozenset({bool, int, float, complex, str, bytes, type(None), range, slice, np.ufunc, np.float64})
@@ -236,7 +236,7 @@ class Recorder:
 
     def _note_use(self, get: Get, where: object, name: str, use: str) -> None:
         """Note the value of a name, unless only its count matters here; then it is kept for later readers."""
-        if use == READ:
+        if use in (READ, WRITTEN):
             self._note(get, where, name)
             return
         self.effect = self.effect or f"{name} is written to"

@@ -10,6 +10,7 @@
     a is b          HOOKS.same(a, b)
     o.x = v         HOOKS.stored(o, "x").x = v
     o.n += 1        HOOKS.counter(o, "n").n += 1
+    v += x          v += HOOKS.changed(v, x)    for a local variable
     def f(): …      def f(): HOOKS.enters(facts); …     what f uses of outer scopes
 
 `HOOKS` is a name for a constant here (`fnad.trace.conversion`). Every new node has the file, line and columns of the
@@ -27,8 +28,8 @@ from fnad.records import NamedTuple
 MARK = "\0fnad.hooks"
 """The constant in its place until the code is compiled."""
 
-READ, COUNTED, TALLIED, EXTENDED = "read", "counted", "tallied", "extended"
-"""Uses of a variable of an outer scope: its value may matter; `n += 1`; `n["a"] += 1`; `n.append(x)`."""
+READ, WRITTEN, COUNTED, TALLIED, EXTENDED = "read", "written", "counted", "tallied", "extended"
+"""Uses of a variable of an outer scope: its value may matter; `n = x`; `n += 1`; `n["a"] += 1`; `n.append(x)`."""
 
 FACTS = "\0fnad.facts"
 """The first element of a constant with what is known of a function."""
@@ -53,7 +54,8 @@ class Scope:
     def note(self, name: str, use: str) -> None:
         """Note a use of a variable of an outer scope; one that matters counts, whatever the others are."""
         known = self.uses.get(name, use)
-        self.uses[name] = use if known == use else READ
+        is_assigned = not {known, use}.isdisjoint((WRITTEN, COUNTED))
+        self.uses[name] = use if known == use else WRITTEN if is_assigned else READ
 
     def is_free(self, name: str) -> bool:
         """True if a function around this one has the variable."""
@@ -95,8 +97,9 @@ class Hooked(ast.NodeTransformer):
     def visit_Name(self, node: ast.Name) -> ast.AST:
         if node.id in self._local:
             return node
-        self._scope.note(node.id, READ)
-        return hook("variable", node, node) if isinstance(node.ctx, ast.Load) else node
+        is_read = isinstance(node.ctx, ast.Load)
+        self._scope.note(node.id, READ if is_read else WRITTEN)
+        return hook("variable", node, node) if is_read else node
 
     def _owner(self, node: ast.expr, use: str = READ) -> ast.expr:
         """The expression before a dot, bracket or call; a variable is left to the hook around it."""
@@ -144,17 +147,17 @@ class Hooked(ast.NodeTransformer):
         return same if isinstance(node.ops[0], ast.Is) else ast.copy_location(ast.UnaryOp(ast.Not(), same), node)
 
     def visit_For(self, node: Any) -> ast.AST:
-        node.iter = hook("each", node.iter, self._owner(node.iter))
+        node.iter = hook("each", node.iter, self.visit(node.iter))
         node.target, node.body, node.orelse = self.visit(node.target), self.all(node.body), self.all(node.orelse)
         return node
 
     def _visit_comprehension(self, node: Any) -> ast.AST:
         """The first iterable is evaluated outside, all else where the targets are variables."""
         outer, first = self._local, node.generators[0]
-        first.iter = self._owner(first.iter)
+        first.iter = self.visit(first.iter)
         self._local = outer | bound_in([part.target for part in node.generators])
         for part in node.generators:
-            part.iter = part.iter if part is first else self._owner(part.iter)
+            part.iter = part.iter if part is first else self.visit(part.iter)
             part.iter = part.iter if part.is_async else hook("each", part.iter, part.iter)
             part.target, part.ifs = self.visit(part.target), self.all(part.ifs)
         for name in ("elt", "key", "value"):
@@ -181,6 +184,9 @@ class Hooked(ast.NodeTransformer):
         else:
             node.target = self.visit(target)
         node.value = self.visit(node.value)
+        if isinstance(target, ast.Name) and target.id in self._local:
+            read = ast.copy_location(ast.Name(target.id, ast.Load()), target)
+            node.value = hook("changed", node.value, read, node.value)
         return node
 
     def _tallied(self, node: ast.expr) -> ast.expr:
