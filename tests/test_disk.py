@@ -658,9 +658,8 @@ def test_a_folder_that_cannot_be_read(cache: DiskCache, monkeypatch: pytest.Monk
         raise PermissionError(errno.EACCES, "Permission denied", "folder")
 
     cache.write(KEY, PAYLOAD)
-    monkeypatch.setattr(Path, "stat", fail)
-    monkeypatch.setattr(Path, "iterdir", fail)
-    monkeypatch.setattr(os, "listdir", fail)
+    for owner, name in ((Path, "stat"), (os, "stat"), (Path, "iterdir"), (os, "listdir")):
+        monkeypatch.setattr(owner, name, fail)
     assert not cache.has(KEY)
     assert cache.is_empty
     with (

@@ -110,8 +110,11 @@ def test_methods_and_patterns():
 
 
 def test_a_field_without_a_default_cannot_follow_one_with_a_default():
-    with pytest.raises(TypeError, match="Wrong has a field without a default after one with a default"):
-        type(NamedTuple)("Wrong", (NamedTuple,), {"__annotations__": {"a": "int", "b": "int"}, "a": 1})
+    with pytest.raises(TypeError, match=r"Wrong has a field without a default after one|cannot follow default field"):
+
+        class Wrong(NamedTuple):
+            a: int = 1
+            b: int  # pyright: ignore[reportGeneralTypeIssues]
 
 
 # ---- dataclasses -----------------------------------------------------------------------------------------------------

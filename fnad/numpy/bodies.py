@@ -184,9 +184,16 @@ class _At:
         x[self.index] = value
         return x
 
-    def divide(self, value: Any, **_: Any) -> Any:
-        """The array with quotients of its elements."""
-        return self.set(self.x[self.index] / value)
+
+def _elements(function: Callable[..., Any]) -> Any:
+    """The method of `_At` that computes elements from those that are there and others."""
+    return lambda at, value, **_: at.set(function(at.x[at.index], value))
+
+
+for _name, _ufunc in {"min": np.minimum, "max": np.maximum}.items():
+    setattr(_At, _name, _elements(_ufunc))
+for _name in ("add", "subtract", "multiply", "divide", "power"):
+    setattr(_At, _name, _elements(getattr(np, _name)))
 
 
 def _output(output: Any, input: Any, shape: Any = None, complex_output: bool = False) -> Any:  # noqa: A002

@@ -100,7 +100,7 @@ def _ends(line: str, depth: int) -> bool:
 PYTESTS = "@pytest_ar"
 """A name in the code of asserts that pytest has rewritten."""
 
-IMPORT = re.compile(r"^[ \t]*(?:from[ \t]+[\w.]+[ \t]+)?import[ \t]+(\([^)]*\)|[^\n#;]*)", re.MULTILINE)
+IMPORT = re.compile(r"^[ \t]*(?:lazy[ \t]+)?(?:from[ \t]+[\w.]+[ \t]+)?import[ \t]+(\([^)]*\)|[^\n#;]*)", re.MULTILINE)
 _IMPORTED: dict[str, tuple[list[str], tuple[str, ...]]] = {}
 
 

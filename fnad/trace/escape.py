@@ -104,7 +104,9 @@ OWN = "keep it in a variable of its own"
 AXIS = "np.atleast_1d makes an array of one element of it"
 REFUSALS = {
     **dict.fromkeys(("as an integer", "must be integers", "by non-int"), "write int(x) for a number x"),
-    "returned non-": "take the number from an attribute or a method of the object, as obj.value",
+    **dict.fromkeys(
+        ("returned non-", "must return a"), "take the number from an attribute or a method of the object, as obj.value"
+    ),
     **dict.fromkeys(("no len()", "not iterable", "not subscriptable", "non-sequence", "cannot unpack"), AXIS),
     "descriptor '": "call the method of the value, x.sum(), x.__mul__(y), not that of its class",
     "expected numpy.ndarray": (
@@ -118,6 +120,10 @@ ATTRIBUTES = {
     "resize": "write np.resize(x, shape)",
 }
 """The way out of attributes of arrays that have to do with more than memory."""
+TRACED = re.compile(
+    r"(\ban? )?'?Tracer'?( object)?|(?<=must return a float, not )float|(?<=must return an int, not )int"
+)
+"""How Python names a traced value: by its class, or by the class that it has for user code."""
 SIGNATURES = ("No matching signature found", "Function call with ambiguous argument types")
 """How Cython says that it has no function for the classes of the arguments."""
 PICKLE = "return it from the traced function, and pickle the result"
@@ -320,7 +326,7 @@ def refused(error: Exception) -> FnadError | None:
         return _attribute_set(error)
     if isinstance(error, FnadError) or not isinstance(error, TypeError):
         return None
-    what, source = re.sub(r"(\ban? )?'?Tracer'?( object)?", "a traced value", str(error)), source_of_error(error)
+    what, source = TRACED.sub("a traced value", str(error)), source_of_error(error)
     if (word := word_for_keyword(what)) and is_public(what.partition("(")[0]):
         return UnknownKeywordError(what, source=source, remedy=word)
     if "JSON serializable" in what:

@@ -161,8 +161,8 @@ class Hooked(ast.NodeTransformer):
             part.iter = part.iter if part.is_async else hook("each", part.iter, part.iter)
             part.target, part.ifs = self.visit(part.target), self.all(part.ifs)
         for name in ("elt", "key", "value"):
-            if hasattr(node, name):
-                setattr(node, name, self.visit(getattr(node, name)))
+            if (part := getattr(node, name, None)) is not None:  # `{**table for ...}` has no value
+                setattr(node, name, self.visit(part))
         self._local = outer
         return node
 

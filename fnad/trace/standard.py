@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import cmath
 import math
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial, reduce, wraps
 from types import FunctionType
@@ -213,6 +214,9 @@ def isclose(a: Any, b: Any, *, rel_tol: Any = 1e-09, abs_tol: Any = 0.0) -> Any:
     return np.equal(a, b) | ((distance <= tolerance) & (distance < np.inf))
 
 
+SMALLEST = sys.float_info.min
+"""The smallest normal number."""
+
 ARC = {name: f"arc{name[1:]}" for name in ("acos", "asin", "atan", "acosh", "asinh", "atanh", "atan2")}
 """NumPy's names for the inverse functions."""
 
@@ -229,7 +233,7 @@ RAISING: dict[str, Function] = {
 
 TOTAL: dict[str, Function] = {
     **{name: getattr(np, name) for name in ("cbrt", "copysign", "degrees", "isfinite", "isinf", "isnan", "modf")},
-    **{name: getattr(np, name) for name in ("nextafter", "radians", "tanh")},
+    **{name: getattr(np, name) for name in ("fmax", "fmin", "nextafter", "radians", "signbit", "tanh")},
     **{name: getattr(np, ARC[name]) for name in ("asinh", "atan", "atan2")},
     "erf": primitive("erf"),
     "erfc": primitive("erfc"),
@@ -237,6 +241,8 @@ TOTAL: dict[str, Function] = {
     "frexp": frexp,
     "hypot": hypot,
     "isclose": isclose,
+    "isnormal": lambda x: (np.abs(x) >= SMALLEST) & np.isfinite(x),
+    "issubnormal": lambda x: (x != 0.0) & (np.abs(x) < SMALLEST),
     "ulp": ulp,
 }
 """What the others are on floats."""
@@ -330,7 +336,8 @@ def _of_modules() -> Iterator[tuple[Function, Function]]:
         for name, compute in raising.items():
             yield getattr(module, name), checked(getattr(module, name), of_numbers(compute))
         for name, compute in total.items():
-            yield getattr(module, name), of_numbers(compute)
+            if hasattr(module, name):  # some are new in Python 3.15
+                yield getattr(module, name), of_numbers(compute)
 
 
 STANDARD: dict[Any, Function] = {

@@ -401,6 +401,10 @@ def _power(x: Any, y: Any, modulus: Any = None) -> Any:
     return operate(operator.pow, x, y)
 
 
+def _reflected_power(x: Any, y: Any, modulus: Any = None) -> Any:
+    return _power(y, x, modulus)
+
+
 def _unary(ufunc: Callable[..., Any]) -> Callable[..., Any]:
     return lambda x: operate(ufunc, x)
 
@@ -427,7 +431,7 @@ def _members() -> Iterator[tuple[str, Callable[..., Any]]]:
     for name, ufunc in (BINARY | {"divmod": np.divmod}).items():
         yield f"__{name}__", _operator(ufunc)
         yield f"__r{name}__", _reflected(ufunc)
-    yield "__pow__", _power
+    yield from {"__pow__": _power, "__rpow__": _reflected_power}.items()
     yield from ((f"__i{name}__", _in_place(ufunc)) for name, ufunc in BINARY.items())
     yield from ((f"__{name}__", _operator(ufunc)) for name, ufunc in COMPARISONS.items())
     yield from ((f"__{name}__", _unary(ufunc)) for name, ufunc in UNARY.items())

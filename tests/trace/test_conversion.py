@@ -11,6 +11,7 @@ import pickle
 import re
 import sys
 import traceback
+import warnings
 from itertools import count
 from time import perf_counter
 
@@ -499,6 +500,24 @@ def case(say):
     type Local = int
     return first([1]), Stack().push(2), local(3), Box().items, Pair.__value__, Local.__value__, f"{'a' + f"{1}"}", [
         super(Box, b).push("x") for b in [Box()]]"""
+if sys.version_info >= (3, 14):
+    CASES["templates and bare exceptions"] = """
+def case(say):
+    x = 2
+    found = t"{say(x)!r:>{say(5)}} {x.real=}"
+    try: {}["k"]
+    except KeyError, ValueError: say("caught")
+    return found.strings, [(i.value, i.expression, i.conversion, i.format_spec) for i in found.interpolations]"""
+if sys.version_info >= (3, 15):
+    CASES["unpacking in comprehensions, lazy imports"] = """
+lazy import colorsys as colors
+lazy from fractions import Fraction
+ROWS = [[1, 2], [3]]
+def case(say):
+    tables = [{"a": 1}, {"b": 2}]
+    lists, lazy = [*row for row in say(ROWS)], (*(x + n for x in row) for n in say([1, 2]) for row in ROWS)
+    return (lists, {**table for table in tables if say(table)}, {*row for row in ROWS}, list(lazy),
+            colors.rgb_to_hsv(1, 0, 0), Fraction(1, 2), frozendict(a=1)["a"])"""
 
 NUMBERS = count()
 
@@ -515,7 +534,8 @@ def imported(name, path):
     spec = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
-    spec.loader.exec_module(module)
+    with warnings.catch_warnings(action="ignore", category=SyntaxWarning):  # of `return` in a `finally` block
+        spec.loader.exec_module(module)
     return module
 
 
