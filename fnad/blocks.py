@@ -13,12 +13,13 @@ call of fnad ends the blocks (`end_blocks`).
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 from weakref import WeakSet, ref
+
+from fnad import forks
 
 T = TypeVar("T")
 
@@ -64,8 +65,7 @@ class SharedBlocks(Blocks[T]):
         super().__init__()
         if changed is not None:
             self.changed = changed
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=self._in_child)
+        forks.at_fork(after_in_child=self._in_child)
 
     def _in_child(self) -> None:
         own = threading.get_ident()

@@ -14,8 +14,9 @@ were used least recently make room, so nothing has to look through all of them.
 An entry holds machine code. So the directory must be the user's own, not a link, and writable by no other user. No
 other user may be able to replace it by writing to a directory above it. It is opened at each use, and entries are
 opened relative to it, so that what was checked is what is read. An entry is a regular file, of which no
-more is read than one may have. A directory that is refused, or that cannot be written to, is a `CacheWarning`, once in
-a process; what is compiled then stays in memory.
+more is read than one may have. On Windows, whose directories have other permissions and no descriptors, the directory
+must be in the user's folder, which the system protects. A directory that is refused, or that cannot be written to, is a
+`CacheWarning`, once in a process; what is compiled then stays in memory.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from functools import cache
 from hashlib import blake2b
 from pathlib import Path
 from time import time
-from typing import BinaryIO, TypeVar
+from typing import BinaryIO, TypeAlias, TypeVar
 
 from fnad import config
 from fnad.errors import CacheWarning
@@ -39,6 +40,13 @@ from fnad.records import NamedTuple
 from fnad.version import __version__
 
 T = TypeVar("T")
+Folder: TypeAlias = "int | Path"
+"""An open directory: its descriptor, or its path on Windows."""
+
+IS_WINDOWS = sys.platform == "win32"
+BINARY: int = getattr(os, "O_BINARY", 0)
+HELD = (PermissionError,) if IS_WINDOWS else ()
+"""The error of replacing or removing a file that another process reads, which Windows refuses."""
 
 MAGIC = b"fnad-cache-1"
 PASSED = str(Path(__file__).parent), contextlib.__file__
@@ -66,8 +74,6 @@ def digest(*parts: bytes) -> str:
 def current() -> DiskCache | None:
     """The cache that the settings name, if any."""
     setting = config.current().disk_cache
-    if sys.platform == "win32":  # whose directories have no such owners and modes
-        return None
     if isinstance(setting, bool):
         return _default() if setting else None
     return at(setting)
@@ -84,6 +90,8 @@ def user_directory() -> str:
     """Where this system has the user's caches."""
     if sys.platform == "darwin":
         return "~/Library/Caches"
+    if IS_WINDOWS:
+        return os.environ.get("LOCALAPPDATA") or "~/AppData/Local"
     given = os.environ.get("XDG_CACHE_HOME", "")
     return given if given.startswith("/") else "~/.cache"
 
@@ -105,11 +113,17 @@ class RefusedError(Exception):
 
 
 @contextlib.contextmanager
-def directory_at(path: Path, within: int | None = None) -> Generator[int]:
+def directory_at(path: Path, within: Folder | None = None) -> Generator[Folder]:
     """A directory, opened in the one that it is in; raise `RefusedError` if others can change it."""
+    if IS_WINDOWS:
+        if not path.is_dir():
+            _refuse(path, "is a file, not a directory" if path.exists() else None)
+            raise FileNotFoundError(path)
+        yield path
+        return
     name, flags = path if within is None else path.name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
     try:
-        found = os.open(name, flags, dir_fd=within)
+        found = os.open(name, flags, dir_fd=_descriptor(within))
     except OSError as error:
         if error.errno in NOT_OPENED and path.parent.is_dir():
             raise RefusedError(f"{path} is a {'link' if path.is_symlink() else 'file'}, not a directory") from None
@@ -122,10 +136,11 @@ def directory_at(path: Path, within: int | None = None) -> Generator[int]:
 
 
 @contextlib.contextmanager
-def own_file(name: str | Path, within: int | None = None) -> Generator[BinaryIO | None]:
+def own_file(name: str | Path, within: Folder | None = None) -> Generator[BinaryIO | None]:
     """A regular file that is the user's alone, opened; None for anything else, which may block or never end."""
+    flags = os.O_RDONLY | (BINARY if IS_WINDOWS else os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
-        found = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=within)
+        found = os.open(_place(within, name), flags, dir_fd=_descriptor(within))
     except OSError as error:
         if error.errno not in NOT_OPENED:
             raise
@@ -140,12 +155,23 @@ def own_file(name: str | Path, within: int | None = None) -> Generator[BinaryIO 
         os.close(found)
 
 
+def _place(folder: Folder | None, name: str | Path) -> str | Path:
+    """A name in a folder, for functions of `os` that are also given the folder's descriptor, if it has one."""
+    return folder / name if isinstance(folder, Path) else name
+
+
+def _descriptor(folder: Folder | None) -> int | None:
+    return folder if isinstance(folder, int) else None
+
+
 NOT_OPENED = (errno.ELOOP, errno.ENOTDIR, errno.ENXIO)
 """The errors of opening a link, a file in the place of a directory, a socket."""
 
 
 def _objection(status: os.stat_result, writers: int = 0o022, *trusted: int) -> str | None:
     """The reason why others could change a file or directory; None if they cannot."""
+    if IS_WINDOWS:  # where that follows from the place alone
+        return None
     if status.st_uid not in (os.geteuid(), *trusted):
         return "belongs to another user"
     return "can be written to by other users" if status.st_mode & writers else None
@@ -158,6 +184,10 @@ def _refuse(place: object, objection: str | None) -> None:
 
 def _refuse_above(directory: Path, there: Path) -> None:
     """Raise `RefusedError` if others than root could exchange a directory, of whose path this much is there."""
+    if IS_WINDOWS:
+        is_users = there.resolve().is_relative_to(Path.home().resolve())
+        _refuse(directory, None if is_users else f"is not in {Path.home()}, where no other user may write")
+        return
     for place, status in _way(there.parent):
         _refuse(f"{place}, above {directory},", _objection(status, _writers(status), 0))
 
@@ -303,7 +333,7 @@ class DiskCache:
             self._warn(f"{self._path(key)} cannot be read: {error.strerror}")
         return None
 
-    def _read(self, folder: int, key: str, decode: Callable[[bytes], T]) -> T | None:
+    def _read(self, folder: Folder, key: str, decode: Callable[[bytes], T]) -> T | None:
         with own_file(key[2:], folder) as file:
             if file and os.fstat(file.fileno()).st_size > _entry_limit():
                 return None
@@ -311,12 +341,12 @@ class DiskCache:
         payload = opened(content, key)
         if payload is not None:
             with contextlib.suppress(OSError):  # others can be the ones that may write
-                os.utime(key[2:], dir_fd=folder, follow_symlinks=False)
+                os.utime(_place(folder, key[2:]), dir_fd=_descriptor(folder), follow_symlinks=IS_WINDOWS)
             with contextlib.suppress(Exception):  # whatever a payload raises that fnad did not write
                 return decode(payload)
         self._warn_once(f"{self._path(key)} is damaged, or of another format: it is removed, and made again", CHECK)
         with contextlib.suppress(OSError):
-            os.unlink(key[2:], dir_fd=folder)
+            _remove(folder, key[2:])
         return None
 
     def write(self, key: str, payload: bytes) -> None:
@@ -362,7 +392,7 @@ class DiskCache:
             return f"{self.directory} cannot be read: {error.strerror}"
 
     @contextlib.contextmanager
-    def _opened(self, *, make: bool = False) -> Generator[int]:
+    def _opened(self, *, make: bool = False) -> Generator[Folder]:
         """The directory, opened; raise `RefusedError` if it must not be used, `OSError` if it cannot."""
         if not self.directory.is_absolute():
             raise RefusedError(f"there is no home directory for {self.directory}")
@@ -373,12 +403,12 @@ class DiskCache:
             yield found
 
     @contextlib.contextmanager
-    def _folder(self, name: str, *, make: bool = False) -> Generator[int]:
+    def _folder(self, name: str, *, make: bool = False) -> Generator[Folder]:
         """One of its folders, opened likewise."""
         with self._opened(make=make) as directory:
             if make:
                 with contextlib.suppress(FileExistsError):
-                    os.mkdir(name, 0o700, dir_fd=directory)
+                    os.mkdir(_place(directory, name), 0o700, dir_fd=_descriptor(directory))
             with directory_at(self.directory / name, directory) as found:
                 yield found
 
@@ -402,30 +432,31 @@ def _level_of_user() -> int:
     return level
 
 
-def entries_in(folder: int, path: Path) -> list[Entry]:
+def entries_in(folder: Folder, path: Path) -> list[Entry]:
     """The files in an open folder, those used least recently first."""
     found: list[Entry] = []
-    for name in os.listdir(folder):
+    for name in os.listdir(folder):  # noqa: PTH208 - by its descriptor
         with contextlib.suppress(FileNotFoundError):  # another process removes some, too
-            status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+            status = os.stat(_place(folder, name), dir_fd=_descriptor(folder), follow_symlinks=False)
             found.append(Entry(status.st_mtime, status.st_size, path / name))
     return sorted(found)
 
 
-def put(folder: int, name: str, entry: bytes) -> None:
+def put(folder: Folder, name: str, entry: bytes) -> None:
     """Write a file that is there with its whole content, or not at all."""
-    unfinished = f".{name}.{os.urandom(8).hex()}"
+    unfinished, within = f".{name}.{os.urandom(8).hex()}", _descriptor(folder)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | BINARY
     try:
-        descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=folder)
+        descriptor = os.open(_place(folder, unfinished), flags, 0o600, dir_fd=within)
         with os.fdopen(descriptor, "wb") as file:
             file.write(entry)
-        os.replace(unfinished, name, src_dir_fd=folder, dst_dir_fd=folder)
-    except BaseException:
+        with contextlib.suppress(*HELD):  # what another process reads is the same entry
+            os.replace(_place(folder, unfinished), _place(folder, name), src_dir_fd=within, dst_dir_fd=within)
+    finally:
         _remove(folder, unfinished)
-        raise
 
 
-def make_room(folder: int, limit: int) -> None:
+def make_room(folder: Folder, limit: int) -> None:
     """Remove what was used least recently from a folder until no more than `limit` bytes are left."""
     entries = entries_in(folder, Path())
     excess = sum(entry.nbytes for entry in entries) - limit
@@ -435,9 +466,9 @@ def make_room(folder: int, limit: int) -> None:
             excess -= entry.nbytes
 
 
-def _remove(folder: int, name: str) -> None:
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(name, dir_fd=folder)
+def _remove(folder: Folder, name: str) -> None:
+    with contextlib.suppress(FileNotFoundError, *HELD):
+        os.unlink(_place(folder, name), dir_fd=_descriptor(folder))
 
 
 def _entry_limit() -> int:

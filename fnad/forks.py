@@ -14,6 +14,7 @@ import atexit
 import os
 import sys
 import threading
+from collections.abc import Callable
 from threading import RLock, local
 from time import monotonic, sleep
 from types import FrameType
@@ -63,8 +64,13 @@ def _give_back() -> None:
         _FORKING.taken.pop().release()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_take_all, after_in_parent=_give_back, after_in_child=_give_back)
+def at_fork(**functions: Callable[[], object]) -> None:
+    """Have functions called `before` a fork, `after_in_parent`, `after_in_child`; Windows has no forks."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(**functions)
+
+
+at_fork(before=_take_all, after_in_parent=_give_back, after_in_child=_give_back)
 
 
 def end_threads() -> None:

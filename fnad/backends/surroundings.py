@@ -64,6 +64,8 @@ def _machine() -> Iterator[object]:
     with suppress(OSError), Path("/proc/cpuinfo").open("rb") as file:
         first = file.read(2**14).partition(b"\n\n")[0]
         yield [line for line in first.splitlines() if line.startswith(CPU_LINES)]
+        return
+    yield os.environ.get("PROCESSOR_IDENTIFIER") or os.uname().nodename  # of Windows; elsewhere the machine
 
 
 def files(folder: str) -> Iterator[tuple[str, os.stat_result]]:

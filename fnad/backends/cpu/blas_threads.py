@@ -14,7 +14,6 @@ its own.
 from __future__ import annotations
 
 import ctypes
-import os
 from collections.abc import Generator
 from contextlib import contextmanager
 from functools import cache
@@ -23,6 +22,8 @@ from typing import Any
 import llvmlite.binding as llvm
 import llvmlite.ir as ir
 
+from fnad import forks
+from fnad.backends.cpu import system
 from fnad.backends.cpu.loader import key_of, link, object_code
 from fnad.backends.llvm.emitter import Builder
 from fnad.backends.llvm.scalar import call
@@ -39,7 +40,7 @@ DECLARATIONS = """
 @state = external global [3 x i32]
 declare i32 @get()
 declare void @set(i32)
-declare i32 @sched_yield()
+declare i32 @YIELD()
 """
 WITHOUT = "define void @enter() { ret void }\ndefine void @leave() { ret void }"
 CODE = """
@@ -50,7 +51,7 @@ again:
   %busy = icmp ne i32 %taken, 0
   br i1 %busy, label %wait, label %done
 wait:
-  call i32 @sched_yield()
+  call i32 @YIELD()
   br label %again
 done:
   ret void
@@ -119,9 +120,9 @@ def one_thread(builder: Builder, library_file: str, prefix: str) -> Generator[No
 def registered(library_file: str, prefix: str) -> tuple[str, ...]:
     """The symbols of `PAIR` for a library, registered with LLVM; for another BLAS they do nothing."""
     library, state = ctypes.CDLL(library_file), (ctypes.c_int * 3)()  # lock, users, saved
-    os.register_at_fork(after_in_child=lambda: ctypes.memset(state, 0, ctypes.sizeof(state)))
+    forks.at_fork(after_in_child=lambda: ctypes.memset(state, 0, ctypes.sizeof(state)))
     addresses = {"state": ctypes.addressof(state), "get": _symbol(library, GETTERS), "set": _symbol(library, SETTERS)}
-    code = DECLARATIONS + CODE if all(addresses.values()) else WITHOUT
+    code = (DECLARATIONS + CODE).replace("YIELD", system.YIELD) if all(addresses.values()) else WITHOUT
     for word in ("state", "get", "set", *PAIR):
         code = code.replace(f"@{word}", f"@{prefix}{word}")
     for word, address in addresses.items():

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import llvmlite.binding as llvm
 import llvmlite.ir as ir
 
+from fnad.backends.cpu import system
 from fnad.backends.llvm.passes import free, take_apart
 
 Result = TypeVar("Result")
@@ -25,6 +26,7 @@ def target() -> Any:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     found = llvm.Target.from_triple(llvm.get_process_triple())
+    system.register()
     # From the first engine on LLVM knows the symbols of the process.
     llvm.create_mcjit_compiler(llvm.parse_assembly(""), found.create_target_machine(jit=True))
     return found

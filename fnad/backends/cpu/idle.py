@@ -6,7 +6,6 @@ would keep it for ever. So while there are large ones, a thread looks every seco
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from typing import Protocol
@@ -37,7 +36,7 @@ class Watch:
         self._lock = forks.lock()
         self._ends = threading.Event()
         self._thread: threading.Thread | None = None
-        os.register_at_fork(before=self._before_fork, after_in_parent=self._after_fork, after_in_child=self._after_fork)
+        forks.at_fork(before=self._before_fork, after_in_parent=self._after_fork, after_in_child=self._after_fork)
 
     def note(self, owner: Owner) -> None:
         """An owner has used its workspace."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 
 from fnad.backends.cpu import (
@@ -47,8 +46,8 @@ COSTS = Costs(
     sum_block=256,
     effect_nanoseconds=10,
     interrupt_nanoseconds=2**24,
-    # Whether it is worth it to wake threads is measured as the loop runs: see `threads.py`, which needs POSIX threads.
-    parallel_nanoseconds=50_000 if os.name == "posix" else 2**62,
+    # Whether it is worth it to wake threads is measured as the loop runs: see `threads.py`.
+    parallel_nanoseconds=50_000,
     task_nanoseconds=2_000,
     combine_nanoseconds=32,
 )

@@ -52,17 +52,16 @@ from __future__ import annotations
 
 import atexit
 import ctypes
-import os
 import re
-import signal
-import sys
 from functools import cache
 from time import perf_counter_ns, sleep
+from typing import Any
 
 import llvmlite.binding as llvm
 import llvmlite.ir as ir
 
 from fnad import forks
+from fnad.backends.cpu import system
 from fnad.backends.cpu.loader import key_of, link, object_code
 from fnad.backends.llvm.emitter import Builder, Dtype, Emit, Instructions, Kinds, Value, Values
 from fnad.backends.llvm.instructions import SHARE
@@ -132,23 +131,15 @@ NUMBERS = {
     "MOVING": MOVING,
     "PARTS": PARTS,
     "MOST": PARTS - 1,
+    "STACK": STACK,
 }
 """The numbers in the code."""
 
 CODE = """
 @threads_state = external global i8
-@all_signals = internal constant [128 x i8] c"ALL"
-declare i32 @clock_gettime(i32, ptr)
-declare i32 @pthread_mutex_lock(ptr)
-declare i32 @pthread_mutex_unlock(ptr)
-declare i32 @pthread_cond_wait(ptr, ptr)
-declare i32 @pthread_cond_timedwait(ptr, ptr, ptr)
-declare i32 @pthread_sigmask(i32, ptr, ptr)
 declare i32 @PyGILState_Ensure()
 declare i32 @PyErr_CheckSignals()
 declare void @PyGILState_Release(i32)
-declare i32 @pthread_cond_signal(ptr)
-declare i32 @pthread_cond_broadcast(ptr)
 declare i64 @llvm.smin.i64(i64, i64)
 declare i64 @llvm.smax.i64(i64, i64)
 
@@ -259,15 +250,13 @@ return:
   ret void
 }
 
-define internal i64 @now(i32 %clock) {
-  %time = alloca [2 x i64]
-  call i32 @clock_gettime(i32 %clock, ptr %time)
-  %fraction = getelementptr i64, ptr %time, i64 1
-  %seconds = load i64, ptr %time
-  %nanoseconds = load i64, ptr %fraction
-  %scaled = mul i64 %seconds, 1000000000
-  %sum = add i64 %scaled, %nanoseconds
-  ret i64 %sum
+define void @threads_end() {
+  ; under the mutex: a worker that has read `stop` but does not wait yet would otherwise never be woken
+  call void @lock(ptr @mutex)
+  store i64 1, ptr @stop
+  call void @unlock(ptr @mutex)
+  call void @wake_all(ptr @work)
+  ret void
 }
 
 define void @threads_nothing(ptr %context, i64 %task, ptr %scratch) {
@@ -341,8 +330,6 @@ define internal void @take_on_stack(ptr %function, ptr %context, i64 %own, i64 %
 define void @threads_share(
   ptr %function, ptr %context, i64 %tasks, i64 %threads, i1 %known, i1 %stops, ptr %status, ptr %scratch, i64 %bytes
 ) {
-  %time = alloca [2 x i64]
-  %fraction = getelementptr i64, ptr %time, i64 1
   %workers = load atomic i64, ptr @workers acquire, align 8
   %others = sub i64 %threads, 1
   %later = sub i64 %tasks, 1
@@ -355,11 +342,11 @@ define void @threads_share(
   br i1 %several, label %choose, label %alone
 choose:
   %threshold = load i64, ptr @threshold
-  %entered = call i64 @now(i32 CLOCK)
+  %entered = call i64 @now()
   br i1 %known, label %consider, label %first
 first:
   call void %function(ptr %context, i64 0, ptr %scratch)
-  %end = call i64 @now(i32 CLOCK)
+  %end = call i64 @now()
   %took = sub i64 %end, %entered
   %rest = mul i64 %took, %later
   %long = icmp sgt i64 %rest, %threshold
@@ -381,7 +368,7 @@ claim:
   %free = icmp eq i64 %busy, 0
   br i1 %free, label %launch, label %alone
 launch:
-  call i32 @pthread_mutex_lock(ptr @mutex)
+  call void @lock(ptr @mutex)
   store ptr %function, ptr @function
   store ptr %context, ptr @context
   store i64 %tasks, ptr @tasks
@@ -390,13 +377,13 @@ launch:
   store i64 %parts, ptr @parts
   call void @divide(i64 %begun)
   store i64 %helpers, ptr @open
-  call i32 @pthread_mutex_unlock(ptr @mutex)
-  call i32 @pthread_cond_broadcast(ptr @work)
-  %start_time = call i64 @now(i32 CLOCK)
-  %start_work = call i64 @now(i32 WORK_CLOCK)
+  call void @unlock(ptr @mutex)
+  call void @wake_all(ptr @work)
+  %start_time = call i64 @now()
+  %start_work = call i64 @worked()
   %taken = call i64 @take(ptr %function, ptr %context, i64 0, ptr %scratch)
-  %end_work = call i64 @now(i32 WORK_CLOCK)
-  call i32 @pthread_mutex_lock(ptr @mutex)
+  %end_work = call i64 @worked()
+  call void @lock(ptr @mutex)
   store i64 0, ptr @open
   br label %wait
 wait:
@@ -404,33 +391,23 @@ wait:
   %some = icmp sgt i64 %active, 0
   br i1 %some, label %sleep, label %finish
 sleep:
-  call i32 @clock_gettime(i32 0, ptr %time)
-  %seconds = load i64, ptr %time
-  %nanoseconds = load i64, ptr %fraction
-  %later_nanoseconds = add i64 %nanoseconds, 50000000
-  %carry = udiv i64 %later_nanoseconds, 1000000000
-  %left_nanoseconds = urem i64 %later_nanoseconds, 1000000000
-  %later_seconds = add i64 %seconds, %carry
-  store i64 %later_seconds, ptr %time
-  store i64 %left_nanoseconds, ptr %fraction
-  %woken = call i32 @pthread_cond_timedwait(ptr @done, ptr @mutex, ptr %time)
-  %is_late = icmp ne i32 %woken, 0
+  %is_late = call i1 @wait_in_vain(ptr @done, ptr @mutex)
   %asks = and i1 %is_late, %stops
   br i1 %asks, label %signals, label %wait
 signals:
-  call i32 @pthread_mutex_unlock(ptr @mutex)
+  call void @unlock(ptr @mutex)
   %state = call i32 @PyGILState_Ensure()
   %answer = call i32 @PyErr_CheckSignals()
   call void @PyGILState_Release(i32 %state)
-  call i32 @pthread_mutex_lock(ptr @mutex)
+  call void @lock(ptr @mutex)
   %interrupted = icmp ne i32 %answer, 0
   br i1 %interrupted, label %stop, label %wait
 stop:
   store atomic i64 STOPPED, ptr %status monotonic, align 8
   br label %wait
 finish:
-  call i32 @pthread_mutex_unlock(ptr @mutex)
-  %end_time = call i64 @now(i32 CLOCK)
+  call void @unlock(ptr @mutex)
+  %end_time = call i64 @now()
   %own = sub i64 %end_work, %start_work
   %divisor = call i64 @llvm.smax.i64(i64 %taken, i64 1)
   %each = sdiv i64 %own, %divisor
@@ -450,7 +427,7 @@ alone:
   %untimed = icmp eq ptr %timed, null
   br i1 %untimed, label %ready, label %start_clock
 start_clock:
-  %started = call i64 @now(i32 WORK_CLOCK)
+  %started = call i64 @worked()
   br label %ready
 ready:
   %since = phi i64 [0, %alone], [%started, %start_clock]
@@ -466,7 +443,7 @@ run:
 leave:
   br i1 %untimed, label %return, label %note
 note:
-  %now = call i64 @now(i32 WORK_CLOCK)
+  %now = call i64 @worked()
   %worked = sub i64 %now, %since
   call void @threads_note_alone(ptr %payer, ptr %timed, i64 %worked)
   br label %return
@@ -475,10 +452,9 @@ return:
 }
 
 define ptr @threads_worker(ptr %worker) {
-  ; Python's handlers of signals are for the other threads
-  call i32 @pthread_sigmask(i32 SET_MASK, ptr @all_signals, ptr null)
+  call void @begin_worker()
   %number = ptrtoint ptr %worker to i64
-  call i32 @pthread_mutex_lock(ptr @mutex)
+  call void @lock(ptr @mutex)
   br label %look
 look:
   %stop = load i64, ptr @stop
@@ -489,7 +465,7 @@ ask:
   %wanted = icmp sgt i64 %open, 0
   br i1 %wanted, label %join, label %sleep
 sleep:
-  call i32 @pthread_cond_wait(ptr @work, ptr @mutex)
+  call void @wait(ptr @work, ptr @mutex)
   br label %look
 join:
   %fewer = sub i64 %open, 1
@@ -505,51 +481,57 @@ join:
   %index = sub i64 %number, 1
   %turn = urem i64 %index, %others
   %own = add i64 %turn, 1
-  call i32 @pthread_mutex_unlock(ptr @mutex)
+  call void @unlock(ptr @mutex)
   call void @take_on_stack(ptr %function, ptr %context, i64 %own, i64 %bytes)
-  call i32 @pthread_mutex_lock(ptr @mutex)
+  call void @lock(ptr @mutex)
   %active = load i64, ptr @active
   %left = sub i64 %active, 1
   store i64 %left, ptr @active
   %last = icmp eq i64 %left, 0
   br i1 %last, label %wake, label %look
 wake:
-  call i32 @pthread_cond_signal(ptr @done)
+  call void @wake(ptr @done)
   br label %look
 leave:
-  call i32 @pthread_mutex_unlock(ptr @mutex)
+  call void @unlock(ptr @mutex)
   ret ptr null
 }
 """
+
+
+FUNCTIONS: dict[str, tuple[Any, ...]] = {
+    "reset": (None,),
+    "end": (None,),
+    "start": (ctypes.c_bool, ctypes.c_size_t, ctypes.c_void_p),
+    "join": (None, ctypes.c_size_t),
+}
+"""The functions of the code that Python calls, after their prefix: the types of results and parameters."""
 
 
 class Workers:
     """The threads of this process, and the memory that they share."""
 
     def __init__(self) -> None:
-        self.library = ctypes.CDLL(None)
         self.state = (ctypes.c_char * SIZE)()
         self.threads: list[ctypes.c_void_p] = []
         self.lock = forks.lock()
-        self.reset()
         llvm.add_symbol(STATE, ctypes.addressof(self.state))
         self.engine = link(object_code(key_of(text := code()), lambda: llvm.parse_assembly(text)))
-        self.share, self.worker, self.nothing = map(
-            self.engine.get_function_address, (SYMBOL, "threads_worker", "threads_nothing")
+        self.share, self.nothing = map(self.engine.get_function_address, (SYMBOL, "threads_nothing"))
+        self.reset_system, self.end, self.start_thread, self.join = (
+            ctypes.CFUNCTYPE(*types)(self.engine.get_function_address(f"threads_{name}"))
+            for name, types in FUNCTIONS.items()
         )
+        self.reset()
         llvm.add_symbol(SYMBOL, self.share)
-        os.register_at_fork(before=self.before_fork, after_in_child=self.reset)
+        forks.at_fork(before=self.before_fork, after_in_child=self.reset)
         atexit.register(self.stop)
 
     def reset(self) -> None:
         """No workers, no loop: in a child, a thread that is not there may have held the mutex, or run one."""
         self.threads.clear()
         ctypes.memset(self.state, 0, SIZE)
-        for place, kind in ((WORK, "cond"), (DONE, "cond"), (MUTEX, "mutex")):
-            getattr(self.library, f"pthread_{kind}_init")(self.address(place), None)
-
-    def address(self, place: int) -> ctypes.c_void_p:
-        return ctypes.c_void_p(ctypes.addressof(self.state) + place)
+        self.reset_system()
 
     def field(self, name: str) -> ctypes.c_int64:
         return ctypes.c_int64.from_buffer(self.state, FIELDS.index(name) * LONG)
@@ -567,15 +549,11 @@ class Workers:
 
     def new_thread(self) -> bool:
         """Start one more worker; return whether the system had another thread."""
-        attributes = (ctypes.c_char * (2 * PRIMITIVE))()
-        self.library.pthread_attr_init(attributes)
-        self.library.pthread_attr_setstacksize(attributes, ctypes.c_size_t(STACK))
         self.threads.append(thread := ctypes.c_void_p())
-        code, argument = ctypes.c_void_p(self.worker), ctypes.c_void_p(len(self.threads))
-        failed = self.library.pthread_create(ctypes.byref(thread), attributes, code, argument)
-        if failed:
+        is_started = self.start_thread(len(self.threads), ctypes.addressof(thread))
+        if not is_started:
             self.threads.remove(thread)
-        return not failed
+        return is_started
 
     def launch_nanoseconds(self) -> int:
         """What it costs to wake all workers, measured."""
@@ -596,11 +574,10 @@ class Workers:
     def stop(self) -> None:
         """End all workers, each after the task that it is at; loops go on without them."""
         self.field("workers").value = 0
-        self.field("stop").value = 1
-        self.library.pthread_cond_broadcast(self.address(WORK))
+        self.end()
         while self.threads:
             if (thread := self.threads.pop()).value:  # else its start was interrupted
-                self.library.pthread_join(thread, None)
+                self.join(thread.value)
         self.field("stop").value = 0
 
     def before_fork(self) -> None:
@@ -611,9 +588,7 @@ class Workers:
 def code() -> str:
     """The code, in which each place in the state is an address."""
     places = {name: n * LONG for n, name in enumerate(FIELDS)} | {"work": WORK, "done": DONE, "mutex": MUTEX}
-    clock, work_clock = ("6", "16") if sys.platform == "darwin" else ("1", "3")  # monotonic; of the thread's own work
-    text = CODE.replace("WORK_CLOCK", work_clock).replace("CLOCK", clock)
-    text = text.replace("SET_MASK", str(int(signal.SIG_SETMASK))).replace('"ALL"', '"' + 128 * r"\ff" + '"')
+    text = CODE + system.threads_code()
     for word, number in NUMBERS.items():
         text = text.replace(word, str(number))
     address = lambda match: f"getelementptr (i8, ptr @{STATE}, i64 {places[match[1]]})"  # noqa: E731

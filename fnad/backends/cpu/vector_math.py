@@ -2,13 +2,15 @@
 
 PyPI's llvmlite includes no vector math library. LLVM's loop vectoriser replaces a scalar call by a vector call wherever
 the callee's declaration has the attribute `vector-function-abi-variant`, so a scalar `exp` declared with libmvec's
-`_ZGVeN8v_exp` vectorises in any fused loop. Names follow the x86-64 vector function ABI: _ZGV, the letter of the
-instruction set, N, the lanes, a v per operand, the scalar's name. Without libmvec (not Linux, not x86-64, glibc <
-2.22, or < 2.35 for all but exp, log, pow, sin, cos) the calls stay scalar.
+`_ZGVeN8v_exp` vectorises in any fused loop. Names follow the vector function ABIs of x86-64 and ARM64: _ZGV, the letter
+of the instruction set, N, the lanes, a v per operand, the scalar's name. The ABI of ARM64 keeps more registers than
+plain C functions do, so its functions may be called like these. Without libmvec (not Linux; on x86-64 glibc < 2.22, or
+< 2.35 for all but exp, log, pow, sin, cos; on ARM64 glibc < 2.38, or < 2.40 for some) the calls stay scalar.
 """
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Sequence
 from functools import cache
 
@@ -17,7 +19,14 @@ import llvmlite.ir as ir
 
 LIBRARY = "libmvec.so.1"
 # The letter of each instruction set in vector symbols, the CPU feature it needs, its width in bytes; widest first.
-INSTRUCTION_SETS = (("e", "avx512f", 64), ("d", "avx2", 32), ("b", "sse4.1", 16))
+INSTRUCTION_SETS = (("e", "avx512f", 64), ("d", "avx2", 32), ("b", "sse4.1", 16), ("n", "neon", 16))
+
+
+@cache
+def instruction_sets() -> tuple[tuple[str, str, int], ...]:
+    """The instruction sets of this CPU. All ARM64 CPUs have NEON, which virtual ones may not list."""
+    features = llvm.get_host_cpu_features() | {"neon": platform.machine() in ("aarch64", "arm64")}
+    return tuple(each for each in INSTRUCTION_SETS if features.get(each[1]))
 
 
 def has_variants(symbol: str, values: Sequence[ir.Value]) -> bool:
@@ -40,7 +49,7 @@ def available() -> bool:
         llvm.load_library_permanently(LIBRARY)
     except RuntimeError:
         return False
-    return llvm.address_of_symbol("_ZGVbN2v_exp") is not None
+    return any(llvm.address_of_symbol(f"_ZGV{letter}N{width // 8}v_exp") for letter, _, width in instruction_sets())
 
 
 def register(_: str) -> None:
@@ -51,16 +60,14 @@ def register(_: str) -> None:
 def describe() -> str:
     """The source of vector functions, for display."""
     if not available():
-        return f"no {LIBRARY}: calls of exp, sin, … stay scalar"
-    features = llvm.get_host_cpu_features()
-    found = [feature for _, feature, _ in INSTRUCTION_SETS if features.get(feature)]
-    return f"{LIBRARY}: {', '.join(found)}"
+        return f"no {LIBRARY}: loops with exp, sin, … call them for one element after the other; others are vectorised"
+    return f"{LIBRARY}: {', '.join(feature for _, feature, _ in instruction_sets())}"
 
 
 def preferred_bytes() -> int:
     """The width of the vectors that LLVM makes of its own accord: of processors with AVX-512, AMD's have the widest."""
-    is_widest = llvm.get_host_cpu_name().startswith("znver") and llvm.get_host_cpu_features().get("avx512f")
-    return INSTRUCTION_SETS[0 if is_widest else 1][2]
+    widest = max((width for _, _, width in instruction_sets()), default=16)
+    return widest if llvm.get_host_cpu_name().startswith("znver") else min(widest, 32)
 
 
 @cache
@@ -68,11 +75,9 @@ def variants(symbol: str, arity: int, itemsize: int) -> tuple[tuple[str, int], .
     """The name and lanes of each vector variant of `symbol` that the library has and this CPU runs."""
     if not available():
         return ()
-    features = llvm.get_host_cpu_features()
     named = [
         (f"_ZGV{letter}N{width // itemsize}{'v' * arity}_{symbol}", width // itemsize)
-        for letter, feature, width in INSTRUCTION_SETS
-        if features.get(feature)
+        for letter, _, width in instruction_sets()
     ]
     return tuple((name, lanes) for name, lanes in named if llvm.address_of_symbol(name) is not None)
 
