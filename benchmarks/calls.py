@@ -16,22 +16,29 @@ Thunk = Callable[[], Any]
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """`prepare(module)` binds inputs and returns the call to time; it waits for its result and returns it."""
+    """`prepare(module)` binds inputs and returns the call to time; it waits for its result and returns it.
+
+    A batch of calls takes at least `seconds` by `clock`.
+    """
 
     system: str
     peer: str
     prepare: Callable[[Any], Thunk]
+    clock: Callable[[], float] = time.perf_counter
+    seconds: float = BATCH_SECONDS
 
     def start(self) -> "Stopwatch":
         """Import the peer and prepare its call, without calling it."""
-        return Stopwatch(self.prepare(importlib.import_module(PEERS[self.peer])))
+        return Stopwatch(self.prepare(importlib.import_module(PEERS[self.peer])), self.clock, self.seconds)
 
 
 class Stopwatch:
-    """Times a call: once for the first reading, then as the mean of a batch of at least `BATCH_SECONDS`."""
+    """Times a call: once for the first reading, then as the mean of a batch of at least `seconds`."""
 
-    def __init__(self, run: Thunk) -> None:
-        self.run = run
+    def __init__(
+        self, run: Thunk, clock: Callable[[], float] = time.perf_counter, seconds: float = BATCH_SECONDS
+    ) -> None:
+        self.run, self.clock, self.seconds = run, clock, seconds
         self.calls = 1
 
     def first(self) -> Reading:
@@ -39,7 +46,7 @@ class Stopwatch:
         start = time.perf_counter()
         result = self.run()
         seconds, second = time.perf_counter() - start, self.batch()
-        while (batch := min(self.batch(), self.batch())) < BATCH_SECONDS:  # one may have compiled
+        while (batch := min(self.batch(), self.batch())) < self.seconds:  # one may have compiled
             self.calls *= 2
         compiles = second > max(2 * batch / self.calls, LEAST_COMPILATION)
         return Reading(seconds, result, f"second call {second:.2f} s" if compiles else "")
@@ -54,11 +61,11 @@ class Stopwatch:
 
     def batch(self) -> float:
         """Return the time of `calls` calls."""
-        run, repeats = self.run, range(self.calls)
-        start = time.perf_counter()
+        run, repeats, clock = self.run, range(self.calls), self.clock
+        start = clock()
         for _ in repeats:
             run()
-        return time.perf_counter() - start
+        return clock() - start
 
 
 @dataclass

@@ -96,13 +96,15 @@ def interleaved(entries: list[Entry], rounds: int) -> dict[str, list[float]]:
 
 @contextmanager
 def no_garbage_collection() -> Generator[None]:
-    """Keep the collector from running inside a sample."""
+    """Keep the collector from running inside a sample, and from looking through what is older between two."""
     gc.collect()
+    gc.freeze()
     gc.disable()
     try:
         yield
     finally:
         gc.enable()
+        gc.unfreeze()
 
 
 def spread(samples: list[float]) -> float:
@@ -140,7 +142,8 @@ def difference(ours: list[np.ndarray], theirs: list[np.ndarray], tolerance: floa
     for index, (a, b) in enumerate(zip(ours, theirs, strict=True)):
         if (a.dtype, a.shape) != (b.dtype, b.shape):
             return f"array {index} is {b.dtype}{list(b.shape)}, not {a.dtype}{list(a.shape)}"
-        error, scale = np.max(np.abs(a - b), initial=0), np.max(np.abs(a), initial=0)
+        wide = np.result_type(a, np.int8)  # booleans have no difference
+        error, scale = np.max(np.abs(a.astype(wide) - b), initial=0), np.max(np.abs(a), initial=0)
         if not error <= tolerance * scale:
             return f"array {index} by {error:.2e} where the largest element is {scale:.2e} (tolerance {tolerance:.0e})"
     return ""

@@ -28,6 +28,7 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.epilog = "--two-cores: on two; --report: the field's problems on one and on two, into benchmarks/RESULTS.md."
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"problems, of {', '.join(PROBLEMS)} (default: all)")
     parser.add_argument("--peers", type=chosen_peers, default=set(PEERS), help="of jax,torch,autograd,numba (all)")
+    parser.add_argument("--only", default="", metavar="TEXT", help="the cases whose titles contain a text")
     parser.add_argument("--rounds", type=positive, help="samples of each system (default: as the case says)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the table as JSON")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table as Markdown")
@@ -56,13 +57,14 @@ def chosen_peers(text: str) -> set[str]:
     return peers | ALWAYS
 
 
-def measured(names: Sequence[str], peers: set[str], rounds: int | None) -> list[Row]:
+def measured(names: Sequence[str], peers: set[str], rounds: int | None, only: str = "") -> list[Row]:
     """Return the rows of the named problems, telling on stderr what is being measured."""
     table_rows: list[Row] = []
     for name in names:
         for case in importlib.import_module(f"benchmarks.problems.{name}").cases():
-            print(f"{name}: {case.title} ...", file=sys.stderr, flush=True)
-            table_rows.extend(rows(name, case, peers, rounds))
+            if only in case.title:
+                print(f"{name}: {case.title} ...", file=sys.stderr, flush=True)
+                table_rows.extend(rows(name, case, peers, rounds))
     return table_rows
 
 
@@ -126,12 +128,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(reason, file=sys.stderr)
         return 1
     if chosen.device == "cpu":
-        table_rows = measured(chosen.names or PROBLEMS, chosen.peers, chosen.rounds)
+        table_rows = measured(chosen.names or PROBLEMS, chosen.peers, chosen.rounds, chosen.only)
     else:
         about |= {"device": driver.current().description}
         table_rows = measured_on_device(chosen.names or list(gpu.PROBLEMS), chosen, about)
     print("\n".join(f"{name}: {text}" for name, text in about.items()), end="\n\n")
     print(table.aligned(table_rows))
+    print("\n".join(["", f"behind by more than {table.NOISE}:", *table.behind(table_rows)]))
     write(table_rows, about, chosen)
     return int(any(row.failed for row in table_rows))
 

@@ -41,6 +41,24 @@ def aligned(rows: Sequence[Row]) -> str:
     return "\n".join([*body, "", LEGEND])
 
 
+NOISE = 1.05
+"""The ratio of two times up to which they count as equal."""
+
+
+def behind(rows: Sequence[Row]) -> list[str]:
+    """Return the cases in which the least time of fnad is behind that of another system, the worst first."""
+    cases: dict[tuple[str, str], list[float]] = {}
+    for row in rows:
+        if row.least:
+            cases.setdefault((row.problem, row.case), []).append(row.least)
+    ratios = {key: ours / min(others, default=ours) for key, (ours, *others) in cases.items()}
+    return [
+        f"{ratio:6.2f}  {': '.join(key)}"
+        for key, ratio in sorted(ratios.items(), key=lambda item: -item[1])
+        if ratio > NOISE
+    ]
+
+
 def markdown(rows: Sequence[Row], about: Mapping[str, str]) -> str:
     """Return the table as Markdown, under machine, versions and date."""
     head = [f"- {name}: {text}" for name, text in about.items()]

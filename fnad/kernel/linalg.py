@@ -9,8 +9,8 @@ nothing, and that number is stored in status[0]. Without faults nothing is repor
 
 Most are NumPy's generalized ufuncs (`numpy.linalg._umath_linalg`), those behind the functions of `np.linalg`, whose
 values they are to the bit. One that a version of NumPy has not, or has with another signature, is left out. Triangular
-systems are solved by substitution, as trsm of the BLAS does; LU and QR factorizations are those of LAPACK's getrf and
-geqrf.
+systems are solved by substitution, as trsm of the BLAS does; LU and QR factorizations are those of LAPACK's getrf,
+getc2 and geqrf.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from fnad.ops.linalg import has_large_pivots
 from fnad.scalar.operation import Kind, OperandError, Operation, Pointer
 
 Evaluate: TypeAlias = Callable[..., int]
@@ -55,6 +56,7 @@ SIGNATURES = {
     **dict.fromkeys(TRIANGULAR, "(m,m),(m,n)->(m,n)"),
     "repeated_square": "(m,m),()->(m,m)",
     "lu": "(m,n)->(m,n),(p)",
+    "revealing_lu": "(m,m)->(m,m),(m),(m)",
     "row_order": "(p)->(m)",
     "qr_reduced": "(m,n)->(m,p),(p,n)",
     "qr_complete": "(m,n)->(m,m),(m,n)",
@@ -186,6 +188,32 @@ def lu(a: Any, packed: Any, pivots: Any) -> int:
     return 0
 
 
+def revealing_lu(a: Any, packed: Any, rows: Any, columns: Any) -> int:
+    """As `lu`; of a matrix with small pivots, with the largest element left as the pivot (Golub & Van Loan, 3.4.8)."""
+    lu(a, packed, rows)
+    columns[...] = np.arange(a.shape[-1])
+    for n, matrix in enumerate(packed):
+        if not has_large_pivots(matrix):
+            matrix[...] = a[n]
+            complete_lu(matrix, rows[n], columns[n])
+    return 0
+
+
+def complete_lu(matrix: Any, rows: Any, columns: Any) -> None:
+    numbers = np.finfo(matrix.dtype)
+    least = max(numbers.eps * np.max(abs(matrix)), numbers.tiny / numbers.eps)
+    for k in range(len(rows)):
+        rest = abs(matrix[k:, k:])
+        i, j = (k + place for place in np.unravel_index(np.argmax(rest), rest.shape))
+        rows[k], columns[k] = i, j
+        matrix[[k, i]] = matrix[[i, k]]
+        matrix[:, [k, j]] = matrix[:, [j, k]]
+        if abs(matrix[k, k]) < least:
+            matrix[k, k] = least
+        matrix[k + 1 :, k] /= matrix[k, k]
+        matrix[k + 1 :, k + 1 :] -= np.outer(matrix[k + 1 :, k], matrix[k, k + 1 :])
+
+
 def row_order(pivots: Any, order: Any) -> int:
     """Fault 1 is a pivot that is the number of no row."""
     order[...] = np.arange(order.shape[-1])
@@ -227,6 +255,7 @@ EVALUATE: dict[str, Evaluate] = {
     "qr_complete": qr(True),
     "repeated_square": repeated_square,
     "lu": lu,
+    "revealing_lu": revealing_lu,
     "row_order": row_order,
 }
 

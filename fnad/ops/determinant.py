@@ -4,21 +4,25 @@ The gradient of det is the matrix of cofactors, and the derivatives of that are 
 of the derivative of det along e₀ and all the directions e, …, in which it is linear and symmetric. So it is its own
 derivative and its own transpose.
 
-None of this takes a division. Up to size 3 the cofactors are sums of products of elements, by Leibniz's formula; of
-larger matrices they come from the singular value decomposition A = U S Vᴴ: for fixed unitary U and V
+No number is divided by an element that may be 0. Up to size 4 the cofactors are sums of products of elements, by
+Leibniz's formula; of larger matrices they come from a factorization A = X S Y with a diagonal S and well-conditioned X
+and Y:
 
-    det(A + E) = det(U) det(Vᴴ) det(S + Uᴴ E V)
+    det(A + E) = det(X) det(Y) det(S + X⁻¹ E Y⁻¹)
     Dᵏ det(S)[E₁, …, Eₖ] = Σ_{i₁,…,iₖ distinct} Π_{m∉{i}} sₘ Σ_σ sgn(σ) Π_r (E_r)_{i_r, i_σ(r)}
 
-by expanding the determinant of a diagonal matrix plus another in the minors of the other. Giles (2008), section 2.2.4,
-has the rule for regular matrices. The sign of det is its phase, d sign = i sign Im tr(A⁻¹ dA), and
+by expanding the determinant of a diagonal matrix plus another in the minors of the other. NumPy evaluates it by the
+singular value decomposition. Native code takes an LU factorization whose pivots are not much smaller than the rest of
+their rows: after the rows of U are divided by their pivots, no element is large. Giles (2008), section 2.2.4, has the
+rule for regular matrices. The sign of det is its phase, d sign = i sign Im tr(A⁻¹ dA), and
 d log|det| = Re tr(A⁻¹ dA).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import reduce
 from itertools import combinations, permutations
 from typing import Any
 
@@ -28,20 +32,28 @@ from fnad.ir.axes import Stacked
 from fnad.ir.primitive import Library, Primitive, Pull, Push, Routine, Sample, register
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import DTYPES, I64, Aval, is_complex, real_dtype
-from fnad.ops.arithmetic import add, mul, neg, sub
+from fnad.ops.arithmetic import add, div, mul, neg, sub
 from fnad.ops.comparison import eq, select
 from fnad.ops.constructors import INEXACT, by_name, same_avals
 from fnad.ops.conversion import complex_, convert_to, imag, real
-from fnad.ops.eigenvalues import svd
-from fnad.ops.linalg import IF_NOT_CONVERGED, by_lapack, regular, solve
+from fnad.ops.indexing import scatter
+from fnad.ops.linalg import (
+    IF_NOT_CONVERGED,
+    by_lapack,
+    permute_rows,
+    regular,
+    revealing_lu,
+    row_order,
+    solve,
+    solve_triangular,
+)
 from fnad.ops.matrix import (
-    adjoint,
     beside,
     check_square,
     columns,
-    conjugate,
     diagonal,
     diagonal_matrix,
+    identity_like,
     matmul,
     row_and_column,
     rows,
@@ -49,10 +61,21 @@ from fnad.ops.matrix import (
     trace,
     transposed,
 )
+from fnad.ops.piecewise import remainder
 from fnad.ops.reduction import reduce_prod
-from fnad.ops.shape import broadcast_in_dim, concatenate, iota, ones_like, sample, sum_over, zeros_like
+from fnad.ops.shape import (
+    broadcast_in_dim,
+    concatenate,
+    constant,
+    full_like,
+    iota,
+    ones_like,
+    sample,
+    sum_over,
+    zeros_like,
+)
 
-LARGEST_BY_FORMULA = 3
+LARGEST_BY_FORMULA = 4
 """Size of matrices up to which a formula is as accurate and faster."""
 
 # ---- det ---------------------------------------------------------------------------------------------------------
@@ -74,14 +97,15 @@ def _square_samples() -> Iterable[Sample]:
         yield Sample((regular(shape, DTYPES["f64"]),))
 
 
-def _of_rank(rank: int) -> Any:
-    return sample((4, rank), seed=1) @ sample((rank, 4), seed=2)
+def _of_rank(rank: int, size: int) -> Any:
+    return sample((size, rank), seed=1) @ sample((rank, size), seed=2)
 
 
 def _det_samples() -> Iterable[Sample]:
     yield from _square_samples()
-    for rank in range(4):
-        yield Sample((_of_rank(rank),))
+    for size, ranks in ((4, range(4)), (5, (2, 4))):
+        for rank in ranks:
+            yield Sample((_of_rank(rank, size),))
 
 
 det = register(
@@ -108,7 +132,7 @@ def _infer_cofactor(a: Aval, *directions: Aval) -> Aval:
 @by_lapack(IF_NOT_CONVERGED)
 def _cofactor(a: Any, *directions: Any) -> Any:
     wide = a.astype(np.result_type(a, np.float64))
-    by_formula = 1 <= a.shape[-1] <= LARGEST_BY_FORMULA
+    by_formula = 1 <= a.shape[-1] < LARGEST_BY_FORMULA  # einsum of 4 by 4 takes longer than LAPACK
     return (_leibniz_cofactor if by_formula else _svd_cofactor)(wide, directions).astype(a.dtype)
 
 
@@ -174,26 +198,41 @@ def _sign(order: tuple[int, ...]) -> int:
 def _expanded_cofactor(a: Symbol, *directions: Symbol) -> Symbol:
     wide = [convert_to(x, np.result_type(x.dtype, np.float64)) for x in (a, *directions)]
     by_formula = a.shape[-1] <= LARGEST_BY_FORMULA
-    return convert_to((_cofactor_by_minors if by_formula else _cofactor_by_svd)(*wide), a.dtype)
+    return convert_to((_cofactor_by_minors if by_formula else _cofactor_by_pivots)(*wide), a.dtype)
 
 
 def _cofactor_by_minors(a: Symbol, *directions: Symbol) -> Symbol:
-    """Of 3 by 3 matrices the sum of minors of one factor in cyclic order times the other; up to it, what is left."""
-    n, count = a.shape[-1], len(directions)
-    factors = [*directions, *[a] * (n - 1 - count)]
-    if count >= n:
+    """The minors of the other rows and columns in cyclic order, of each of the directions in a row of its own."""
+    n, rest = a.shape[-1], a.shape[-1] - 1 - len(directions)
+    if rest < 0:
         return zeros_like(a)
     if n == 1:
         return ones_like(a)
-    if n == 2:
-        row, column = row_and_column(a)
-        (x,) = (_cyclic(factor, 1, 1) for factor in factors)
-        return select(eq(row, column), x, neg(x))
-    x, y = factors
-    minors = sub(mul(_cyclic(x, 1, 1), _cyclic(y, 2, 2)), mul(_cyclic(x, 1, 2), _cyclic(y, 2, 1)))
-    if not count:
-        return minors
-    return add(minors, sub(mul(_cyclic(y, 1, 1), _cyclic(x, 2, 2)), mul(_cyclic(y, 1, 2), _cyclic(x, 2, 1))))
+    row, column = row_and_column(a)
+    total = zeros_like(a)
+    for places in permutations(range(n - 1), len(directions)):
+        factors = [a] * (n - 1)
+        for place, direction in zip(places, directions, strict=True):
+            factors[place] = direction
+        total = add(total, _minor(factors))
+    if n % 2:
+        return total
+    odd = remainder(add(row, column), full_like(row, 2))
+    return select(eq(odd, zeros_like(odd)), total, neg(total))
+
+
+def _minor(factors: Sequence[Symbol]) -> Symbol:
+    """The minors of the rows and columns after each element, cyclically; row i + 1 is that of the first factor."""
+    count = len(factors)
+    at = {(r, c): _cyclic(x, r + 1, c + 1) for r, x in enumerate(factors) for c in range(count)}
+
+    def of_rows(first: int, columns: Sequence[int]) -> Symbol:
+        if len(columns) == 1:
+            return at[first, columns[0]]
+        terms = [mul(at[first, c], of_rows(first + 1, [other for other in columns if other != c])) for c in columns]
+        return reduce(lambda x, term: (sub if term[0] % 2 else add)(x, term[1]), enumerate(terms[1:], 1), terms[0])
+
+    return of_rows(0, range(count))
 
 
 def _cyclic(x: Symbol, down: int, right: int) -> Symbol:
@@ -203,13 +242,32 @@ def _cyclic(x: Symbol, down: int, right: int) -> Symbol:
     return beside(columns(moved, right, n), columns(moved, 0, right))
 
 
-def _cofactor_by_svd(a: Symbol, *directions: Symbol) -> Symbol:
-    u, s, vh = svd(a, full=True)
-    phase = mul(det(u), det(vh))
-    dims = tuple(range(a.ndim - 2))
-    left = mul(conjugate(u), broadcast_in_dim(phase, shape=u.shape, dims=dims))
-    within = [matmul(matmul(adjoint(u), e), adjoint(vh)) for e in directions]
-    return matmul(matmul(left, _cofactor_of_diagonal(s, within, a)), conjugate(vh))
+def _cofactor_by_pivots(a: Symbol, *directions: Symbol) -> Symbol:
+    """With P A Q = L D U, where L and U have diagonals of ones: X = Pᵀ L, Y = U Qᵀ."""
+    packed, *exchanges = revealing_lu(a)
+    s, dims = diagonal(packed), tuple(range(a.ndim - 1))
+    row_places, column_places = (row_order(pivots, size=a.shape[-1]) for pivots in exchanges)
+    unit = div(packed, broadcast_in_dim(s, shape=a.shape, dims=dims))
+    x = solve_triangular(packed, permute_rows(identity_like(a), row_places), lower=True, unit=True)
+    if directions:
+        moved = [permute_rows(transposed(matmul(x, e)), column_places) for e in directions]
+        within = [transposed(solve_triangular(transposed(unit), e, lower=True, unit=True)) for e in moved]
+        inner = matmul(_cofactor_of_diagonal(s, within, a), x)
+    else:
+        inner = mul(broadcast_in_dim(_products_without_each(s, 1), shape=a.shape, dims=dims), x)
+    found = solve_triangular(unit, mul(inner, _sign_of(exchanges, a)), lower=False, unit=True)
+    outer = [iota(dtype=I64, shape=column_places.shape, axis=axis) for axis in range(a.ndim - 2)]
+    return transposed(scatter(zeros_like(a), found, *outer, column_places))
+
+
+def _sign_of(exchanges: Sequence[Symbol], like: Symbol) -> Symbol:
+    """The sign of both permutations together."""
+    signs = []
+    for pivots in exchanges:
+        here = eq(pivots, iota(dtype=pivots.dtype, shape=pivots.shape, axis=pivots.ndim - 1))
+        one = constant(1.0, like.dtype, pivots.shape)
+        signs.append(reduce_prod(select(here, one, neg(one)), axes=(pivots.ndim - 1,)))
+    return broadcast_in_dim(mul(*signs), shape=like.shape, dims=tuple(range(like.ndim - 2)))
 
 
 def _cofactor_of_diagonal(s: Symbol, directions: list[Symbol], like: Symbol) -> Symbol:
@@ -260,13 +318,15 @@ def _pull_cofactor(results: Any, primals: Any, cts: Any) -> list[Symbol]:
 
 def _cofactor_samples() -> Iterable[Sample]:
     yield from _det_samples()
-    for n in (1, 2, 3, 4):
+    for n in (1, 2, 3, 4, 5):
         for dtype in by_name(INEXACT):
             # Up to n = 2 it is constant, and differences are nothing but rounding.
             yield Sample((regular((n, n), dtype), sample((n, n), dtype, 3)), smooth=n > 2)
-    for rank in (0, 2, 3):
-        yield Sample((_of_rank(rank), sample((4, 4), seed=3)))
-    yield Sample((regular((4, 4), DTYPES["f64"]), sample((4, 4), seed=3), sample((4, 4), seed=4)))
+    for size, rank in ((4, 0), (4, 2), (4, 3), (5, 3)):
+        yield Sample((_of_rank(rank, size), sample((size, size), seed=3)))
+    for size in (4, 5):
+        square = (size, size)
+        yield Sample((regular(square, DTYPES["f64"]), sample(square, seed=3), sample(square, seed=4)))
 
 
 cofactor = register(
@@ -275,7 +335,7 @@ cofactor = register(
         _infer_cofactor,
         _cofactor,
         Pull(_pull_cofactor),
-        Library("gesdd", expansion=_expanded_cofactor),
+        Library("getc2", expansion=_expanded_cofactor),
         _cofactor_samples,
         "Matrix of cofactors, the gradient of det; with more operands, its derivative along each of them.",
         axes=Stacked(),

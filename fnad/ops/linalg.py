@@ -472,3 +472,54 @@ lu = register(
         axes=Stacked(),
     )
 )
+
+
+SMALLEST_PIVOT = 2.0**-10
+"""The size of a pivot, relative to the elements right of it, below which columns are exchanged, too."""
+
+
+def _infer_revealing_lu(a: Aval) -> tuple[Aval, Aval, Aval]:
+    check_square("revealing_lu", a)
+    exchanges = Aval(I32, a.shape[:-1])
+    return a, exchanges, exchanges
+
+
+def _revealing_lu(a: Any) -> tuple[Any, Any, Any]:
+    packed, exchanges = a.copy(), np.empty((2, *a.shape[:-1]), I32)
+    getrf, getc2 = scipy_module(a, "linalg").get_lapack_funcs(("getrf", "getc2"), (a,))
+    for i in np.ndindex(a.shape[:-2]) if a.size else ():
+        packed[i], exchanges[0][i], _ = getrf(a[i])
+        exchanges[1][i] = np.arange(a.shape[-1])
+        if not has_large_pivots(packed[i]):
+            packed[i], exchanges[0][i], exchanges[1][i], _ = getc2(a[i])
+    return packed, *exchanges
+
+
+def has_large_pivots(packed: Any) -> Any:
+    """True if no element right of a pivot is much larger, and no pivot is 0."""
+    sizes = abs(packed.real) + abs(packed.imag)
+    pivots = np.diagonal(sizes)[:, None]
+    return bool((pivots > 0).all() and (pivots >= SMALLEST_PIVOT * np.triu(sizes)).all())
+
+
+def _revealing_lu_samples() -> Iterable[Sample]:
+    for given in _lu_samples():
+        if given.operands[0].shape[-2] == given.operands[0].shape[-1]:
+            yield Sample(given.operands, smooth=False)
+    small_pivot = np.array([[1e-9, 1.0, 0.5], [0.0, 1.0, 2.0], [0.0, -1.0, 1.0]])
+    yield Sample((np.stack([small_pivot, np.diag([3.0, 2.0, 0.0]), np.eye(3)]),), smooth=False)
+
+
+revealing_lu = register(
+    Primitive(
+        "revealing_lu",
+        _infer_revealing_lu,
+        _revealing_lu,
+        NonDifferentiable(),
+        Library(HOST, native=lambda: Routine("linalg_revealing_lu")),
+        _revealing_lu_samples,
+        "LU factorization without small pivots beside large elements: as `lu`, or with exchanges of columns, too, and "
+        "tiny numbers for pivots of 0. For values that do not depend on the choice of the pivots.",
+        axes=Stacked(),
+    )
+)

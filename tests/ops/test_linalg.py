@@ -224,6 +224,22 @@ def test_row_24_det_of_singular_matrices(run: Run):
     np.testing.assert_allclose(found.reshape(4, 4), np.diag([0, 0, 0, 30.0]), atol=1e-13)
 
 
+@pytest.mark.parametrize("n", [4, 5, 7])
+def test_cofactors_of_matrices_of_any_rank_are_signed_minors(n: int, run: Run):
+    """Also of one whose first pivot is tiny, and of stacks in which only some are singular."""
+    left, right = np.rint(9 * sample((2, n, n), F64, 1))
+    stack = [left[:, :rank] @ right[:rank] for rank in (1, n - 2, n - 1, n)]
+    stack += [np.diag([0.0, *range(1, n)]), np.where(np.arange(n) == 0, 1e-12 * np.eye(n), left)]
+    for a in (np.stack(stack), np.stack(stack) * (1 - 2j)):
+        keep = [[k for k in range(n) if k != i] for i in range(n)]
+        minors = np.array(
+            [[[np.linalg.det(x[np.ix_(keep[i], keep[j])]) for j in range(n)] for i in range(n)] for x in a]
+        )
+        signs = (-1.0) ** np.add.outer(np.arange(n), np.arange(n))
+        scale = np.linalg.norm(a, 2, axis=(1, 2))[:, None, None] ** (n - 1)
+        np.testing.assert_allclose(value(run, cofactor, a) / scale, signs * minors / scale, rtol=0, atol=1e-14)
+
+
 @pytest.mark.slow
 def test_second_and_third_derivatives_of_det_of_rank_deficient_matrices(run: Run):
     second = hessian(run, det, np.zeros((2, 2)))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from functools import cache, partial
+from functools import cache, partial, reduce
 from importlib import import_module
 from math import prod
 
@@ -22,7 +22,7 @@ from fnad.backends.cpu.blas_threads import one_thread
 from fnad.backends.cpu.ufunc_loops import ADDRESS, BYTE, LONG, WORD, UfuncLoop, place, registered_loop
 from fnad.backends.llvm.emitter import Builder, Dtype, Emit, Instructions, Kinds, Value, Values
 from fnad.backends.llvm.instructions import constant
-from fnad.backends.llvm.scalar import call, is_true, memory_type, parts
+from fnad.backends.llvm.scalar import absolute, call, is_true, memory_type, parts
 from fnad.kernel.linalg import (
     LINALG,
     PREFIX,
@@ -35,6 +35,7 @@ from fnad.kernel.linalg import (
     size_names,
 )
 from fnad.lapack_threads import MIDDLE
+from fnad.ops.linalg import SMALLEST_PIVOT
 from fnad.records import NamedTuple
 from fnad.scalar.operation import real_dtype
 
@@ -289,10 +290,57 @@ def lu(builder: Builder, given: Call, a: Value, packed: Value, pivots: Value) ->
             transpose(builder, builder.gep(a, [first]), work, m, n)
             call_blas(builder, dtype, "getrf", LONG(m * n * p), rows, columns, places[0], stride, places[1], info)
             transpose(builder, work, builder.gep(packed, [first]), n, m)
-            with each(builder, p) as row:
-                found = builder.sext(builder.load(builder.gep(exchanges, [row])), LONG)
-                builder.store(builder.sub(found, LONG(1)), at(builder, pivots, matrix, p, row))
+            from_one(builder, exchanges, builder.gep(pivots, [builder.mul(matrix, LONG(p))]), p)
     return WORD(0)
+
+
+def revealing_lu(builder: Builder, given: Call, a: Value, packed: Value, *exchanges: Value) -> Value:
+    """LAPACK's getrf, or its getc2 of a matrix with small pivots, which count rows and columns from 1."""
+    dtype, m, word = given.dtypes[0], given.sizes["m"], np.dtype(np.intc)
+    width, info = by_reference(builder, WORD(m), WORD(0))
+    with memory(builder, (dtype, m * m), (word, m), (word, m)) as (work, *found):
+        places = [address(builder, array) for array in (work, *found)]
+        with each(builder, given.matrices) as matrix:
+            source, target = (builder.gep(array, [builder.mul(matrix, LONG(m * m))]) for array in (a, packed))
+            transpose(builder, source, work, m, m)
+            with each(builder, m) as number:
+                one = builder.trunc(builder.add(number, LONG(1)), WORD)
+                builder.store(one, builder.gep(found[1], [number]))
+            call_blas(builder, dtype, "getrf", LONG(m**3), width, width, places[0], width, places[1], info)
+            with builder.if_then(has_small_pivots(builder, dtype, work, m), likely=False):
+                transpose(builder, source, work, m, m)
+                call_blas(builder, dtype, "getc2", LONG(m**3), width, places[0], width, *places[1:], info)
+            transpose(builder, work, target, m, m)
+            for array, numbers in zip(found, exchanges, strict=True):
+                from_one(builder, array, builder.gep(numbers, [builder.mul(matrix, LONG(m))]), m)
+    return WORD(0)
+
+
+def has_small_pivots(builder: Builder, dtype: Dtype, columns: Value, count: int) -> Value:
+    """True if an element right of a pivot is much larger, or a pivot is 0 or nan; `columns` is a factored matrix."""
+    found = place(builder, WORD)
+    builder.store(WORD(0), found)
+    with each(builder, count) as column, each(builder, builder.add(column, LONG(1))) as row:
+        elements = [builder.load(at(builder, columns, place_, count, row)) for place_ in (row, column)]
+        pivot, value = (
+            reduce(
+                builder.fadd, [absolute(builder, part) for part in (parts(builder, x) if dtype.kind == "c" else (x,))]
+            )
+            for x in elements
+        )
+        least = builder.fmul(value, value.type(SMALLEST_PIVOT))
+        is_small = builder.fcmp_unordered("<", pivot, least)
+        is_zero = builder.fcmp_unordered("==", pivot, pivot.type(0.0))
+        with builder.if_then(builder.or_(is_small, is_zero), likely=False):
+            builder.store(WORD(1), found)
+    return builder.icmp_unsigned("!=", builder.load(found), WORD(0))
+
+
+def from_one(builder: Builder, source: Value, target: Value, count: int) -> None:
+    """Store numbers that Fortran counts from 1, counted from 0."""
+    with each(builder, count) as number:
+        found = builder.sext(builder.load(builder.gep(source, [number])), LONG)
+        builder.store(builder.sub(found, LONG(1)), builder.gep(target, [number]))
 
 
 def row_order(builder: Builder, given: Call, pivots: Value, order: Value) -> Value:
@@ -356,6 +404,7 @@ BODIES: Mapping[str, Callable[..., Value]] = {
     "lstsq": lstsq,
     "repeated_square": repeated_square,
     "lu": lu,
+    "revealing_lu": revealing_lu,
     "row_order": row_order,
     "qr_reduced": partial(qr, False),
     "qr_complete": partial(qr, True),
