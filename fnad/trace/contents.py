@@ -203,7 +203,7 @@ def elements_of(value: Any) -> Elements | None:
         encoded = vars(value)["_data"]  # of which reading the mapping itself decodes all, which takes much longer
         return lambda: (*encoded.keys(), *encoded.values())
     if is_buffer(value):
-        return lambda: (bytes(value),)
+        return lambda: (memoryview(value).tobytes(),)
     if not in_library(getattr(kind, "__module__", "")):
         return None
     if issubclass(kind, Mapping):
@@ -539,8 +539,18 @@ def is_own_class(kind: type) -> bool:
 
 def is_library_module(module: ModuleType) -> bool:
     """Whether a module is built in, or its file belongs to a library."""
-    file = vars(module).get("__file__")
-    return module.__name__ in BUILT_IN or (file is not None and is_trusted(file))
+    file = file_of(module)
+    return namespace_in(module).get("__name__") in BUILT_IN or (file is not None and is_trusted(file))
+
+
+def namespace_in(module: Any) -> dict[str, Any]:
+    """The namespace of what is in `sys.modules`, where user code may have put an object with a `__getattr__`."""
+    return getattr(module, "__dict__", {})
+
+
+def file_of(module: Any) -> str | None:
+    """The file of a module, if it has one."""
+    return namespace_in(module).get("__file__")
 
 
 def is_machinery_class(kind: type) -> bool:
@@ -552,8 +562,7 @@ def is_machinery_class(kind: type) -> bool:
 
 def is_of_machinery(kind: type) -> bool:
     """True for the classes of NumPy and SciPy."""
-    module = sys.modules.get(str(kind.__module__))
-    return is_machinery(str(getattr(module, "__file__", "")))
+    return is_machinery(str(file_of(sys.modules.get(str(kind.__module__)))))
 
 
 def keeps_elements(kind: type) -> bool:

@@ -28,7 +28,16 @@ import numpy as np
 
 from fnad.codes import names_of, original_of
 from fnad.records import NamedTuple
-from fnad.trace.contents import CONSTANTS, CONTAINERS, function_in, is_library_module, is_own, is_users, namespace_of
+from fnad.trace.contents import (
+    CONSTANTS,
+    CONTAINERS,
+    file_of,
+    function_in,
+    is_library_module,
+    is_own,
+    is_users,
+    namespace_of,
+)
 from fnad.trace.environment import content
 from fnad.trace.handle import Handle
 from fnad.trace.libraries import is_library, package_of
@@ -200,4 +209,4 @@ def called_by(member: Any) -> Any:
 
 def package_of_class(kind: type) -> str | None:
     """The installed package that a class is of."""
-    return package_of(getattr(sys.modules.get(getattr(kind, "__module__", "")), "__file__", None) or "")
+    return package_of(file_of(sys.modules.get(getattr(kind, "__module__", ""))) or "")

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import random
+import sys
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
+import fnad
 from fnad.trace import contents
 
 
@@ -133,3 +136,36 @@ def test_generators_of_ones_own_leave_the_shared_ones_alone() -> None:
     own = np.random.RandomState(0)
     for go in (own.normal, np.random.default_rng(0).normal, random.Random(0).random, np.random.get_state):
         assert not changes_states(go)
+
+
+# ---- what is followed ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "number", [np.int64(-1), np.int8(-1), np.uint32(2**30), np.float32(-2), np.bool_(True), 1 - 2j]
+)
+@pytest.mark.parametrize("hold", [lambda n: {"a": n}, lambda n: {"a": [n, n]}, lambda n: SimpleNamespace(a=n).__dict__])
+def test_numbers_of_numpy_in_containers_are_compared(number: Any, hold: Callable[[Any], dict[str, Any]]) -> None:
+    held = hold(number)
+    fast = fnad.jit(lambda x: x * np.sum(held["a"]))
+    assert fast(2.0) == 2.0 * np.sum(held["a"])
+    held.update(hold(type(number)(3)))
+    assert fast(2.0) == 2.0 * np.sum(held["a"])
+
+
+class InPlaceOfAModule:
+    """An object in the place of its own module, whose attributes are found by user code."""
+
+    def __init__(self, own: Any) -> None:
+        self._own = own
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._own, name)
+
+
+def test_user_code_may_be_in_the_place_of_a_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = InPlaceOfAModule(sys.modules[__name__])
+    monkeypatch.setitem(sys.modules, __name__, module)
+    table = Table(np.ones(2))
+    fast = fnad.jit(lambda x: x * len(table.columns) + (module.np.pi if module.random is random else 0.0))
+    assert fast(1.0) == fast(1.0) == 1 + np.pi

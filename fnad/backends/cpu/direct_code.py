@@ -15,7 +15,7 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from fnad.backends.cpu.loader import LOCK, key_of, link, object_code
-from fnad.backends.cpu.objects import ARRAY_PLACES, C_CONTIGUOUS_ALIGNED, DATA, TYPE, check_arrays, numpy_function
+from fnad.backends.cpu.objects import ARRAY_PLACES, C_CONTIGUOUS_ALIGNED, DATA, TYPE, numpy_function
 from fnad.kernel.residual_stack import FIELDS
 
 WORDS = {
@@ -664,7 +664,6 @@ other:
 @cache
 def address() -> int:
     """The address of the function, a METH_FASTCALL builtin of the tuple (definition, (record, ...))."""
-    check_arrays()
     values = {**WORDS, **ARRAY_PLACES, "DATA": DATA, "TYPE": TYPE, "PLAIN": C_CONTIGUOUS_ALIGNED, "FIELDS": FIELDS}
     text = re.sub(rf"\b({'|'.join(values)})\b", lambda match: str(values[match[1]]), CODE)
     with LOCK:

@@ -3,7 +3,7 @@
 Asking arrays for their addresses in Python can take longer than running the whole program. So every kernel gets its own
 entry, compiled with it, with the calling convention of CPython's METH_FASTCALL builtins: it loads each array's data
 pointer, releases the GIL and runs the kernel. It checks nothing. An exception that ended the run, such as
-KeyboardInterrupt, is raised.
+KeyboardInterrupt, is raised. Where the memory of arrays is not known, an entry takes addresses as integers.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 import llvmlite.ir as ir
 
-from fnad.backends.cpu.objects import DATA, check_arrays
+from fnad.backends.cpu.objects import DATA, IS_KNOWN
 from fnad.backends.llvm.emitter import Builder, Value
 
 OBJECT = ir.IntType(8).as_pointer()
@@ -23,7 +23,6 @@ def add_entry(
     module: ir.Module, name: str, parameters: Sequence[ir.Type], run: Callable[[Builder, list[Value]], None]
 ) -> None:
     """Define the builtin `name` in `module`; `run` emits the call of the kernel on the addresses of its arguments."""
-    check_arrays()
     entry = ir.Function(module, ir.FunctionType(OBJECT, [OBJECT, OBJECT.as_pointer(), LONG]), name=name)
     builder = ir.IRBuilder(entry.append_basic_block())
     addresses = [data_of(builder, entry.args[1], n, parameter) for n, parameter in enumerate(parameters)]
@@ -41,9 +40,12 @@ def add_entry(
 def data_of(builder: Builder, arguments: Value, position: int, type_: ir.Type) -> Value:
     """The address of the data of the array `arguments[position]`."""
     array = builder.load(builder.gep(arguments, [LONG(position)]))
+    if not IS_KNOWN:
+        convert = of_python(builder.module, "PyLong_AsVoidPtr", OBJECT, OBJECT)
+        return builder.bitcast(builder.call(convert, [array]), type_)
     return builder.load(builder.bitcast(builder.gep(array, [LONG(DATA)]), type_.as_pointer()))
 
 
 def of_python(module: ir.Module, name: str, result: ir.Type, *operands: ir.Type) -> ir.Function:
     """CPython's function `name`."""
-    return ir.Function(module, ir.FunctionType(result, operands), name=name)
+    return module.globals.get(name) or ir.Function(module, ir.FunctionType(result, operands), name=name)

@@ -25,6 +25,7 @@ from fnad.backends.cpu import saved
 from fnad.backends.cpu.idle import LARGE, WATCH
 from fnad.backends.cpu.loader import Code, kept_code
 from fnad.backends.cpu.machine import offers
+from fnad.backends.cpu.objects import IS_KNOWN
 from fnad.backends.cpu.pool import allocator, has_gil
 from fnad.backends.cpu.saved import Recipe
 from fnad.backends.flow import Read, Reserve, Run, choose, fail, in_order, repeat, repeat_while
@@ -178,7 +179,7 @@ class NativeExecutor:
         """What takes the arguments of a call like the one before to its results; None if that is no single builtin."""
         chunks = [step for step in self.plan.steps if isinstance(step, Chunk) and step in self._codes]
         is_plain = len(chunks) == len(self.plan.steps) > 0 and not (self._donations or self._recorded)
-        if not is_plain or self._workspace_size > DIRECT or not has_gil():
+        if not is_plain or self._workspace_size > DIRECT or not (IS_KNOWN and has_gil()):
             return None
         from fnad.backends.cpu.direct import Kernels, can_be_direct, direct_call  # noqa: PLC0415 - for few programs
 

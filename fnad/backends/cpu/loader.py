@@ -12,7 +12,7 @@ from fnad import disk, forks
 from fnad.backends.base import Array
 from fnad.backends.cpu import codegen
 from fnad.backends.cpu.fingerprint import fingerprint
-from fnad.backends.cpu.objects import builtin
+from fnad.backends.cpu.objects import builtin, taking_arrays
 from fnad.backends.cpu.symbols import available
 from fnad.records import NamedTuple, dataclass
 
@@ -76,7 +76,7 @@ def kept_code(key: str) -> NativeCode | None:
 
 def _loaded(key: str, code: bytes) -> NativeCode:
     engine = link(code)
-    call = builtin("kernel", engine.get_function_address(ENTRY), engine)
+    call = taking_arrays(builtin("kernel", engine.get_function_address(ENTRY), engine))
     return _LOADED.setdefault(key, NativeCode(key, call, len(code)))
 
 

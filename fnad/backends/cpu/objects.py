@@ -1,7 +1,9 @@
 """The memory of CPython's and NumPy's objects: all that native code has to know of it.
 
-Where arrays and ufuncs have their addresses no documented function says to native code. So it is checked where it is
-used, and another layout is an ImportError. Everything else is CPython's documented C interface.
+Where arrays and ufuncs have their addresses no documented function says to native code. So this file is compared with
+the Python and the NumPy that run. Unless it `IS_KNOWN` to be right, native code reads no objects: kernels take
+addresses, each call goes through Python, NumPy allocates the results, and ufuncs are called. Everything else is
+CPython's documented C interface.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ DATA = object.__basicsize__
 """The offset of the data pointer in a NumPy array: right after the header of every Python object."""
 
 
-TYPE = 8
+TYPE = ctypes.sizeof(ctypes.c_void_p)
 """The offset of the type in the header of every Python object: after the number of references."""
 
 ARRAY_PLACES = {"RANK": DATA + 8, "SHAPE": DATA + 16, "DESCR": DATA + 40, "FLAGS": DATA + 48}
@@ -29,8 +31,8 @@ C_CONTIGUOUS_ALIGNED = 0x101
 """NumPy's flags of an array that native code reads as it is."""
 
 
-def check_arrays() -> None:
-    """Raise `ImportError` if an array's fields are not where native code reads them."""
+def has_known_arrays() -> bool:
+    """True if an array's fields are where native code reads them."""
     probe = np.empty((2, 3))
     data, type_, shape, dtype = (
         ctypes.c_void_p.from_address(id(probe) + place).value
@@ -39,12 +41,7 @@ def check_arrays() -> None:
     rank, flags = (ctypes.c_int.from_address(id(probe) + ARRAY_PLACES[name]).value for name in ("RANK", "FLAGS"))
     found = data, type_, dtype, rank, flags & C_CONTIGUOUS_ALIGNED
     is_known = found == (probe.ctypes.data, id(np.ndarray), id(probe.dtype), 2, C_CONTIGUOUS_ALIGNED)
-    if not is_known or (*(ctypes.c_ssize_t * 2).from_address(shape or 0),) != (2, 3):
-        raise _unknown("arrays")
-
-
-def _unknown(what: str) -> ImportError:
-    return ImportError(f"NumPy {np.__version__} lays out its {what} in an unknown way: install another version")
+    return is_known and (*(ctypes.c_ssize_t * 2).from_address(shape or 0),) == (2, 3)
 
 
 # ---- builtin functions -----------------------------------------------------------------------------------------------
@@ -74,6 +71,11 @@ def builtin(name: str, address: int, owner: object) -> Callable[..., Any]:
     return create(ctypes.addressof(definition), (definition, owner), None)
 
 
+def taking_arrays(entry: Callable[..., Any]) -> Callable[..., Any]:
+    """The function of arrays that calls the entry of a kernel (`fnad.backends.cpu.entry`)."""
+    return entry if IS_KNOWN else lambda *arrays: entry(*[array.ctypes.data for array in arrays])
+
+
 def function_of(function: Callable[..., Any]) -> int:
     """The address of the C function of a builtin."""
     address_of = ctypes.pythonapi.PyCFunction_GetFunction
@@ -98,9 +100,12 @@ class UfuncLayout(ctypes.Structure):
 def loop_of(ufunc: Any, typing: int) -> tuple[int, int | None]:
     """The addresses of a ufunc's loop for its typing of this number, and of the loop's data, if it has some."""
     layout = UfuncLayout.from_address(id(ufunc))
-    if (*layout.counts[:3],) != (ufunc.nin, ufunc.nout, ufunc.nargs):
-        raise _unknown("ufuncs")
     return layout.functions[typing], layout.data[typing]
+
+
+def has_known_loops() -> bool:
+    """True if the fields of a ufunc are where `loop_of` reads them."""
+    return (*UfuncLayout.from_address(id(np.divmod)).counts[:3],) == (2, 2, 4)
 
 
 # ---- capsules, in which Cython modules export C functions (`__pyx_capi__`) -------------------------------------------
@@ -133,10 +138,13 @@ def capsule(address: int, name: int) -> object:
 ALLOCATOR = 128
 """The offset of the functions in a handler (`PyDataMem_Handler`): after its name and version."""
 
-_api = ctypes.cast(address(import_module("numpy._core._multiarray_umath")._ARRAY_API), ctypes.POINTER(ctypes.c_void_p))
+ABI = 0x2000000
+"""The version of NumPy's C API that has these numbers."""
 
 FUNCTIONS = {"PyArray_NewFromDescr": 94, "PyArray_Scalar": 60, "PyArray_ScalarAsCtype": 62}
 """The numbers of functions in NumPy's C API."""
+
+_api = ctypes.cast(address(import_module("numpy._core._multiarray_umath")._ARRAY_API), ctypes.POINTER(ctypes.c_void_p))
 
 
 def numpy_function(name: str) -> int:
@@ -154,3 +162,7 @@ current_handler: Callable[[], object] = ctypes.PYFUNCTYPE(ctypes.py_object)(_api
 def default_handler() -> object:
     """NumPy's own handler."""
     return ctypes.py_object.from_address(_api[306]).value
+
+
+IS_KNOWN = has_known_arrays() and has_known_loops() and ctypes.CFUNCTYPE(ctypes.c_uint)(_api[0])() == ABI
+"""True if the memory of objects is as this file says."""

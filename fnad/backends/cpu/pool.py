@@ -30,7 +30,15 @@ from fnad import config
 from fnad.backends.base import Array
 from fnad.backends.cpu.idle import WATCH
 from fnad.backends.cpu.loader import LOCK, key_of, link, object_code
-from fnad.backends.cpu.objects import ALLOCATOR, address, capsule, current_handler, default_handler, set_handler
+from fnad.backends.cpu.objects import (
+    ALLOCATOR,
+    IS_KNOWN,
+    address,
+    capsule,
+    current_handler,
+    default_handler,
+    set_handler,
+)
 from fnad.scalar.operation import Dtype
 from fnad.store import STORE
 
@@ -250,7 +258,7 @@ def has_gil() -> bool:
 
 def allocator(nbytes: int) -> Callable[[tuple[int, ...], Dtype], Array]:
     """What makes results of so many bytes."""
-    if nbytes < LARGE or not has_gil():
+    if nbytes < LARGE or not (IS_KNOWN and has_gil()):
         return np.empty
     with LOCK:
         return pool().empty
