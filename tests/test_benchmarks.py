@@ -16,7 +16,7 @@ from benchmarks import calls, gpu, report, session, table
 from benchmarks.calls import Call
 from benchmarks.case import Case
 from benchmarks.measure import Row, difference, leaves, rows
-from benchmarks.problems import checkpoint, lorenz, odeint, rnn, while_loops
+from benchmarks.problems import checkpoint, lorenz, odeint, operations, rnn, while_loops
 from benchmarks.processes import Process
 from tests.gpu import simulated
 
@@ -267,3 +267,19 @@ def test_without_a_gpu_nothing_is_measured(
     assert "pip install 'fnad[cuda]'" in shown.err
     assert not shown.out
     assert not table.exists()
+
+
+def test_cases_in_which_fnad_is_behind_are_told_the_worst_first() -> None:
+    times = {"a": (2.0, 1.0), "b": (1.04, 1.0), "c": (3.0, 4.0, 1.0), "d": (1.0,), "e": (1.0, 2.0)}
+    told = [Row("p", case, "", "s", median=9.0, least=least) for case, each in times.items() for least in each]
+    assert table.behind([Row("p", "f", "", "s", failed=True), *told]) == ["  3.00  p: c", "  2.00  p: a"]
+
+
+def test_single_operations_are_texts_of_arguments_that_are_there() -> None:
+    assert len({*operations.TEXTS}) == len(operations.TEXTS)
+    given = operations.arguments(16, 8, "float32")
+    assert all(array.dtype == np.float32 for name, array in given.items() if name not in "mkc")
+    for text in ("np.hypot(x, y)", "x[k]", "np.abs(np.fft.fft(x))", "np.isnan(x)"):
+        value, gradient = (prepared(text, given, fnad)() for prepared in (operations.value, operations.gradient))
+        np.testing.assert_allclose(value, eval(text, {"np": np, **given}), rtol=1e-5)
+        assert gradient == () if text == "np.isnan(x)" else all(g.dtype == np.float32 for g in leaves(gradient))
