@@ -5,6 +5,9 @@
 
 An element with more than half of the sum is computed without differences from 1. With Σ' the sum of all elements but
 that one, its log p is -log1p(Σ' exp(x - x_max)), and its dx - Σ p dx is dx Σ' p - Σ' p dx.
+
+The difference d of an element from the largest one is rounded by r, and exp(d + r) is exp(d) + exp(d) r: half a unit in
+the last place of d may be hundreds of units of exp(d).
 """
 
 from __future__ import annotations
@@ -50,19 +53,30 @@ def _samples() -> Iterable[Sample]:
 def _terms(x: Any, axes: Ints) -> tuple[Any, Any, Any]:
     """The differences from the largest element, or from 0 if it is infinite; their exponentials; the sum of these."""
     top = np.max(x, axis=axes, keepdims=True, initial=-np.inf)
-    shifted = x - np.where(np.isfinite(top), top, x.dtype.type(0))
-    terms = np.exp(shifted)
+    zero = x.dtype.type(0)
+    top = np.where(np.isfinite(top), top, zero)
+    shifted = x - top
+    with np.errstate(invalid="ignore"):
+        rest = np.where(np.isfinite(shifted), _rounded_off(x, top, shifted), zero)
+        terms = np.exp(shifted)
+        terms += terms * rest
     return shifted, terms, np.sum(terms, axis=axes, keepdims=True)
+
+
+def _rounded_off(x: Any, y: Any, difference: Any) -> Any:
+    """The rest of x - y beside the rounded difference: an exact number (Knuth, TAOCP 2, 4.2.2)."""
+    back = difference - x
+    return (x - (difference - back)) - (y + back)
 
 
 def _softmax(x: Any, *, axes: Ints) -> Any:
     _, terms, total = _terms(x, axes)
-    return terms * (1 / total)
+    return terms / total
 
 
 def _log_softmax(x: Any, *, axes: Ints) -> Any:
     shifted, terms, total = _terms(x, axes)
-    p = terms * (1 / total)
+    p = terms / total
     others = total * np.sum(np.where(p > 0.5, x.dtype.type(0), p), axis=axes, keepdims=True)
     return shifted - np.log1p(np.where((total > 0) & (total < 2), others, total - 1))
 
@@ -79,8 +93,11 @@ def finite_maximum(x: Symbol, axes: Ints) -> Symbol:
 
 
 def _symbolic_terms(x: Symbol, axes: Ints) -> tuple[Symbol, Symbol, Symbol]:
-    shifted = x - spread(finite_maximum(x, axes), x, axes)
+    top = spread(finite_maximum(x, axes), x, axes)
+    shifted = x - top
+    rest = select(isfinite(shifted), _rounded_off(x, top, shifted), zeros_like(x))
     terms = exp(shifted)
+    terms += terms * rest
     total = reduce_sum(terms, axes=axes)
     return shifted, terms * spread(1.0 / total, x, axes), total
 

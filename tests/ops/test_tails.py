@@ -7,7 +7,7 @@ exp(-1600) beside 1.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from functools import partial
+from functools import cache, partial
 from itertools import product
 from typing import Any, TypeAlias
 
@@ -145,7 +145,10 @@ def value(f: Function) -> Function:
 ROWS = (
     *((0.0, 0.0), (1.0, 0.0), (20.0, 0.0, -3.0), (-40.0, 0.0, 0.5), (0.0, -700.0, -100.0), (800.0, -800.0, 0.0)),
     *((-5.0, -5.0, -745.0), (3.0, 2.5, 2.0, -400.0), (0.25, -740.0, -708.0), (100.0, 100.0, 0.0), (3.0,)),
+    *((98.7, -77.6, 475.1, 396.1), (0.3, -700.1), (-45.8, 22.02, -100.96), (1e3 + 0.7, 1e3 - 87.3, 1e3 - 20.01)),
+    *((-0.77, -20.17, -6.49, 6.78), (1.89, -6.33, -3.78, -10.91), (2.0, 0.19, -0.63), (-0.3, 0.4)),
 )
+"""Rows; of the last two lines the differences are rounded."""
 
 
 def probabilities(x: Any) -> tuple[list[Any], Function]:
@@ -155,7 +158,8 @@ def probabilities(x: Any) -> tuple[list[Any], Function]:
     return p, lambda i, j: others[i] if i == j else -p[j]
 
 
-def true_softmax(x: Any, order: int) -> list[tuple[Any, Any]]:
+@cache
+def true_softmax(x: tuple[float, ...], order: int) -> list[tuple[Any, Any]]:
     """Return the elements of the derivatives of softmax of this order, and the sizes of the terms that cancel there."""
     p, slope = probabilities(x)
     n = range(len(x))
@@ -169,7 +173,8 @@ def true_softmax(x: Any, order: int) -> list[tuple[Any, Any]]:
             return [(a - b, abs(a)) for a, b in pairs]
 
 
-def true_log_softmax(x: Any, order: int) -> list[tuple[Any, Any]]:
+@cache
+def true_log_softmax(x: tuple[float, ...], order: int) -> list[tuple[Any, Any]]:
     p, slope = probabilities(x)
     n = range(len(x))
     match order:
@@ -209,8 +214,8 @@ ALONG: dict[str, tuple[Function, Function]] = {
     "x - (m + log(exp(x - m).sum()))": (log_softmax_of_total, true_log_softmax),
 }
 
-MOST = {"interpreter": 4, "compiled": 8}
-"""The units allowed: derivatives are products of two probabilities, which native code computes within three each."""
+MOST = {"interpreter": (4, 6, 8), "compiled": (4, 7, 10)}
+"""The units allowed for each order: derivatives are products of two probabilities, each with the error of one `exp`."""
 
 
 @pytest.mark.parametrize("executor", ["interpreter", "compiled"])
@@ -228,6 +233,6 @@ def test_rows(name: str, order: int, dtype: Any, executor: Any):
             x = np.array(row, dtype)
             with override(executor=executor):
                 found = np.ravel(fnad.jit(derivative)(x))
-            for y, (expected, terms) in zip(found, truth(x, order), strict=True):
+            for y, (expected, terms) in zip(found, truth(tuple(x.tolist()), order), strict=True):
                 assert y.dtype == dtype
-                assert units(y, expected, terms) <= MOST[executor], (row, y, float(expected))
+                assert units(y, expected, terms) <= MOST[executor][order], (row, y, float(expected))
