@@ -22,7 +22,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from fnad.ops.linalg import has_large_pivots
+from fnad.ops.linalg import (
+    SMALLEST_PIVOT,  # noqa: F401 - backends read it here
+    has_large_pivots,
+)
 from fnad.scalar.operation import Kind, OperandError, Operation, Pointer
 
 Evaluate: TypeAlias = Callable[..., int]

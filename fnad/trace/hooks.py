@@ -11,7 +11,6 @@ import bisect
 import functools
 import heapq
 import operator
-import random
 import sys
 import textwrap
 from collections.abc import Callable
@@ -44,7 +43,7 @@ from fnad.trace.reading_calls import recorded
 from fnad.trace.recording import RECORDING
 from fnad.trace.rewriting import Facts
 from fnad.trace.source import current_source
-from fnad.trace.stand_ins import MADE, enter, enter_imported, standing_for
+from fnad.trace.stand_ins import MADE, PENDING, enter, enter_imported, standing_for
 from fnad.trace.standard import class_of
 from fnad.trace.undoing import KEPT, UNDOING, replayed
 from fnad.trace.vectorized import vectorized
@@ -529,9 +528,9 @@ for _function in (
     heapq.heapify,
     heapq.heappop,
     heapq.heappush,
-    random.shuffle,
 ):
     enter(_function, changing)
+PENDING.add(("random", "shuffle", changing))
 
 vars(HOOKS).update(
     attribute=attribute,

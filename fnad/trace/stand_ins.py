@@ -213,10 +213,17 @@ def enter_imported() -> None:
             METHODS.enter_offered(function, path)  # other bodies call it
             enter(function, lambda _, path=path: resolve_name(path))
         WAITING.discard(name)
+    for entry in [entry for entry in PENDING if entry[0] in sys.modules]:
+        module, name, make = entry
+        enter(getattr(sys.modules[module], name), make)
+        PENDING.discard(entry)
 
 
 CALLS["enter_imported"] = enter_imported
 
+
+PENDING: set[tuple[str, str, Make]] = set()
+"""Functions of modules that `import fnad` does not load: module, name and the function that makes the replacement."""
 
 WAITING = set(TABLE)
 """Modules of SciPy that have functions with a rule, and were not imported when a trace last began."""

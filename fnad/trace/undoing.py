@@ -11,7 +11,6 @@ undone if the run has imported a module of user code.
 from __future__ import annotations
 
 import io
-import random
 import sys
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
@@ -68,15 +67,15 @@ KEPT: dict[type, tuple[Callable[[Any], Any], Callable[[Any, Any], Any]]] = {
 }
 """Classes of what has a content, each with the functions that return and restore it."""
 
-DRAWING: dict[type, tuple[Callable[[Any], Any], Callable[[Any, Any], None]]] = {
-    np.random.Generator: (
+DRAWING: dict[str, tuple[Callable[[Any], Any], Callable[[Any, Any], None]]] = {
+    "numpy.random._generator.Generator": (
         lambda drawn: drawn.bit_generator.state,
         lambda drawn, state: setattr(drawn.bit_generator, "state", state),
     ),
-    np.random.RandomState: (lambda drawn: drawn.get_state(), lambda drawn, state: drawn.set_state(state)),
-    random.Random: (lambda drawn: drawn.getstate(), lambda drawn, state: drawn.setstate(state)),
+    "numpy.random.mtrand.RandomState": (lambda drawn: drawn.get_state(), lambda drawn, state: drawn.set_state(state)),
+    "random.Random": (lambda drawn: drawn.getstate(), lambda drawn, state: drawn.setstate(state)),
 }
-"""Classes of random number generators, of which every method may draw."""
+"""Classes of random number generators, of which every method may draw, by name: their modules load slowly."""
 
 
 class Replayed:
@@ -100,6 +99,10 @@ class Replayed:
     @property
     def __class__(self) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         return type(self.iterator)
+
+
+def _name(kind: type) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"
 
 
 class Changes:
@@ -136,12 +139,14 @@ class Changes:
             self._restoring[key] = partial(_restore_attribute, kind, owner, name, before)
         self.content(before)
 
-    def content(self, value: Any, table: Any = KEPT) -> None:
+    def content(self, value: Any) -> None:
         """Keep the content of a value that has one."""
+        self._keep(value, next((KEPT[base] for base in type(value).__mro__ if base in KEPT), None))
+
+    def _keep(self, value: Any, found: tuple[Callable[[Any], Any], Callable[[Any, Any], Any]] | None) -> None:
+        """Keep a value, if there are functions that return and restore its state."""
         key = (id(value),)
-        kind = type(value)
-        found = next((table[base] for base in kind.__mro__ if base in table), None)
-        if found is None or key in self._restoring or issubclass(kind, Handle) or not _is_own_file():
+        if found is None or key in self._restoring or issubclass(type(value), Handle) or not _is_own_file():
             return
         take, restore = found
         if isinstance(value, np.ndarray):  # one that dies is of the run alone, and may be large
@@ -167,7 +172,13 @@ class Changes:
 
     def callee(self, function: Any) -> None:
         """Keep what a method of a container, a file or a generator of random numbers changes."""
-        self.content(getattr(function, "__self__", None), KEPT if function.__name__ in CHANGING else DRAWING)
+        changed = getattr(function, "__self__", None)
+        if function.__name__ in CHANGING:
+            self.content(changed)
+        else:
+            self._keep(
+                changed, next((DRAWING[name] for name in map(_name, type(changed).__mro__) if name in DRAWING), None)
+            )
 
     def place(self, replayed: Replayed) -> None:
         """Keep the place of an iterator."""

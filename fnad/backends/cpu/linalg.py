@@ -27,6 +27,7 @@ from fnad.kernel.linalg import (
     LINALG,
     PREFIX,
     SIGNATURES,
+    SMALLEST_PIVOT,
     TRIANGULAR,
     UFUNCS,
     arguments_of,
@@ -35,7 +36,6 @@ from fnad.kernel.linalg import (
     size_names,
 )
 from fnad.lapack_threads import MIDDLE
-from fnad.ops.linalg import SMALLEST_PIVOT
 from fnad.records import NamedTuple
 from fnad.scalar.operation import real_dtype
 
