@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from fnad.api.constant import stop_gradient
     from fnad.api.custom import custom_jvp, custom_vjp
     from fnad.api.explaining import explain
+    from fnad.api.exporting import export
     from fnad.api.external import external
     from fnad.api.forward import jvp
     from fnad.api.gradient import grad, value_and_grad
@@ -72,6 +73,7 @@ __all__ = [
     "errors",
     "eval_shape",
     "explain",
+    "export",
     "external",
     "fixed_point",
     "flatten_util",
@@ -128,6 +130,7 @@ _MODULES = {
     "constant": ("stop_gradient",),
     "custom": ("custom_jvp", "custom_vjp"),
     "explaining": ("explain",),
+    "exporting": ("export",),
     "external": ("external",),
     "forward": ("jvp",),
     "gradient": ("grad", "value_and_grad"),

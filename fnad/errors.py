@@ -305,5 +305,9 @@ class LoweringError(FnadError, NotImplementedError):
     """A primitive that a backend cannot run."""
 
 
+class ExportError(FnadError, ValueError):
+    """A function that cannot leave the process, or a call of an exported one that does not fit."""
+
+
 class GuardFailed(Exception):  # noqa: N818  (no error: nobody sees it)
     """A run came to a guard of its program and found another answer: `args` are the guard's number and that answer."""

@@ -129,16 +129,16 @@ class TracedCall:
         names: Sequence[str],
         positional: int,
     ) -> None:
-        self._f, self._path, self._structure = f, path, structure
+        self._f, self.path, self._structure = f, path, structure
         self._avals = [leaf.aval for leaf in leaves]
-        self._names, self._positional = names, positional
+        self.names, self._positional = names, positional
         trees = structure.unflatten(range(len(leaves)))
-        self._inputs = [path_of(trees, i, names.__getitem__) for i in range(len(leaves))]
+        self.inputs = [path_of(trees, i, names.__getitem__) for i in range(len(leaves))]
 
     @property
     def program(self) -> Program:
         """The program as it was traced, with its guards; inputs are the leaves of arguments, then captured arrays."""
-        return self._path.own[0]
+        return self.path.own[0]
 
     @property
     def in_avals(self) -> tuple[Aval, ...]:
@@ -148,7 +148,7 @@ class TracedCall:
     @property
     def out_avals(self) -> tuple[Aval, ...]:
         """The dtypes and shapes of the leaves of the result."""
-        return self._path.traced.out_avals
+        return self.path.traced.out_avals
 
     @boundary
     def as_text(self, stage: str = "traced") -> str:
@@ -161,25 +161,25 @@ class TracedCall:
         if stage not in STAGES:
             names = ", ".join(map(repr, STAGES))
             raise SettingError(f"there is no stage {stage!r}", source=current_source(), remedy=f"give one of {names}")
-        names = input_names(self._inputs, self.program)
-        with config.on(self._path.device):
-            return stage_text([(staged(program), names) for program in self._path.own], stage, self._path.guards)
+        names = input_names(self.inputs, self.program)
+        with config.on(self.path.device):
+            return stage_text([(staged(program), names) for program in self.path.own], stage, self.path.guards)
 
     @boundary
     def compile(self) -> TracedCall:
         """The same, compiled now; what the compiler cannot lower stays interpreted."""
-        for program in self._path.programs:
+        for program in self.path.programs:
             program.native()
         return self
 
     @boundary
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        with config.on(self._path.device):
+        with config.on(self.path.device):
             return self._call(args, kwargs)
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         arrays = self._arrays(args, kwargs)
-        path = self._path
+        path = self.path
         try:
             if is_tracing():
                 if path.guards:
@@ -200,10 +200,10 @@ class TracedCall:
 
     def _arrays(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Array]:
         """The leaves of the arguments; raises `ArgumentTypeError` for others than it is for."""
-        names = self._names[self._positional :]
+        names = self.names[self._positional :]
         is_given = len(args) == self._positional and kwargs.keys() == set(names)
         trees = (*args, *[kwargs[name] for name in names]) if is_given else ()
-        leaves, structure = leaves_of(trees, self._names.__getitem__)
+        leaves, structure = leaves_of(trees, self.names.__getitem__)
         found = [leaf.aval for leaf in leaves]
         if is_given and structure == self._structure and found == self._avals:
             return [cast("Array", leaf.value) for leaf in leaves]
@@ -222,8 +222,8 @@ class TracedCall:
 
     @property
     def _content(self) -> Any:
-        captured = [(array.dtype, array.shape, np.asarray(array).tobytes()) for array in self._path.captured]
-        return content_key(self.program), self._structure, self._names, self._path.output, captured
+        captured = [(array.dtype, array.shape, np.asarray(array).tobytes()) for array in self.path.captured]
+        return content_key(self.program), self._structure, self.names, self.path.output, captured
 
     def __repr__(self) -> str:
         return self.as_text()

@@ -45,6 +45,11 @@ class Transformed:
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else MethodType(self, instance)
 
+    @property
+    def transform_name(self) -> str:
+        """The name of the transform that made it."""
+        return self._transform.__name__
+
     def __repr__(self) -> str:
         return f"<{self._words()}>"
 

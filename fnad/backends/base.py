@@ -207,6 +207,10 @@ BACKENDS: dict[config.DeviceName, Backend] = {
 }
 
 
+STANDALONE = "fnad.backends.standalone.forms"
+"""The module of the forms in which programs leave the process."""
+
+
 def current_backend() -> Backend:
     """The backend that the settings name."""
     return BACKENDS[config.current().device]

@@ -18,6 +18,7 @@ from fnad.api.stages import STAGES
 from fnad.cli import cache, doctor, explain, ops
 from fnad.cli.check import check_call
 from fnad.cli.dump import CONVERTED, Request, dump
+from fnad.cli.export import FORMS, export_call
 from fnad.cli.lint import lint
 from fnad.cli.usage import UsageError
 
@@ -71,6 +72,16 @@ LINT_EXAMPLE = """\
 examples:
   fnad lint model.py:loss --args 'f64[3], {"W": f32[4,5], "b": f32[5]}'
   fnad lint package.model:loss --values 'np.linspace(0, 1, 5), scale=2.0'   (on the path that these take)
+"""
+EXPORT = """\
+Write a function, or its gradient, to files that need nothing of fnad: C, an object file, or a Python module. Prints the
+declaration in C and the files. Arguments and results are arrays of the given types, in C order; pytrees have a
+parameter a leaf.
+"""
+EXPORT_EXAMPLE = """\
+examples:
+  fnad export model.py:loss --args 'f64[3], {"W": f32[4,5], "b": f32[5]}' --grad --c -o gradient.c
+  fnad export package.model:loss --values 'np.linspace(0, 1, 5), scale=2.0' --value-and-grad --object -o loss.o
 """
 CACHE = """\
 Look after the cache on disk, in which native code is kept for later processes:
@@ -154,11 +165,12 @@ def _parser() -> ArgumentParser:
     parser = _CommandParser(prog="fnad", description="Differentiate NumPy functions and compile them: a look inside.")
     parser.add_argument("--version", action="version", version=f"fnad {fnad.__version__}")
     parser.set_defaults(answer=lambda _: (parser.format_help().rstrip(), 0))
-    commands = parser.add_subparsers(metavar="{dump,explain,check,lint,ops,cache,doctor}")
+    commands = parser.add_subparsers(metavar="{dump,explain,check,lint,export,ops,cache,doctor}")
     _add_dump(commands)
     _add_explain(commands)
     _add_check(commands)
     _add_lint(commands)
+    _add_export(commands)
     _add_ops(commands)
     _add_cache(commands)
     _add_doctor(commands)
@@ -249,6 +261,25 @@ def _add_lint(commands: Any) -> None:
     parser.set_defaults(answer=_lint)
 
 
+def _add_export(commands: Any) -> None:
+    parser = commands.add_parser(
+        "export",
+        help="write a function to C, an object file or Python, to be used without fnad",
+        description=EXPORT,
+        epilog=EXPORT_EXAMPLE,
+        formatter_class=RawDescriptionHelpFormatter,
+    )
+    _add_call(parser)
+    _add_modes(parser, explain.MODES)
+    _add_argnums(parser, "the arguments to differentiate in, from 0; by default 0")
+    forms = parser.add_mutually_exclusive_group(required=True)
+    for form, meaning in FORMS.items():
+        forms.add_argument(f"--{form}", dest="form", action="store_const", const=form, help=meaning)
+    parser.add_argument("-o", "--output", metavar="PATH", required=True, help="the file to write")
+    parser.add_argument("--force", action="store_true", help="replace files that are there")
+    parser.set_defaults(answer=_export)
+
+
 def _add_ops(commands: Any) -> None:
     parser = commands.add_parser(
         "ops",
@@ -317,6 +348,10 @@ def _check(request: Namespace) -> Answer:
 def _lint(request: Namespace) -> Answer:
     text, found = lint(request.target, request.args, request.values)
     return text, 1 if found else 0
+
+
+def _export(request: Namespace) -> Answer:
+    return export_call(request), 0
 
 
 def _ops(request: Namespace) -> Answer:

@@ -175,16 +175,25 @@ def words_of(code: str) -> list[str]:
 
 def prelude(text: str) -> str:
     """The imports and the helpers of printed kernels."""
-    code = "\n".join(line for line in text.split("\n") if not line.lstrip().startswith("#"))
-    words = words_of(code)
+    words = words_of(without_comments(text))
     helpers = [DEFINITIONS[word] for word in words if word in DEFINITIONS]
     lines = ["import math"] if any("math." in helper for helper in helpers) else []
     lines += ["import numpy as np", f"from numba import njit{', prange' * ('prange' in words)}"]
     lines += [f"from numpy import {DTYPES[word].name} as {word}" for word in words if word in DTYPES]
     lines += [f"from numpy import {', '.join(found)}"] if (found := [w for w in words if w in NUMPY]) else []
     lines += ["", "span = range"] * ("span" in words)
-    lines += [f"# {word} needs fnad" for word in words if word not in KNOWN and routine_named(word)]
+    lines += [f"# {word} needs fnad" for word in missing(text)]
     return "\n".join([*lines, *(f"\n\n@njit(error_model='numpy')\n{helper}" for helper in helpers)])
+
+
+def missing(text: str) -> list[str]:
+    """The operations that printed kernels call and that have no form without fnad."""
+    return [word for word in words_of(without_comments(text)) if word not in KNOWN and routine_named(word)]
+
+
+def without_comments(text: str) -> str:
+    """The lines of a printed kernel that are code."""
+    return "\n".join(line for line in text.split("\n") if not line.lstrip().startswith("#"))
 
 
 KNOWN = frozenset((*DTYPES, *NUMPY, *DEFINITIONS, "min", "max", "span"))

@@ -52,10 +52,10 @@ LONGEST_LINE = 90
 
 def kernel_text(kernel: Kernel) -> str:
     """A kernel as a Python function."""
-    body = _Inliner(kernel.body).block(kernel.body)
+    body = inlined(kernel.body)
     parameters = ", ".join(parameter.name for parameter in kernel.parameters)
     lines = [f"def {kernel.name}({parameters}):", *_block(body, "    "), ""]
-    return _renumbered("\n".join(lines))
+    return renumbered("\n".join(lines))
 
 
 def module_text(kernels: Sequence[Kernel]) -> str:
@@ -225,6 +225,11 @@ def _is_literal(real: np.generic, imag: np.generic) -> bool:
 # ---- values where they are used ----------------------------------------------------------------------------------
 
 
+def inlined(statements: Sequence[Statement]) -> list[Statement]:
+    """The statements with values that are used once where they are used."""
+    return _Inliner(statements).block(statements)
+
+
 class _Inliner:
     """Puts values that are used once into the statement that uses them, block by block."""
 
@@ -292,7 +297,7 @@ def _read(value: Expression) -> Iterator[str]:
             yield expression.array.name
 
 
-def _renumbered(text: str) -> str:
+def renumbered(text: str) -> str:
     """A text with its variables numbered in order of appearance."""
     numbers: dict[str, str] = {}
     counts: Counter[str] = Counter()

@@ -1,0 +1,447 @@
+"""A program as C99: its kernels as static functions, and the function that runs them in their order.
+
+Statements are those of the kernels, so the numbers are those of native code up to the rounding of the C compiler's
+functions. Integers wrap, for which compilers need `-fwrapv`; `-fopenmp-simd` vectorises sums.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from fnad.backends.standalone.program import Standalone, element_type
+from fnad.errors import LoweringError
+from fnad.ir.types import Aval
+from fnad.kernel.python_source import inlined, renumbered
+from fnad.kernel.statements import (
+    STATUS_SIZE,
+    Apply,
+    Assign,
+    Break,
+    Comment,
+    Constant,
+    Evaluate,
+    Expression,
+    For,
+    If,
+    Kernel,
+    Load,
+    Name,
+    Return,
+    Statement,
+    Store,
+    While,
+    assigned,
+)
+from fnad.scalar.operation import BOOL, Dtype, Kind, Pointer
+from fnad.scalar.operations import DTYPES
+
+TYPES = {
+    **{f"{kind}{size}": f"{'u' * (kind == 'u')}int{8 * size}_t" for kind in "iu" for size in (1, 2, 4, 8)},
+    "b1": "bool",
+    "f4": "float",
+    "f8": "double",
+    "c8": "float complex",
+    "c16": "double complex",
+}
+TRIGONOMETRIC = ("sin", "cos", "tan", "sinh", "cosh", "tanh")
+EXPONENTIAL = ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "cbrt", "erf", "erfc", "hypot")
+ROUNDING = ("floor", "ceil", "trunc", "rint", "copysign", "nextafter", "fmod", "fmin", "fmax")
+FUNCTIONS = {
+    **{name: name for name in (*TRIGONOMETRIC, *EXPONENTIAL, *ROUNDING)},
+    **{f"arc{name}": f"a{name}" for name in TRIGONOMETRIC},
+    "arctan2": "atan2",
+    "power": "pow",
+    "abs": "fabs",
+}
+"""The functions of <math.h> on f64, by the names of operations; those on f32 end in f."""
+
+COMPLEX_FUNCTIONS = {
+    **{name: f"c{name}" for name in (*TRIGONOMETRIC, "exp", "log", "sqrt", "abs")},
+    **{f"arc{name}": f"ca{name}" for name in TRIGONOMETRIC},
+    "power": "cpow",
+    "real": "creal",
+    "imag": "cimag",
+    "conjugate": "conj",
+}
+OPERATORS = {
+    "add": "+",
+    "subtract": "-",
+    "multiply": "*",
+    "divide": "/",
+    "and": "&",
+    "or": "|",
+    "xor": "^",
+    "accumulate": "+",
+    "equal": "==",
+    "not_equal": "!=",
+    "less": "<",
+    "less_equal": "<=",
+    "greater": ">",
+    "greater_equal": ">=",
+}
+TESTS = {"isnan", "isinf", "isfinite", "signbit"}
+
+HELPERS = {
+    "strong_multiply": "{t} {n}({t} ct, {t} partial) {{ return ct != 0 ? ct * partial : 0; }}",
+    "minimum": "{t} {n}({t} a, {t} b) {{ return a != a || b != b ? a + b : a < b ? a : b; }}",
+    "maximum": "{t} {n}({t} a, {t} b) {{ return a != a || b != b ? a + b : a > b ? a : b; }}",
+    "sign": "{t} {n}({t} x) {{ return x > 0 ? 1 : x < 0 ? -1 : x; }}",
+    "remainder": """\
+{t} {n}({t} a, {t} b) {{
+    if (b == 0) return NAN;
+    const {t} rest = {fmod}(a, b);
+    if (rest == 0) return {copysign}(0, b);
+    return (b < 0) != (rest < 0) ? rest + b : rest;
+}}""",
+    "floor_divide": """\
+{t} {n}({t} a, {t} b) {{
+    const {t} ratio = a / b;
+    if (b == 0) return ratio;
+    const {t} rest = {fmod}(a, b);
+    {t} near = (a - rest) / b;
+    if (rest != 0 && (b < 0) != (rest < 0)) near -= 1;
+    if (near == 0) return {copysign}(0, ratio);
+    const {t} whole = {floor}(near);
+    return near - whole > ({t})0.5 ? whole + 1 : whole;
+}}""",
+    "compensated_add": """\
+void {n}({t} *total, {t} *rest, {t} value) {{
+    const {t} new = *total + value;
+    if (isfinite(new)) {{
+        const {t} seen = new - *total;
+        *rest += (*total - (new - seen)) + (value - seen);
+    }}
+    *total = new;
+}}""",
+}
+"""Functions of floating-point numbers of type t that C lacks; n is the name with the dtype."""
+
+INTEGER_HELPERS = {
+    "strong_multiply": HELPERS["strong_multiply"],
+    **dict.fromkeys(("minimum", "fmin"), "{t} {n}({t} a, {t} b) {{ return a < b ? a : b; }}"),
+    **dict.fromkeys(("maximum", "fmax"), "{t} {n}({t} a, {t} b) {{ return a > b ? a : b; }}"),
+    "sign": "{t} {n}({t} x) {{ return x > 0 ? 1 : x == 0 ? 0 : -1; }}",
+    "abs": "{t} {n}({t} x) {{ return x < 0 ? -x : x; }}",
+    "floor_divide": """\
+{t} {n}({t} a, {t} b) {{
+    if (b == 0) return 0;
+    if (b == ({t})-1) return ({t})-1 < 0 ? -a : a == b;
+    return a / b - (a % b != 0 && (a % b < 0) != (b < 0));
+}}""",
+    "remainder": """\
+{t} {n}({t} a, {t} b) {{
+    if (b == 0 || (b == ({t})-1 && ({t})-1 < 0)) return 0;
+    const {t} rest = a % b;
+    return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}}""",
+    "fmod": "{t} {n}({t} a, {t} b) {{ return b == 0 || (b == ({t})-1 && ({t})-1 < 0) ? 0 : a % b; }}",
+    "power": """\
+{t} {n}({t} base, {t} exponent) {{
+    {t} product = 1;
+    for (; exponent > 0; exponent >>= 1) {{
+        if (exponent & 1) product *= base;
+        base *= base;
+    }}
+    return product;
+}}""",
+    "left_shift": "{t} {n}({t} a, {t} b) {{ return 0 <= b && b < ({t})(8 * sizeof a) ? ({t})((uint64_t)a << b) : 0; }}",
+    "right_shift": "{t} {n}({t} a, {t} b) {{ return 0 <= b && b < ({t})(8 * sizeof a) ? a >> b : a < 0 ? -1 : 0; }}",
+}
+COMPLEX_HELPERS = {
+    "strong_multiply": HELPERS["strong_multiply"],
+    "make_complex": """\
+{t} complex {n}({t} re, {t} im) {{
+    union {{ {t} part[2]; {t} complex z; }} made = {{{{re, im}}}};
+    return made.z;
+}}""",
+    "divide": """\
+{t} {n}({t} a, {t} b) {{
+    const {r} re = {creal}(b), im = {cimag}(b);
+    if (re == 0 && im == 0) return {creal}(a) / {fabs}(re) + {cimag}(a) / {fabs}(re) * I;
+    if ({fabs}(re) >= {fabs}(im)) {{
+        const {r} ratio = im / re, scale = 1 / (re + im * ratio);
+        return ({creal}(a) + {cimag}(a) * ratio) * scale + ({cimag}(a) - {creal}(a) * ratio) * scale * I;
+    }}
+    const {r} ratio = re / im, scale = 1 / (im + re * ratio);
+    return ({cimag}(a) + {creal}(a) * ratio) * scale + ({cimag}(a) * ratio - {creal}(a)) * scale * I;
+}}""",
+}
+
+HEAD = """\
+#include <complex.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#ifndef CMPLX
+#define CMPLX(re, im) ((double complex)(re) + (im) * I)
+#define CMPLXF(re, im) ((float complex)(re) + (im) * I)
+#endif
+"""
+
+
+def source(program: Standalone) -> str:
+    """The C source of a program."""
+    writer = _Writer(program.name)
+    kernels = [writer.kernel(kernel) for kernel in program.kernels]
+    constants = [_constant(f"{program.name}_{name}", array) for name, array in program.captured.items()]
+    parts = [HEAD, *constants, *writer.helpers.values(), *kernels, _driver(program)]
+    return "\n\n".join(part.rstrip("\n") for part in parts) + "\n"
+
+
+def header(program: Standalone) -> str:
+    """The C header of a program."""
+    guard = f"{program.name.upper()}_H"
+    shapes = [f"   {parameter.name}: {_words(parameter.aval)}" for parameter in program.parameters]
+    faults = [f"   {n}: {fault.error.what}" for n, fault in enumerate(program.faults, 1)]
+    lines = ["/* Arrays are in C order and do not overlap.", *shapes, "   Returns 0; -1 without memory for temporaries"]
+    lines[-1] += "; or the number of an error:" if faults else ". */"
+    if faults:
+        lines += [*faults[:-1], f"{faults[-1]} */"]
+    includes = [f"#include <{name}.h>" for name in ("complex", "stdbool", "stdint")]
+    declared = ["#ifdef __cplusplus", 'extern "C"', "#endif", f"{prototype(program)};"]
+    return "\n".join([f"#ifndef {guard}", f"#define {guard}", *includes, "", *lines, *declared, "#endif", ""])
+
+
+def prototype(program: Standalone) -> str:
+    """The declaration of a program's function."""
+    given = [f"const {ctype(parameter.aval.dtype)} *{parameter.name}" for parameter in program.arguments]
+    made = [f"{ctype(parameter.aval.dtype)} *{parameter.name}" for parameter in program.results]
+    return f"int64_t {program.name}({', '.join([*given, *made]) or 'void'})"
+
+
+def ctype(kind: Kind) -> str:
+    """The C type of a scalar; raises `LoweringError` if C has none."""
+    found = TYPES.get(kind.str[1:]) if isinstance(kind, np.dtype) else None
+    if found is None:
+        raise LoweringError(f"C has no type for {kind}")
+    return found
+
+
+def _words(aval: Aval) -> str:
+    return f"{aval}, {ctype(aval.dtype)}[{max(1, aval.size)}]"
+
+
+def _constant(name: str, array: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> str:
+    values = ", ".join(_number(value) for value in array.reshape(-1)) or "0"
+    return f"static const {ctype(array.dtype)} {name}[] = {{{values}}};"
+
+
+def _driver(program: Standalone) -> str:
+    """The function that runs the kernels, with memory for temporaries."""
+    named = {parameter.buffer: parameter.name for parameter in program.parameters}
+    named |= {name: f"{program.name}_{name}" for name in program.captured}
+    slots = program.plan.slots
+    lines = [f"    int64_t status[{STATUS_SIZE}] = {{0, 0, 1}};"]
+    names = {slot.name: f"memory_{slot.name}" for slot in slots}
+    lines += [f"    {ctype(s.dtype)} *{names[s.name]} = malloc({s.size} * sizeof({ctype(s.dtype)}));" for s in slots]
+    if slots:
+        missing = " || ".join(f"!{name}" for name in names.values())
+        lines += [f"    if ({missing}) {{", "        status[0] = -1;", "        goto end;", "    }"]
+    for kernel in program.kernels:
+        places = [named.get(p.name) or names.get(p.name, p.name) for p in kernel.parameters]
+        given = [f"({ctype(element_type(p))} *){place}" for p, place in zip(kernel.parameters, places, strict=True)]
+        lines += [f"    {program.name}_{kernel.name}({', '.join(given)});", "    if (status[0]) goto end;"]
+    lines += ["end:", *[f"    free({name});" for name in names.values()], "    return status[0];"]
+    return "\n".join([prototype(program), "{", *lines, "}"])
+
+
+def _number(value: np.generic) -> str:
+    dtype = value.dtype
+    if dtype.kind == "c":
+        made = "CMPLXF" if dtype.itemsize == 8 else "CMPLX"
+        return f"{made}({_number(value.real)}, {_number(value.imag)})"  # type: ignore[attr-defined]
+    if dtype.kind == "b":
+        return "true" if value else "false"
+    if dtype.kind in "iu":
+        number = int(value)  # type: ignore[call-overload]
+        if number == np.iinfo(np.int64).min:
+            return "INT64_MIN"
+        return str(number) if abs(number) < 2**31 else f"{'U' * (dtype.kind == 'u')}INT64_C({number})"
+    if np.isnan(value):
+        return "NAN"
+    if np.isinf(value):
+        return "-INFINITY" if np.signbit(value) else "INFINITY"
+    return f"{value!s}f" if dtype.itemsize == 4 else repr(float(value))
+
+
+class _Writer:
+    """The writer of kernels; `helpers` are the functions that they call, by name."""
+
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix
+        self._declared: set[str] = set()
+        self.helpers: dict[str, str] = {}
+
+    def kernel(self, kernel: Kernel) -> str:
+        """A kernel as a static function."""
+        body = inlined(kernel.body)
+        counts = Counter(target.name for target in assigned(body))
+        late = {t.name: t.kind for t in assigned(body) if counts[t.name] > 1 and not isinstance(t.kind, Pointer)}
+        self._declared = set(late)
+        parameters = ", ".join(f"{ctype(element_type(p))} *restrict {p.name}" for p in kernel.parameters)
+        lines = [f"static void {self._prefix}_{kernel.name}({parameters or 'void'})", "{"]
+        lines += [f"    {ctype(kind)} {name};" for name, kind in late.items()]
+        return renumbered("\n".join([*lines, *self._block(body, "    "), "}"]))
+
+    # ---- statements
+
+    def _block(self, statements: Sequence[Statement], indent: str) -> list[str]:
+        return [line for statement in statements for line in self._lines(statement, indent)]
+
+    def _lines(self, statement: Statement, indent: str) -> Iterator[str]:
+        inner = indent + "    "
+        match statement:
+            case While(body):
+                yield from (f"{indent}for (;;) {{", *self._block(body, inner), f"{indent}}}")
+            case If(condition, then, otherwise):
+                yield from (f"{indent}if ({self._outer(condition)}) {{", *self._block(then, inner))
+                if otherwise:
+                    yield from (f"{indent}}} else {{", *self._block(otherwise, inner))
+                yield f"{indent}}}"
+            case For():
+                yield from self._loop(statement, indent)
+            case _:
+                yield f"{indent}{self._line(statement)}"
+
+    def _line(self, statement: Statement) -> str:
+        """A statement without blocks."""
+        match statement:
+            case Comment(text):
+                return f"/* {text.replace('*/', '* /')} */"
+            case Assign((Name(name, Pointer(dtype)),), Apply(_, (Constant(size),), _)):
+                return f"{ctype(dtype)} {name}[{int(size)}];"  # type: ignore[call-overload]
+            case Assign((target,), value):
+                declared = "" if target.name in self._declared else f"const {ctype(target.kind)} "
+                return f"{declared}{target.name} = {self._outer(value)};"
+            case Assign((total, rest), Apply(operation, (_, _, value), _)) if operation.name == "compensated_add":
+                helper = self._helper(operation.name, value.kind, HELPERS)
+                return f"{helper}(&{total.name}, &{rest.name}, {self._outer(value)});"
+            case Store(array, index, value):
+                return f"{array.name}[{self._outer(index)}] = {self._outer(value)};"
+            case Evaluate(call):
+                return f"{self._expression(call)};"
+            case Break():
+                return "break;"
+            case Return():
+                return "return;"
+            case _:
+                raise LoweringError("C has no operation of several results", remedy=NATIVE)
+
+    def _loop(self, loop: For, indent: str) -> Iterator[str]:
+        counter, start, stop = loop.counter.name, self._outer(loop.start), self._outer(loop.stop)
+        if not isinstance(loop.stop, Constant | Name):
+            yield f"{indent}const int64_t {counter}_stop = {stop};"
+            stop = f"{counter}_stop"
+        sums = [
+            s.targets[0].name
+            for s in loop.body
+            if isinstance(s, Assign) and isinstance(s.value, Apply) and s.value.operation.name == "accumulate"
+        ]
+        if sums and not any(isinstance(s, For | While | If) for s in loop.body):
+            yield f"#pragma omp simd reduction(+:{', '.join(dict.fromkeys(sums))})"
+        step = f"{counter}++" if loop.step == 1 else f"{counter} += {loop.step}"
+        yield f"{indent}for (int64_t {counter} = {start}; {counter} {'<' if loop.step > 0 else '>'} {stop}; {step}) {{"
+        yield from self._block(loop.body, indent + "    ")
+        yield f"{indent}}}"
+
+    # ---- expressions
+
+    def _outer(self, expression: Expression) -> str:
+        """An expression where no parentheses are needed."""
+        text = self._expression(expression)
+        return text[1:-1] if isinstance(expression, Apply) and _is_in_parentheses(text) else text
+
+    def _expression(self, expression: Expression) -> str:
+        match expression:
+            case Name(name, _):
+                return name
+            case Constant(value):
+                return _number(value)
+            case Load(array, index):
+                return f"{array.name}[{self._outer(index)}]"
+            case Apply():
+                return self._call(expression)
+
+    def _call(self, call: Apply) -> str:
+        name, operands = call.operation.name, call.operands
+        kind = operands[0].kind if operands else BOOL
+        if not isinstance(kind, np.dtype):
+            raise LoweringError(f"C has no {name}", remedy=NATIVE)
+        if name in DTYPES:
+            return self._cast(kind, DTYPES[name], self._expression(operands[0]))
+        texts = [self._expression(operand) for operand in operands]
+        if name == "select":
+            return f"({texts[0]} ? {texts[1]} : {texts[2]})"
+        if name in ("min", "max"):
+            return f"({texts[0]} {'<' if name == 'min' else '>'} {texts[1]} ? {texts[0]} : {texts[1]})"
+        if name in OPERATORS and not (name == "divide" and kind.kind == "c"):
+            return self._narrowed(f"({texts[0]} {OPERATORS[name]} {texts[1]})", call.kind)
+        if name in ("negative", "invert"):
+            sign = "-" if name == "negative" else "!" if kind == BOOL else "~"
+            return self._narrowed(f"({sign}{texts[0]})", call.kind)
+        if name == "logical_not":
+            return f"(!{texts[0]})"
+        if name == "interrupted":
+            return "false"
+        return self._function(name, kind, texts)
+
+    def _function(self, name: str, kind: Dtype, texts: Sequence[str]) -> str:
+        arguments = ", ".join(texts)
+        if name in TESTS and kind.kind == "f":
+            return f"({name}({arguments}) != 0)"
+        helpers = {"f": HELPERS, "c": COMPLEX_HELPERS}.get(kind.kind, INTEGER_HELPERS)
+        if name == "make_complex":
+            helpers = COMPLEX_HELPERS
+        if name in helpers:
+            return f"{self._helper(name, kind, helpers)}({arguments})"
+        found = {"f": FUNCTIONS, "c": COMPLEX_FUNCTIONS}.get(kind.kind, {}).get(name)
+        if found is None:
+            raise LoweringError(f"C has no {name} of {kind}", remedy=NATIVE)
+        return f"{found}{_suffix(kind)}({arguments})"
+
+    def _helper(self, name: str, kind: Kind, helpers: dict[str, str]) -> str:
+        assert isinstance(kind, np.dtype)
+        called = f"{self._prefix}_{name}_{kind.str[1:]}"
+        words = {f: f"{f}{_suffix(kind)}" for f in ("fmod", "floor", "copysign", "creal", "cimag", "fabs")}
+        real = "float" if kind.itemsize == 8 and kind.kind == "c" else "double"
+        self.helpers.setdefault(
+            called, f"static inline {helpers[name].format(t=ctype(kind), n=called, r=real, **words)}"
+        )
+        return called
+
+    def _cast(self, source: Dtype, target: Dtype, text: str) -> str:
+        if target == BOOL:
+            return f"({text} != 0)"
+        if source.kind == "c" and target.kind != "c":
+            text = f"creal{_suffix(source)}({text})"
+        if source.kind in "fc" and target.kind in "iu" and target.itemsize < 8:
+            text = f"(int64_t)({text})"  # narrow integers wrap
+        return f"({ctype(target)})({text})"
+
+    def _narrowed(self, text: str, kind: Kind) -> str:
+        """The text of an integer in its own width, which C promotes."""
+        is_narrow = isinstance(kind, np.dtype) and kind.kind in "iu" and kind.itemsize < 4
+        return f"({ctype(kind)}){text}" if is_narrow else text
+
+
+NATIVE = "export an object file instead"
+
+
+def _suffix(kind: Dtype) -> str:
+    return "f" * (kind.itemsize == (8 if kind.kind == "c" else 4))
+
+
+def _is_in_parentheses(text: str) -> bool:
+    """True if the first parenthesis closes at the end."""
+    depth = 0
+    for n, letter in enumerate(text):
+        depth += (letter == "(") - (letter == ")")
+        if depth == 0:
+            return n == len(text) - 1 and text[0] == "("
+    return False

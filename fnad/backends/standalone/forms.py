@@ -1,0 +1,21 @@
+"""The forms in which a program leaves the process, by the names that `fnad.export` uses."""
+
+from __future__ import annotations
+
+from fnad.backends.standalone import c_source, python_module
+from fnad.backends.standalone.low_level import low_level_callable
+from fnad.backends.standalone.native import Function, object_file
+from fnad.backends.standalone.numba_function import RESULT, numba_function
+from fnad.backends.standalone.program import Standalone, standalone
+
+__all__ = [
+    "RESULT",
+    "Function",
+    "Standalone",
+    "c_source",
+    "low_level_callable",
+    "numba_function",
+    "object_file",
+    "python_module",
+    "standalone",
+]

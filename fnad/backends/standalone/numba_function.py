@@ -1,0 +1,207 @@
+"""A program as a function that Numba-compiled code calls: fnad's native code, by its address.
+
+Numba keeps compiled user code on disk, and code with a symbol that is not there ends the process when it is loaded. So
+one symbol is linked, `fnad_lookup(key)`, which returns the address of a program by a key of its name and types. User
+code from the disk then runs the program as it is now; one that is not there is a RuntimeError.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+from functools import cache
+from typing import Any
+
+import llvmlite.binding as llvm
+import llvmlite.ir as ir
+import numpy as np
+
+from fnad import forks
+from fnad.backends.cpu import codegen, loader
+from fnad.backends.standalone.native import Function
+from fnad.backends.standalone.program import Parameter, Standalone
+from fnad.backends.standalone.python_module import dtype_text
+from fnad.errors import ExportError
+
+SIZE = 2**12
+"""The number of places of the table, of keys and addresses."""
+
+TABLE = (ctypes.c_int64 * (2 * SIZE))()
+_FUNCTIONS: dict[int, Function] = {}
+_LOCK = forks.lock()
+LONG, BYTES = ir.IntType(64), ir.IntType(8).as_pointer()
+
+
+def numba_function(program: Standalone, arguments: str, leaves: list[str], result: str) -> Any:
+    """The Numba function of a program.
+
+    `arguments` are the parameters, `leaves` the expressions of the program's arguments in them, `result` is the
+    expression of the result in the names `RESULT` with a number, as source code.
+    """
+    from numba import njit  # noqa: PLC0415 - only functions for Numba need it
+
+    key = _registered(program)
+    lines = [f"def {program.name}({arguments}):"]
+    for parameter, leaf in zip(program.arguments, leaves, strict=True):
+        lines += [f"    {_local(parameter)} = {leaf}", *_prepared(parameter)]
+    arrays = [p for p in program.results if p.aval.shape != ()]
+    lines += [f"    {_local(p)} = fnad_np.empty({p.aval.shape}, fnad_{dtype_text(p.aval.dtype)})" for p in arrays]
+    given = "".join(f"{_local(parameter)}, " for parameter in (*program.arguments, *arrays))
+    numbers = "".join(f"{_local(p)}, " for p in program.results if p.aval.shape == ())
+    lines += [f"    {numbers}{'= ' * bool(numbers)}fnad_call(({given}))"]
+    lines += [f"    {RESULT}{n} = {_local(p)}" for n, p in enumerate(program.results)]
+    space: dict[str, Any] = {"fnad_np": np, "fnad_call": _intrinsic(program, key)}
+    exec("\n".join([*lines, f"    return {result}"]), space)
+    return njit(space[program.name])
+
+
+RESULT = "fnad_result"
+"""The beginning of the names of results in the expression of the result."""
+
+
+def _local(parameter: Parameter) -> str:
+    """The variable of an argument or a result, which no parameter of the user's function is called."""
+    return f"fnad_{parameter.buffer}"
+
+
+def _prepared(parameter: Parameter) -> list[str]:
+    """The check of an argument, and its conversion to what native code takes."""
+    name, aval = _local(parameter), parameter.aval
+    if aval.shape == ():
+        return [f"    {name} = fnad_{dtype_text(aval.dtype)}({name})"]
+    return [
+        f"    if {name}.shape != {aval.shape}:",
+        f"        raise ValueError('{parameter.name} does not have the shape {aval.shape} that was exported')",
+        f"    {name} = fnad_np.ascontiguousarray({name})",
+    ]
+
+
+# ---- the table -------------------------------------------------------------------------------------------------------
+
+
+def _registered(program: Standalone) -> int:
+    """Enter the code of a program into the table; return its key."""
+    _link_lookup()
+    types = ", ".join(f"{parameter.name}: {parameter.aval}" for parameter in program.parameters)
+    text = f"{program.name}({types})"
+    key = int.from_bytes(hashlib.sha256(text.encode()).digest()[:7], "little") | 1
+    function = Function(program)
+    with _LOCK:
+        if len(_FUNCTIONS) >= SIZE // 2 and key not in _FUNCTIONS:
+            raise ExportError(f"there are {len(_FUNCTIONS)} exported functions for Numba", remedy="reuse them")
+        place = key % SIZE
+        while TABLE[2 * place] not in (0, key):
+            place = (place + 1) % SIZE
+        TABLE[2 * place + 1] = function.address
+        TABLE[2 * place] = key
+        _RETIRED.append(_FUNCTIONS.get(key))
+        _FUNCTIONS[key] = function
+    return key
+
+
+_RETIRED: list[Function | None] = []
+"""Code that another thread may still run."""
+
+
+@cache
+def _link_lookup() -> Any:
+    """Link `fnad_lookup` and register it with LLVM; the engine must be kept."""
+    module = codegen.new_module("fnad_lookup")
+    function = ir.Function(module, ir.FunctionType(LONG, [LONG]), "fnad_lookup")
+    start, look, found, other, missing = (function.append_basic_block(name) for name in BLOCKS)
+    builder = ir.IRBuilder(start)
+    table = builder.inttoptr(LONG(ctypes.addressof(TABLE)), LONG.as_pointer())
+    first = builder.urem(function.args[0], LONG(SIZE))
+    builder.branch(look)
+    builder.position_at_end(look)
+    place = builder.phi(LONG)
+    entry = builder.gep(table, [builder.mul(place, LONG(2))])
+    known = builder.load(entry)
+    builder.cbranch(builder.icmp_unsigned("==", known, function.args[0]), found, other)
+    builder.position_at_end(found)
+    builder.ret(builder.load(builder.gep(entry, [LONG(1)])))
+    builder.position_at_end(other)
+    following = builder.urem(builder.add(place, LONG(1)), LONG(SIZE))
+    builder.cbranch(builder.icmp_unsigned("==", known, LONG(0)), missing, look)
+    builder.position_at_end(missing)
+    builder.ret(LONG(0))
+    place.add_incoming(first, start)
+    place.add_incoming(following, other)
+    with loader.LOCK:
+        engine = loader.link(codegen.object_code(codegen.optimized(module), codegen.HIGHEST))
+        llvm.add_symbol("fnad_lookup", engine.get_function_address("fnad_lookup"))
+    return engine
+
+
+BLOCKS = ("start", "look", "found", "other", "missing")
+
+
+# ---- the call --------------------------------------------------------------------------------------------------------
+
+
+def _intrinsic(program: Standalone, key: int) -> Any:
+    """The Numba intrinsic that runs the code of a key on arrays and numbers, and returns the numbers among results."""
+    from numba import types  # noqa: PLC0415
+    from numba.core.errors import TypingError  # noqa: PLC0415
+    from numba.extending import intrinsic  # noqa: PLC0415
+    from numba.np.numpy_support import from_dtype  # noqa: PLC0415
+
+    arrays = [p for p in program.results if p.aval.shape != ()]
+    numbers = [p for p in program.results if p.aval.shape == ()]
+    parameters = [*program.arguments, *arrays]
+
+    def check(given: Any) -> None:
+        for parameter, kind in zip(parameters, given, strict=True):
+            dtype, ndim = from_dtype(parameter.aval.dtype), len(parameter.aval.shape)
+            found = (kind.dtype, kind.ndim) if isinstance(kind, types.Array) else (kind, 0)
+            if found != (dtype, ndim):
+                raise TypingError(f"{parameter.name} of {program.name} is {parameter.aval}, not {kind}")
+
+    @intrinsic
+    def call(_: Any, given: Any) -> Any:
+        check(given)
+        result = types.Tuple([from_dtype(p.aval.dtype) for p in numbers]) if numbers else types.none
+
+        def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            places: dict[str, Any] = {}
+            for n, (parameter, kind) in enumerate(zip(parameters, signature.args[0], strict=True)):
+                value = builder.extract_value(args[0], n)
+                if isinstance(kind, types.Array):
+                    places[parameter.buffer] = context.make_array(kind)(context, builder, value).data
+                else:
+                    places[parameter.buffer] = _stored(context, builder, kind, value)
+            kinds = dict(zip([p.buffer for p in numbers], signature.return_type if numbers else (), strict=True))
+            for buffer, kind in kinds.items():
+                places[buffer] = _stored(context, builder, kind, context.get_constant_null(kind))
+            _run(context, builder, program, key, [builder.bitcast(places[p.buffer], BYTES) for p in program.parameters])
+            if not numbers:
+                return context.get_dummy_value()
+            loaded = [context.unpack_value(builder, kind, places[buffer]) for buffer, kind in kinds.items()]
+            return context.make_tuple(builder, signature.return_type, loaded)
+
+        return result(given), emit
+
+    return call
+
+
+def _stored(context: Any, builder: Any, kind: Any, value: Any) -> Any:
+    """The address of a number, on the stack."""
+    with builder.goto_entry_block():
+        place = builder.alloca(context.get_data_type(kind))
+    context.pack_value(builder, kind, value, place)
+    return place
+
+
+def _run(context: Any, builder: Any, program: Standalone, key: int, pointers: list[Any]) -> None:
+    """Call the code of a key; raise if it is not there, or ends in an error."""
+    lookup = builder.module.globals.get("fnad_lookup")
+    if lookup is None:
+        lookup = ir.Function(builder.module, ir.FunctionType(LONG, [LONG]), "fnad_lookup")
+    address = builder.call(lookup, [LONG(key)])
+    with builder.if_then(builder.icmp_unsigned("==", address, LONG(0)), likely=False):
+        text = f"{program.name} is not there: export it in this process, as fnad.export(f, ...).njit()"
+        context.call_conv.return_user_exc(builder, RuntimeError, (text,))
+    kind = ir.FunctionType(LONG, [BYTES] * len(pointers))
+    status = builder.call(builder.inttoptr(address, kind.as_pointer()), pointers)
+    with builder.if_then(builder.icmp_unsigned("!=", status, LONG(0)), likely=False):
+        context.call_conv.return_user_exc(builder, ValueError, (f"{program.name} ended in an error",))

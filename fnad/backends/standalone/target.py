@@ -1,0 +1,35 @@
+"""The CPU of this machine without the process around it: no threads, no interrupts, and the C library alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import llvmlite.ir as ir
+
+from fnad.backends.cpu import functions, masks
+from fnad.backends.cpu.target import COSTS, CPU
+from fnad.backends.llvm import accurate_sums, branchless, cast, complex_math, division, integer, operators, random_bits
+from fnad.backends.llvm.emitter import Builder, Kinds, Value, Values
+from fnad.kernel.routines import LOCAL_ARRAYS
+
+
+def emit_not_interrupted(builder: Builder, kinds: Kinds, values: Values) -> Value:
+    """False: no signal handler of Python runs."""
+    return ir.IntType(1)(0)
+
+
+FAMILIES = (
+    cast, operators, branchless, division, integer, functions, complex_math, random_bits, accurate_sums, masks,
+)  # fmt: skip
+
+STANDALONE = replace(
+    CPU,
+    name="standalone",
+    costs=replace(COSTS, parallel_nanoseconds=2**62, interrupt_nanoseconds=2**62),
+    instructions={
+        **{name: emit for family in FAMILIES for name, emit in family.INSTRUCTIONS.items()},
+        **{routine.name: CPU.instructions[routine.name] for routine in LOCAL_ARRAYS.values()},
+        "interrupted": emit_not_interrupted,
+    },
+)
+"""Matrix products are loops here, and what needs LAPACK or SciPy is refused."""

@@ -1,0 +1,327 @@
+"""Programs that leave the process: native code by address, object files, C, Python and Numba, against `jit`."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import integrate
+
+import fnad
+from fnad.errors import ExportError
+from fnad.tree import leaves
+
+RNG = np.random.default_rng(1)
+X, Y, M = RNG.normal(size=5), RNG.uniform(0.5, 2.0, 5), RNG.normal(size=(4, 3))
+Z = X + 1j * Y
+I = np.array([3, -7, 0, 100, -128])  # noqa: E741
+V = RNG.normal(size=3)
+
+
+def rosenbrock(x: Any) -> Any:
+    return np.sum(100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1.0 - x[:-1]) ** 2)
+
+
+def loss(w: Any, x: Any) -> Any:
+    return np.sum(np.tanh(w @ x) ** 2)
+
+
+def softmax_loss(w: Any, x: Any) -> Any:
+    z = w @ x
+    return np.log(np.sum(np.exp(z - np.max(z)))) - z[0]
+
+
+def newton(a: Any) -> Any:
+    return fnad.while_loop(lambda c: abs(c[0] * c[0] - a) > 1e-12, lambda c: ((c[0] + a / c[0]) / 2, c[1] + 1), (a, 0))
+
+
+def pendulum(x: Any) -> Any:
+    def step(state: Any, _: Any) -> Any:
+        q, p = state
+        p = p - 0.1 * np.sin(q)
+        return (q + 0.1 * p, p), q
+
+    return fnad.scan(step, (x[0], x[1]), length=20)[1]
+
+
+def branches(x: Any) -> Any:
+    return fnad.cond(x[0] > 0, lambda x: np.sin(x), lambda x: x**3, x)
+
+
+PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "arithmetic": (lambda x, y: (x + y, x - y, x * y, x / y, -x, x**3), (X, Y)),
+    "exponentials": (lambda x: (np.exp(x), np.exp2(x), np.expm1(x), np.sinh(x), np.cosh(x), np.tanh(x)), (X,)),
+    "logarithms": (lambda y: (np.log(y), np.log2(y), np.log10(y), np.log1p(y), np.sqrt(y), np.cbrt(y)), (Y,)),
+    "trigonometry": (lambda x: (np.sin(x), np.cos(x), np.tan(x), np.arctan(x), np.arcsin(np.tanh(x))), (X,)),
+    "two operands": (lambda x, y: (np.arctan2(x, y), np.hypot(x, y), y**x, np.copysign(y, x)), (X, Y)),
+    "rounding": (lambda x: (np.floor(x), np.ceil(x), np.trunc(x), np.rint(x), np.sign(x), np.abs(x)), (3 * X,)),
+    "division of floats": (lambda x, y: (x // y, x % y, np.fmod(x, y)), (5 * X, Y)),
+    "division of integers": (lambda i: (i // 3, i % 3, i // -4, i % -4, np.fmod(i, 3)), (I,)),
+    "bits": (lambda i: (i & 6, i | 6, i ^ 6, ~i, i << 2, i >> 2), (I,)),
+    "narrow integers": (lambda i: (i + i, i * i, -i, abs(i)), (I.astype("i1"),)),
+    "unsigned integers": (lambda i: (i // 3, i % 3, i + 200, i * i), (np.array([0, 7, 255], "u1"),)),
+    "comparisons": (lambda x, y: (x < y, x >= y, x == y, np.isnan(x), np.signbit(x)), (X, np.abs(X))),
+    "choice": (lambda x, y: (np.where(x > 0, x, y), np.minimum(x, y), np.maximum(x, y), np.fmax(x, y)), (X, Y)),
+    "casts": (lambda x: (x.astype("f4"), x.astype("i4"), x.astype(bool), x.astype(complex)), (3 * X,)),
+    "complex": (lambda z: (z * z, z / (z + 1), np.conj(z), z.real, z.imag, np.exp(z), np.sqrt(z), np.abs(z)), (Z,)),
+    "single precision": (lambda x: (np.exp(x), np.sum(x), np.tanh(x) * 2, x / 3), (X.astype("f4"),)),
+    "single complex": (lambda z: (z * z, np.abs(z), z.real), (Z.astype("c8"),)),
+    "bools": (lambda b: (~b, b & b, np.any(b), np.sum(b)), (X > 0,)),
+    "sums": (lambda m: (np.sum(m), np.sum(m, 0), np.mean(m, 1), np.prod(m), np.var(m)), (M,)),
+    "long sum": (lambda x: np.sum(x), (RNG.normal(size=1000),)),
+    "extrema": (lambda m: (np.max(m), np.min(m, 0), np.argmax(m, 1), np.cumsum(m, 1)), (M,)),
+    "shapes": (lambda m: (m.T, m.reshape(2, 6), m[::-1, 1:], np.concatenate([m, m]), np.pad(m, 1)), (M,)),
+    "indexing": (lambda m, i: (m[i], m[i, 0], m[::2]), (M, np.array([2, 0, -1]))),
+    "products": (lambda m, v: (m @ v, m.T @ m, np.outer(v, v), v @ v), (M, V)),
+    "sorting by where": (lambda x: np.where(np.isfinite(x), x, 0.0), (np.array([1.0, np.nan, -np.inf, np.inf]),)),
+    "captured array": (lambda x: x * np.array([1.0, -0.0, 3.0, np.inf, 1e-300]), (X,)),
+    "number": (lambda x: x * 2.0, (0.5,)),
+    "pytrees": (lambda p: {"a": p["w"] * 2, "b": (p["v"], p["w"].sum())}, ({"w": M, "v": 2.0},)),
+    "no elements": (lambda x: (x * 2, np.sum(x)), (np.zeros(0),)),
+    "one element": (lambda x: (x * 2, np.sum(x)), (np.ones(1),)),
+    "scan": (pendulum, (np.array([0.3, 0.1]),)),
+    "while": (newton, (2.0,)),
+    "branches": (branches, (X,)),
+    "gradient of rosenbrock": (fnad.value_and_grad(rosenbrock), (X,)),
+    "hessian of rosenbrock": (fnad.hessian(rosenbrock), (X,)),
+    "gradient of a layer": (fnad.value_and_grad(loss), (M, V)),
+    "gradient of cross-entropy": (fnad.grad(softmax_loss), (M, V)),
+    "jacobian of a layer": (fnad.jacobian(lambda x: np.tanh(M @ x)), (V,)),
+    "jvp of a while loop": (lambda a: fnad.jvp(lambda a: newton(a)[0], (a,), (1.0,)), (2.0,)),
+    "gradient of a scan": (fnad.grad(lambda x: np.sum(pendulum(x) ** 2)), (np.array([0.3, 0.1]),)),
+    "gradient of branches": (fnad.grad(lambda x: np.sum(branches(x))), (X,)),
+    "vmap": (fnad.vmap(lambda x: np.sum(np.sin(x))), (M,)),
+    "third derivative": (fnad.vmap(fnad.grad(fnad.grad(fnad.grad(lambda x: np.exp(np.sin(x)))))), (X,)),
+}
+
+GCC = shutil.which("gcc")
+FLAGS = ["-std=c99", "-O1", "-fwrapv", "-fopenmp-simd", "-Wall", "-Werror", "-Wno-unused"]
+
+
+def exported(name: str) -> tuple[fnad.api.exporting.Exported, list[np.ndarray], list[np.ndarray]]:
+    """A program, its arguments and its results under `jit`, as arrays."""
+    f, args = PROGRAMS[name]
+    expected = [np.asarray(leaf) for leaf in leaves(fnad.jit(f)(*args))]
+    found = fnad.export(f, *args)
+    given = [np.ascontiguousarray(leaf, aval.dtype) for leaf, aval in zip(leaves(args), found.in_avals, strict=True)]
+    return found, given, expected
+
+
+def called(function: Any, given: list[np.ndarray], expected: list[np.ndarray]) -> list[np.ndarray]:
+    """The results of a C function."""
+    made = [np.empty_like(array) for array in expected]
+    assert function(*[array.ctypes.data for array in (*given, *made)]) == 0
+    return made
+
+
+def check(found: list[Any], expected: list[np.ndarray], name: str) -> None:
+    for x, y in zip(found, expected, strict=True):
+        tolerance = 3e-6 if y.dtype in (np.float32, np.complex64) else 1e-13
+        assert_allclose(np.asarray(x), y, rtol=tolerance, atol=tolerance, err_msg=name)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_native_code_by_address(name: str) -> None:
+    found, given, expected = exported(name)
+    check(called(found.cfunc().call, given, expected), expected, name)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_python_module_as_plain_python(name: str) -> None:
+    found, given, expected = exported(name)
+    namespace: dict[str, Any] = {}
+    exec(found.python_source().replace("from numba import njit", "njit = lambda **_: lambda f: f"), namespace)
+    with np.errstate(all="ignore"):
+        result = namespace[found.name](*[array[()] for array in given])
+    check(list(result) if len(expected) > 1 else [result], expected, name)
+
+
+@pytest.mark.skipif(GCC is None, reason="there is no gcc")
+def test_c_sources(tmp_path: Path) -> None:
+    made = [(name, *exported(name)) for name in PROGRAMS]
+    for n, (_, found, _, _) in enumerate(made):
+        found.name = f"program{n}"
+        found.c(tmp_path / f"program{n}.c")
+        text = (tmp_path / f"program{n}.c").read_text()
+        (tmp_path / f"program{n}.c").write_text(f'#include "program{n}.h"\n{text}')
+    library = tmp_path / "programs.so"
+    sources = [str(tmp_path / f"program{n}.c") for n in range(len(made))]
+    subprocess.run([str(GCC), *FLAGS, "-shared", "-fPIC", *sources, "-o", str(library), "-lm"], check=True)
+    loaded = ctypes.CDLL(str(library))
+    for n, (name, _, given, expected) in enumerate(made):
+        function = loaded[f"program{n}"]
+        function.restype, function.argtypes = ctypes.c_int64, [ctypes.c_void_p] * (len(given) + len(expected))
+        check(called(function, given, expected), expected, name)
+
+
+@pytest.mark.skipif(GCC is None, reason="there is no gcc")
+def test_object_files_in_a_c_program(tmp_path: Path) -> None:
+    fnad.export(fnad.value_and_grad(rosenbrock), np.ones(3)).object(tmp_path / "rosenbrock.o")
+    (tmp_path / "main.c").write_text(
+        textwrap.dedent("""\
+            #include <stdio.h>
+            #include "rosenbrock.h"
+            int main(void) {
+                double x[3] = {0.5, -1.0, 2.0}, value, gradient[3];
+                if (rosenbrock_value_and_grad(x, &value, gradient)) return 1;
+                printf("%.17g %.17g %.17g %.17g", value, gradient[0], gradient[1], gradient[2]);
+                return 0;
+            }
+        """)
+    )
+    command = [str(GCC), "-std=c99", "main.c", "rosenbrock.o", "-o", "main", "-lmvec", "-lm"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    printed = subprocess.run([str(tmp_path / "main")], check=True, capture_output=True, text=True).stdout
+    value, gradient = fnad.value_and_grad(rosenbrock)(np.array([0.5, -1.0, 2.0]))
+    assert_allclose(np.array(printed.split(), float), [value, *gradient], rtol=1e-14)
+
+
+# ---- Numba -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_code_of_numba_calls_a_derivative() -> None:
+    gradient = fnad.export(fnad.value_and_grad(rosenbrock), X).njit()
+    pair = fnad.export(lambda p, q: (p[0] * q, {}, p[1])[::2], (X, 2.0), 3.0).njit()
+
+    @numba.njit
+    def descend(x: Any, steps: int) -> Any:
+        value = 0.0
+        for _ in range(steps):
+            value, slope = gradient(x)
+            x = x - 1e-4 * slope
+        return value, x
+
+    @numba.njit(parallel=True)
+    def values(xs: Any) -> Any:
+        found = np.empty(len(xs))
+        for i in numba.prange(len(xs)):
+            found[i] = gradient(xs[i])[0]
+        return found
+
+    x, value = X, 0.0
+    for _ in range(5):
+        value, slope = fnad.value_and_grad(rosenbrock)(x)
+        x = x - 1e-4 * slope
+    found = descend(X, 5)
+    assert_allclose(found[0], value, rtol=1e-13)
+    assert_allclose(found[1], x, rtol=1e-13)
+    rows = RNG.normal(size=(20, 5))
+    assert_allclose(values(rows), [rosenbrock(row) for row in rows], rtol=1e-13)
+    assert_allclose(values(np.asfortranarray(rows)), [rosenbrock(row) for row in rows], rtol=1e-13)
+    product, number = pair((X, 2.0), 3)
+    assert_allclose(product, 3 * X)
+    assert number == 2.0
+    with pytest.raises(ValueError, match=r"does not have the shape \(5,\)"):
+        descend(np.ones(4), 1)
+    with pytest.raises(numba.TypingError, match=r"x of rosenbrock_value_and_grad is f64\[5\]"):
+        gradient(np.ones(5, int))
+
+
+@pytest.mark.slow
+def test_user_code_from_numbas_cache_runs_the_derivative_of_its_process(tmp_path: Path) -> None:
+    def run(power: int) -> str:
+        (tmp_path / "model.py").write_text(MODEL.format(power=power))
+        (tmp_path / "client.py").write_text(USER)
+        done = subprocess.run([sys.executable, "client.py"], cwd=tmp_path, capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+
+    assert run(2) == "5.0 7.0 0"
+    assert run(3) == "13.0 28.0 1"
+
+
+MODEL = """\
+import numpy as np
+import fnad
+
+derivative = fnad.export(fnad.grad(lambda x: np.sum(x ** {power})), np.ones(2)).njit()
+"""
+USER = """\
+import numba, numpy as np
+from model import derivative
+
+@numba.njit(cache=True)
+def user(x):
+    return derivative(x) + 1.0
+
+print(*user(np.array([2.0, 3.0])), sum(user.stats.cache_hits.values()))
+"""
+
+
+def test_an_error_of_the_program_is_a_number_in_c_and_an_exception_in_python_and_numba() -> None:
+    found = fnad.export(lambda x, i: x[i], X, 3)
+    assert "1: an index is out of range" in found.c_header()
+    made = np.empty(())
+    assert found.cfunc().call(X.ctypes.data, np.array(7).ctypes.data, made.ctypes.data) == 1
+    namespace: dict[str, Any] = {}
+    exec(found.python_source().replace("from numba import njit", "njit = lambda **_: lambda f: f"), namespace)
+    with pytest.raises(ValueError, match="an index is out of range"):
+        namespace[found.name](X, 7)
+    with pytest.raises(ValueError, match="ended in an error"):
+        found.njit()(X, 7)
+
+
+def test_scipys_integrators_call_it_without_python() -> None:
+    by_a = fnad.export(fnad.grad(lambda x, a: np.exp(-a * x * x) * np.cos(x), argnums=1), 1.0, 0.5)
+    found, _ = integrate.quad(by_a.low_level(), 0, 3, args=(0.7,))
+    expected, _ = integrate.quad(lambda x: -x * x * np.exp(-0.7 * x * x) * np.cos(x), 0, 3)
+    assert_allclose(found, expected, rtol=1e-12)
+
+
+# ---- refusals --------------------------------------------------------------------------------------------------------
+
+
+def decides(x: Any) -> Any:
+    return x if x > 0 else -x
+
+
+REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
+    "a decision by values": (lambda: fnad.export(decides, 1.0), "decides by values: .*test_export.py"),
+    "a callback": (lambda: fnad.export(lambda x: fnad.callback(np.sin, x, result=x), X).c_source(), "calls callback"),
+    "a solver": (lambda: fnad.export(np.linalg.solve, np.eye(3), V).c_source(), "calls (solve|lu)"),
+    "a large array from outside": (lambda: fnad.export(lambda x: x + LARGE, 1.0).c_source(), "100000 elements"),
+    "the steps of a loop": (lambda: fnad.export(fnad.grad(lambda a: newton(a)[0]), 2.0).c_source(), "unknown length"),
+    "numbers for an integrator": (lambda: fnad.export(np.sin, X).low_level(), "does not take numbers"),
+    "a dict in Numba": (lambda: fnad.export(lambda p: p["x"], {"x": X}).njit(), "Numba takes no dict"),
+    "a dict from Numba": (lambda: fnad.export(lambda x: {"x": x}, X).njit(), "Numba returns no dict"),
+}
+LARGE = np.ones(100_000)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_leave_is_an_error(name: str) -> None:
+    call, words = REFUSED[name]
+    with pytest.raises(ExportError, match=words):
+        call()
+
+
+def test_a_file_that_is_there_is_kept(tmp_path: Path) -> None:
+    found = fnad.export(np.sin, X)
+    assert [path.name for path in found.c(tmp_path / "sine")] == ["sine.c", "sine.h"]
+    with pytest.raises(ExportError, match=r"sine\.c exists"):
+        found.c(tmp_path / "sine.c")
+    found.c(tmp_path / "sine.c", force=True)
+    assert [path.name for path in found.object(tmp_path / "sine.o", force=True)] == ["sine.o", "sine.h"]
+    assert [path.name for path in found.python(tmp_path / "sine.py")] == ["sine.py"]
+
+
+def test_names_of_parameters_do_not_meet_those_of_the_code() -> None:
+    def f(x1: Any, x0: Any, out: Any, double: Any, status: Any, np: Any) -> Any:
+        return x1 - 2 * x0 + 4 * out - 8 * double + 16 * status - 32 * np
+
+    numbers = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+    found = fnad.export(f, *numbers)
+    assert found.njit()(*numbers) == f(*numbers)
+    made = np.empty(())
+    assert found.cfunc().call(*[np.array(x).ctypes.data for x in numbers], made.ctypes.data) == 0
+    assert "double_" in found.prototype
