@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
-from fnad.api.leaves import NAMESPACE, Structure, pytrees
+from fnad.api.leaves import Structure, of_trees, pytrees
 from fnad.trace.missing import missing
 from fnad.tracebacks import boundary
 
@@ -47,7 +47,7 @@ def map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: Test = None) -> A
     >>> map(abs, (-1.0, {"a": -2.0}))
     (1.0, {'a': 2.0})
     """
-    return pytrees().tree_map(f, tree, *rest, is_leaf=is_leaf, namespace=NAMESPACE)
+    return of_trees("tree_map", f, tree, *rest, is_leaf=is_leaf)
 
 
 def leaves(tree: Any, is_leaf: Test = None) -> list[Any]:
@@ -56,7 +56,7 @@ def leaves(tree: Any, is_leaf: Test = None) -> list[Any]:
     >>> leaves({"a": 1, "b": (2, None, [3])})
     [1, 2, 3]
     """
-    return pytrees().tree_leaves(tree, is_leaf=is_leaf, namespace=NAMESPACE)
+    return of_trees("tree_leaves", tree, is_leaf=is_leaf)
 
 
 def structure(tree: Any, is_leaf: Test = None) -> Structure:
@@ -65,7 +65,7 @@ def structure(tree: Any, is_leaf: Test = None) -> Structure:
     >>> structure((1, [2, 3])) == structure((0, [0, 0]))
     True
     """
-    return pytrees().tree_structure(tree, is_leaf=is_leaf, namespace=NAMESPACE)
+    return of_trees("tree_structure", tree, is_leaf=is_leaf)
 
 
 @boundary
@@ -75,7 +75,7 @@ def flatten(tree: Any, is_leaf: Test = None) -> tuple[list[Any], Structure]:
     >>> flatten((1, [2, 3]))[0]
     [1, 2, 3]
     """
-    return pytrees().tree_flatten(tree, is_leaf=is_leaf, namespace=NAMESPACE)
+    return of_trees("tree_flatten", tree, is_leaf=is_leaf)
 
 
 @boundary
@@ -98,7 +98,7 @@ def reduce(
     6
     """
     given = () if initializer is _NO_INITIALIZER else (initializer,)
-    return pytrees().tree_reduce(function, tree, *given, is_leaf=is_leaf, namespace=NAMESPACE)
+    return of_trees("tree_reduce", function, tree, *given, is_leaf=is_leaf)
 
 
 def all(tree: Any, *, is_leaf: Test = None) -> bool:  # noqa: A001 JAX's name
@@ -107,7 +107,7 @@ def all(tree: Any, *, is_leaf: Test = None) -> bool:  # noqa: A001 JAX's name
     >>> all({"a": True, "b": (1, 0)})
     False
     """
-    return pytrees().tree_all(tree, is_leaf=is_leaf, namespace=NAMESPACE)
+    return of_trees("tree_all", tree, is_leaf=is_leaf)
 
 
 @boundary
@@ -129,7 +129,7 @@ def flatten_with_path(tree: Any, is_leaf: Test = None) -> tuple[list[tuple[Path,
     >>> flatten_with_path({"a": (1, 2)})[0]
     [(('a', 0), 1), (('a', 1), 2)]
     """
-    paths, found, treedef = pytrees().tree_flatten_with_path(tree, is_leaf=is_leaf, namespace=NAMESPACE)
+    paths, found, treedef = of_trees("tree_flatten_with_path", tree, is_leaf=is_leaf)
     return list(zip(paths, found, strict=True)), treedef
 
 
@@ -149,7 +149,7 @@ def map_with_path(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: Test = 
     >>> map_with_path(lambda path, x: (path[-1], x), {"a": 1.0})
     {'a': ('a', 1.0)}
     """
-    return pytrees().tree_map_with_path(f, tree, *rest, is_leaf=is_leaf, namespace=NAMESPACE)
+    return of_trees("tree_map_with_path", f, tree, *rest, is_leaf=is_leaf)
 
 
 if not TYPE_CHECKING:

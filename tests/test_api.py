@@ -121,9 +121,56 @@ def test_containers_that_are_too_deep_or_contain_themselves(tree: Any) -> None:
         lambda: vjp(lambda x: (x, tree), 1.0),
         lambda: grad(lambda x: (x, tree), has_aux=True)(1.0),
         lambda: fnad.scan(lambda c, _: (c, None), tree, length=2),
+        lambda: fnad.tree.map(abs, tree),
+        lambda: fnad.tree.leaves(tree),
     ]
     for call in calls:
         with pytest.raises(fnad.errors.ArgumentTypeError, match="nested too deeply, or contains itself"):
+            call()
+
+
+def test_static_and_outer_values_of_5000_levels() -> None:
+    traces: list[int] = []
+
+    def f(x: float, tree: Any) -> Any:
+        traces.append(1)
+        return x * innermost(tree)
+
+    compiled = jit(f, static_argnums=1)
+    assert [compiled(3.0, nested(tuple, 5000)) for _ in range(3)] == [6.0] * 3
+    assert compiled(3.0, nested(tuple, 4999)) == 6.0
+    assert len(traces) == 2
+    holder = [nested(tuple, 5000)]
+    for run in (jit(lambda x: x * len(holder[0])), grad(lambda x: x * len(holder[0]))):
+        for _ in range(3):
+            assert run(1.0) == 1.0
+            holder[0] = nested(tuple, 5000)
+
+
+@pytest.mark.parametrize("f", [np.sum, np.array, np.stack, lambda x: x[0] + x[1], lambda x: np.where(True, *x)])
+@pytest.mark.parametrize("place", [0, 1])
+def test_numpy_functions_of_lists_of_5000_levels(f: Any, place: int) -> None:
+    def call(x: float) -> Any:
+        return f([x, nested(list, 5000)] if place == 0 else [nested(list, 5000), x])
+
+    with pytest.raises(fnad.errors.ArgumentTypeError, match="a container is nested too deeply, or contains itself"):
+        jit(call)(1.0)
+
+
+def test_a_static_set_that_is_too_deep() -> None:
+    tree = frozenset([1.0])
+    for _ in range(5000):
+        tree = frozenset([tree])
+    with pytest.raises(fnad.errors.ArgumentTypeError, match="a static argument is nested too deeply"):
+        jit(lambda x, _: x, static_argnums=1)(1.0, tree)
+
+
+def test_a_function_that_recurs_endlessly() -> None:
+    def f(x: float) -> float:
+        return np.sum([x, f(np.array([x, 2.0])[0])])
+
+    for call in (lambda: fnad.tree.map(f, [1.0]), lambda: jit(f)(1.0)):
+        with pytest.raises(RecursionError):
             call()
 
 

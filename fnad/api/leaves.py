@@ -30,6 +30,7 @@ from fnad.placement import adopted, is_on_device
 from fnad.records import NamedTuple
 from fnad.trace.capture import way_out_of
 from fnad.trace.dispatch import tracing_builder
+from fnad.trace.escape import nested_too_deeply
 from fnad.trace.hooks import callee
 from fnad.trace.labelled import Labels, is_labelled, labels_of
 from fnad.trace.source import current_source
@@ -114,14 +115,17 @@ def _end(ordered: AbstractContextManager[None]) -> None:
 
 def flatten(tree: Any) -> tuple[list[Any], Structure]:
     """The leaves of a pytree, unchecked, and its structure."""
+    return of_trees("tree_flatten", tree)
+
+
+def of_trees(name: str, *args: Any, **options: Any) -> Any:
+    """A function of optree on pytrees; raise `ArgumentTypeError` for one of too many levels."""
     try:
-        return pytrees().tree_flatten(tree, namespace=NAMESPACE)
+        return getattr(pytrees(), name)(*args, **options, namespace=NAMESPACE)
     except RecursionError as error:
-        raise ArgumentTypeError(
-            "a pytree is nested too deeply, or contains itself",
-            source=current_source(),
-            remedy="keep numbers in arrays, or in one list, rather than in containers within containers",
-        ) from error
+        if "flattening" not in str(error):  # that of a function which is called on leaves
+            raise
+        raise nested_too_deeply("pytree") from error
 
 
 def are_records(values: Sequence[Any]) -> bool:
@@ -162,7 +166,7 @@ def leaves_of(trees: Sequence[Any], names: Callable[[int], str]) -> tuple[list[L
 
 def path(trees: Any, index: int, names: Callable[[int], str]) -> str:
     """Where a leaf of several pytrees stands: `w['W'][0]`."""
-    accessor = pytrees().tree_accessors(trees, namespace=NAMESPACE)[index]
+    accessor = of_trees("tree_accessors", trees)[index]
     return accessor[1:].codify(names(accessor[0].entry))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import operator
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -14,6 +14,7 @@ from fnad.api.leaves import Function, function_name, type_name
 from fnad.errors import StaticArgumentError
 from fnad.ir.content import static_key as constant_key
 from fnad.records import NamedTuple
+from fnad.trace.escape import nested_too_deeply
 from fnad.trace.source import current_source
 
 Places: TypeAlias = "int | str | Sequence[int | str]"
@@ -119,19 +120,33 @@ def static_key(value: Any, name: str) -> Hashable:
             source=current_source(),
             remedy="give a tuple for a list, or an object that is hashable; arrays cannot be static",
         ) from None
-    return _key(value)
+    try:
+        return tuple(_key(value))
+    except RecursionError as error:
+        raise nested_too_deeply("static argument") from error
 
 
-def _key(value: Any) -> Hashable:
-    kind = type(value)
-    if isinstance(value, tuple):
-        return kind, tuple(map(_key, cast("tuple[Any, ...]", value)))
+def _key(value: Any) -> Iterator[Hashable]:
+    """The types and values in a value from the outside to the inside, with the sizes of containers."""
+    pending = [value]
+    while pending:
+        found: Any = pending.pop()
+        kind = type(found)
+        parts: Sequence[Any] = ()
+        if isinstance(found, tuple):
+            parts = cast("tuple[Any, ...]", found)
+        elif dataclasses.is_dataclass(found) and not isinstance(found, type):
+            parts = [getattr(found, field.name) for field in dataclasses.fields(found)]
+        else:
+            yield kind, _key_of_one(found)
+            continue
+        yield kind, len(parts)
+        pending.extend(reversed(parts))
+
+
+def _key_of_one(value: Any) -> Hashable:
     if isinstance(value, frozenset):
-        return kind, frozenset(map(_key, cast("frozenset[Any]", value)))
+        return frozenset(tuple(_key(element)) for element in cast("frozenset[Any]", value))
     if isinstance(value, np.generic):
-        return kind, value.dtype, value.tobytes()
-    if isinstance(value, (float, complex)):
-        return kind, constant_key(value)
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return kind, tuple(_key(getattr(value, field.name)) for field in dataclasses.fields(value))
-    return kind, value
+        return value.dtype, value.tobytes()
+    return constant_key(value) if isinstance(value, (float, complex)) else value

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from fnad.api.leaves import NAMESPACE, Leaf, LeafError, flatten, leaf_of, leaves_of, path, pytrees, structure_text
+from fnad.api.leaves import Leaf, LeafError, flatten, leaf_of, leaves_of, of_trees, path, structure_text
 from fnad.errors import UpdateError
 from fnad.trace.source import current_source
 
@@ -22,7 +22,7 @@ REMEDIES = (
 
 def tree_map(function: Callable[..., Any], tree: Tree, *others: Tree) -> Tree:
     """The pytree of `function` applied to corresponding leaves, in the containers of the first."""
-    return pytrees().tree_map(function, tree, *others, namespace=NAMESPACE)
+    return of_trees("tree_map", function, tree, *others)
 
 
 def filled_like(parameters: Tree, value: float) -> Tree:
@@ -82,4 +82,4 @@ def check_structure(tree: Tree, name: str, parameters: Tree) -> None:
 
 
 def _paths(tree: Tree) -> list[str]:
-    return [accessor.codify("") for accessor in pytrees().tree_accessors(tree, namespace=NAMESPACE)]
+    return [accessor.codify("") for accessor in of_trees("tree_accessors", tree)]

@@ -63,7 +63,10 @@ def same(now: Any, before: Any) -> bool:
     if type(now) is not type(before) or type(now) in weakref.ProxyTypes or is_own(now):
         return False
     if isinstance(now, tuple):
-        return len(now) == len(before) and all(map(same, now, before))
+        try:
+            return len(now) == len(before) and all(map(same, now, before))
+        except RecursionError:  # nested too deeply to be compared
+            return False
     if isinstance(now, np.generic):
         return now.dtype == before.dtype and now.tobytes() == before.tobytes()
     return isinstance(now, CONSTANTS) and static_key(now) == static_key(before)

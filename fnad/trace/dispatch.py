@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from types import EllipsisType, ModuleType, NoneType
@@ -42,7 +42,7 @@ from fnad.numpy.views import ArrayView, stored
 from fnad.ops.conversion import convert_to
 from fnad.ops.shape import constant
 from fnad.placement import is_on_device
-from fnad.trace.escape import hidden_escape, used_after_trace
+from fnad.trace.escape import hidden_escape, nested_too_deeply, used_after_trace
 from fnad.trace.expansion import again, follow, is_own
 from fnad.trace.handle import TRACED, Aside, Elements, Handle
 from fnad.trace.source import current_source, line_of, user_frame
@@ -112,6 +112,8 @@ def go_straight(args: Sequence[Any]) -> bool:
     return not TRACED.isdisjoint(kinds) and STRAIGHT.issuperset(kinds)
 
 
+CONTAINERS = (list, tuple, dict)
+
 STRAIGHT: set[type] = {*SIMPLE, np.ndarray}
 """The commonest classes of arguments, and the classes of traced values, as soon as there are some."""
 
@@ -139,6 +141,10 @@ def call(rule: Rule, args: Sequence[Any], kwargs: Arguments, /) -> Any:
         return wrap(follow(rule if is_own(rule) else of_user(rule), operands, options), owners)
     except FnadError as error:
         raise error.at(current_source(), remedy_of(error, (*operands, *options.values()))) from None
+    except RecursionError:
+        if is_deep(args):
+            raise nested_too_deeply("container") from None
+        raise
 
 
 def of_user(rule: Rule) -> Rule:
@@ -434,10 +440,24 @@ def has_traced(value: Any) -> bool:
         value = value.values()
     elif not isinstance(value, (list, tuple)):
         return False
-    for part in value:  # noqa: SIM110 - quicker than `any`, as the first is one mostly
-        if has_traced(part):
-            return True
+    try:
+        for part in value:
+            if has_traced(part):
+                return True
+    except RecursionError:
+        if is_deep(value):
+            raise nested_too_deeply("container") from None
+        raise
     return False
+
+
+def is_deep(values: Iterable[Any]) -> bool:
+    """True for containers of hundreds of levels."""
+    level = list(values)
+    for _ in range(500):
+        parts = (part.values() if isinstance(part, dict) else part for part in level if isinstance(part, CONTAINERS))
+        level = list({id(each): each for part in parts for each in part}.values())
+    return bool(level)
 
 
 CALLS["has_traced"] = has_traced

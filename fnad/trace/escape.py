@@ -269,6 +269,15 @@ def _escape(aval: Aval, what: str, remedy: str) -> FnadError:
     )
 
 
+def nested_too_deeply(what: str) -> ArgumentTypeError:
+    """The error for containers of more levels than Python's recursion limit."""
+    return ArgumentTypeError(
+        f"a {what} is nested too deeply, or contains itself",
+        source=current_source(),
+        remedy="keep numbers in arrays, or in one list, rather than in containers within containers",
+    )
+
+
 def used_after_trace(value: Symbol | None) -> UsedAfterTraceError:
     """The error for a traced value that was kept, if it is known which."""
     remedy = NOT_KEPT if value is None else not_kept(value)
