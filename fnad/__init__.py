@@ -25,6 +25,7 @@ from fnad.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from fnad import debug, flatten_util, nn, numpy, optim, random, scipy, test_util, testing, tree
+    from fnad.api.archive import load, save
     from fnad.api.associative import associative_scan
     from fnad.api.batching import vmap
     from fnad.api.branches import cond, switch
@@ -90,6 +91,7 @@ __all__ = [
     "laplacian",
     "linear_transpose",
     "linearize",
+    "load",
     "make_program",
     "map",
     "minimize",
@@ -100,6 +102,7 @@ __all__ = [
     "random",
     "remat",
     "root",
+    "save",
     "scan",
     "scipy",
     "sparse_hessian",
@@ -121,6 +124,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "archive": ("load", "save"),
     "associative": ("associative_scan",),
     "batching": ("vmap",),
     "branches": ("cond", "switch"),

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import shutil
 import subprocess
 import sys
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -18,6 +19,7 @@ from numpy.testing import assert_allclose
 from scipy import integrate
 
 import fnad
+import fnad.api.archive
 from fnad.errors import ExportError
 from fnad.tree import leaves
 
@@ -243,6 +245,7 @@ def test_user_code_from_numbas_cache_runs_the_derivative_of_its_process(tmp_path
 MODEL = """\
 import numpy as np
 import fnad
+import fnad.api.archive
 
 derivative = fnad.export(fnad.grad(lambda x: np.sum(x ** {power})), np.ones(2)).njit()
 """
@@ -325,3 +328,108 @@ def test_names_of_parameters_do_not_meet_those_of_the_code() -> None:
     made = np.empty(())
     assert found.cfunc().call(*[np.array(x).ctypes.data for x in numbers], made.ctypes.data) == 0
     assert "double_" in found.prototype
+
+
+# ---- in files --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program_is_the_same_from_a_file(name: str, tmp_path: Path) -> None:
+    f, args = PROGRAMS[name]
+    found = fnad.export(f, *args)
+    fnad.save(tmp_path / "program", found)
+    loaded = fnad.load(tmp_path / "program")
+    assert (loaded.name, loaded.names, loaded.structure) == (found.name, found.names, found.structure)
+    results = [fnad.tree.flatten(call(*args)) for call in (found, loaded)]
+    assert results[0][1] == results[1][1]
+    for x, y in zip(results[0][0], results[1][0], strict=True):
+        assert (type(x), x.dtype) == (type(y), y.dtype)
+        np.testing.assert_array_equal(x, y)
+
+
+def test_a_file_is_read_in_a_process_without_the_function(tmp_path: Path) -> None:
+    fnad.save(tmp_path / "layer.json", fnad.export(fnad.value_and_grad(loss), M, V))
+    np.savez(tmp_path / "arguments.npz", w=M, x=V)
+    code = "import fnad, numpy as np; print(fnad.load('layer.json')(*np.load('arguments.npz').values())[0])"
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert_allclose(float(done.stdout), loss(M, V), rtol=1e-14)
+
+
+def test_an_exported_program_can_be_differentiated_and_takes_its_types_alone() -> None:
+    found = fnad.export(rosenbrock, X)
+    assert_allclose(fnad.grad(found)(X), fnad.grad(rosenbrock)(X), rtol=1e-14)
+    assert_allclose(fnad.vmap(found)(np.stack([X, Y])), [rosenbrock(X), rosenbrock(Y)], rtol=1e-14)
+    with pytest.raises(fnad.errors.ArgumentTypeError, match="exported for other types"):
+        found(X[:3])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_file_that_was_changed_is_an_error(seed: int, tmp_path: Path) -> None:
+    file, rng = tmp_path / "program", np.random.default_rng(seed)
+    fnad.save(file, fnad.export(fnad.value_and_grad(softmax_loss), M, V))
+    text = file.read_bytes()
+    for _ in range(40):
+        at, length = int(rng.integers(len(text))), int(rng.integers(1, 12))
+        changed = bytes(rng.integers(0, 128, length, dtype="u1"))
+        file.write_bytes(rng.choice([text[:at], text[:at] + changed + text[at + length :], text[:at] + text[at + 5 :]]))
+        with pytest.raises(ExportError, match=r"is not a program that fnad\.save wrote"):
+            fnad.load(file)
+
+
+def edited(content: dict[str, Any], rng: np.random.Generator) -> dict[str, Any]:
+    """The content of a file with one value replaced by another one, and the digest of the new content."""
+    key = str(rng.choice([key for key in content if key != "digest"]))
+    if key == "program" and rng.random() < 0.8:
+        lines = list(content[key])
+        line = int(rng.integers(len(lines)))
+        words = lines[line].split(" ")
+        words[int(rng.integers(len(words)))] = str(
+            rng.choice(["a", "add(a,", "f64[99999999999]", "=", "sum", "(", "1e999:f64"])
+        )
+        changed = {**content, key: [*lines[:line], " ".join(words), *lines[line + 1 :]]}
+    else:
+        junk = [None, 3, -1.5, "x", [], {}, ["tuple"], ["dict", 1], [[0]], "leaf", True, [{"dtype": "f64"}], 10**40]
+        changed = {**content, key: junk[int(rng.integers(len(junk)))]}
+    changed.pop("digest")
+    return {**changed, "digest": fnad.api.archive._digest(changed)}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_file_that_someone_made_is_a_program_or_an_error(seed: int, tmp_path: Path) -> None:
+    file, rng = tmp_path / "program", np.random.default_rng(seed)
+    fnad.save(file, fnad.export(fnad.value_and_grad(softmax_loss), M, V))
+    content = json.loads(file.read_text())
+    for _ in range(60):
+        file.write_text(json.dumps(edited(content, rng)))
+        try:
+            assert isinstance(fnad.load(file), fnad.api.exporting.Exported)
+        except ExportError as error:
+            assert "is not a program that fnad.save wrote" in str(error)  # noqa: PT017
+
+
+def test_a_file_of_a_later_version_says_so(tmp_path: Path) -> None:
+    fnad.save(tmp_path / "program", fnad.export(np.sin, X))
+    content = {**json.loads((tmp_path / "program").read_text()), "format": 99, "fnad": "9.0"}
+    (tmp_path / "program").write_text(json.dumps(content))
+    with pytest.raises(ExportError, match=r"fnad 9\.0 wrote it, which is later"):
+        fnad.load(tmp_path / "program")
+
+
+class Point(NamedTuple):
+    x: Any
+
+
+UNSAVED = {
+    "a callback": (lambda x: fnad.callback(np.sin, x, result=x), "calls functions of this process"),
+    "a class": (Point, "a file has no Point"),
+}
+
+
+@pytest.mark.parametrize("name", UNSAVED)
+def test_what_has_no_text_is_not_saved(name: str, tmp_path: Path) -> None:
+    f, words = UNSAVED[name]
+    with pytest.raises(ExportError, match=words):
+        fnad.save(tmp_path / "program", fnad.export(f, X))
+    (tmp_path / "program").write_text("")
+    with pytest.raises(ExportError, match="program exists"):
+        fnad.save(tmp_path / "program", fnad.export(np.sin, X))

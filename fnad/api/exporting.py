@@ -4,20 +4,35 @@ from __future__ import annotations
 
 import keyword
 import re
+from collections.abc import Sequence
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fnad.api.compilation import Compiled, jit
-from fnad.api.leaves import Function, check_function, function_name
+from fnad.api.leaves import (
+    Array,
+    Function,
+    Structure,
+    check_function,
+    function_name,
+    leaves_of,
+    path,
+    to_user,
+)
 from fnad.api.listing import decision_lines, decisions_of
 from fnad.api.lowered import TracedCall
 from fnad.api.naming import input_names
-from fnad.api.running import staged
+from fnad.api.running import inlined, prepared, staged
+from fnad.api.staging import Output
 from fnad.api.transformed import Transformed
 from fnad.backends.base import STANDALONE
-from fnad.errors import ExportError
+from fnad.errors import ArgumentTypeError, ExportError
+from fnad.ir.builder import is_tracing
+from fnad.ir.program import Program
+from fnad.ir.types import Aval
+from fnad.numpy.operands import as_symbol
 from fnad.trace.source import current_source
 from fnad.tracebacks import boundary
 
@@ -53,34 +68,65 @@ def export(f: Function, /, *args: Any, **kwargs: Any) -> Exported:
     """
     check_function(f, "export")
     compiled = f if isinstance(f, Compiled) else jit(f)
-    return Exported(compiled.lower(*args, **kwargs), _name_of(f))
+    return _exported(compiled.lower(*args, **kwargs), _name_of(f))
+
+
+def _exported(call: TracedCall, name: str) -> Exported:
+    """The program of a traced call; raise `ExportError` if Python has decided by values."""
+    path = call.path
+    if path.guards:
+        lines = "; ".join(decision_lines(decisions_of(path.guards)))
+        raise ExportError(
+            f"{name} decides by values: {lines}",
+            source=current_source(),
+            remedy="decide within the program, by np.where, fnad.cond or fnad.while_loop",
+        )
+    return Exported(name, path.traced, call.names, call.structure, path.output, list(path.captured))
 
 
 class Exported:
     """A function's program for arguments of given types, in forms that need nothing of fnad.
 
-    Arguments and results are arrays in C order of these shapes; pytrees have a parameter a leaf.
+    Arguments and results are arrays in C order of these shapes; pytrees have a parameter a leaf. It can be called, and
+    `fnad.save` writes it to a file.
     """
 
-    def __init__(self, call: TracedCall, name: str) -> None:
-        if guards := call.path.guards:
-            lines = "; ".join(decision_lines(decisions_of(guards)))
-            raise ExportError(
-                f"{name} decides by values: {lines}",
-                source=current_source(),
-                remedy="decide within the program, by np.where, fnad.cond or fnad.while_loop",
-            )
-        self._call, self.name = call, name
+    def __init__(
+        self,
+        name: str,
+        program: Program,
+        names: Sequence[str],
+        structure: Structure,
+        output: Output,
+        captured: Sequence[Array],
+    ) -> None:
+        self.name, self.program, self.captured = name, program, captured
+        self.names, self.structure, self.output = names, structure, output
+        trees = structure.unflatten(range(structure.num_leaves))
+        self.leaves = [path(trees, i, names.__getitem__) for i in range(structure.num_leaves)]
 
     @property
-    def in_avals(self) -> Any:
+    def in_avals(self) -> Sequence[Aval]:
         """The types of the arguments' leaves."""
-        return self._call.in_avals
+        return self.program.in_avals[: len(self.leaves)]
 
-    @property
-    def program(self) -> Any:
-        """The program, as it was traced."""
-        return self._call.program
+    @boundary
+    def __call__(self, /, *args: Any) -> Any:
+        """The result for arguments of these types, given by position; raises `ArgumentTypeError` for others."""
+        leaves, structure = leaves_of(args, lambda i: self.names[i] if i < len(self.names) else f"argument {i}")
+        if structure != self.structure or [leaf.aval for leaf in leaves] != list(self.in_avals):
+            raise ArgumentTypeError(
+                f"{self.name} was exported for other types of arguments: {', '.join(map(str, self.in_avals))}",
+                source=current_source(),
+                remedy="export it for these types, too",
+            )
+        operands: list[Any] = [leaf.value for leaf in leaves]
+        if is_tracing():
+            return self.output.rebuild(
+                inlined(self.program, [*map(as_symbol, operands), *map(as_symbol, self.captured)])
+            )
+        run = prepared(self.program).executor()
+        return self.output.rebuild(map(to_user, run([*operands, *self.captured])))
 
     @property
     def prototype(self) -> str:
@@ -109,13 +155,11 @@ class Exported:
         Shapes are compared at each call, dtypes when the caller is compiled. User code that Numba keeps on disk
         (`cache=True`) runs the program that is exported in its process; without one there it raises RuntimeError.
         """
-        leaves = self._call.inputs
-        if others := [leaf for leaf in leaves if not re.fullmatch(r"\w+(\[\d+\]|\.\w+)*", leaf)]:
+        if others := [leaf for leaf in self.leaves if not re.fullmatch(r"\w+(\[\d+\]|\.\w+)*", leaf)]:
             raise ExportError(f"Numba takes no dict for {others[0]}", remedy="give arrays, numbers or tuples of them")
-        names, output = self._call.names, self._call.path.output
-        results = [f"{_forms().RESULT}{n}" for n in range(output.structure.num_leaves)]
-        result = _expression(output.structure.unflatten(results))
-        return _forms().numba_function(self._standalone, ", ".join(names), leaves, result)
+        structure = self.output.structure
+        result = _expression(structure.unflatten([f"{_forms().RESULT}{n}" for n in range(structure.num_leaves)]))
+        return _forms().numba_function(self._standalone, ", ".join(self.names), self.leaves, result)
 
     # ---- in files
 
@@ -132,31 +176,30 @@ class Exported:
         return _forms().python_module.source(self._standalone)
 
     @boundary
-    def c(self, path: str | Path, *, force: bool = False) -> list[Path]:
+    def c(self, file: str | Path, *, force: bool = False) -> list[Path]:
         """Write the C source, and the header beside it; return both paths."""
-        return _written(path, ".c", {".c": self.c_source().encode(), ".h": self.c_header().encode()}, force)
+        return _written(file, ".c", {".c": self.c_source().encode(), ".h": self.c_header().encode()}, force)
 
     @boundary
-    def object(self, path: str | Path, *, force: bool = False) -> list[Path]:
+    def object(self, file: str | Path, *, force: bool = False) -> list[Path]:
         """Write a relocatable object file for this CPU, and the header beside it; return both paths."""
         code = _forms().object_file(self._standalone)
-        return _written(path, ".o", {".o": code, ".h": self.c_header().encode()}, force)
+        return _written(file, ".o", {".o": code, ".h": self.c_header().encode()}, force)
 
     @boundary
-    def python(self, path: str | Path, *, force: bool = False) -> list[Path]:
+    def python(self, file: str | Path, *, force: bool = False) -> list[Path]:
         """Write the Python module; return its path."""
-        return _written(path, ".py", {".py": self.python_source().encode()}, force)
+        return _written(file, ".py", {".py": self.python_source().encode()}, force)
 
     @cached_property
     def _standalone(self) -> Standalone:
-        path = self._call.path
-        names = [_identifier(name) for name in input_names(self._call.inputs, self._call.program)]
-        count = path.output.structure.num_leaves
+        names = [_identifier(name) for name in input_names(self.leaves, self.program)]
+        arguments = names[: len(self.leaves)]
+        count = len(self.program.outputs)
         results = ["out"] if count == 1 else [f"out{n}" for n in range(count)]
-        arguments = names[: len(self._call.inputs)]
-        taken = set(arguments)
-        results = [name if name not in taken else f"{name}_" for name in results]
-        return _forms().standalone(staged(path.traced).simplified, self.name, arguments, results, path.captured)
+        results = [f"{name}_" if name in arguments else name for name in results]
+        program = staged(self.program).simplified
+        return _forms().standalone(program, self.name, arguments, results, self.captured)
 
     def __repr__(self) -> str:
         return f"<exported {self.prototype}>"

@@ -129,11 +129,11 @@ class TracedCall:
         names: Sequence[str],
         positional: int,
     ) -> None:
-        self._f, self.path, self._structure = f, path, structure
+        self._f, self.path, self.structure = f, path, structure
         self._avals = [leaf.aval for leaf in leaves]
         self.names, self._positional = names, positional
         trees = structure.unflatten(range(len(leaves)))
-        self.inputs = [path_of(trees, i, names.__getitem__) for i in range(len(leaves))]
+        self._inputs = [path_of(trees, i, names.__getitem__) for i in range(len(leaves))]
 
     @property
     def program(self) -> Program:
@@ -161,7 +161,7 @@ class TracedCall:
         if stage not in STAGES:
             names = ", ".join(map(repr, STAGES))
             raise SettingError(f"there is no stage {stage!r}", source=current_source(), remedy=f"give one of {names}")
-        names = input_names(self.inputs, self.program)
+        names = input_names(self._inputs, self.program)
         with config.on(self.path.device):
             return stage_text([(staged(program), names) for program in self.path.own], stage, self.path.guards)
 
@@ -205,10 +205,10 @@ class TracedCall:
         trees = (*args, *[kwargs[name] for name in names]) if is_given else ()
         leaves, structure = leaves_of(trees, self.names.__getitem__)
         found = [leaf.aval for leaf in leaves]
-        if is_given and structure == self._structure and found == self._avals:
+        if is_given and structure == self.structure and found == self._avals:
             return [cast("Array", leaf.value) for leaf in leaves]
         raise ArgumentTypeError(
-            f"the program of {function_name(self._f)} is for {_text(self._structure, self._avals)}, not for "
+            f"the program of {function_name(self._f)} is for {_text(self.structure, self._avals)}, not for "
             f"{_text(structure, found) if is_given else 'so many arguments'}",
             source=current_source(),
             remedy="call the compiled function itself, fnad.jit(f), which takes any; leave out static arguments here",
@@ -223,7 +223,7 @@ class TracedCall:
     @property
     def _content(self) -> Any:
         captured = [(array.dtype, array.shape, np.asarray(array).tobytes()) for array in self.path.captured]
-        return content_key(self.program), self._structure, self.names, self.path.output, captured
+        return content_key(self.program), self.structure, self.names, self.path.output, captured
 
     def __repr__(self) -> str:
         return self.as_text()
