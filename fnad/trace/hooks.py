@@ -45,7 +45,7 @@ from fnad.trace.rewriting import Facts
 from fnad.trace.source import current_source
 from fnad.trace.stand_ins import MADE, PENDING, enter, enter_imported, standing_for
 from fnad.trace.standard import class_of
-from fnad.trace.undoing import KEPT, UNDOING, replayed
+from fnad.trace.undoing import KEPT, UNDOING, kept, replayed
 from fnad.trace.vectorized import vectorized
 
 Call = Callable[..., Any]
@@ -54,6 +54,9 @@ CALLING = (FunctionType, MethodType, functools.partial)
 """Classes of functions that a partial function may be given to call."""
 
 PLAIN_INDICES = {int, str, slice}
+
+OTHERS = {"__getitem__", "__len__", "__enter__"}
+"""Methods of classes that do more than iterate, such as those of files and `x.flat`."""
 
 INDEXED = {type(np.r_): r_, type(np.c_): c_}
 """The classes of what NumPy has to be indexed, with the replacement."""
@@ -484,7 +487,7 @@ def read(value: Any) -> Any:
             return original_of(value)
         if hasattr(kind, "__next__") and not is_users(kind):
             GIVEN.add(kind)
-            return replayed(value)
+            return replayed(value) if OTHERS.isdisjoint(dir(kind)) else kept(value)
     return traced(value) if kind is np.ndarray and MAKING.attempt is not None and is_native(value) else value
 
 

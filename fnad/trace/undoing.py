@@ -236,6 +236,13 @@ def undoing() -> Holding[Changes]:
     return UNDOING.holding(Changes())
 
 
+def kept(value: Any) -> Any:
+    """A value of which the content is kept."""
+    for changes in UNDOING.changes:
+        changes.content(value)
+    return value
+
+
 def replayed(iterator: Any) -> Any:
     """An iterator whose values a run that is undone does not lose; any other value itself."""
     changes = UNDOING.changes

@@ -151,8 +151,14 @@ def of_draws() -> Callable[[], float]:
 
 
 def of_a_file() -> Callable[[], float]:
-    file = io.StringIO("1\n2\n3\n4\n5\n6\n")
-    return lambda: float(file.readline())
+    def step() -> float:
+        first, second = float(file.readline()), float(next(file))
+        for line in file:
+            return first + second * float(line)
+        return 0.0
+
+    file = io.StringIO("\n".join(map(str, range(40))))
+    return step
 
 
 def of_records() -> Callable[[], float]:
@@ -215,6 +221,16 @@ def test_an_iterator_among_the_arguments() -> None:
 
     batches = iter([1.0, 2.0, 3.0])
     assert [fnad.grad(f)(1.0, batches) for _ in range(3)] == [1.0, 2.0, 3.0]
+
+
+def test_iterators_that_do_more_are_themselves() -> None:
+    def f(t: float) -> Any:
+        values = np.zeros(4)
+        values.flat[1] = 2.0
+        values[0] = t * len(values.flat) + values.flat[1]
+        return values.sum()
+
+    assert fnad.grad(f)(1.0) == 4.0
 
 
 def test_a_replayed_iterator_is_what_it_replays() -> None:
