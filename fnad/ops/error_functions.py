@@ -6,8 +6,6 @@ density, neither underflows where both do.
 
 from __future__ import annotations
 
-import math
-
 from fnad.ir.primitive import everywhere
 from fnad.ir.ranges import WITHIN_ONE, Range, Singular, always
 from fnad.ir.symbol import Symbol
@@ -60,9 +58,9 @@ word("log_ndtr_slope", _log_ndtr_slope)
 
 # fmt: off
 
-ndtr = native("ndtr(x)", "Distribution function Φ of the standard normal distribution.",
-              "{dtype}(0.5) * erfc({0} * {dtype}(" + repr(-math.sqrt(0.5)) + "))", (LINE,), domain=REALS,
-              edges=((0.0,), (INF,), (-INF,), (-30.0,)), cost=32, bounds=always(0.0, 1.0), x="normal_density(x)")
+ndtr = native("ndtr(x)", "Distribution function Φ of the standard normal distribution.", "scipy_ndtr({0})", (LINE,),
+              domain=REALS, edges=((0.0,), (INF,), (-INF,), (-30.0,)), cost=32, bounds=always(0.0, 1.0),
+              x="normal_density(x)")
 log_ndtr = special("log_ndtr(x)", "log Φ(x), accurate for x far below 0.", (LINE,), domain=INEXACT,
                    x="log_ndtr_slope(x)")
 ndtri = special("ndtri(p)", "The inverse of Φ.", p="exp(0.5 * (y * y)) * sqrt_2pi",

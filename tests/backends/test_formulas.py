@@ -7,12 +7,14 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import llvmlite.ir as ir
+import mpmath
 import numpy as np
 import pytest
+import scipy.special
 
 from fnad.backends.cpu import codegen, vector_math
 from fnad.backends.cpu.loader import link
-from fnad.backends.llvm.formulas import trigonometric
+from fnad.backends.llvm.formulas.catalogue import ELEMENTARY, ELEMENTARY_F32, SPECIAL
 from fnad.backends.llvm.formulas.definition import Formula, defined
 from fnad.backends.llvm.scalar import llvm_type
 
@@ -22,20 +24,84 @@ LONG = ir.IntType(64)
 
 
 class Case(NamedTuple):
-    """A formula, the truth in a wider dtype, and the largest error in units in the last place."""
+    """A formula in some dtypes, the same in mpmath, SciPy or NumPy, and the largest error in units in the last place.
+
+    Arguments are from these intervals, on a logarithmic scale if they begin with a positive number.
+    """
 
     name: str
-    formula: Formula
-    truth: Callable[[Array], Array]
-    dtypes: str
+    true: Callable[[Any], Any]
     ulps: float
-    values: list[tuple[float, float]]
+    intervals: tuple[tuple[float, float], ...]
+    values: tuple[tuple[float, float], ...]
+    dtypes: str = "fd"
+
+    @property
+    def formula(self) -> Formula:
+        return (ELEMENTARY | ELEMENTARY_F32 | SPECIAL)[self.name]
+
+    @property
+    def f64(self) -> Callable[[Array], Array]:
+        return getattr(np, self.name, None) or getattr(scipy.special, self.name)
 
 
+def scaled_bessel(order: int) -> Callable[[Any], Any]:
+    return lambda x: mpmath.besseli(order, x) * mpmath.exp(-abs(x))
+
+
+def erfcx(x: Any) -> Any:
+    return mpmath.exp(x * x) * mpmath.erfc(x)
+
+
+def ndtri(p: Any) -> Any:
+    return -mpmath.sqrt(2) * erfcinv(2 * p)
+
+
+def ndtr(x: Any) -> Any:
+    return mpmath.erfc(-x / mpmath.sqrt(2)) / 2
+
+
+def log_ndtr(x: Any) -> Any:
+    return mpmath.log1p(-ndtr(-x)) if x > 0 else mpmath.log(ndtr(x))
+
+
+def erfcinv(y: Any) -> Any:
+    """Return the inverse of erfc, by Newton's method in the logarithm where erfinv(1 - y) has no digits."""
+    x = mpmath.mpf(float(scipy.special.erfcinv(float(y))))
+    for _ in range(4):
+        x += (mpmath.erfc(x) - y) * mpmath.sqrt(mpmath.pi) / 2 * mpmath.exp(x * x)
+    return x
+
+
+AT_0, AT_NAN, UP = ((0, 0), (-0.0, -0.0)), (NAN, NAN), (INF, INF)
+TO_1 = (*AT_0, (INF, 1), (-INF, -1), AT_NAN)
+NOWHERE = ((INF, NAN), (-INF, NAN), AT_NAN)
+NEAR, POSITIVE = ((-3, 3), (1e-30, 1)), ((0.05, 5), (1e-300, 1e305))
+P = ((0.05, 0.95), (1e-300, 1))
+
+# fmt: off
 CASES = (
-    Case("sin", trigonometric.sin, np.sin, "f", 0.85, [(0.0, 0.0), (-0.0, -0.0), (INF, NAN), (-INF, NAN), (NAN, NAN)]),
-    Case("cos", trigonometric.cos, np.cos, "f", 0.85, [(0.0, 1.0), (INF, NAN), (-INF, NAN), (NAN, NAN)]),
+    Case("sin", mpmath.sin, 0.85, NEAR, (*AT_0, *NOWHERE), "f"),
+    Case("cos", mpmath.cos, 0.85, NEAR, ((0, 1), *NOWHERE), "f"),
+    Case("exp", mpmath.exp, 0.8, ((-745, 709), *NEAR), ((0, 1), (-INF, 0), (1e5, INF), UP, AT_NAN)),
+    Case("expm1", mpmath.expm1, 0.8, ((-40, 709), *NEAR), (*AT_0, (-INF, -1), UP, AT_NAN)),
+    Case("tanh", mpmath.tanh, 0.8, ((-20, 20), *NEAR), TO_1),
+    Case("log", mpmath.log, 0.6, ((1e-320, 1e300), (0.5, 2)), ((0, -INF), (-0.0, -INF), (1, 0), (-1, NAN), UP)),
+    Case("log1p", mpmath.log1p, 0.7, ((1e-30, 1e300), (-1, 1)), (*AT_0, (-1, -INF), (-2, NAN), UP, AT_NAN)),
+    Case("erf", mpmath.erf, 1.0, ((-6, 6), *NEAR), TO_1),
+    Case("erfc", mpmath.erfc, 1.0, ((-6, 27), *NEAR), ((0, 1), (INF, 0), (-INF, 2), AT_NAN)),
+    Case("erfcx", erfcx, 1.0, ((-26, 30), *NEAR), ((0, 1), (INF, 0), (-INF, INF), (-1e4, INF), AT_NAN)),
+    Case("ndtr", ndtr, 1.0, ((-38, 8), *NEAR), ((0, 0.5), (INF, 1), (-INF, 0), AT_NAN)),
+    Case("log_ndtr", log_ndtr, 1.0, ((-40, 38), *NEAR), ((INF, -0.0), (-INF, -INF), AT_NAN)),
+    Case("erfinv", mpmath.erfinv, 1.1, ((-1, 1), (1e-30, 1)), (*AT_0, (1, INF), (-1, -INF), (2, NAN), *NOWHERE)),
+    Case("erfcinv", erfcinv, 1.2, P, ((0, INF), (2, -INF), (1, 0), (-1, NAN), (3, NAN), *NOWHERE)),
+    Case("ndtri", ndtri, 1.1, P, ((0, -INF), (1, INF), (0.5, 0), (-1, NAN), (2, NAN), *NOWHERE)),
+    Case("gammaln", mpmath.loggamma, 1.0, POSITIVE, ((0, INF), (-0.0, INF), (1, 0), (-3, INF), (-INF, -INF), UP)),
+    Case("psi", mpmath.digamma, 1.5, POSITIVE, ((0, -INF), (-0.0, INF), (-3, NAN), (-INF, NAN), UP, AT_NAN)),
+    Case("i0e", scaled_bessel(0), 1.1, ((-10, 10), (1e-30, 1e5)), ((0, 1), (INF, 0), (-INF, 0), AT_NAN)),
+    Case("i1e", scaled_bessel(1), 1.0, ((-10, 10), (1e-30, 1e5)), (*AT_0, (INF, 0), (-INF, -0.0), AT_NAN)),
 )
+# fmt: on
 BY_DTYPE = [pytest.param(case, letter, id=f"{case.name}-{letter}") for case in CASES for letter in case.dtypes]
 
 
@@ -69,26 +135,48 @@ def evaluated(module: Any, level: int, x: Array) -> Array:
     return y
 
 
-def errors(found: Array, true: Array) -> Array:
+def errors(found: Array, true: Array, floor: Array | float) -> Array:
     """Return the distances in units in the last place; infinite where infinities or nans differ."""
     rounded = true.astype(found.dtype)
-    unit = np.spacing(np.maximum(np.abs(rounded), np.finfo(found.dtype).tiny)).astype(true.dtype)
+    unit = np.spacing(np.maximum(np.abs(rounded), np.asarray(floor, found.dtype))).astype(true.dtype)
     same = (found == rounded) | (np.isnan(found) & np.isnan(rounded))
     finite = np.isfinite(found) & np.isfinite(rounded)
     return np.where(finite, np.abs(found.astype(true.dtype) - true) / unit, np.where(same, 0, INF))
 
 
-def every_f32(stride: int) -> Array:
-    return np.arange(0, 2**32, stride, np.uint64).astype(np.uint32).view(np.float32)
+def arguments(case: Case) -> Array:
+    rng = np.random.default_rng(0)
+    columns = [
+        np.exp(rng.uniform(np.log(low), np.log(high), 60)) if low > 0 else rng.uniform(low, high, 60)
+        for low, high in case.intervals
+    ]
+    return np.concatenate(columns)
+
+
+def floor_of(case: Case, x: Array) -> Array:
+    """Return the least value whose unit in the last place an error is relative to."""
+    tiny = np.finfo(x.dtype).tiny
+    if case.name not in ("gammaln", "psi"):
+        return np.full(x.shape, tiny)
+    return np.where(x < 0, np.maximum(1, np.log(np.maximum(np.abs(x), tiny))), tiny)
 
 
 @pytest.mark.parametrize(("case", "letter"), BY_DTYPE)
 def test_formulas_are_as_accurate_as_stated(case: Case, letter: str) -> None:
     dtype = np.dtype(letter)
-    x = every_f32(40_009)
+    if letter == "f":
+        x = np.arange(0, 2**32, 40_009, np.uint64).astype(np.uint32).view(np.float32)
+        with np.errstate(all="ignore"):
+            true = case.f64(x.astype("f8"))
+    else:
+        x = arguments(case)
+        with mpmath.workprec(250):
+            true = np.array([mpmath.nstr(case.true(mpmath.mpf(v)), 25) for v in x.tolist()]).astype(np.longdouble)
+    found = evaluated(codegen.optimized(loop_of(case, dtype)), codegen.HIGHEST, x)
     with np.errstate(all="ignore"):
-        found, true = evaluated(codegen.optimized(loop_of(case, dtype)), codegen.HIGHEST, x), case.truth(x.astype("f8"))
-        assert errors(found, true).max() <= case.ulps
+        distances = errors(found, true, floor_of(case, x))
+    worst = distances.argmax()
+    assert distances[worst] <= case.ulps, (x[worst], found[worst], true[worst])
 
 
 @pytest.mark.parametrize(("case", "letter"), BY_DTYPE)

@@ -15,6 +15,7 @@ import scipy.special
 from fnad.backends.cpu import scipy_special
 from fnad.backends.cpu.compiler import NativeFunction, compile_source
 from fnad.backends.cpu.executor import compile_program, plan
+from fnad.backends.llvm.formulas.catalogue import SPECIAL as FORMULAS
 from fnad.control.scan import scan
 from fnad.ir.builder import trace
 from fnad.ir.primitive import Primitive, Scalar
@@ -106,7 +107,8 @@ def groups() -> dict[tuple[str, str], list[Function]]:
     found: dict[tuple[str, str], list[Function]] = {}
     for function in INSTALLED:
         for dtype in dtypes_of(function) if function.name != "hyperu" else ():
-            found.setdefault((function.signature, dtype.str[1:]), []).append(function)
+            if dtype.kind == "c" or function.ufunc not in FORMULAS:
+                found.setdefault((function.signature, dtype.str[1:]), []).append(function)
     return found
 
 
@@ -239,7 +241,7 @@ def test_a_scan_is_one_native_loop() -> None:
     (step,) = run.plan.steps
     assert isinstance(step, Chunk)
     for found, expected in zip(run(arrays), interpret(program, arrays), strict=True):
-        np.testing.assert_allclose(found, expected, rtol=1e-14)
+        np.testing.assert_allclose(found, expected, rtol=1e-13)
 
 
 def test_the_derivative_of_a_scan_is_native() -> None:
@@ -270,7 +272,7 @@ def test_printed_source_runs_in_python() -> None:
 
 def test_several_threads() -> None:
     x = np.linspace(0.1, 4.0, 20_000)
-    functions = [SPECIAL["gammaln"], SPECIAL["si"]]
+    functions = [SPECIAL["gamma"], SPECIAL["si"]]
     program = compiled(functions, [x], F64)
     outs = [[np.empty(x.size) for _ in functions] for _ in range(4)]
     threads = [threading.Thread(target=program.call, args=(x, *out)) for out in outs]
@@ -284,8 +286,8 @@ def test_several_threads() -> None:
 
 
 def test_an_error_that_scipy_is_asked_for_is_raised() -> None:
-    x, out = np.array([-1.0], "f4"), np.empty(1, "f4")
-    program = compiled([SPECIAL["gammaln"]], [x], x.dtype)
+    x, out = np.array([0.0], "f4"), np.empty(1, "f4")
+    program = compiled([SPECIAL["k0"]], [x], x.dtype)
     with scipy.special.errstate(all="raise"), pytest.raises(scipy.special.SpecialFunctionError, match="singularity"):
         program.call(x, out)
     program.call(x, out)

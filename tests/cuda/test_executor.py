@@ -321,8 +321,8 @@ def test_what_the_device_lacks_is_named_with_the_way_out(device: Simulated) -> N
 
 
 def test_a_function_of_scipy_that_the_device_lacks_has_its_name(device: Simulated) -> None:
-    total = lambda x: np.sum(scipy.special.digamma(x))  # noqa: E731
-    for f, name in ((total, "psi"), (fnad.grad(total), "zeta")):
+    total = lambda x: np.sum(scipy.special.k0(x))  # noqa: E731
+    for f, name in ((total, "k0"), (fnad.grad(total), "k1")):
         with pytest.raises(LoweringError, match=rf"cuda has no instructions for scipy\.special\.{name}\n.*executor="):
             fnad.jit(f, device="cuda")(np.abs(X) + 1)
         with fnad.device("cuda"):

@@ -7,16 +7,12 @@ from fnad.backends.cpu.complex_math import exp2, library, logarithm
 from fnad.backends.cpu.vector_math import libm
 from fnad.backends.llvm import complex_math, integer
 from fnad.backends.llvm.emitter import Builder, Emit, Instructions, Kinds, Value, Values, by_kind
-from fnad.backends.llvm.formulas import trigonometric
-from fnad.backends.llvm.formulas.definition import defined
+from fnad.backends.llvm.formulas.catalogue import ELEMENTARY, ELEMENTARY_F32, emitters
 from fnad.backends.llvm.scalar import call, overloaded
 from fnad.records import dataclass
 
-FORMULAS: dict[tuple[str, str], Emit] = {
-    ("sin", "f"): defined("sin", trigonometric.sin),
-    ("cos", "f"): defined("cos", trigonometric.cos),
-}
-"""The formulas that replace a function of libm without vector variants, by its name and dtype."""
+FORMULAS = {8: emitters(ELEMENTARY), 4: emitters(ELEMENTARY | ELEMENTARY_F32)}
+"""The formulas that replace functions of libm without vector variants, by the bytes of the operand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +34,7 @@ class Function:
         return self.emit if self.complex_ is None else by_kind(f=self.emit, c=self.complex_)
 
     def emit(self, builder: Builder, kinds: Kinds, values: Values) -> Value:
-        formula = None if vector_math.has_variants(self.symbol, values) else FORMULAS.get((self.name, kinds[0].char))
+        formula = None if vector_math.has_variants(self.symbol, values) else FORMULAS[kinds[0].itemsize].get(self.name)
         return libm(builder, self.symbol, *values) if formula is None else formula(builder, kinds, values)
 
 

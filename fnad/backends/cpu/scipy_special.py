@@ -4,7 +4,8 @@ SciPy exports most of its f64 functions as C function pointers (`scipy.special.c
 any C function. For the others (f32, which SciPy does not always compute in f64; complex numbers; several results;
 private functions; functions missing from older versions) the C loop of the ufunc is called for one element, which takes
 some 30 ns more. Both give the ufunc's result to the bit, and without the GIL. An error that `scipy.special.errstate`
-turns into an exception is raised when the program returns; the entry points do not report all errors.
+turns into an exception is raised when the program returns; the entry points do not report all errors. Functions with a
+formula (`fnad.backends.llvm.formulas`) are computed by it, except for complex numbers.
 """
 
 from __future__ import annotations
@@ -21,10 +22,12 @@ import numpy as np
 from fnad.backends.cpu import objects
 from fnad.backends.cpu.ufunc_loops import UfuncLoop, place, registered, registered_loop
 from fnad.backends.llvm import cast
-from fnad.backends.llvm.emitter import Builder, Dtype, Emit, Kinds, Value, Values
+from fnad.backends.llvm.emitter import Builder, Dtype, Emit, Kinds, Value, Values, by_kind
+from fnad.backends.llvm.formulas.catalogue import SPECIAL, emitters
 from fnad.backends.llvm.scalar import llvm_type
 from fnad.scalar.operation import INDEX
-from fnad.scalar.scipy_ufunc import UFUNC, UfuncOperation, scipy_function
+from fnad.scalar.scipy_ufunc import PREFIX as OPERATION
+from fnad.scalar.scipy_ufunc import UFUNC, UfuncOperation, scipy_function, ufunc_operation
 
 Dtypes: TypeAlias = Sequence[Dtype]
 
@@ -125,4 +128,21 @@ def call_loop(builder: Builder, function: UfuncOperation, kinds: Kinds, values: 
     return cast.cast(builder, dtypes[result], kinds[-1], builder.load(places[result]))
 
 
-INSTRUCTIONS: dict[str, Callable[..., Any]] = {UFUNC: emitter}
+def real_or_complex(name: str, formula: Emit) -> Emit:
+    """The emitter of a formula, and for complex numbers of the ufunc."""
+
+    def of_complex(builder: Builder, kinds: Kinds, values: Values) -> Value:
+        operation = ufunc_operation(name)
+        assert operation is not None
+        return emitter(operation)(builder, kinds, values)
+
+    return by_kind(f=formula, c=of_complex)
+
+
+INSTRUCTIONS: dict[str, Callable[..., Any]] = {
+    **{
+        (symbol := f"{OPERATION}{name}"): real_or_complex(symbol, formula)
+        for name, formula in emitters(SPECIAL).items()
+    },
+    UFUNC: emitter,
+}

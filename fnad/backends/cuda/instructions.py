@@ -9,6 +9,8 @@ import llvmlite.ir as ir
 
 from fnad.backends.llvm import complex_functions, integer
 from fnad.backends.llvm.emitter import Builder, Emit, Instructions, Kinds, Value, Values, by_kind
+from fnad.backends.llvm.formulas import catalogue as formulas
+from fnad.backends.llvm.formulas.catalogue import emitters
 from fnad.backends.llvm.scalar import call, memory_type, on_parts, overloaded, parts
 from fnad.errors import LoweringError
 from fnad.kernel.device import SHARED_ARRAYS
@@ -152,19 +154,13 @@ def undefined_at_infinity(symbol: str) -> Emit:
     return emit
 
 
-def emit_log_gamma(builder: Builder, kinds: Kinds, values: Values) -> Value:
-    (x,) = values
-    is_infinite = builder.fcmp_ordered("==", x, ir.Constant(x.type, float("-inf")))
-    return builder.select(is_infinite, x, libm(builder, "lgamma", x))  # as SciPy has it; libdevice's is inf
-
-
 SPECIAL = {
-    "gamma": function("tgamma"), "gammaln": emit_log_gamma, "ndtri": function("normcdfinv"),
-    **{name: function(name) for name in ("erfcinv", "erfcx", "erfinv", "exp10")},
+    **emitters(formulas.SPECIAL),
+    "gamma": function("tgamma"), "exp10": function("exp10"),
     **{name: undefined_at_infinity(name) for name in ("j0", "j1", "y0", "y1")},
     **{name: undefined_at_infinity(f"cyl_bessel_{name}") for name in ("i0", "i1")},
 }  # fmt: skip
-"""The functions of SciPy that libdevice has, for real numbers."""
+"""The functions of SciPy that have a formula or that libdevice has, for real numbers."""
 
 COMPLEX = complex_functions.instructions(libm)
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import Any
 
+from fnad.backends.llvm.formulas.coefficients import TABLES, table
 from fnad.backends.llvm.lane import Lane, where
 from fnad.records import NamedTuple
 
@@ -40,6 +41,10 @@ class Twofold(NamedTuple):
         high = self.high * other.high
         error = self.high.fma(other.high, -high)
         return Twofold(high, self.high.muladd(other.low, self.low.muladd(other.high, error)))
+
+    def product(self, other: Lane) -> Lane:
+        """The product with a float as a float, rounded once, also if it is subnormal."""
+        return other.fma(self.high, other * self.low)
 
     def over(self, divisor: Twofold) -> Twofold:
         """The quotient, by one division and one Newton step."""
@@ -97,7 +102,8 @@ def polynomial(coefficients: Sequence[float], x: Lane) -> Lane:
     return reduce(lambda value, coefficient: value.muladd(x, coefficient), rest[::-1], x.number(last))
 
 
-def precise(low: float, coefficients: Sequence[float], x: Lane) -> Twofold:
-    """The polynomial whose constant has a second part `low`; its constant is at least as large as the rest."""
-    constant, *rest = coefficients
+def precise(name: str, x: Lane) -> Twofold:
+    """The polynomial of a name, whose constant has two parts and is at least as large as the rest."""
+    constant, *rest = table(name, x)
+    low = TABLES[name].low[0 if x.is_double else 1]
     return sorted_sum(x.number(constant), x.muladd(polynomial(rest, x), low))

@@ -1,0 +1,47 @@
+"""The formulas by the names of operations."""
+
+from __future__ import annotations
+
+from fnad.backends.llvm.emitter import Emit
+from fnad.backends.llvm.formulas import (
+    bessel,
+    error_functions,
+    exponential,
+    gamma,
+    inverse_error_functions,
+    trigonometric,
+)
+from fnad.backends.llvm.formulas.definition import Formula, defined
+
+ELEMENTARY: dict[str, Formula] = {
+    "exp": exponential.exp,
+    "expm1": exponential.expm1,
+    "tanh": exponential.tanh,
+    "log": exponential.log,
+    "log1p": exponential.log1p,
+    "erf": error_functions.erf,
+    "erfc": error_functions.erfc,
+}
+"""Functions of libm, for machines without vector variants."""
+
+ELEMENTARY_F32: dict[str, Formula] = {"sin": trigonometric.sin, "cos": trigonometric.cos}
+"""The same for f32 alone."""
+
+SPECIAL: dict[str, Formula] = {
+    "erfcx": error_functions.erfcx,
+    "ndtr": error_functions.ndtr,
+    "log_ndtr": error_functions.log_ndtr,
+    "erfinv": inverse_error_functions.erfinv,
+    "erfcinv": inverse_error_functions.erfcinv,
+    "ndtri": inverse_error_functions.ndtri,
+    "gammaln": gamma.gammaln,
+    "psi": gamma.digamma,
+    "i0e": bessel.i0e,
+    "i1e": bessel.i1e,
+}
+"""Functions of SciPy, for real numbers."""
+
+
+def emitters(formulas: dict[str, Formula]) -> dict[str, Emit]:
+    """The emitters of formulas, by name."""
+    return {name: defined(name, formula) for name, formula in formulas.items()}

@@ -1,0 +1,171 @@
+"""The exponential, the logarithm, and the functions made of one: expm1, log1p, tanh.
+
+With log(2) in two parts, exp(x) = 2**k exp(r), |r| <= log(2) / 2, and log(2**k (1 + f)) = k log(2) + 2 artanh(s) with
+s = f / (2 + f). These are the algorithms of fdlibm (Sun Microsystems, 1993), carried on to sums of two floats.
+"""
+
+from __future__ import annotations
+
+import math
+
+from fnad.backends.llvm.formulas import twofold
+from fnad.backends.llvm.formulas.coefficients import table
+from fnad.backends.llvm.formulas.twofold import Twofold, polynomial, sorted_sum
+from fnad.backends.llvm.lane import Lane, where
+from fnad.records import NamedTuple
+
+INF, NAN = math.inf, math.nan
+
+
+class Format(NamedTuple):
+    """The numbers that depend on the dtype."""
+
+    mantissa: int
+    bias: int
+    least: float
+    """A number whose exponential is 0."""
+    largest: float
+    """A number whose exponential is infinite, by less than a factor of 2."""
+    to_half_root: int
+    """The difference of the representations of 1 and the root of 1/2."""
+    ln2: tuple[float, float]
+    """log(2) in two parts, of which the first has so few bits that its product with an exponent is exact."""
+
+    @property
+    def rounding(self) -> float:
+        """Added to a small number it leaves the nearest integer in the last bits."""
+        return 1.5 * 2.0**self.mantissa
+
+    @property
+    def tiny(self) -> float:
+        """The smallest normal number."""
+        return 2.0 ** (1 - self.bias)
+
+
+F64 = Format(52, 1023, -746.0, 710.0, 0x0009_5F61_9980_C433, (0.6931471803691238, 1.9082149292705877e-10))
+F32 = Format(23, 127, -104.0, 89.0, 0x004A_FB0D, (0.693359375, -2.1219444005469057e-4))
+
+
+def format_of(x: Lane) -> Format:
+    return F64 if x.is_double else F32
+
+
+# ---- exponentials ------------------------------------------------------------------------------------------------
+
+
+class Scaled(NamedTuple):
+    """The number value * 2**exponent."""
+
+    value: Twofold
+    exponent: Lane
+
+    def total(self) -> Lane:
+        return self.scaled(self.value.total())
+
+    def scaled(self, x: Lane) -> Lane:
+        """The product of a float and 2**exponent, in two steps, because that alone may be infinite or 0."""
+        f = format_of(self.exponent)
+        half = (self.exponent * 0.5 + f.rounding) - f.rounding
+        return x * power_of_two(half) * power_of_two(self.exponent - half)
+
+
+def power_of_two(k: Lane) -> Lane:
+    """The power 2**k of an integer k, if it is a normal number."""
+    f = format_of(k)
+    return (((k + f.rounding).bits() << f.mantissa) + (f.bias << f.mantissa)).as_float()
+
+
+class Reduced(NamedTuple):
+    """The parts of exp(x) = 2**exponent (1 + rest + above), rest at most log(2) / 2 and above a fifth of it."""
+
+    exponent: Lane
+    rest: Lane
+    above: Lane
+
+
+def reduced(x: Twofold, least: float, largest: float) -> Reduced:
+    f = format_of(x.high)
+    within = clamped(x.high, least, largest)
+    k = within.muladd(1 / math.log(2), f.rounding) - f.rounding
+    rest = sorted_sum(k.muladd(-f.ln2[0], within), k * -f.ln2[1])
+    r, low = rest.high, rest.low + x.low
+    above = (r * r).muladd(polynomial(table("exp", r), r), low)
+    return Reduced(k, r, low.muladd(r + above, above))
+
+
+def clamped(x: Lane, least: float, largest: float) -> Lane:
+    """The nearest number between two; nan stays nan."""
+    bounded = where(x > largest, largest, x)
+    return where(bounded < least, least, bounded)
+
+
+def exp_of(x: Twofold) -> Scaled:
+    f = format_of(x.high)
+    k, rest, above = reduced(x, f.least, f.largest)
+    one = sorted_sum(rest.number(1.0), rest)
+    return Scaled(sorted_sum(one.high, one.low + above), k)
+
+
+def exp(x: Lane) -> Lane:
+    return exp_of(twofold.of(x)).total()
+
+
+def half_expm1_of(x: Lane, least: float) -> Twofold:
+    """The number (exp(x) - 1) / 2 for x from `least` on, where it is -1/2."""
+    k, rest, above = reduced(twofold.of(x), least, format_of(x).largest)
+    scale = power_of_two(k - 1.0)
+    below = sorted_sum(scale, -0.5)
+    total = sorted_sum(below.high, scale * rest)
+    return sorted_sum(total.high, scale.muladd(above, total.low + below.low))
+
+
+def expm1(x: Lane) -> Lane:
+    half = half_expm1_of(x, -40.0).total()
+    return where(abs(x) < 2.0**-60, x, half + half)
+
+
+def tanh(x: Lane) -> Lane:
+    """The quotient (exp(2 |x|) - 1) / (exp(2 |x|) + 1) with the sign of x."""
+    size = clamped(abs(x), 0.0, 20.0)
+    half = half_expm1_of(size + size, 0.0)
+    ratio = half.over(half.plus(half.high.number(1.0))).total()
+    return where(abs(x) < 2.0**-28, x, ratio.signed(x))
+
+
+# ---- logarithms --------------------------------------------------------------------------------------------------
+
+
+def log_of(x: Lane, low: Lane | None = None) -> Twofold:
+    """The logarithm of a positive finite number, or of the sum of two."""
+    f = format_of(x)
+    is_tiny = x < f.tiny
+    bits = where(is_tiny, x * 2.0**54, x).bits()
+    biased = (bits + f.to_half_root) >> f.mantissa
+    m = (bits + (f.bias << f.mantissa) - (biased << f.mantissa)).as_float() - 1.0
+    k = (biased | ((f.bias + f.mantissa) << f.mantissa)).as_float() - where(
+        is_tiny, x.number(2.0**f.mantissa + f.bias + 54), 2.0**f.mantissa + f.bias
+    )
+    s = m / (m + 2.0)
+    z = s * s
+    square = twofold.exact_product(m * 0.5, m)
+    above = s.muladd(z.muladd(polynomial(table("log", z), z), square.high), k * f.ln2[1])
+    total = sorted_sum(k * f.ln2[0], m)
+    following = sorted_sum(total.high, -square.high)
+    rest = total.low + (following.low - square.low) + above
+    return sorted_sum(following.high, rest if low is None else rest + low / x)
+
+
+def log_at_limits(x: Lane, value: Lane) -> Lane:
+    """A logarithm of x, given for positive finite x."""
+    value = where(x > 0.0, value, where(x < 0.0, x.number(NAN), x - INF))
+    return where(x < INF, value, x + x)
+
+
+def log(x: Lane) -> Lane:
+    return log_at_limits(x, log_of(x).total())
+
+
+def log1p(x: Lane) -> Lane:
+    one = twofold.exact_sum(x, 1.0)
+    value = log_at_limits(one.high, log_of(one.high, one.low).total())
+    return where(abs(x) < 2.0**-60, x, value)

@@ -1,0 +1,117 @@
+"""The logarithm of the gamma function, and its derivative, the digamma function.
+
+From 3 on they are Stirling's series (DLMF 5.11.1 and 5.11.2) with polynomials in 1/x² in place of the divergent ones.
+Between 1 and 3 they are polynomials times the differences from their zeros, as in W. J. Cody, A. J. Strecok & H. C.
+Thacher, Math. Comp. 27 (1973), 123. Below 1 there is the recurrence, below 0 the reflection (DLMF 5.5.1 to 5.5.4).
+"""
+
+from __future__ import annotations
+
+from fnad.backends.llvm.formulas import twofold
+from fnad.backends.llvm.formulas.coefficients import table
+from fnad.backends.llvm.formulas.exponential import INF, NAN, log_of
+from fnad.backends.llvm.formulas.twofold import (
+    Twofold,
+    choose,
+    exact_product,
+    exact_sum,
+    polynomial,
+    precise,
+    sorted_sum,
+)
+from fnad.backends.llvm.lane import Lane, where
+
+
+def by_dtype(x: Lane, f64: tuple[float, float], f32: tuple[float, float]) -> Twofold:
+    """A constant in two parts."""
+    return twofold.constant(x, *(f64 if x.is_double else f32))
+
+
+# ---- the logarithm of gamma --------------------------------------------------------------------------------------
+
+
+def gammaln(x: Lane) -> Lane:
+    size = abs(x)
+    is_below, is_left = size < 1.0, x < 0.0
+    logarithm = log_of(size)
+    near = near_zeros(size)
+    near_or_small = choose(is_below, near.plus_twofold(logarithm.negative()), near)
+    value = choose(size < 3.0, near_or_small, stirling(size, logarithm))
+    # log |Γ(-x)| = -log Γ(x) - log |x sin(πx) / π|; below 1 the two logarithms of x cancel.
+    wave, _ = waves(size)
+    reflected = choose(is_below, wave, wave.times(size))
+    sum_left = choose(is_below, near, value).plus_twofold(log_of(reflected.high, reflected.low))
+    result = where(is_left, -sum_left.total(), value.total())
+    is_pole = (x <= 0.0) & (wave.high <= 0.0)
+    result = where(is_pole, INF, result)
+    limit = 2.5e305 if x.is_double else 4e36
+    huge = where(is_left, INF, logarithm.plus(x.number(-1.0)).product(x))
+    return where(size < INF, where(size < limit, result, huge), x)
+
+
+def near_zeros(size: Lane) -> Twofold:
+    """The logarithm of Γ between 1 and 3, and of Γ(1 + size) below."""
+    is_below = size < 1.0
+    above_one, above_two = where(is_below, size, size - 1.0), where(is_below, size - 1.0, size - 2.0)
+    return exact_product(above_one, above_two).times_twofold(precise("gamma", above_two))
+
+
+def stirling(size: Lane, logarithm: Twofold) -> Twofold:
+    """The sum (x - 1/2) log x - x + log(2π) / 2 + P(1/x²) / x."""
+    inverse = 1.0 / size
+    series = polynomial(table("stirling", size), inverse * inverse) * inverse
+    product = logarithm.times_twofold(exact_sum(size, -0.5))
+    half_log = by_dtype(
+        size, (0.9189385332046728, -3.8782941580672414e-17), (0.9189385175704956, 1.563417661998301e-08)
+    )
+    return product.plus(-size).plus_twofold(Twofold(half_log.high, half_log.low + series))
+
+
+def waves(size: Lane) -> tuple[Twofold, Twofold]:
+    """The size of sin(πx) / π, and cos(πx) / π with the sign that it has if that of the sine is positive."""
+    f = size - size.intrinsic("rint")
+    beside = abs(f)
+    is_near_half = beside > 0.25
+    g = where(is_near_half, 0.5 - beside, beside)
+    of_sine, of_cosine = precise("sin_pi", g * g).times(g), precise("cos_pi", g * g)
+    sine, cosine = choose(is_near_half, of_cosine, of_sine), choose(is_near_half, of_sine, of_cosine)
+    return sine, choose(f < 0.0, cosine.negative(), cosine)
+
+
+# ---- digamma -----------------------------------------------------------------------------------------------------
+
+ROOT = ((1.4616321449683622, 9.549995429965697e-17), (1.4616321325302124, 1.243815006546356e-08))
+"""The zero of digamma in two parts, in f64 and f32."""
+
+
+def digamma(x: Lane) -> Lane:
+    size = abs(x)
+    is_below, is_left = size < 1.0, x < 0.0
+    inverse = twofold.of(x.number(1.0)).over(twofold.of(size))
+    value = choose(size < 3.0, near_root(size), far(size, inverse.high))
+    # ψ(x) = ψ(1 + x) - 1/x and ψ(-x) = ψ(x) + 1/x + π cot(πx); below 1 the two inverses cancel.
+    zero = twofold.of(x.number(0.0))
+    step = choose(is_left, choose(is_below, zero, inverse), choose(is_below, inverse.negative(), zero))
+    sine, cosine = waves(size)
+    pi = by_dtype(x, (3.141592653589793, 1.2246467991473532e-16), (3.1415927410125732, -8.742277657347586e-08))
+    cotangent = cosine.over(sine).times_twofold(pi)
+    value = value.plus_twofold(step)
+    result = where(is_left, value.plus_twofold(cotangent).total(), value.total())
+    result = where(is_left & (abs(sine.high) <= 0.0), NAN, result)
+    result = where(size > 2.0**-60, result, -(1.0 / x))
+    return where(size < INF, result, where(is_left, NAN, x))
+
+
+def near_root(size: Lane) -> Twofold:
+    """Digamma between 1 and 3, and of 1 + size below."""
+    is_below = size < 1.0
+    root = by_dtype(size, *ROOT)
+    above_root = sorted_sum(size - where(is_below, root.high - 1.0, root.high), -root.low)
+    return above_root.times_twofold(precise("digamma", where(is_below, size - 1.0, size - 2.0)))
+
+
+def far(size: Lane, inverse: Lane) -> Twofold:
+    """The difference log x - 1/(2x) - P(1/x²) / x²."""
+    z = inverse * inverse
+    series = (inverse * 0.5) + z * polynomial(table("digamma_far", size), z)
+    return log_of(size).plus(-series)
