@@ -1,4 +1,4 @@
-"""Programs of others on fnad, where they are installed: `pip install autograd lifelines pymanopt lmfit`."""
+"""Programs of others on fnad, and bridges to other libraries, where these are installed."""
 
 from __future__ import annotations
 
@@ -120,3 +120,10 @@ def test_what_libraries_ask_of_arguments() -> None:
         return np.sum(y)
 
     assert fnad.grad(asked)(np.ones(3)).tolist() == fnad.grad(fnad.jit(asked))(np.ones(3)).tolist() == [1.0, 1.0, 1.0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("library", ["torch", "jax", "pytensor"])
+def test_bridges_have_the_derivatives_of_fnad(library: str) -> None:
+    pytest.importorskip(library)
+    assert f"{library}: the derivatives agree" in run("bridges.py")

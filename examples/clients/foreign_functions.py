@@ -4,7 +4,7 @@ A generator a package, which yields (name, function, arguments). Floats and arra
 differentiated; whatever else the function needs is bound beforehand. Nothing of the packages is changed.
 """
 
-# ruff: noqa: E501, PLC0415, PLW0108 (a package is imported when its turn comes; a case is a line)
+# ruff: noqa: E501, PLW0108 (a package is imported when its turn comes; a case is a line)
 # pyright: reportMissingImports=false
 
 from __future__ import annotations
