@@ -65,7 +65,7 @@ def _machine() -> Iterator[object]:
         first = file.read(2**14).partition(b"\n\n")[0]
         yield [line for line in first.splitlines() if line.startswith(CPU_LINES)]
         return
-    yield os.environ.get("PROCESSOR_IDENTIFIER") or os.uname().nodename  # of Windows; elsewhere the machine
+    yield os.environ.get("PROCESSOR_IDENTIFIER") or platform.node()  # of Windows; elsewhere the machine
 
 
 def files(folder: str) -> Iterator[tuple[str, os.stat_result]]:

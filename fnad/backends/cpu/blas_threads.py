@@ -47,6 +47,7 @@ CODE = """
 define internal void @lock() alwaysinline {
   br label %again
 again:
+  ; acquire, with the releases below: the numbers that are read are those of the last thread that had the lock
   %taken = atomicrmw xchg ptr @state, i32 1 acquire
   %busy = icmp ne i32 %taken, 0
   br i1 %busy, label %wait, label %done
@@ -122,7 +123,7 @@ def registered(library_file: str, prefix: str) -> tuple[str, ...]:
     library, state = ctypes.CDLL(library_file), (ctypes.c_int * 3)()  # lock, users, saved
     forks.at_fork(after_in_child=lambda: ctypes.memset(state, 0, ctypes.sizeof(state)))
     addresses = {"state": ctypes.addressof(state), "get": _symbol(library, GETTERS), "set": _symbol(library, SETTERS)}
-    code = (DECLARATIONS + CODE).replace("YIELD", system.YIELD) if all(addresses.values()) else WITHOUT
+    code = (DECLARATIONS + CODE).replace("YIELD", system.yield_name()) if all(addresses.values()) else WITHOUT
     for word in ("state", "get", "set", *PAIR):
         code = code.replace(f"@{word}", f"@{prefix}{word}")
     for word, address in addresses.items():

@@ -1,7 +1,9 @@
 """The native code of direct calls (`fnad.backends.cpu.direct`), which reads a record of words.
 
 The record and its sections are arrays of 64 bits: addresses of objects and of arrays, numbers, and what comes next.
-Each section ends with 0. `match` takes apart what `build` puts together, both along the words of a pytree.
+Each section ends with 0. No access is atomic: the GIL orders them on processors that reorder memory, too, since a
+thread that has taken it reads all that others wrote before they gave it back. `match` takes apart what `build` puts
+together, both along the words of a pytree.
 """
 
 from __future__ import annotations
@@ -661,13 +663,17 @@ other:
 """
 
 
+def code() -> str:
+    """The code, with numbers in the places of words."""
+    values = {**WORDS, **ARRAY_PLACES, "DATA": DATA, "TYPE": TYPE, "PLAIN": C_CONTIGUOUS_ALIGNED, "FIELDS": FIELDS}
+    return re.sub(rf"\b({'|'.join(values)})\b", lambda match: str(values[match[1]]), CODE)
+
+
 @cache
 def address() -> int:
     """The address of the function, a METH_FASTCALL builtin of the tuple (definition, (record, ...))."""
-    values = {**WORDS, **ARRAY_PLACES, "DATA": DATA, "TYPE": TYPE, "PLAIN": C_CONTIGUOUS_ALIGNED, "FIELDS": FIELDS}
-    text = re.sub(rf"\b({'|'.join(values)})\b", lambda match: str(values[match[1]]), CODE)
     with LOCK:
-        engine = link(object_code(key_of(text), lambda: llvm.parse_assembly(text)))
+        engine = link(object_code(key_of(text := code()), lambda: llvm.parse_assembly(text)))
         found = engine.get_function_address("direct_call")
         places: dict[str, Any] = {
             name: ctypes.c_void_p.from_address(engine.get_global_value_address(f"direct_{name}"))

@@ -6,7 +6,7 @@ from fnad.backends.cpu import vector_math
 from fnad.backends.cpu.complex_math import exp2, library, logarithm
 from fnad.backends.cpu.vector_math import libm
 from fnad.backends.llvm import complex_math, integer
-from fnad.backends.llvm.emitter import Builder, Emit, Instructions, Kinds, Value, Values, by_kind
+from fnad.backends.llvm.emitter import Builder, Dtype, Emit, Instructions, Kinds, Value, Values, by_kind
 from fnad.backends.llvm.formulas.catalogue import ELEMENTARY, ELEMENTARY_F32, emitters
 from fnad.backends.llvm.scalar import call, overloaded
 from fnad.records import dataclass
@@ -36,6 +36,13 @@ class Function:
     def emit(self, builder: Builder, kinds: Kinds, values: Values) -> Value:
         formula = None if vector_math.has_variants(self.symbol, values) else FORMULAS[kinds[0].itemsize].get(self.name)
         return libm(builder, self.symbol, *values) if formula is None else formula(builder, kinds, values)
+
+
+def is_on_vectors(function: Function, dtype: Dtype) -> bool:
+    """True if loops compute several elements of a function at once."""
+    symbol = function.symbol if dtype.itemsize == 8 else f"{function.symbol}f"
+    has_variants = bool(vector_math.variants(symbol, function.arity, dtype.itemsize))
+    return has_variants or function.name in FORMULAS[dtype.itemsize]
 
 
 def power(builder: Builder, kinds: Kinds, values: Values) -> Value:

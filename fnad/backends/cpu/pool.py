@@ -9,10 +9,11 @@ its last view are gone. To its holder the array is like any other: it owns its m
     free(data):
         the block becomes the first of the free ones; those at the end that exceed the limit: NumPy's free
 
-NumPy calls a handler with the GIL, which guards the free blocks, before a fork too. Where there is none, in free-
-threaded Python, there is no pool. A GIL that is there stays: Python may enable it later, but does not disable it again.
-The functions are native and never unloaded, since the last arrays go when Python has ended. `tracemalloc` sees arrays,
-as with any handler, and no free blocks. Where the user has set a handler, results are allocated by that.
+NumPy calls a handler with the GIL, which guards the free blocks, before a fork too, and orders what threads read of
+them. Where there is none, in free- threaded Python, there is no pool. A GIL that is there stays: Python may enable it
+later, but does not disable it again. The functions are native and never unloaded, since the last arrays go when Python
+has ended. `tracemalloc` sees arrays, as with any handler, and no free blocks. Where the user has set a handler, results
+are allocated by that.
 """
 
 from __future__ import annotations
@@ -205,12 +206,16 @@ define internal void @count(i64 %change) {
 """
 
 
+def code() -> str:
+    """The code, with its numbers."""
+    return CODE.replace("LARGE", str(LARGE)).replace("NAME", "fnad" + 123 * r"\00")
+
+
 class Pool:
     """The free blocks of this process, and the arrays that take from them."""
 
     def __init__(self) -> None:
-        text = CODE.replace("LARGE", str(LARGE)).replace("NAME", "fnad" + 123 * r"\00")
-        engine = link(object_code(key_of(text), lambda: llvm.parse_assembly(text)))
+        engine = link(object_code(key_of(text := code()), lambda: llvm.parse_assembly(text)))
         places = {
             name: engine.get_global_value_address(f"pool_{name}")
             for name in ("bytes", "limit", "default", "handler", "capsule")

@@ -231,8 +231,10 @@ define void @threads_join(i64 %handle) {
 
 IS_WINDOWS = sys.platform == "win32"
 
-YIELD = "SwitchToThread" if IS_WINDOWS else "sched_yield"
-"""The function that lets another thread have the processor."""
+
+def yield_name() -> str:
+    """The function that lets another thread have the processor."""
+    return "SwitchToThread" if IS_WINDOWS else "sched_yield"
 
 
 def threads_code() -> str:
@@ -251,8 +253,11 @@ def threads_code() -> str:
     return text
 
 
-OTHER_NAMES = {"hypotf": "_hypotf"}
-"""Functions of C that Windows has under other names."""
+LIBRARIES = {"__chkstk": ("ntdll", "__chkstk"), "hypotf": ("ucrtbase", "_hypotf")}
+"""Functions of Windows that LLVM does not find: the one that large arrays on the stack call, one with another name."""
+
+USES_FLOATS = "_fltused"
+"""A mark in object files of Windows."""
 
 _KEPT: list[Any] = []
 
@@ -260,13 +265,8 @@ _KEPT: list[Any] = []
 def register() -> None:
     """Register with LLVM the symbols of object files that its search of the process does not find."""
     if IS_WINDOWS:
-        _KEPT.append(uses_floats := ctypes.c_int())  # a mark in object files, which linkers of Windows want
-        llvm.add_symbol("_fltused", ctypes.addressof(uses_floats))
-        _add("__chkstk", ctypes.CDLL("ntdll"), "__chkstk")  # which large arrays on the stack call
-        for name, other in OTHER_NAMES.items():
-            _add(name, ctypes.CDLL("ucrtbase"), other)
-
-
-def _add(symbol: str, library: ctypes.CDLL, name: str) -> None:
-    _KEPT.append(library)
-    llvm.add_symbol(symbol, ctypes.cast(getattr(library, name), ctypes.c_void_p).value)
+        _KEPT.append(mark := ctypes.c_int())
+        llvm.add_symbol(USES_FLOATS, ctypes.addressof(mark))
+        for symbol, (library, name) in LIBRARIES.items():
+            _KEPT.append(found := getattr(ctypes.CDLL(library), name))
+            llvm.add_symbol(symbol, ctypes.cast(found, ctypes.c_void_p).value)

@@ -44,8 +44,11 @@ Python thread, runs on its own thread meanwhile.
         for part in own, own + 1, ..., each modulo parts:
             while (n = next[part]++) < the first task of the part after it: function(context, n, scratch)
 
-`open` and `active` change under the mutex. The workers are threads of the C library, which Python does not know and
-which take no signals. They start at the first call that may use them, and end before a fork and at the exit.
+`open` and `active` change under the mutex, which orders everything else on processors that reorder memory, such as ARM:
+what this thread wrote before it unlocked the mutex, to arrays too, is there for workers that locked it later, and what
+their tasks wrote is there for this thread when it has locked it and found none active. The workers are threads of the C
+library, which Python does not know and which take no signals. They start at the first call that may use them, and end
+before a fork and at the exit.
 """
 
 from __future__ import annotations
@@ -143,6 +146,7 @@ declare void @PyGILState_Release(i32)
 declare i64 @llvm.smin.i64(i64, i64)
 declare i64 @llvm.smax.i64(i64, i64)
 
+; Statistics: threads of Python may overwrite each other's, which changes when a loop is shared, not its results.
 %loop = type { i64, i64, i64, i64 }  ; key, runs, alone, moved
 %program = type { i64, i64, i64 }  ; credit, debt, losses
 @threads_next = internal global [PARTS x [8 x i64]] zeroinitializer, align 64
@@ -284,7 +288,7 @@ again:
   %first = call i64 @first_of(i64 %part)
   %start = call i64 @llvm.smax.i64(i64 %first, i64 %begun)
   %next = call ptr @next_of(i64 %part)
-  store atomic i64 %start, ptr %next monotonic, align 8
+  store atomic i64 %start, ptr %next monotonic, align 8  ; under the mutex, which orders it before all that `take` does
   %following = add i64 %part, 1
   %more = icmp slt i64 %following, %parts
   br i1 %more, label %again, label %done
@@ -306,6 +310,7 @@ begin:
   br label %again
 again:
   %taken = phi i64 [%before, %begin], [%counted, %run]
+  ; relaxed: the numbers of tasks are all that threads exchange here
   %task = atomicrmw add ptr %next, i64 1 monotonic
   %more = icmp slt i64 %task, %stop
   br i1 %more, label %run, label %end
@@ -330,7 +335,8 @@ define internal void @take_on_stack(ptr %function, ptr %context, i64 %own, i64 %
 define void @threads_share(
   ptr %function, ptr %context, i64 %tasks, i64 %threads, i1 %known, i1 %stops, ptr %status, ptr %scratch, i64 %bytes
 ) {
-  %workers = load atomic i64, ptr @workers acquire, align 8
+  ; relaxed, like `threshold`: an old number changes who runs the tasks alone
+  %workers = load atomic i64, ptr @workers monotonic, align 8
   %others = sub i64 %threads, 1
   %later = sub i64 %tasks, 1
   %fits = icmp ule i64 %bytes, ROOM
@@ -341,7 +347,7 @@ define void @threads_share(
   %several = icmp sgt i64 %helpers, 0
   br i1 %several, label %choose, label %alone
 choose:
-  %threshold = load i64, ptr @threshold
+  %threshold = load atomic i64, ptr @threshold monotonic, align 8
   %entered = call i64 @now()
   br i1 %known, label %consider, label %first
 first:
@@ -364,6 +370,7 @@ look:
 claim:
   %noted = phi ptr [null, %consider], [%loop, %look]
   %account = phi ptr [null, %consider], [%program, %look]
+  ; acquire, with the release below: the loop of another thread of Python is over, all that it read of the state too
   %busy = atomicrmw xchg ptr @busy, i64 1 acquire
   %free = icmp eq i64 %busy, 0
   br i1 %free, label %launch, label %alone
@@ -403,7 +410,7 @@ signals:
   %interrupted = icmp ne i32 %answer, 0
   br i1 %interrupted, label %stop, label %wait
 stop:
-  store atomic i64 STOPPED, ptr %status monotonic, align 8
+  store atomic i64 STOPPED, ptr %status monotonic, align 8  ; relaxed: workers look at it between iterations, sometime
   br label %wait
 finish:
   call void @unlock(ptr @mutex)

@@ -60,7 +60,7 @@ def register(_: str) -> None:
 def describe() -> str:
     """The source of vector functions, for display."""
     if not available():
-        return f"no {LIBRARY}: loops with exp, sin, … call them for one element after the other; others are vectorised"
+        return f"no {LIBRARY}"
     return f"{LIBRARY}: {', '.join(feature for _, feature, _ in instruction_sets())}"
 
 
