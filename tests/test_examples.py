@@ -50,6 +50,13 @@ def test_linear_regression_finds_the_line() -> None:
     assert number_after("loss", printed) < 2e-4
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("by", ["processes", "joblib"])
+def test_partitions_find_the_weights_in_processes(by: str) -> None:
+    printed = run("partitions.py", "--by", by, "--parts", "3", "--rows", "2000")
+    assert float(printed.split()[-1]) < 0.3
+
+
 def test_exp_sin_agrees_with_the_textbook() -> None:
     printed = run("exp_sin.py")
     first, second = re.findall(r"exact  = (\S+)", printed)

@@ -224,6 +224,10 @@ def test_code_of_numba_calls_a_derivative() -> None:
     product, number = pair((X, 2.0), 3)
     assert_allclose(product, 3 * X)
     assert number == 2.0
+    value, into = np.empty(()), np.empty(5)
+    fnad.export(fnad.value_and_grad(rosenbrock), X).njit_into()(X, value, into)
+    assert_allclose(value, rosenbrock(X))
+    assert_allclose(into, fnad.grad(rosenbrock)(X))
     with pytest.raises(ValueError, match=r"does not have the shape \(5,\)"):
         descend(np.ones(4), 1)
     with pytest.raises(numba.TypingError, match=r"x of rosenbrock_value_and_grad is f64\[5\]"):

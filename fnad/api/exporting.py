@@ -155,11 +155,20 @@ class Exported:
         Shapes are compared at each call, dtypes when the caller is compiled. User code that Numba keeps on disk
         (`cache=True`) runs the program that is exported in its process; without one there it raises RuntimeError.
         """
-        if others := [leaf for leaf in self.leaves if not re.fullmatch(r"\w+(\[\d+\]|\.\w+)*", leaf)]:
-            raise ExportError(f"Numba takes no dict for {others[0]}", remedy="give arrays, numbers or tuples of them")
         structure = self.output.structure
         result = _expression(structure.unflatten([f"{_forms().RESULT}{n}" for n in range(structure.num_leaves)]))
-        return _forms().numba_function(self._standalone, ", ".join(self.names), self.leaves, result)
+        return _forms().numba_function(self._standalone, ", ".join(self.names), self._for_numba(), result)
+
+    @boundary
+    def njit_into(self) -> Any:
+        """The function for Numba code that writes results into arrays, one for each, which follow the arguments."""
+        return _forms().numba_into(self._standalone, ", ".join(self.names), self._for_numba())
+
+    def _for_numba(self) -> list[str]:
+        """The expressions of the arguments' leaves, which Numba takes if there is no dict among them."""
+        if others := [leaf for leaf in self.leaves if not re.fullmatch(r"\w+(\[\d+\]|\.\w+)*", leaf)]:
+            raise ExportError(f"Numba takes no dict for {others[0]}", remedy="give arrays, numbers or tuples of them")
+        return self.leaves
 
     # ---- in files
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fnad.backends.standalone import c_source, python_module
 from fnad.backends.standalone.low_level import low_level_callable
 from fnad.backends.standalone.native import Function, object_file
-from fnad.backends.standalone.numba_function import RESULT, numba_function
+from fnad.backends.standalone.numba_function import RESULT, numba_function, numba_into
 from fnad.backends.standalone.program import Standalone, standalone
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "c_source",
     "low_level_callable",
     "numba_function",
+    "numba_into",
     "object_file",
     "python_module",
     "standalone",

@@ -33,26 +33,51 @@ LONG, BYTES = ir.IntType(64), ir.IntType(8).as_pointer()
 
 
 def numba_function(program: Standalone, arguments: str, leaves: list[str], result: str) -> Any:
-    """The Numba function of a program.
+    """The Numba function of a program, which returns new arrays and numbers.
 
     `arguments` are the parameters, `leaves` the expressions of the program's arguments in them, `result` is the
     expression of the result in the names `RESULT` with a number, as source code.
     """
+    arrays = [p for p in program.results if p.aval.shape != ()]
+    numbers = [p for p in program.results if p.aval.shape == ()]
+    lines = [f"{_local(p)} = fnad_np.empty({p.aval.shape}, fnad_{dtype_text(p.aval.dtype)})" for p in arrays]
+    lines += [_call([*program.arguments, *arrays], numbers)]
+    lines += [f"{RESULT}{n} = {_local(p)}" for n, p in enumerate(program.results)]
+    lines += [f"return {result}"]
+    return _njit(program, arguments, leaves, lines, arrays, numbers)
+
+
+def numba_into(program: Standalone, arguments: str, leaves: list[str]) -> Any:
+    """The Numba function of a program that writes results into arrays, which it takes after the arguments."""
+    lines = [f"{_local(p)} = {p.name}" for p in program.results]
+    lines += [line for p in program.results for line in (*_shape_check(p), *_order_check(p))]
+    lines += [_call(program.parameters, [])]
+    names = ", ".join([*([arguments] if arguments else []), *[p.name for p in program.results]])
+    return _njit(program, names, leaves, lines, program.results, [])
+
+
+def _njit(
+    program: Standalone,
+    parameters: str,
+    leaves: list[str],
+    lines: list[str],
+    arrays: list[Parameter],
+    numbers: list[Parameter],
+) -> Any:
+    """The Numba function with these parameters that prepares the arguments and runs the lines."""
     from numba import njit  # noqa: PLC0415 - only functions for Numba need it
 
-    key = _registered(program)
-    lines = [f"def {program.name}({arguments}):"]
-    for parameter, leaf in zip(program.arguments, leaves, strict=True):
-        lines += [f"    {_local(parameter)} = {leaf}", *_prepared(parameter)]
-    arrays = [p for p in program.results if p.aval.shape != ()]
-    lines += [f"    {_local(p)} = fnad_np.empty({p.aval.shape}, fnad_{dtype_text(p.aval.dtype)})" for p in arrays]
-    given = "".join(f"{_local(parameter)}, " for parameter in (*program.arguments, *arrays))
-    numbers = "".join(f"{_local(p)}, " for p in program.results if p.aval.shape == ())
-    lines += [f"    {numbers}{'= ' * bool(numbers)}fnad_call(({given}))"]
-    lines += [f"    {RESULT}{n} = {_local(p)}" for n, p in enumerate(program.results)]
-    space: dict[str, Any] = {"fnad_np": np, "fnad_call": _intrinsic(program, key)}
-    exec("\n".join([*lines, f"    return {result}"]), space)
+    given = [(f"{_local(p)} = {leaf}", *_prepared(p)) for p, leaf in zip(program.arguments, leaves, strict=True)]
+    text = [f"def {program.name}({parameters}):", *[f"    {line}" for part in given for line in part]]
+    space: dict[str, Any] = {"fnad_np": np, "fnad_call": _intrinsic(program, _registered(program), arrays, numbers)}
+    exec("\n".join([*text, *[f"    {line}" for line in lines]]), space)
     return njit(space[program.name])
+
+
+def _call(given: list[Parameter], numbers: list[Parameter]) -> str:
+    """The call of the native code, which returns numbers."""
+    returned = "".join(f"{_local(p)}, " for p in numbers)
+    return f"{returned}{'= ' * bool(numbers)}fnad_call(({''.join(f'{_local(p)}, ' for p in given)}))"
 
 
 RESULT = "fnad_result"
@@ -68,12 +93,19 @@ def _prepared(parameter: Parameter) -> list[str]:
     """The check of an argument, and its conversion to what native code takes."""
     name, aval = _local(parameter), parameter.aval
     if aval.shape == ():
-        return [f"    {name} = fnad_{dtype_text(aval.dtype)}({name})"]
-    return [
-        f"    if {name}.shape != {aval.shape}:",
-        f"        raise ValueError('{parameter.name} does not have the shape {aval.shape} that was exported')",
-        f"    {name} = fnad_np.ascontiguousarray({name})",
-    ]
+        return [f"{name} = fnad_{dtype_text(aval.dtype)}({name})"]
+    return [*_shape_check(parameter), f"{name} = fnad_np.ascontiguousarray({name})"]
+
+
+def _shape_check(parameter: Parameter) -> list[str]:
+    shape = parameter.aval.shape
+    message = f"{parameter.name} does not have the shape {shape} that was exported"
+    return [f"if {_local(parameter)}.shape != {shape}:", f"    raise ValueError('{message}')"]
+
+
+def _order_check(parameter: Parameter) -> list[str]:
+    message = f"{parameter.name} is not contiguous in C order"
+    return [f"if not {_local(parameter)}.flags.c_contiguous:", f"    raise ValueError('{message}')"]
 
 
 # ---- the table -------------------------------------------------------------------------------------------------------
@@ -139,15 +171,13 @@ BLOCKS = ("start", "look", "found", "other", "missing")
 # ---- the call --------------------------------------------------------------------------------------------------------
 
 
-def _intrinsic(program: Standalone, key: int) -> Any:
-    """The Numba intrinsic that runs the code of a key on arrays and numbers, and returns the numbers among results."""
+def _intrinsic(program: Standalone, key: int, arrays: list[Parameter], numbers: list[Parameter]) -> Any:
+    """The Numba intrinsic that runs the code of a key on arguments and result arrays, and returns numbers."""
     from numba import types  # noqa: PLC0415
     from numba.core.errors import TypingError  # noqa: PLC0415
     from numba.extending import intrinsic  # noqa: PLC0415
     from numba.np.numpy_support import from_dtype  # noqa: PLC0415
 
-    arrays = [p for p in program.results if p.aval.shape != ()]
-    numbers = [p for p in program.results if p.aval.shape == ()]
     parameters = [*program.arguments, *arrays]
 
     def check(given: Any) -> None:
