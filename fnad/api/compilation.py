@@ -42,6 +42,7 @@ from fnad.api.leaves import (
 )
 from fnad.api.listing import KnownPaths, listed
 from fnad.api.paths import Paths, TracedPath
+from fnad.api.python_loops import PythonLoops
 from fnad.api.ready import Ready, ready
 from fnad.api.receivers import Receiver, Receivers
 from fnad.api.staging import stage
@@ -237,7 +238,7 @@ class Compiled(Transformed, Generic[P, R]):
                 raise
             self._has_receivers = True
             return self.lower(*args, **kwargs)
-        traced = self._trace(leaves, structure, form, args, kwargs)
+        traced = self._trace(leaves, structure, form, args, kwargs, PythonLoops())
         return TracedCall(self._f, traced, structure, leaves, names, len(form.positions))
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -262,7 +263,9 @@ class Compiled(Transformed, Generic[P, R]):
         if taken is None:
             leaves = [Leaf(array, aval_of(array), *mark[2:]) for array, mark in zip(arrays, marks, strict=True)]
             before = paths.known[0] if paths.known and not failures else None
-            taken = self._trace(leaves, structure, form or CallForm(tuple(range(len(args))), ()), args, kwargs)
+            paths.loops.mark(failures)
+            form_or_all = form or CallForm(tuple(range(len(args))), ())
+            taken = self._trace(leaves, structure, form_or_all, args, kwargs, paths.loops)
             if before is not None:
                 self._check_traces(before.environment, taken.environment)
             results = paths.run_new(taken, arrays, failures)
@@ -320,7 +323,13 @@ class Compiled(Transformed, Generic[P, R]):
         return arrays, marks
 
     def _trace(
-        self, leaves: list[Leaf], structure: Structure, form: CallForm, args: tuple[Any, ...], kwargs: dict[str, Any]
+        self,
+        leaves: list[Leaf],
+        structure: Structure,
+        form: CallForm,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        loops: PythonLoops,
     ) -> TracedPath:
         fixed = dict(enumerate(args)) | kwargs
         recorder = Recorder()
@@ -332,6 +341,7 @@ class Compiled(Transformed, Generic[P, R]):
         read: list[Any] = []
 
         def call(f: Function, tracers: Sequence[Tracer]) -> Any:
+            loops.begin()
             places = (*form.positions, *form.names)
             given = fixed | dict(zip(places, unflatten(structure, tracers), strict=True))
             result = f(*[given[i] for i in range(len(args))], **{name: given[name] for name in kwargs})
@@ -341,7 +351,7 @@ class Compiled(Transformed, Generic[P, R]):
             return result
 
         with recorder.active():
-            staged = with_traced_arrays(self._f, lambda f: stage(f, leaves, partial(call, f)))
+            staged = loops.traced(lambda: with_traced_arrays(self._f, lambda f: stage(f, leaves, partial(call, f))))
         environment, trace = recorder.environment, traces[-1]()
         environment.end()
         if trace is not None:  # nothing else has it but values of it that are stored somewhere

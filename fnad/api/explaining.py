@@ -23,6 +23,7 @@ from fnad.api.leaves import (
     path,
 )
 from fnad.api.listing import Decision, decision_lines, decisions_of
+from fnad.api.python_loops import PythonLoops
 from fnad.api.residuals import Residual, residuals_of
 from fnad.api.running import Made, made_of
 from fnad.api.staging import output_leaves, with_labels
@@ -41,6 +42,7 @@ from fnad.trace.capture import Write
 from fnad.trace.environment import Met
 from fnad.trace.guards import guarded
 from fnad.trace.recording import Recorder
+from fnad.trace.source import is_in_loop
 from fnad.trace.tracer import Tracer
 from fnad.trace.tracing import Traced, trace_function
 
@@ -66,6 +68,7 @@ class Explanation(NamedTuple):
     a sparse derivative of it. `loops` are the loops of Python that are one loop in what runs, and `unrolled` says of
     others why they are not. `residuals`, where asked for, are the values that a pullback of all that is traced keeps.
     `launches` are the kernels on the device that the settings name, with the bytes of the arrays that they touch.
+    `paths` says of loops whose steps decide why they stay paths under `jit`.
     `widened` are the lines where float32 becomes float64 by NumPy's promotion.
     """
 
@@ -83,6 +86,7 @@ class Explanation(NamedTuple):
     residuals: tuple[Residual, ...] | None = None
     launches: tuple[str, ...] = ()
     widened: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return "\n".join(_lines(self))
@@ -130,8 +134,12 @@ def _explained(f: Function, args: tuple[Any, ...], kwargs: dict[str, Any], *, me
 
     recorder = Recorder()
     recorder.follow(f)
+    trial = PythonLoops()
     with recorder.active():
         traced = protected(f, attempt)
+        trial.marked = {line for guard in traced.guards if is_in_loop(guard.source) for line in guard.lines}
+        if trial.marked:
+            trial.traced(lambda: protected(f, attempt))
     names = [path(args, i, lambda k: argument_name(f, k)) for i in leaves]
     first = [Found(name, leaf.aval, None) for name, leaf in zip(names, leaves.values(), strict=True)]
     counts = Counter(equation.primitive.name for equation in traced.program.equations)
@@ -153,6 +161,7 @@ def _explained(f: Function, args: tuple[Any, ...], kwargs: dict[str, Any], *, me
         residuals_of(traced.program, names, len(traced.program.outputs)) if memory else None,
         () if is_on_host() else tuple(_launches(traced.program)),
         tuple(map(str, widening_lines(traced.program))),
+        tuple(trial.reasons()),
     )
 
 
@@ -199,6 +208,8 @@ def _lines(explanation: Explanation) -> Iterator[str]:
         yield from _section("loops", _counted(explanation.loops))
     if explanation.unrolled:
         yield from _section("left unrolled", _counted(explanation.unrolled))
+    if explanation.paths:
+        yield from _section("paths under jit", explanation.paths)
     if explanation.widened:
         yield from _section("float32 becomes float64", explanation.widened)
     if explanation.launches:

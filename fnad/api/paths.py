@@ -25,6 +25,7 @@ from typing import Any, TypeAlias
 
 from fnad import config
 from fnad.api.leaves import Array
+from fnad.api.python_loops import PythonLoops
 from fnad.api.running import prepared, raise_with_line, watched
 from fnad.api.staging import Output
 from fnad.backends.base import Executor
@@ -185,6 +186,7 @@ class Paths:
 
     def __init__(self) -> None:
         self.known: tuple[TracedPath, ...] = ()
+        self.loops = PythonLoops()
         self._latest: TracedPath | None = None
         self._following: dict[TracedPath | None, TracedPath] = {}
         self._successors: dict[tuple[TracedPath, tuple[int, int]], TracedPath] = {}

@@ -85,7 +85,9 @@ class OnDemand(ABC, Generic[T]):
         """The value of an atom that is available."""
         if isinstance(atom, Literal):
             return self.literal(atom)
-        pending = [atom]
+        if atom in self._values:
+            return self._values[atom]
+        pending: list[Var] = [atom]
         while pending:
             missing = self._missing(self._origins[pending[-1]])
             if missing:

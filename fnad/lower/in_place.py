@@ -104,8 +104,9 @@ def in_place_candidates(equation: Equation) -> list[InPlaceCandidate]:
 def _through_branches(equation: Equation) -> list[InPlaceCandidate]:
     """The results that each branch makes of one and the same operand, updated or unchanged, or computes anew."""
     found: dict[int, InPlaceCandidate] = {}
+    inputs = [_origins(region) for region in equation.regions]
     for n, result in enumerate(equation.results):
-        origins = [_origin(region, region.outputs[n]) for region in equation.regions]
+        origins = [places[n] for places in inputs]
         slots = {1 + origin for origin in origins if origin is not None}
         if len(slots) == 1:
             (slot,) = slots
@@ -115,16 +116,21 @@ def _through_branches(equation: Equation) -> list[InPlaceCandidate]:
     return list(found.values())
 
 
-def _origin(region: Program, atom: Atom) -> int | None:
-    """The position of the input whose memory an output of a region may be in."""
+def _origins(region: Program) -> list[int | None]:
+    """The position of the input whose memory each output of a region may be in."""
     came_from = {
         candidate.result: candidate.operand
         for equation in region.equations
         for candidate in in_place_candidates(equation)
     }
-    while isinstance(atom, Var) and atom in came_from:
-        atom = came_from[atom]
-    return region.inputs.index(atom) if atom in region.inputs else None
+    places: dict[Atom, int] = {var: place for place, var in enumerate(region.inputs)}
+
+    def place(atom: Atom) -> int | None:
+        while isinstance(atom, Var) and atom in came_from:
+            atom = came_from[atom]
+        return places.get(atom)
+
+    return list(map(place, region.outputs))
 
 
 def _read_meanwhile(equation: Equation, slot: int) -> Sequence[Atom]:

@@ -37,7 +37,7 @@ class Guard(NamedTuple):
     It is a bool or an i64, known when the program had as many equations as `position` says. `is_own` where Python asked
     a value of this trace, not of one inside it. An i64 that stands for a value has the text of it, `shown`, and what to
     write where there are many, `remedy`; what the text of another guard says already has none, "". `of_loop` marks the
-    test of a `while_loop` at its start.
+    test of a `while_loop` at its start. `lines` are those of user code that were under way, each with its file.
     """
 
     atom: Atom
@@ -48,6 +48,7 @@ class Guard(NamedTuple):
     shown: str | None = None
     remedy: str | None = None
     of_loop: bool = False
+    lines: tuple[tuple[str, int], ...] = ()
 
 
 class Trace(Builder):

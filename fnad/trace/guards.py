@@ -30,8 +30,9 @@ from fnad.ops.guard import guard
 from fnad.ops.reduction import reduce_and, reduce_or
 from fnad.ops.shape import reduce_sum, reshape
 from fnad.trace.capture import Guard, Trace
+from fnad.trace.looping import LOOPING
 from fnad.trace.shadow import Shadow
-from fnad.trace.source import current_source
+from fnad.trace.source import current_source, user_lines
 
 LARGEST = 2**63
 """What the integers that guards compare are smaller than."""
@@ -88,7 +89,8 @@ def integer(symbol: Symbol) -> int | None:
     at_root = outermost(symbol)
     if at_root is None:
         return None
-    value = int(_value(at_root))
+    is_given = _values(at_root).is_given
+    value = 0 if is_given else int(_value(at_root))
     if symbol.dtype.kind == "f" and abs(value) >= LARGEST:
         raise IntegerRangeError(
             f"a traced value of aval {symbol.aval} was asked for its int, and is {value:.6g} now: too large for i64",
@@ -97,8 +99,8 @@ def integer(symbol: Symbol) -> int | None:
         )
     if symbol.dtype != I64:
         symbol = symbol.builder.bind(convert, (symbol,), {"dtype": I64})
-    _answer(symbol)
-    return value
+    answer = _answer(symbol)
+    return answer if is_given else value
 
 
 def value_at_hand(symbol: Symbol) -> Array | None:
@@ -198,10 +200,13 @@ def _answer(
     at_root = outermost(symbol)
     if at_root is None:
         return None
-    answer = _value(at_root).item()
+    known = known_value(at_root)
+    answer = (_value(at_root) if known is None else known).item()
     source = current_source()
     for asked in (symbol, at_root):
         _note(asked, answer, source, shown, remedy, is_own=asked is symbol, of_loop=of_loop)
+    if LOOPING.loops is not None and not LOOPING.steps and source is not None:
+        LOOPING.loops.decides(source, answer)
     return answer
 
 
@@ -217,7 +222,7 @@ def _note(
 ) -> None:
     builder = asked.builder
     if isinstance(builder, Trace) and known_value(asked) is None:
-        noted = Guard(asked.atom, answer, source, len(builder.equations), is_own, shown, remedy, of_loop)
+        noted = Guard(asked.atom, answer, source, len(builder.equations), is_own, shown, remedy, of_loop, user_lines())
         builder.guards.setdefault(asked.atom, noted)
 
 
@@ -244,10 +249,14 @@ def _at_root(symbol: Symbol) -> Symbol | None:
 
 
 def _value(symbol: Symbol) -> Array:
+    return _values(symbol).value(symbol.atom)
+
+
+def _values(symbol: Symbol) -> Shadow:
     builder = symbol.builder
     assert isinstance(builder, Trace)
     assert isinstance(builder.values, Shadow)
-    return builder.values.value(symbol.atom)
+    return builder.values
 
 
 # ---- guards in a program ---------------------------------------------------------------------------------------------

@@ -83,6 +83,11 @@ class Handle:
         return isinstance(self._symbol, WeakSymbol)
 
     @property
+    def cell(self) -> Cell:
+        """Its memory."""
+        return self._cell
+
+    @property
     def is_alive(self) -> bool:
         """Whether its trace is under way."""
         return self._cell.symbol.builder.alive

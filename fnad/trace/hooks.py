@@ -16,6 +16,7 @@ import textwrap
 from collections.abc import Callable
 from contextlib import suppress
 from importlib.util import resolve_name
+from itertools import repeat
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
@@ -38,6 +39,7 @@ from fnad.trace.environment import content
 from fnad.trace.exchange import GIVEN, METHODS
 from fnad.trace.handle import Handle
 from fnad.trace.libraries import is_of_numba, is_standard, is_trusted
+from fnad.trace.looping import LOOPING
 from fnad.trace.reaching import Reach
 from fnad.trace.reading_calls import recorded
 from fnad.trace.recording import RECORDING
@@ -69,6 +71,8 @@ def callee(function: Any) -> Any:
     """The function that traced user code calls in the place of a callee."""
     if not is_tracing():
         return function
+    if LOOPING.steps:
+        LOOPING.steps[-1].calls(function)
     return replaced(recorded(function) if RECORDING.recorders else function)
 
 
@@ -289,7 +293,11 @@ def ordinary(value: Any) -> Any:
 
 def variable(value: Any) -> Any:
     """A global, or a variable of an enclosing function."""
-    return read(value) if is_tracing() else value
+    if not is_tracing():
+        return value
+    if LOOPING.steps:
+        LOOPING.steps[-1].reads(value)
+    return read(value)
 
 
 def method(owner: Any, name: str) -> Any:
@@ -297,7 +305,7 @@ def method(owner: Any, name: str) -> Any:
     if not is_tracing():
         return getattr(owner, name)
     kind = type(owner)
-    if RECORDING.recorders or kind is np.ndarray or kind not in METHODS.kinds:
+    if RECORDING.recorders or LOOPING.steps or kind is np.ndarray or kind not in METHODS.kinds:
         return callee(_found(owner, name))
     found = getattr(owner, name)  # in a trace of nothing else these are most calls: what follows is `replaced`, at once
     made = MADE.get(id(found))
@@ -306,7 +314,10 @@ def method(owner: Any, name: str) -> Any:
 
 def attribute(owner: Any, name: str) -> Any:
     """`owner.name`."""
-    return read(_found(owner, name)) if is_tracing() else getattr(owner, name)
+    if not is_tracing():
+        return getattr(owner, name)
+    found = _found(owner, name)
+    return read(found if not LOOPING.steps else LOOPING.steps[-1].passes(owner, found))
 
 
 def _found(owner: Any, name: str) -> Any:
@@ -328,20 +339,44 @@ def item(owner: Any, index: Any) -> Any:
     if issubclass(kind, type):
         METHODS.enter_class(owner)
     if kind is dict or kind is list or type(index) in PLAIN_INDICES:
-        return read(read(owner)[index])
+        found = read(owner)[index]
+        return read(found if not LOOPING.steps else LOOPING.steps[-1].passes(owner, found))
     if kind is np.ndarray and has_traced(index):
         return traced(owner)[index] if is_native(owner) else owner[decided(index)]
     return read((INDEXED[kind] if kind in INDEXED else read(owner))[index])
 
 
-def each(values: Any) -> Any:
+def each(values: Any, place: tuple[Any, ...] | None = None) -> Any:
     """The values that a loop iterates over."""
-    return read(values) if is_tracing() and not hasattr(type(values), "__next__") else values
+    if not is_tracing():
+        return values
+    loops = LOOPING.loops
+    values = values if hasattr(type(values), "__next__") else read(values)
+    if place is None or loops is None:
+        return values
+    return loops.each(values, place, sys._getframe(1))  # pyright: ignore[reportPrivateUsage]
+
+
+def turns(place: tuple[Any, ...]) -> Any:
+    """The steps of a `while` loop."""
+    loops = LOOPING.loops
+    if loops is None or not is_tracing():
+        return repeat(None)
+    return loops.turns(place, sys._getframe(1))  # pyright: ignore[reportPrivateUsage]
+
+
+def leaves(line: int, column: int) -> bool:
+    """True if the loop at this place ends at a statement; else a step of it does, which notes that."""
+    if not LOOPING.steps:
+        return True
+    return LOOPING.steps[-1].goes_on((line, column), sys._getframe(1))  # pyright: ignore[reportPrivateUsage]
 
 
 def place(owner: Any) -> Any:
     """The object that `x[i] = v` writes into."""
     if is_tracing():
+        if LOOPING.steps:
+            LOOPING.steps[-1].writes(owner)
         for changes in UNDOING.changes:
             changes.content(owner)
         if issubclass(type(owner), np.ndarray):
@@ -400,6 +435,8 @@ def enters(facts: Facts) -> None:
 def stored(owner: Any, name: str) -> Any:
     """The object of which an attribute is stored or deleted."""
     if is_tracing():
+        if LOOPING.steps:
+            LOOPING.steps[-1].writes(owner)
         for recorder in RECORDING.recorders:
             recorder.attribute(owner, name)
         for changes in UNDOING.changes:
@@ -410,6 +447,8 @@ def stored(owner: Any, name: str) -> Any:
 def counter(owner: Any, name: str) -> Any:
     """The object of which an attribute is counted up."""
     if is_tracing():
+        if LOOPING.steps:
+            LOOPING.steps[-1].writes(owner)
         for recorder in RECORDING.recorders:
             recorder.counter(owner, name)
         for changes in UNDOING.changes:
@@ -545,6 +584,7 @@ vars(HOOKS).update(
     imported=imported,
     imports=imports,
     item=item,
+    leaves=leaves,
     matched=matched,
     method=method,
     place=place,
@@ -552,5 +592,6 @@ vars(HOOKS).update(
     slice=slice,
     stored=stored,
     tally=tally,
+    turns=turns,
     variable=variable,
 )

@@ -6,7 +6,9 @@
     c[i]            HOOKS.item(c, i)
     c[i] = v        HOOKS.place(c)[i] = v
     n               HOOKS.variable(n)           for a global or a variable of an enclosing function
-    for v in c      for v in HOOKS.each(c)
+    for v in c      for v in HOOKS.each(c, place)
+    while c: …      for _ in HOOKS.turns(place): if not c: break …
+    break           if HOOKS.leaves(line, column): break …      (`fnad.trace.looping`)
     a is b          HOOKS.same(a, b)
     o.x = v         HOOKS.stored(o, "x").x = v
     o.n += 1        HOOKS.counter(o, "n").n += 1
@@ -20,6 +22,7 @@ node that it replaces.
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -41,6 +44,16 @@ class Facts(NamedTuple):
     mark: str
     globals: tuple[tuple[str, str], ...]
     free: tuple[tuple[str, str], ...]
+
+
+class Place(NamedTuple):
+    """Where a loop is: line and column, the lines of its steps, and the variables that later steps or code may read."""
+
+    line: int
+    column: int
+    first: int
+    last: int
+    names: tuple[str, ...]
 
 
 class Scope:
@@ -79,13 +92,15 @@ class Hooked(ast.NodeTransformer):
     """Puts hooks into the syntax of a module; annotations and patterns stay as they are.
 
     `_class` is the name of the class around a node, `_local` has its variables that are not of outer scopes, `_scope`
-    is the function around it.
+    is the function around it, `_reads` counts how often that function reads variables, `_around` are the loops.
     """
 
     def __init__(self) -> None:
         self._class = ""
         self._local: frozenset[str] = frozenset()
         self._scope = Scope(frozenset(), None)
+        self._reads: Counter[str] = Counter()
+        self._around: list[Place | None] = []
 
     def all(self, nodes: Iterable[Any]) -> list[Any]:
         """Rewrite statements or expressions; a statement may become several."""
@@ -147,9 +162,52 @@ class Hooked(ast.NodeTransformer):
         return same if isinstance(node.ops[0], ast.Is) else ast.copy_location(ast.UnaryOp(ast.Not(), same), node)
 
     def visit_For(self, node: Any) -> ast.AST:
-        node.iter = hook("each", node.iter, self.visit(node.iter))
-        node.target, node.body, node.orelse = self.visit(node.target), self.all(node.body), self.all(node.orelse)
+        place = self._place([node.target], node, node.body[0].lineno)
+        operands = () if place is None else (constant(tuple(place)),)
+        node.iter = hook("each", node.iter, self.visit(node.iter), *operands)
+        node.target, node.body, node.orelse = self.visit(node.target), self._steps(node, place), self.all(node.orelse)
         return node
+
+    def visit_While(self, node: ast.While) -> ast.AST:
+        """A loop whose steps begin with its test."""
+        place = self._place([], node, node.test.lineno)
+        if place is None:
+            node.test, node.body, node.orelse = self.visit(node.test), self._steps(node, None), self.all(node.orelse)
+            return node
+        test = ast.copy_location(ast.UnaryOp(ast.Not(), self.visit(node.test)), node.test)
+        ends = ast.copy_location(ast.If(test, self._leaving(node.test, place), []), node.test)
+        body: list[ast.stmt] = [ends, *self._steps(node, place)]
+        turns = hook("turns", node.test, constant(tuple(place)))
+        target = ast.copy_location(ast.Name(TURN, ast.Store()), node.test)
+        return ast.copy_location(ast.For(target, turns, body, []), node)
+
+    def visit_Break(self, node: ast.Break) -> Any:
+        place = self._around[-1] if self._around else None
+        return node if place is None else self._leaving(node, place)
+
+    def _leaving(self, node: Any, place: Place) -> list[ast.stmt]:
+        """Leave a loop, or go on to where the ways through a step are put together."""
+        leaves = hook("leaves", node, ast.Constant(place.line), ast.Constant(place.column))
+        made = [ast.If(leaves, [ast.copy_location(ast.Break(), node)], []), ast.Continue()]
+        return [ast.copy_location(each, node) for each in made]
+
+    def _steps(self, node: Any, place: Place | None) -> list[Any]:
+        self._around.append(place)
+        body = self.all(node.body)
+        self._around.pop()
+        return body
+
+    def _place(self, before: list[ast.AST], node: Any, first: int) -> Place | None:
+        """The place of a loop of which one step may stand for all, else None."""
+        parts = [*before, *([node.test] if isinstance(node, ast.While) else ()), *node.body]
+        last = node.end_lineno or first
+        is_plain = self._scope.outer is not None and not node.orelse and isinstance(node, (ast.For, ast.While))
+        stored = bound_in(parts)
+        if not is_plain or not stored <= self._local or any(isinstance(n, SINGLE) for p in parts for n in ast.walk(p)):
+            return None
+        read = Counter(reads_in(*parts))
+        kept = first_read(parts, bound_in(before)) | {name for name in stored if self._reads[name] > read[name]}
+        return Place(node.lineno, node.col_offset, first, last, tuple(sorted(kept & stored)))
 
     def _visit_comprehension(self, node: Any) -> ast.AST:
         """The first iterable is evaluated outside, all else where the targets are variables."""
@@ -222,11 +280,12 @@ class Hooked(ast.NodeTransformer):
         """Decorators, which Python calls."""
         return [hook("callee", node, self._owner(node)) for node in nodes]
 
-    def _begin(self, node: Any, body: list[Any]) -> tuple[frozenset[str], Scope]:
+    def _begin(self, node: Any, body: list[Any]) -> tuple[frozenset[str], Scope, Counter[str]]:
         self.visit(node.args)
-        before = self._local, self._scope
+        before = self._local, self._scope, self._reads
         self._local = bound_in([node.args, *body])
         self._scope = Scope(self._local, before[1])
+        self._reads = Counter(reads_in(*body))
         return before
 
     def visit_FunctionDef(self, node: Any) -> ast.AST:
@@ -238,7 +297,7 @@ class Hooked(ast.NodeTransformer):
         facts = self._scope.end()
         if facts is not None:
             node.body.insert(has_text, ast.copy_location(ast.Expr(hook("enters", first, facts)), first))
-        self._local, self._scope = before
+        self._local, self._scope, self._reads = before
         return node
 
     visit_AsyncFunctionDef = visit_FunctionDef
@@ -250,7 +309,7 @@ class Hooked(ast.NodeTransformer):
         if facts is not None:
             enters = hook("enters", node.body, facts)
             node.body = ast.copy_location(ast.BoolOp(ast.Or(), [enters, node.body]), node.body)
-        self._local, self._scope = before
+        self._local, self._scope, self._reads = before
         return node
 
     def _visit_import(self, node: Any) -> list[ast.stmt]:
@@ -297,6 +356,77 @@ class Hooked(ast.NodeTransformer):
         owner = self._class.lstrip("_")
         is_private = name.startswith("__") and not name.endswith("__") and "." not in name
         return f"_{owner}{name}" if is_private and owner else name
+
+
+SINGLE = (
+    *(ast.Return, ast.Yield, ast.YieldFrom, ast.Await, ast.Delete, ast.Global, ast.Nonlocal, ast.Import),
+    *(ast.ImportFrom, ast.ClassDef, ast.AsyncFor, ast.AsyncWith),
+)
+"""What a step may not have that stands for others."""
+
+TURN = "__turn__"
+"""The variable of the loop that stands for a `while`."""
+
+
+def reads_in(*nodes: ast.AST | None) -> list[str]:
+    """The names of the variables that nodes read, as often as they do."""
+    inner = [n for node in nodes if node is not None for n in ast.walk(node) if isinstance(n, ast.Name)]
+    return [name.id for name in inner if isinstance(name.ctx, ast.Load)]
+
+
+def first_read(nodes: Sequence[ast.AST], assigned: Iterable[str]) -> set[str]:
+    """The variables that some way through the statements may read before it assigns them; some are assigned before."""
+    found: set[str] = set()
+    _follow(nodes, set(assigned), found)
+    return found
+
+
+def _follow(nodes: Sequence[ast.AST], assigned: set[str], found: set[str]) -> set[str] | None:
+    """Add what is read before it is assigned; return what is assigned at the end, None if no way leads there."""
+    now: set[str] | None = set(assigned)
+    for node in nodes:
+        if now is None:
+            break
+        now = _follow_one(node, now, found)
+    return now
+
+
+def _follow_one(node: ast.AST, now: set[str], found: set[str]) -> set[str] | None:
+    def reads(*parts: ast.AST | None) -> None:
+        found.update(set(reads_in(*parts)) - now)
+
+    match node:
+        case ast.If():
+            reads(node.test)
+            ends = [end for part in (node.body, node.orelse) if (end := _follow(part, now, found)) is not None]
+            return set.intersection(*ends) if ends else None
+        case ast.For() | ast.While():
+            reads(node.iter if isinstance(node, ast.For) else node.test)
+            bound = set(bound_in([node.target])) if isinstance(node, ast.For) else set()
+            _follow(node.body, now | bound, found)
+            _follow(node.orelse, now, found)
+            return now
+        case ast.Continue() | ast.Break() | ast.Raise():
+            reads(node)
+            return None
+        case ast.With():
+            reads(*node.items)
+            return _follow(node.body, now | bound_in(node.items), found)
+        case ast.AugAssign(target=ast.Name(name)):
+            reads(node.value)
+            found.update({name} - now)
+            return now | {name}
+        case ast.Assign() | ast.AnnAssign() | ast.Name():
+            reads(node)
+            return now if isinstance(node, ast.AnnAssign) and node.value is None else now | bound_in([node])
+        case _:
+            reads(node)
+            found.update(
+                n.target.id
+                for n in ast.walk(node)
+                if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name) and n.target.id not in now
+            )
+            return now
 
 
 class Bound(ast.NodeVisitor):

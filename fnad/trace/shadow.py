@@ -18,7 +18,7 @@ import numpy as np
 from fnad.ir.builder import Builder, Captured
 from fnad.ir.demand import OnDemand
 from fnad.ir.known import Evaluated
-from fnad.ir.program import Equation, Literal
+from fnad.ir.program import Equation, Literal, Var
 from fnad.ir.symbol import Symbol
 from fnad.placement import is_on_device, on_host
 
@@ -26,7 +26,12 @@ Array: TypeAlias = "np.ndarray[Any, Any]"
 
 
 class Shadow(Evaluated):
-    """The values of an outermost trace, as arrays."""
+    """The values of an outermost trace, as arrays.
+
+    `is_given` if they are answers to what Python asks, and nothing else is known; `has_strayed` if one was missing.
+    """
+
+    is_given = has_strayed = False
 
     def admits(self, value: Captured) -> bool:
         return not isinstance(value, Symbol)
@@ -34,6 +39,10 @@ class Shadow(Evaluated):
     def outside(self, value: Captured) -> Array:
         assert not isinstance(value, Symbol)
         return on_host(value)
+
+    def put(self, atom: Var, value: Array) -> None:
+        """Enter the value of a result that is known already."""
+        self._values[atom] = value
 
 
 class Raised(OnDemand[Symbol]):

@@ -52,6 +52,16 @@ def user_frame() -> FrameType | None:
     return frame
 
 
+def user_lines() -> tuple[tuple[str, int], ...]:
+    """File and line of each frame outside the libraries, innermost first."""
+    frame, lines = user_frame(), []
+    while frame is not None:
+        if not _OF_LIBRARIES[frame.f_code.co_filename]:
+            lines.append((frame.f_code.co_filename, line_of(frame).line))
+        frame = frame.f_back
+    return tuple(lines)
+
+
 def library_frames() -> list[FrameType]:
     """The frames that the user's code called, innermost first."""
     frames: list[FrameType] = []

@@ -255,7 +255,7 @@ class Members(Tracer):
     def __iter__(self) -> Iterator[Any]:
         if not self.aval.shape:
             raise escape.axis_asked("iteration over a 0-d array")
-        return (self[i] for i in range(self.aval.shape[0]))
+        return map(self.__getitem__, range(self.aval.shape[0]))
 
     def __getitem__(self, index: Any) -> Any:
         if type(index) is int or is_place(index):

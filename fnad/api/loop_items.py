@@ -1,0 +1,96 @@
+"""What a `for` loop iterates over, by the number of the step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+import numpy as np
+
+from fnad.ir.symbol import Symbol
+from fnad.numpy.operands import WeakSymbol, as_symbol
+from fnad.records import NamedTuple
+from fnad.trace.handle import Aside, Handle
+from fnad.trace.hooks import item
+from fnad.trace.tracer import Tracer
+
+ITERATORS = {type(iter(each)) for each in ([], (), range(1), np.zeros(1))}
+"""The classes of iterators that say what they iterate over."""
+
+
+class Items(NamedTuple):
+    """How many items there are, and the function from the number of a step to its item."""
+
+    number: int
+    at: Callable[[Any], Any]
+
+
+def items_of(values: Any) -> Items | None:
+    """The items of a range, an array, a list of traced numbers, or of `zip` and `enumerate` of these; else None."""
+    if isinstance(values, range):
+        return Items(len(values), lambda k: _of_range(k, values))
+    if isinstance(values, np.ndarray) and not isinstance(values, Aside) and values.ndim:
+        return Items(len(values), lambda k: item(values, k))
+    if type(values) in (list, tuple):
+        values = cast("Sequence[Any]", values)
+        rows = _stacked(values)
+        return None if rows is None else Items(len(values), lambda k: as_number(rows[k].symbol, values[0].is_weak))
+    if type(values) is zip:
+        parts = [_of_iterator(each) for each in _reduced(values)]
+        found = [part for part in parts if part is not None]
+        return _together(found) if found and len(found) == len(parts) else None
+    if type(values) is enumerate:
+        iterator, start = _reduced(values)
+        part = _of_iterator(iterator)
+        return None if part is None else Items(part.number, lambda k: (k + start, part.at(k)))
+    return None
+
+
+def _reduced(iterator: Any) -> tuple[Any, ...]:
+    """The arguments that make an iterator again."""
+    found: Any = iterator.__reduce__()
+    return found[1]
+
+
+def _together(parts: Sequence[Items]) -> Items:
+    return Items(min(part.number for part in parts), lambda k: tuple(part.at(k) for part in parts))
+
+
+def _of_iterator(iterator: Any) -> Items | None:
+    if type(iterator) in (zip, enumerate):
+        return items_of(iterator)
+    if type(iterator) is map:  # as that of a traced array
+        function, *rest = _reduced(iterator)
+        owner = getattr(function, "__self__", None)
+        is_new = len(rest) == 1 and _sequence_of(rest[0]) is not None
+        return items_of(owner) if is_new and isinstance(owner, Handle) else None
+    return items_of(_sequence_of(iterator))
+
+
+def _sequence_of(iterator: Any) -> Any:
+    """The sequence that a new iterator goes over, or None."""
+    reduced: Any = iterator.__reduce__() if type(iterator) in ITERATORS else ()
+    is_new = len(reduced) > 1 and reduced[0] is iter and not (len(reduced) > 2 and reduced[2])
+    return reduced[1][0] if is_new else None
+
+
+def _of_range(k: Any, values: range) -> Any:
+    scaled = k if values.step == 1 else k * values.step
+    return scaled if values.start == 0 else scaled + values.start
+
+
+def _stacked(values: Sequence[Any]) -> Any:
+    """Traced numbers of one type as an array."""
+    kinds = {(value.aval, value.is_weak) for value in values if isinstance(value, Handle) and value.is_scalar}
+    is_alike = len(kinds) == 1 and all(isinstance(value, Handle) and value.is_scalar for value in values)
+    return Tracer(as_symbol(list(values))) if is_alike else None
+
+
+def as_number(symbol: Symbol, weak: bool) -> Tracer:
+    """A traced number; `weak` marks one of Python's."""
+    return as_traced(WeakSymbol(symbol.builder, symbol.atom, symbol.aval) if weak else symbol, is_scalar=True)
+
+
+def as_traced(symbol: Symbol, *, is_scalar: bool) -> Tracer:
+    """A traced value of a symbol."""
+    return Tracer(symbol, is_scalar=is_scalar)

@@ -1,0 +1,308 @@
+"""The ways through one step of a loop, put together as a body that decides: a tree of `cond`.
+
+A way is what a run of the step recorded: equations, and the decisions among them, in order. Ways that decide the same
+share the equations up to the decision where they part. Where a decision has an answer that no way has, the step is
+left undone: it returns what it was given, and the status `UNSEEN`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from fnad.control.closures import closed
+from fnad.control.cond import cond
+from fnad.control.region_rules import taking
+from fnad.control.signatures import Symbols
+from fnad.ir.builder import Captured, current_builder
+from fnad.ir.content import content_key, key_of_params
+from fnad.ir.program import Atom, Equation, Literal, Source, Var
+from fnad.ir.symbol import Symbol
+from fnad.ops.comparison import bitwise_or, eq, select
+from fnad.records import NamedTuple
+
+RUNNING, EXIT, UNSEEN = 0, 1, 2
+"""The status of a loop: it goes on, it has ended, or its next step goes a way that is not known."""
+
+
+class Decision(NamedTuple):
+    """What Python decided by, the answer, and how many equations were there before."""
+
+    atom: Atom
+    answer: int
+    position: int
+    source: Source | None
+
+
+class Way(NamedTuple):
+    """A way through a step, from one state to another.
+
+    `inputs` are the variables for the values that are carried, and `counter` that for the number of the step; `outside`
+    are those for values from around the loop. `outputs` are what the values become that the next state has.
+    """
+
+    state: int
+    counter: Var
+    inputs: Mapping[int, Var]
+    outside: tuple[tuple[Var, Captured], ...]
+    equations: tuple[Equation, ...]
+    decisions: tuple[Decision, ...]
+    outputs: Mapping[int, Atom]
+    next: int | None
+    exits: bool
+
+    @property
+    def answers(self) -> tuple[int, ...]:
+        return tuple(decision.answer for decision in self.decisions)
+
+
+class DifferError(Exception):
+    """Two runs of a step that decided the same did not do the same."""
+
+
+class _Run:
+    """A way as it becomes part of a body: the symbols of its atoms so far."""
+
+    def __init__(self, way: Way, counter: Symbol, values: Symbols) -> None:
+        self.way = way
+        self.symbols: dict[Atom, Symbol] = {way.counter: counter}
+        self.symbols.update((var, values[slot]) for slot, var in way.inputs.items())
+        builder = current_builder()
+        for var, value in way.outside:
+            self.symbols[var] = value if isinstance(value, Symbol) else builder.capture(value)
+
+    def copy(self) -> _Run:
+        made = object.__new__(_Run)
+        made.way, made.symbols = self.way, dict(self.symbols)
+        return made
+
+    def read(self, atom: Atom) -> Symbol:
+        return current_builder().literal(atom.value) if isinstance(atom, Literal) else self.symbols[atom]
+
+    def end(self, depth: int) -> int:
+        """The number of equations before a decision."""
+        decisions = self.way.decisions
+        return decisions[depth].position if depth < len(decisions) else len(self.way.equations)
+
+
+class Form(NamedTuple):
+    """What a loop carries besides the number of the step and values: its state, and its status."""
+
+    has_state: bool
+    has_status: bool
+
+
+class Body:
+    """The body of a loop: (counter, state, status, values…) -> the same of the next step, with what its form has.
+
+    The state is that of the next step, or where a way has none for it, `next` is None, the same. A step that is left
+    undone is what all following ones do again, as nothing is changed, so the status at the end is that of it. States
+    that are `alike` another one have its ways.
+    """
+
+    def __init__(self, ways: Sequence[Way], form: Form, alike: Mapping[int, int], *, ends: bool) -> None:
+        self.ways, self.form, self.ends = ways, form, ends
+        self.alike = alike
+        self.meets_unseen = False
+
+    def __call__(self, counter: Symbol, *carried: Symbol) -> list[Symbol]:
+        form = self.form
+        state = carried[0] if form.has_state else None
+        values = carried[form.has_state + form.has_status :]
+        numbers = sorted({way.state for way in self.ways})
+
+        def heads(following: int | None, status: int) -> list[Symbol]:
+            found: list[Symbol] = []
+            if state is not None:
+                found.append(state if following is None else _number(following))
+            return [*found, _number(status)] if form.has_status else found
+
+        def unseen() -> list[Symbol]:
+            self.meets_unseen = True
+            return [*heads(None, UNSEEN), *values]
+
+        def leaf(run: _Run) -> list[Symbol]:
+            way = run.way
+            kept = [run.read(way.outputs[i]) if i in way.outputs else value for i, value in enumerate(values)]
+            return [*heads(way.next, EXIT if way.exits else RUNNING), *kept]
+
+        def of_state(number: int) -> list[Symbol]:
+            return _choose([_Run(way, counter, values) for way in self.ways if way.state == number], 0, 0, leaf, unseen)
+
+        rest = _later(of_state, numbers[-1])
+        for number in numbers[:-1]:
+            assert state is not None
+            members = [number, *[other for other, own in self.alike.items() if own == number]]
+            rest = _one(state, members, _later(of_state, number), rest)
+        found = rest()
+        following = counter + 1
+        if self.meets_unseen and form.has_status and not self.ends:
+            following = select(eq(found[form.has_state], _number(UNSEEN)), counter, following)
+        return [following, *found]
+
+
+def _later(function: Callable[[int], list[Symbol]], number: int) -> Callable[[], list[Symbol]]:
+    return lambda: function(number)
+
+
+def _number(value: int) -> Symbol:
+    return current_builder().literal(np.int64(value))
+
+
+def _choose(
+    runs: list[_Run], depth: int, start: int, leaf: Callable[[_Run], list[Symbol]], unseen: Callable[[], list[Symbol]]
+) -> list[Symbol]:
+    """The results of the way that is taken, of those that have decided the same so far."""
+    first, *others = runs
+    end = first.end(depth)
+    if any(other.end(depth) != end or len(other.way.decisions) <= depth for other in others):
+        raise DifferError
+    for place in range(start, end):
+        _go_on([run.way.equations[place] for run in runs], runs)
+    if depth == len(first.way.decisions):
+        return leaf(first)
+    found: dict[int, list[_Run]] = {}
+    for run in runs:
+        found.setdefault(run.way.decisions[depth].answer, []).append(run)
+    asked = {id(run.read(run.way.decisions[depth].atom).atom) for run in runs if not _is_literal(run, depth)}
+    if len(asked) > 1:
+        raise DifferError
+    builder, source = current_builder(), first.way.decisions[depth].source
+    builder.source = source
+    pred = first.read(first.way.decisions[depth].atom)
+
+    def go_on(answer: int) -> Callable[[], list[Symbol]]:
+        return lambda: _choose([run.copy() for run in found[answer]], depth + 1, end, leaf, unseen)
+
+    return _among(pred, {answer: go_on(answer) for answer in found}, unseen)
+
+
+def _is_literal(run: _Run, depth: int) -> bool:
+    return isinstance(run.way.decisions[depth].atom, Literal)
+
+
+def _go_on(equations: Sequence[Equation], runs: Sequence[_Run]) -> None:
+    """Add the next equation, which is the same in all runs."""
+    builder, first = current_builder(), equations[0]
+    operands = [runs[0].read(atom) for atom in first.operands]
+    keys = [_key(symbol) for symbol in operands]
+    for equation, run in zip(equations[1:], runs[1:], strict=True):
+        if equation.primitive is not first.primitive or _static_key(equation) != _static_key(first):
+            raise DifferError
+        if [_key(run.read(atom)) for atom in equation.operands] != keys:
+            raise DifferError
+    builder.source = first.source
+    results = builder.bind(first.primitive, operands, first.params, first.regions)
+    found = results if isinstance(results, tuple) else (results,)
+    for equation, run in zip(equations, runs, strict=True):
+        run.symbols.update(zip(equation.results, found, strict=True))
+
+
+def _static_key(equation: Equation) -> Any:
+    return key_of_params(equation), tuple(map(content_key, equation.regions))
+
+
+def _key(symbol: Symbol) -> Any:
+    return symbol.atom.key if isinstance(symbol.atom, Literal) else id(symbol.atom)
+
+
+def _among(
+    value: Symbol, branches: Mapping[int, Callable[[], list[Symbol]]], unseen: Callable[[], list[Symbol]]
+) -> list[Symbol]:
+    """The results of the branch for a bool or an integer, or of `unseen`."""
+    if value.dtype == np.bool_:
+        return _cond(value, branches.get(True, unseen), branches.get(False, unseen))
+    rest: Callable[[], list[Symbol]] = unseen
+    for answer, branch in reversed(list(branches.items())):
+        rest = _one(value, [answer], branch, rest)
+    return rest()
+
+
+def _one(
+    value: Symbol, answers: Sequence[int], branch: Callable[[], list[Symbol]], rest: Callable[[], list[Symbol]]
+) -> Callable[[], list[Symbol]]:
+    def choose() -> list[Symbol]:
+        same = [eq(value, current_builder().literal(value.dtype.type(answer))) for answer in answers]
+        return _cond(reduce(bitwise_or, same), branch, rest)
+
+    return choose
+
+
+def _cond(pred: Symbol, yes: Callable[[], list[Symbol]], no: Callable[[], list[Symbol]]) -> list[Symbol]:
+    """The results of one of two functions on symbols that use those around them."""
+    regions = [closed(no, (), "no"), closed(yes, (), "yes")]
+    builder = current_builder()
+    lifted = [[builder.lift(symbol) for symbol in region.captured] for region in regions]
+    operands = {id(symbol.atom): symbol for symbols in lifted for symbol in symbols}
+    places = {key: place for place, key in enumerate(operands)}
+    avals = [symbol.aval for symbol in operands.values()]
+    programs = tuple(
+        taking(region.program, avals, [places[id(symbol.atom)] for symbol in symbols])
+        for region, symbols in zip(regions, lifted, strict=True)
+    )
+    results = cond(pred, *operands.values(), regions=programs)
+    return list(results) if isinstance(results, tuple) else [results]
+
+
+def evaluated(way: Way, values: Mapping[Var, Any]) -> dict[Atom, Any] | None:
+    """The values of the atoms of a way on these inputs; None if a decision is another one."""
+    env: dict[Atom, Any] = {**values}
+    start = 0
+    with np.errstate(all="ignore"):
+        for decision in way.decisions:
+            _evaluate(way.equations[start : decision.position], env)
+            start = decision.position
+            if _value(decision.atom, env) != decision.answer:
+                return None
+        _evaluate(way.equations[start:], env)
+    return env
+
+
+def _evaluate(equations: Sequence[Equation], env: dict[Atom, Any]) -> None:
+    for equation in equations:
+        operands = [_value(atom, env) for atom in equation.operands]
+        results = equation.primitive.evaluate(*operands, **equation.keywords)
+        env.update(zip(equation.results, results if isinstance(results, tuple) else (results,), strict=True))
+
+
+def _value(atom: Atom, env: Mapping[Atom, Any]) -> Any:
+    return np.asarray(atom.value) if isinstance(atom, Literal) else env[atom]
+
+
+def is_instance(special: Way, general: Way, numbers: Mapping[int, Literal]) -> bool:
+    """True if a way is another one with numbers put in for some of its inputs, equation by equation."""
+    same: dict[Atom, Any] = {general.counter: special.counter}
+    for slot, var in general.inputs.items():
+        same[var] = numbers[slot].key if slot in numbers else special.inputs.get(slot)
+    outside = {_identity(value): var for var, value in special.outside}
+    same.update((var, outside.get(_identity(value))) for var, value in general.outside)
+
+    def agree(special: Atom, general: Atom) -> bool:
+        found = special.key if isinstance(special, Literal) else special
+        other = general.key if isinstance(general, Literal) else same.get(general)
+        return found is other or (isinstance(special, Literal) and found == other)
+
+    if len(special.equations) != len(general.equations) or special.exits != general.exits:
+        return False
+    for one, other in zip(special.equations, general.equations, strict=True):
+        if one.primitive is not other.primitive or _static_key(one) != _static_key(other):
+            return False
+        if len(one.operands) != len(other.operands) or not all(map(agree, one.operands, other.operands)):
+            return False
+        same.update(zip(other.results, one.results, strict=True))
+    pairs = zip(special.decisions, general.decisions, strict=True)
+    if not all(agree(x.atom, y.atom) and x.position == y.position for x, y in pairs):
+        return False
+    return all(
+        agree(special.outputs.get(slot, numbers.get(slot, _NOTHING)), atom) for slot, atom in general.outputs.items()
+    )
+
+
+_NOTHING = Literal(np.bool_(False))
+
+
+def _identity(value: Captured) -> int:
+    return id(value.atom if isinstance(value, Symbol) else value)

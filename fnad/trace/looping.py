@@ -1,0 +1,266 @@
+"""A loop of Python whose steps take different branches is traced as one loop: what hooks and guards have to know of it.
+
+A call that meets another answer than its path in a loop has the function traced with the loops around that decision
+`marked`. Such a loop runs a step of Python for each way through its body, not for each step: `fnad.api.ways` says how.
+While a step runs, its trace answers what Python asks by the values of that step, or by answers that are given. What it
+writes to anything but its variables and arrays ends that: then the function is traced again, step by step.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import dis
+import sys
+import threading
+from collections.abc import Callable, Collection
+from types import BuiltinFunctionType, CellType, CodeType, FrameType, FunctionType, MethodType, ModuleType
+from typing import Any, Protocol
+
+import numpy as np
+
+from fnad.codes import names_of, remembered
+from fnad.errors import MutationError
+from fnad.ir.builder import Captured
+from fnad.ir.program import Atom, Literal, Source
+from fnad.ir.symbol import Symbol
+from fnad.numpy.namespace import MAKING
+from fnad.trace.effects import effect_of_callee
+from fnad.trace.handle import Array, Handle
+from fnad.trace.libraries import is_trusted
+from fnad.trace.shadow import Shadow
+from fnad.trace.source import current_source
+
+Answers = tuple[int, ...]
+
+
+class Refused(BaseException):
+    """Ends a trace in which a loop cannot be one: the function is traced again. No `except` of user code catches it."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(why)
+        self.why, self.source = why, current_source()
+        self.loop: Any = None
+
+
+class Parted(BaseException):
+    """Ends a trace in which a loop decides so often, and in several ways, that it had better be one loop."""
+
+
+class Loops(Protocol):
+    """What a trace makes of the loops of user code."""
+
+    def each(self, values: Any, place: tuple[Any, ...], frame: FrameType) -> Any: ...
+
+    def turns(self, place: tuple[Any, ...], frame: FrameType) -> Any: ...
+
+    def decides(self, source: Source, answer: int) -> None: ...
+
+
+class _Looping(threading.local):
+    """The loops of the trace of this thread, and the steps under way, the innermost one last."""
+
+    def __init__(self) -> None:
+        self.loops: Loops | None = None
+        self.steps: list[Step] = []
+
+
+LOOPING = _Looping()
+
+
+# ---- values of a step ------------------------------------------------------------------------------------------------
+
+
+class StepValues(Shadow):
+    """The values of the step at hand; those from outside are known as far as the trace around it knows them."""
+
+    def __init__(self, at_hand: Callable[[Symbol], Array | None]) -> None:
+        super().__init__()
+        self._at_hand = at_hand
+
+    def admits(self, value: Captured) -> bool:
+        return not isinstance(value, Symbol) or self._at_hand(value) is not None
+
+    def outside(self, value: Captured) -> Array:
+        if not isinstance(value, Symbol):
+            return super().outside(value)
+        found = self._at_hand(value)
+        assert found is not None
+        return found
+
+
+MOST_ASKED = 1000
+
+
+class Given(Shadow):
+    """Answers that are given: a step runs again on the way that it is known to have."""
+
+    is_given = True
+
+    def __init__(self, answers: Answers) -> None:
+        super().__init__()
+        self._answers = iter(answers)
+        self._asked = 0
+
+    def admits(self, value: Captured) -> bool:
+        return True
+
+    def has(self, atom: Atom) -> bool:
+        return True
+
+    def value(self, atom: Atom) -> Array:
+        if isinstance(atom, Literal):
+            return self.literal(atom)
+        if atom not in self._values:
+            self._asked += 1
+            if self._asked > MOST_ASKED:
+                raise Refused("a way through it does not end")
+            is_answer = not atom.aval.shape and atom.aval.dtype.kind in "bi"
+            answer = next(self._answers, None) if is_answer else None
+            self.has_strayed = self.has_strayed or answer is None
+            self._values[atom] = np.full(atom.aval.shape, answer or 0, atom.aval.dtype)
+        return self._values[atom]
+
+
+# ---- what a step does ------------------------------------------------------------------------------------------------
+
+MUTABLE = (list, dict, set, bytearray)
+CHANGING = {
+    *("append", "extend", "insert", "pop", "remove", "clear", "sort", "reverse", "update", "setdefault", "popitem"),
+    *("add", "discard", "appendleft", "popleft", "extendleft", "rotate", "__setitem__", "__delitem__", "__iadd__"),
+    *("difference_update", "intersection_update", "symmetric_difference_update", "fill", "put", "partition", "resize"),
+    *("setflags", "setfield", "byteswap", "itemset"),
+}
+"""Methods that change their owner."""
+
+WRITING = {
+    *("copyto", "put", "place", "putmask", "fill_diagonal", "put_along_axis", "at", "shuffle", "setitem", "setattr"),
+    *("delattr", "next", "iadd", "isub", "imul", "itruediv", "delitem", "__next__", "send"),
+}
+"""Functions that change an operand."""
+
+
+class Step:
+    """A step of a loop that runs for all that go the same way: the frame of the loop, and what is outside of the step.
+
+    `outside` has the identities of what may be read from there and changed.
+    """
+
+    def __init__(self, frame: FrameType, place: tuple[int, int], namespace: dict[str, Any]) -> None:
+        self.frame, self.place = frame, place
+        self.exits = False
+        self.outside: set[int] = set()
+        self._arrays: dict[int, tuple[Any, Any]] = {}
+        for value in namespace.values():
+            self.reads(value)
+        self._reads_names(frame.f_code, frame.f_globals)
+
+    def reads(self, value: Any, depth: int = 3) -> None:
+        """Note a value that is not of the step."""
+        kind = type(value)
+        if id(value) in self.outside or isinstance(value, (int, float, complex, str, FunctionType, type, np.generic)):
+            return
+        self.outside.add(id(value))
+        if kind is np.ndarray and value.flags.writeable:
+            self._arrays[id(value)] = value, value.copy()
+        if not depth or isinstance(value, ModuleType):
+            return
+        if isinstance(value, (list, tuple, set)):
+            for part in value:
+                self.reads(part, depth - 1)
+        elif isinstance(value, dict):
+            for part in value.values():
+                self.reads(part, depth - 1)
+        else:
+            for part in (getattr(value, "__dict__", None) or {}).values():
+                self.reads(part, depth - 1)
+
+    def _reads_names(self, code: CodeType, namespace: dict[str, Any]) -> None:
+        for name in names_of(code):
+            if name in namespace:
+                self.reads(namespace[name])
+
+    def passes(self, owner: Any, value: Any) -> Any:
+        """Note an attribute or element of what is not of the step; return it."""
+        if id(owner) in self.outside or isinstance(owner, (ModuleType, type)):
+            self.reads(value)
+        return value
+
+    def writes(self, owner: Any) -> None:
+        """Refuse a write into an object from outside the step; traced arrays are part of what it carries."""
+        if type(owner) is np.ndarray and MAKING.attempt is None:
+            raise MutationError(
+                "a step of a loop that is traced as one writes into an ordinary array",
+                source=current_source(),
+                remedy="make the array with fnad.numpy",
+            )
+        if not isinstance(owner, Handle) and (id(owner) in self.outside or isinstance(owner, (ModuleType, type))):
+            raise Refused(f"a step changes a {type(owner).__name__}")
+
+    def calls(self, function: Any) -> None:
+        """Refuse a callee that may change anything from outside the step."""
+        owner = getattr(function, "__self__", None) if isinstance(function, BuiltinFunctionType) else None
+        name = getattr(function, "__name__", "")
+        if owner is not None and not isinstance(owner, ModuleType) and name in CHANGING:
+            self.writes(owner)
+        elif name in WRITING and not isinstance(function, (FunctionType, MethodType)):
+            raise Refused(f"a step calls {name}")
+        effect = effect_of_callee(function)
+        if effect is not None:
+            raise Refused(effect)
+        own = getattr(function, "__func__", function)
+        if not isinstance(own, FunctionType) or is_trusted(own.__code__.co_filename):
+            return
+        if stores_outside(own.__code__):
+            raise Refused(f"a step calls {name}, which stores a variable of an outer scope")
+        self._reads_names(own.__code__, own.__globals__)
+        cells = [cell.cell_contents for cell in own.__closure__ or () if cell != CellType()]
+        for value in (*cells, *(own.__defaults__ or ()), *(own.__kwdefaults__ or {}).values()):
+            self.reads(value)
+
+    def goes_on(self, place: tuple[int, int], frame: FrameType) -> bool:
+        """False if the loop of this step is left, which the step notes."""
+        if place != self.place or frame is not self.frame:
+            return True
+        self.exits = True
+        return False
+
+    def check(self) -> None:
+        """Refuse a step that wrote into an ordinary array."""
+        for array, before in self._arrays.values():
+            if array.tobytes() != before.tobytes():
+                raise Refused("a step writes into an ordinary array")
+
+
+@remembered
+def stores_outside(code: CodeType) -> bool:
+    """True if code has statements that store variables of outer scopes."""
+    free = set(code.co_freevars)
+    return any(
+        each.opname in ("STORE_GLOBAL", "DELETE_GLOBAL") or (each.opname == "STORE_DEREF" and each.argval in free)
+        for each in dis.get_instructions(code)
+    )
+
+
+# ---- variables of a frame --------------------------------------------------------------------------------------------
+
+_WRITES_THROUGH = sys.version_info >= (3, 13)
+
+
+def variables(frame: FrameType) -> dict[str, Any]:
+    """The variables of a frame that have a value."""
+    return dict(frame.f_locals)
+
+
+def set_variables(frame: FrameType, values: dict[str, Any], names: Collection[str]) -> None:
+    """Give variables of a frame these values; those among the names that have none lose theirs."""
+    found = frame.f_locals
+    missing = [name for name in names if name not in values and name in found]
+    for name, value in values.items():
+        found[name] = value
+    if _WRITES_THROUGH:
+        if missing:
+            raise Refused(f"{missing[0]} has a value on some ways alone")
+        return
+    for name in missing:
+        del found[name]
+    ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(frame), ctypes.c_int(bool(missing)))

@@ -1,0 +1,395 @@
+"""Loops of Python whose steps take different branches: one loop under `jit`, with Python's own numbers.
+
+Each function is called with new data, and compared with itself on NumPy's numbers. Its derivative is compared with that
+of the path that Python takes. There are as many traces as ways through a step, and two, not as many as combinations.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fnad
+from fnad import grad, hessian, jit, jvp
+
+pytestmark = pytest.mark.filterwarnings("ignore::fnad.errors.ControlFlowWarning")
+
+CALLS = 6
+N = 12
+
+
+def three_ways(x: Any, a: Any) -> Any:
+    s = 0.0
+    for v in x:
+        if v > a:
+            s += np.sin(v)
+        elif v < -a:
+            s -= v * v
+        else:
+            s += a * v
+    return s
+
+
+def nested(x: Any, a: Any) -> Any:
+    s = t = 0.0
+    for v in x:
+        if v > a:
+            if v > 2 * a and s < 3.0:
+                s += v * v
+            elif v > 1.5 or s < t:
+                t -= np.cos(v)
+        s += 0.1 * v
+    return s * t + s
+
+
+def chained(x: Any, a: Any) -> Any:
+    s = 0.0
+    for v in x:
+        if -0.5 < v < a:
+            s += v
+        elif not a < v <= 1.0:
+            s -= v**2
+    return s
+
+
+def smallest(x: Any, a: Any) -> Any:
+    s = 0.0
+    for v in x:
+        s = max(s, min(v, a)) + abs(v) * 0.1
+    return s
+
+
+def going_on(x: Any, a: Any) -> Any:
+    s = 0.0
+    for v in x:
+        if v < 0:
+            continue
+        if v > a + 1.5:
+            break
+        s += v * v
+    return s
+
+
+def counted(x: Any, a: Any) -> Any:
+    n, s = 0, 0.0
+    for v in x:
+        if v > a:
+            n += 1
+            s += n * v
+        elif v < -1:
+            n -= 2
+    return s / (n + 100)
+
+
+def flags(x: Any, a: Any) -> Any:
+    mode, up, s = "a", True, 0.0
+    for v in x:
+        if mode == "a" and v > a:
+            mode, s = "b", s + v
+        elif mode == "b" and v < 0:
+            mode, up = "a", not up
+        s += v if up else -0.5 * v
+    return s + (1.0 if mode == "a" else 2.0)
+
+
+def remembered(x: Any, a: Any) -> Any:
+    before, s = None, 0.0
+    for v in x:
+        if before is not None and v > before:
+            s += (v - before) * a
+        before = v
+    return s
+
+
+def defined_on_some_ways(x: Any, a: Any) -> Any:
+    s = 0.0
+    for i in range(len(x)):
+        if i == 0:
+            last = x[i]
+            continue
+        if x[i] > a:
+            s += x[i] * last  # pyright: ignore[reportPossiblyUnboundVariable]
+            last = x[i]
+    return s + last  # pyright: ignore[reportPossiblyUnboundVariable]
+
+
+def pairs(x: Any, a: Any) -> Any:
+    low = high = (0.0, 1.0)
+    for i, (v, w) in enumerate(zip(x, x[::-1], strict=True)):
+        if v > w:
+            high = (v, high[0] + i)
+        else:
+            low = (low[1] * a, w)
+    return high[0] * low[1] + high[1] + low[0]
+
+
+def written(x: Any, a: Any) -> Any:
+    y = np.zeros(len(x))
+    for i in range(1, len(x)):
+        if x[i] > a:
+            y[i] = y[i - 1] + x[i]
+        else:
+            y[i] = 0.5 * y[i - 1]
+    return y.sum() + y[-1] ** 2
+
+
+def seen_through_a_view(x: Any, a: Any) -> Any:
+    y = np.zeros((2, len(x)))
+    row = y[1]
+    for i in range(len(x)):
+        if x[i] > a:
+            y[1, i] = x[i] ** 2
+        else:
+            y[0, i] = x[i]
+    return row.sum() - y[0].sum()
+
+
+def in_both_loops(x: Any, a: Any) -> Any:
+    s = 0.0
+    for i in range(6):
+        t = 0.0
+        for j in range(i + 1):
+            if x[j] > a:
+                t += x[i] * x[j]
+            else:
+                t -= np.sin(x[i])
+        if t > 0:
+            s += t
+        else:
+            s -= 0.5 * t
+    return s
+
+
+def neighbours(x: Any, a: Any) -> Any:
+    s = 0.0
+    for i in range(len(x)):
+        s += x[i + 1] * a if i + 1 < len(x) and x[i] > a else -x[i - 1]
+    return s
+
+
+def helped(x: Any, a: Any) -> Any:
+    def limited(v: Any) -> Any:
+        if v > a:
+            return a + 0.1 * (v - a)
+        return math.exp(v)
+
+    s = 0.0
+    for v in x:
+        s += limited(v)
+    return s
+
+
+def tried(x: Any, a: Any) -> Any:
+    s = 0.0
+    for v in x:
+        try:
+            if v > a:
+                raise ValueError  # noqa: TRY301
+            s += v
+        except ValueError:
+            s -= 2 * v
+    return s
+
+
+def bisection(x: Any, a: Any) -> Any:
+    low, high = 0.0, 3.0 + abs(a)
+    while high - low > 1e-3:
+        middle = 0.5 * (low + high)
+        if middle**3 > 1 + a * a:
+            high = middle
+        else:
+            low = middle
+    return x[0] * (low + high)
+
+
+def until_large(x: Any, a: Any) -> Any:
+    s, n = 1.0 + abs(a), 0
+    while s < 10 + x[0]:
+        s = s * 1.5 + 0.1
+        n += 1
+    return s * n
+
+
+def collatz(x: Any, a: Any) -> Any:
+    s, k = a, 1
+    while k < 40 and s < 30:
+        s = s / 2 if s > 5 else 3 * s + 1 + x[0] * 0.01
+        k += 1
+    return s
+
+
+ONE: list[tuple[Callable[..., Any], int]] = [
+    *((three_ways, 5), (nested, 10), (chained, 6), (smallest, 7), (going_on, 6), (counted, 6), (flags, 8)),
+    *((remembered, 4), (defined_on_some_ways, 4), (pairs, 4), (written, 4), (seen_through_a_view, 4)),
+    *((in_both_loops, 6), (neighbours, 5), (helped, 4), (tried, 4), (bisection, 4), (until_large, 4), (collatz, 6)),
+]
+"""The functions whose loops are one loop, each with the number of ways through a step, and two."""
+
+
+def arguments(seed: int) -> tuple[Any, float]:
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=N), float(rng.normal()) * 0.5
+
+
+@pytest.mark.parametrize(("f", "traces"), ONE, ids=lambda f: getattr(f, "__name__", ""))
+def test_one_loop(f: Callable[..., Any], traces: int) -> None:
+    values, slopes = jit(f), jit(grad(f, (0, 1)))
+    for seed in range(CALLS):
+        given = arguments(seed)
+        assert values(*given) == pytest.approx(f(*given), rel=1e-12)
+        for found, expected in zip(slopes(*given), grad(f, (0, 1))(*given), strict=True):
+            assert found == pytest.approx(expected, rel=1e-10, abs=1e-12)
+    assert len(values.paths()) <= traces
+    assert len(slopes.paths()) <= traces
+    assert loops_of(values) > 0
+
+
+def loops_of(f: Any) -> int:
+    """How many loops of a compiled function are one loop."""
+    known = [k for paths in f._paths.values() for k in paths.loops.known.values()]
+    return sum(k.refused is None and bool(k.answers) for k in known)
+
+
+def test_derivatives_of_all_kinds() -> None:
+    x, a = arguments(3)
+    curvature, push = jit(hessian(three_ways)), jit(lambda x, a, t: jvp(three_ways, (x, a), (t, 1.0)))
+    for seed in range(4):
+        x, a = arguments(seed)
+        np.testing.assert_allclose(curvature(x, a), hessian(three_ways)(x, a))
+        np.testing.assert_allclose(push(x, a, x), jvp(three_ways, (x, a), (x, 1.0)))
+    saving = jit(grad(fnad.checkpoint(written)))
+    for seed in range(4):
+        x, a = arguments(seed)
+        np.testing.assert_allclose(saving(x, a), grad(written)(x, a))
+
+
+# ---- loops that stay paths -------------------------------------------------------------------------------------------
+
+SEEN: list[float] = []
+
+
+def appended(x: Any, a: Any) -> Any:
+    found = []
+    for v in x:
+        if v > a:
+            found.append(v * v)  # noqa: PERF401
+    return sum(found, 0.0)
+
+
+def large_integers(x: Any, a: Any) -> Any:
+    h, s = 1, 0.0
+    for v in x:
+        h = h * 31 + 7
+        if v > a:
+            s += (h % 1000) * v
+    return s
+
+
+def divided_by_a_count(x: Any, a: Any) -> Any:
+    d, s = 3.0, 0.0
+    for v in x:
+        d -= 1.0
+        if v > a:
+            s += v / (d + 0.5) + 1.0 / (d + 0.5)
+    return s
+
+
+def noted_outside(x: Any, a: Any) -> Any:
+    s = 0.0
+    for v in x:
+        if v > a:
+            SEEN.append(1.0)
+            s += v
+    return s
+
+
+def in_a_dictionary(x: Any, a: Any) -> Any:
+    sums = {"up": 0.0, "down": 0.0}
+    for v in x:
+        sums["up" if v > a else "down"] += v
+    return sums["up"] ** 2 - sums["down"]
+
+
+def in_an_attribute(x: Any, a: Any) -> Any:
+    class Sum:
+        value = 0.0
+
+    total = Sum()
+    for v in x:
+        if v > a:
+            total.value += v * v
+    return total.value
+
+
+def recursive(x: Any, a: Any) -> Any:
+    def sums(i: int) -> Any:
+        return 0.0 if i == len(x) else sums(i + 1) + (x[i] if x[i] > a else 0.0)
+
+    return sums(0)
+
+
+def returning(x: Any, a: Any) -> Any:
+    for v in x:
+        if v > a:
+            return v * v
+    return a * x[0]
+
+
+PATHS = [
+    *(appended, large_integers, divided_by_a_count, noted_outside, in_a_dictionary, in_an_attribute, recursive),
+    returning,
+]
+
+
+@pytest.mark.parametrize("f", PATHS, ids=lambda f: f.__name__)
+def test_what_cannot_be_one_loop_stays_paths(f: Callable[..., Any]) -> None:
+    values, slopes = jit(f), jit(grad(f, (0, 1)))
+    for seed in range(CALLS):
+        given = arguments(seed)
+        assert values(*given) == pytest.approx(f(*given), rel=1e-12)
+        for found, expected in zip(slopes(*given), grad(f, (0, 1))(*given), strict=True):
+            assert found == pytest.approx(expected, rel=1e-10, abs=1e-12)
+    assert loops_of(values) == 0
+
+
+def test_errors_are_those_of_the_call() -> None:
+    def checked(x: Any, a: Any) -> Any:
+        s = 0.0
+        for v in x:
+            assert v < 100, "too large"
+            s += v if v > a else -v
+        return s
+
+    f = jit(checked)
+    for seed in range(4):
+        x, a = arguments(seed)
+        assert f(x, a) == pytest.approx(checked(x, a))
+        with pytest.raises(AssertionError, match="too large"):
+            f(np.where(np.arange(N) == 5, 200.0, x), a)
+
+
+def test_nan_is_neither_larger_nor_smaller() -> None:
+    f = jit(three_ways)
+    for seed in range(4):
+        x, a = arguments(seed)
+        x[seed] = np.nan
+        assert np.isnan(f(x, a))
+        assert np.isnan(f(x[::-1].copy(), a))
+        np.testing.assert_allclose(f(np.nan_to_num(x), a), three_ways(np.nan_to_num(x), a))
+
+
+def test_one_program_for_all_lengths() -> None:
+    def steps(a: Any) -> Any:
+        s = 1.0
+        while abs(s * s - a) > 1e-12:
+            s = 0.5 * (s + a / s)
+        return s
+
+    f = jit(grad(steps))
+    for a in (2.0, 9.0, 1e3, 1e-3, 7.0, 1e8):
+        assert f(a) == pytest.approx(0.5 / math.sqrt(a), rel=1e-6)
+    assert len(f.paths()) == 2
