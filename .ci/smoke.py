@@ -28,7 +28,7 @@ command = [Path(sys.executable).with_name("fnad"), "dump", f"{EXAMPLE}:total", "
 source = subprocess.run(command, check=True, capture_output=True, text=True).stdout
 assert "for i0 in range(5):" in source, source
 
-page = importlib.metadata.metadata("fnad").get_payload()
+page = importlib.metadata.metadata("fnad")["Description"]
 assert "## What it is" in page, "the README is missing"
 relative = re.findall(r"\]\((?!https?:|#)[^)]*\)", page)
 assert not relative, f"links that lead nowhere on a package index: {relative}"
