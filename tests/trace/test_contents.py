@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import random
 import sys
 from collections.abc import Callable, Iterator
@@ -169,3 +170,51 @@ def test_user_code_may_be_in_the_place_of_a_module(monkeypatch: pytest.MonkeyPat
     table = Table(np.ones(2))
     fast = fnad.jit(lambda x: x * len(table.columns) + (module.np.pi if module.random is random else 0.0))
     assert fast(1.0) == fast(1.0) == 1 + np.pi
+
+
+class Row(list[Any]):
+    """A list that counts how often its elements are listed."""
+
+    listed = 0
+
+    def __iter__(self) -> Iterator[Any]:
+        Row.listed += 1
+        return super().__iter__()
+
+
+def total(x: Any) -> Any:
+    return np.sum(np.sin(x) * x)
+
+
+CALLS: dict[str, Callable[[Any], Any]] = {
+    "grad": lambda x: fnad.grad(total)(x),
+    "vjp": lambda x: fnad.vjp(total, x)[0],
+    "vmap": lambda x: fnad.vmap(total)(x),
+    "jit": lambda x: fnad.jit(total)(x),
+    "compiled": fnad.jit(total),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_data_that_is_not_read_is_not_searched(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many functions are called with much data among the globals as with little, after a new name too."""
+
+    def count(size: int) -> int:
+        monkeypatch.setitem(globals(), "table", Row([Row([float(i)] * size) for i in range(size)]))
+        monkeypatch.setitem(globals(), "records", [{"id": i, "values": [1.0, {"a": i}]} for i in range(size)])
+        events: list[str] = []
+        sys.setprofile(lambda frame, event, _: events.append(event))
+        try:
+            CALLS[name](x)
+        finally:
+            sys.setprofile(None)
+        return len(events)
+
+    x = np.ones(3)
+    gc.disable()  # what it collects may call functions
+    try:
+        counts = [count(size) for size in (3, 3, 3, 300)]
+    finally:
+        gc.enable()
+    assert counts[-1] == counts[-2]
+    assert Row.listed == 0
