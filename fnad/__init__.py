@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from fnad.api.sparse import sparse_hessian, sparse_jacobian
     from fnad.api.tapping import cotangent_tap, tap, tapped
     from fnad.api.vectorizing import vectorize
+    from fnad.api.viewing import view
 
 __all__ = [
     "Minimum",
@@ -118,6 +119,7 @@ __all__ = [
     "tree",
     "value_and_grad",
     "vectorize",
+    "view",
     "vjp",
     "vmap",
     "while_loop",
@@ -151,6 +153,7 @@ _MODULES = {
     "sparse": ("sparse_hessian", "sparse_jacobian"),
     "tapping": ("cotangent_tap", "tap", "tapped"),
     "vectorizing": ("vectorize",),
+    "viewing": ("view",),
 }
 _MODULE_OF = {name: f"fnad.api.{module}" for module, names in _MODULES.items() for name in names}
 _PACKAGES = ("debug", "flatten_util", "nn", "numpy", "optim", "random", "scipy", "test_util", "testing", "tree")

@@ -35,8 +35,9 @@ from fnad.backends.tiers import staged
 from fnad.errors import ArgumentTypeError, GuardFailed, OtherPathError, SettingError
 from fnad.ir.builder import is_tracing
 from fnad.ir.content import content_key
-from fnad.ir.program import Program
+from fnad.ir.program import Program, Source
 from fnad.ir.types import Aval, Dtype, Shape, native_dtype
+from fnad.ir.walk import all_equations
 from fnad.trace.source import current_source
 from fnad.tracebacks import boundary
 
@@ -149,6 +150,11 @@ class TracedCall:
     def out_avals(self) -> tuple[Aval, ...]:
         """The dtypes and shapes of the leaves of the result."""
         return self.path.traced.out_avals
+
+    @property
+    def sources(self) -> list[Source]:
+        """The lines of user code that the program comes from, in their order."""
+        return list(dict.fromkeys(e.source for e in all_equations(self.program) if e.source is not None))
 
     @boundary
     def as_text(self, stage: str = "traced") -> str:

@@ -21,6 +21,7 @@ from fnad.cli.dump import CONVERTED, Request, dump
 from fnad.cli.export import FORMS, export_call
 from fnad.cli.lint import lint
 from fnad.cli.usage import UsageError
+from fnad.cli.view import view_call
 
 DUMP = """\
 Print a function, or a derivative of it, at one stage of its compilation:
@@ -82,6 +83,14 @@ EXPORT_EXAMPLE = """\
 examples:
   fnad export model.py:loss --args 'f64[3], {"W": f32[4,5], "b": f32[5]}' --grad --c -o gradient.c
   fnad export package.model:loss --values 'np.linspace(0, 1, 5), scale=2.0' --value-and-grad --object -o loss.o
+"""
+VIEW = """\
+Write a page that shows what became of a function: its source, its program, its derivative and its kernels side by side,
+linked by lines. The page is one file, for any browser.
+"""
+VIEW_EXAMPLE = """\
+examples:
+  fnad view model.py:loss --args 'f64[3], {"W": f32[4,5], "b": f32[5]}' --value-and-grad -o loss.html
 """
 CACHE = """\
 Look after the cache on disk, in which native code is kept for later processes:
@@ -165,12 +174,13 @@ def _parser() -> ArgumentParser:
     parser = _CommandParser(prog="fnad", description="Differentiate NumPy functions and compile them: a look inside.")
     parser.add_argument("--version", action="version", version=f"fnad {fnad.__version__}")
     parser.set_defaults(answer=lambda _: (parser.format_help().rstrip(), 0))
-    commands = parser.add_subparsers(metavar="{dump,explain,check,lint,export,ops,cache,doctor}")
+    commands = parser.add_subparsers(metavar="{dump,explain,check,lint,export,view,ops,cache,doctor}")
     _add_dump(commands)
     _add_explain(commands)
     _add_check(commands)
     _add_lint(commands)
     _add_export(commands)
+    _add_view(commands)
     _add_ops(commands)
     _add_cache(commands)
     _add_doctor(commands)
@@ -275,9 +285,28 @@ def _add_export(commands: Any) -> None:
     forms = parser.add_mutually_exclusive_group(required=True)
     for form, meaning in FORMS.items():
         forms.add_argument(f"--{form}", dest="form", action="store_const", const=form, help=meaning)
+    _add_output(parser)
+    parser.set_defaults(answer=_export)
+
+
+def _add_view(commands: Any) -> None:
+    parser = commands.add_parser(
+        "view",
+        help="write a page that shows what became of a function",
+        description=VIEW,
+        epilog=VIEW_EXAMPLE,
+        formatter_class=RawDescriptionHelpFormatter,
+    )
+    _add_call(parser)
+    _add_modes(parser, explain.MODES)
+    _add_argnums(parser, "the arguments to differentiate in, from 0; by default 0")
+    _add_output(parser)
+    parser.set_defaults(answer=_view)
+
+
+def _add_output(parser: ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="PATH", required=True, help="the file to write")
     parser.add_argument("--force", action="store_true", help="replace files that are there")
-    parser.set_defaults(answer=_export)
 
 
 def _add_ops(commands: Any) -> None:
@@ -352,6 +381,10 @@ def _lint(request: Namespace) -> Answer:
 
 def _export(request: Namespace) -> Answer:
     return export_call(request), 0
+
+
+def _view(request: Namespace) -> Answer:
+    return view_call(request), 0
 
 
 def _ops(request: Namespace) -> Answer:

@@ -14,6 +14,7 @@ import scipy.special
 
 from fnad.backends.cpu import codegen, vector_math
 from fnad.backends.cpu.loader import link
+from fnad.backends.llvm.formulas import gamma
 from fnad.backends.llvm.formulas.catalogue import ELEMENTARY, ELEMENTARY_F32, SPECIAL
 from fnad.backends.llvm.formulas.definition import Formula, defined
 from fnad.backends.llvm.scalar import llvm_type
@@ -38,10 +39,12 @@ class Case(NamedTuple):
 
     @property
     def formula(self) -> Formula:
-        return (ELEMENTARY | ELEMENTARY_F32 | SPECIAL)[self.name]
+        return (ELEMENTARY | ELEMENTARY_F32 | SPECIAL | {"trigamma": gamma.trigamma})[self.name]
 
     @property
     def f64(self) -> Callable[[Array], Array]:
+        if self.name == "trigamma":
+            return lambda x: scipy.special.polygamma(1, x)
         return getattr(np, self.name, None) or getattr(scipy.special, self.name)
 
 
@@ -51,6 +54,10 @@ def scaled_bessel(order: int) -> Callable[[Any], Any]:
 
 def erfcx(x: Any) -> Any:
     return mpmath.exp(x * x) * mpmath.erfc(x)
+
+
+def trigamma(x: Any) -> Any:
+    return mpmath.polygamma(1, x)
 
 
 def ndtri(p: Any) -> Any:
@@ -98,6 +105,7 @@ CASES = (
     Case("ndtri", ndtri, 1.1, P, ((0, -INF), (1, INF), (0.5, 0), (-1, NAN), (2, NAN), *NOWHERE)),
     Case("gammaln", mpmath.loggamma, 1.0, POSITIVE, ((0, INF), (-0.0, INF), (1, 0), (-3, INF), (-INF, -INF), UP)),
     Case("psi", mpmath.digamma, 1.5, POSITIVE, ((0, -INF), (-0.0, INF), (-3, NAN), (-INF, NAN), UP, AT_NAN)),
+    Case("trigamma", trigamma, 2.0, POSITIVE, ((0, INF), (-0.0, INF), (-3, INF), (-INF, INF), (INF, 0), AT_NAN)),
     Case("i0e", scaled_bessel(0), 1.1, ((-10, 10), (1e-30, 1e5)), ((0, 1), (INF, 0), (-INF, 0), AT_NAN)),
     Case("i1e", scaled_bessel(1), 1.0, ((-10, 10), (1e-30, 1e5)), (*AT_0, (INF, 0), (-INF, -0.0), AT_NAN)),
 )

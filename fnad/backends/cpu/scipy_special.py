@@ -23,7 +23,7 @@ from fnad.backends.cpu import objects
 from fnad.backends.cpu.ufunc_loops import UfuncLoop, place, registered, registered_loop
 from fnad.backends.llvm import cast
 from fnad.backends.llvm.emitter import Builder, Dtype, Emit, Kinds, Value, Values, by_kind
-from fnad.backends.llvm.formulas.catalogue import SPECIAL, emitters
+from fnad.backends.llvm.formulas.catalogue import SPECIAL, emitters, of_zeta
 from fnad.backends.llvm.scalar import llvm_type
 from fnad.scalar.operation import INDEX
 from fnad.scalar.scipy_ufunc import PREFIX as OPERATION
@@ -128,21 +128,22 @@ def call_loop(builder: Builder, function: UfuncOperation, kinds: Kinds, values: 
     return cast.cast(builder, dtypes[result], kinds[-1], builder.load(places[result]))
 
 
-def real_or_complex(name: str, formula: Emit) -> Emit:
-    """The emitter of a formula, and for complex numbers of the ufunc."""
+def ufunc(name: str) -> Emit:
+    """The emitter of the ufunc of this name."""
 
-    def of_complex(builder: Builder, kinds: Kinds, values: Values) -> Value:
+    def emit(builder: Builder, kinds: Kinds, values: Values) -> Value:
         operation = ufunc_operation(name)
         assert operation is not None
         return emitter(operation)(builder, kinds, values)
 
-    return by_kind(f=formula, c=of_complex)
+    return emit
 
 
 INSTRUCTIONS: dict[str, Callable[..., Any]] = {
     **{
-        (symbol := f"{OPERATION}{name}"): real_or_complex(symbol, formula)
+        (symbol := f"{OPERATION}{name}"): by_kind(f=formula, c=ufunc(symbol))
         for name, formula in emitters(SPECIAL).items()
     },
+    f"{OPERATION}_zeta": of_zeta(ufunc(f"{OPERATION}_zeta")),
     UFUNC: emitter,
 }

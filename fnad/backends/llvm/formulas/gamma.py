@@ -115,3 +115,28 @@ def far(size: Lane, inverse: Lane) -> Twofold:
     z = inverse * inverse
     series = (inverse * 0.5) + z * polynomial(table("digamma_far", size), z)
     return log_of(size).plus(-series)
+
+
+# ---- trigamma ----------------------------------------------------------------------------------------------------
+
+
+def trigamma(x: Lane) -> Lane:
+    """The derivative of digamma, which is Hurwitz's ζ(2, x)."""
+    size = abs(x)
+    is_below, is_left = size < 1.0, x < 0.0
+    one = twofold.of(x.number(1.0))
+    inverse = one.over(twofold.of(size))
+    square = inverse.times_twofold(inverse)
+    near = precise("trigamma", where(is_below, size - 1.0, size - 2.0))
+    z = square.high
+    series = z.muladd(0.5, z * inverse.high * polynomial(table("trigamma_far", z), z))
+    value = choose(size < 3.0, near, sorted_sum(inverse.high, inverse.low + series))
+    # ψ'(x) = ψ'(1 + x) + 1/x² and ψ'(-x) = (π / sin(πx))² - ψ'(x) + 1/x²; below 1 the two squares cancel.
+    step = choose(is_left ^ is_below, square, twofold.of(x.number(0.0)))
+    sine, _ = waves(size)
+    cosecant = one.over(sine)
+    reflected = cosecant.times_twofold(cosecant).plus_twofold(value.negative())
+    result = choose(is_left, reflected, value).plus_twofold(step).total()
+    is_pole = (x <= 0.0) & (sine.high <= 0.0)
+    result = where(size > (2.0**-500 if x.is_double else 2.0**-60), result, inverse.high * inverse.high)
+    return where(is_pole, INF, where(size < INF, result, where(is_left, INF, 1.0 / x)))
