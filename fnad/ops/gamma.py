@@ -12,12 +12,12 @@ from fnad.ir.ranges import Singular
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import I64, is_complex
 from fnad.ops.comparison import lt, select
-from fnad.ops.constructors import INEXACT, UNIT
+from fnad.ops.constructors import INEXACT, REALS, UNIT, elementwise
 from fnad.ops.formula import Formula, formula, word
 from fnad.ops.polygamma import complex_polygamma
 from fnad.ops.shape import constant, full_like
 from fnad.ops.special_function import POSITIVE, special
-from fnad.scalar.scipy_ufunc import scipy_function
+from fnad.scalar.scipy_ufunc import scipy_call, scipy_function
 
 ONE, TWO, THREE = (POSITIVE,), (POSITIVE,) * 2, (POSITIVE,) * 3
 OVER_1 = ((1.5, 4.0),)
@@ -35,7 +35,7 @@ gammasgn = special("gammasgn(x)", "The sign of Γ(x).", x=None)
 rgamma = special("rgamma(x)", "1 / Γ(x); DLMF 5.2.2 and, for x < 1/2, 5.5.3.", ONE, domain=INEXACT,
                  x="rgamma_slope(x, -(y * psi(x)))")
 psi = special("psi(x)", "Digamma function Γ'(x) / Γ(x); DLMF 25.11.12.", ONE, domain=INEXACT, edges=((-1.5,),),
-              x="trigamma(x)")
+              x="digamma_slope(x)")
 # At s = 0 there is no 0 * inf: s meets the pole of ζ(s + 1, q).
 zeta = special("zeta(s, q)", "Hurwitz's zeta function ζ(s, q); DLMF 25.11.17.", (*OVER_1, POSITIVE), ufunc="_zeta",
                q="-(select(eq(s, 0.0), nan, s) * zeta(s + 1.0, q))")
@@ -60,11 +60,24 @@ def hurwitz(s: float, q: Symbol) -> Symbol:
     return zeta(full_like(q, s), q)
 
 
-def _trigamma(x: Symbol) -> Symbol:
-    return complex_polygamma(constant(1, I64, x.shape), x) if is_complex(x.dtype) else hurwitz(2.0, x)
+trigamma = elementwise(
+    "trigamma",
+    lambda x: scipy_call("_zeta")(x.dtype.type(2), x),
+    "trigamma({0})",
+    (lambda y, x: -2.0 * hurwitz(3.0, x),),
+    domain=REALS,
+    over=ONE,
+    edges=((0.0,), (-1.5,), (-2.0,), (1e3,)),
+    cost=60,
+    doc="The derivative of digamma, ζ(2, x); DLMF 25.11.12.",
+)
 
 
-word("trigamma", _trigamma)
+def _digamma_slope(x: Symbol) -> Symbol:
+    return complex_polygamma(constant(1, I64, x.shape), x) if is_complex(x.dtype) else trigamma(x)
+
+
+word("digamma_slope", _digamma_slope)
 
 
 REFLECTED = Formula(["x"], "gamma(1.0 - x) * (cos(pi * x) - sin(pi * x) * psi(1.0 - x) * (1.0 / pi))")

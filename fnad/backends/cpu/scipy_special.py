@@ -23,7 +23,7 @@ from fnad.backends.cpu import objects
 from fnad.backends.cpu.ufunc_loops import UfuncLoop, place, registered, registered_loop
 from fnad.backends.llvm import cast
 from fnad.backends.llvm.emitter import Builder, Dtype, Emit, Kinds, Value, Values, by_kind
-from fnad.backends.llvm.formulas.catalogue import SPECIAL, emitters, of_zeta
+from fnad.backends.llvm.formulas.catalogue import OWN, SPECIAL, emitters
 from fnad.backends.llvm.scalar import llvm_type
 from fnad.scalar.operation import INDEX
 from fnad.scalar.scipy_ufunc import PREFIX as OPERATION
@@ -144,6 +144,6 @@ INSTRUCTIONS: dict[str, Callable[..., Any]] = {
         (symbol := f"{OPERATION}{name}"): by_kind(f=formula, c=ufunc(symbol))
         for name, formula in emitters(SPECIAL).items()
     },
-    f"{OPERATION}_zeta": of_zeta(ufunc(f"{OPERATION}_zeta")),
+    **emitters(OWN),
     UFUNC: emitter,
 }

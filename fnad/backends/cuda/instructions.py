@@ -170,24 +170,19 @@ def of_floats(name: str, emit: Emit) -> Emit:
     return by_kind(f=emit, c=COMPLEX[name]) if name in COMPLEX else emit
 
 
-def refused(what: str) -> Emit:
-    """The emitter that raises `LoweringError`."""
-
-    def emit(builder: Builder, kinds: Kinds, values: Values) -> Value:
-        raise LoweringError(f"cuda has no instructions for {what}")
-
-    return emit
-
-
 def of_reals(name: str, emit: Emit) -> Emit:
     """The emitter of a function that has no complex form."""
-    return by_kind(f=emit, c=refused(f"{name} of complex numbers"))
+
+    def refuse(builder: Builder, kinds: Kinds, values: Values) -> Value:
+        raise LoweringError(f"cuda has no instructions for {name} of complex numbers")
+
+    return by_kind(f=emit, c=refuse)
 
 
 INSTRUCTIONS: Instructions = {
     **{name: of_floats(name, function(symbol)) for name, symbol in SYMBOLS.items()},
     **{f"{PREFIX}{name}": of_reals(name, emit) for name, emit in SPECIAL.items()},
-    f"{PREFIX}_zeta": formulas.of_zeta(refused(f"{PREFIX}_zeta")),
+    **emitters(formulas.OWN),
     "power": by_kind(iu=integer.power, f=function("pow"), c=COMPLEX["power"]),
     "sqrt": of_floats("sqrt", intrinsic("llvm.sqrt")),
     **{name: intrinsic(f"llvm.{name}") for name in ("floor", "ceil", "trunc", "rint", "copysign")},

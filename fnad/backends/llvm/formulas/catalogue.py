@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import llvmlite.ir as ir
-
-from fnad.backends.llvm.emitter import Builder, Emit, Kinds, Value, Values
+from fnad.backends.llvm.emitter import Emit
 from fnad.backends.llvm.formulas import (
     bessel,
     error_functions,
@@ -44,16 +42,8 @@ SPECIAL: dict[str, Formula] = {
 """Functions of SciPy, for real numbers."""
 
 
-def of_zeta(otherwise: Emit) -> Emit:
-    """The emitter of Hurwitz's ζ(s, q), trigamma where s is the constant 2."""
-    trigamma = defined("trigamma", gamma.trigamma)
-
-    def emit(builder: Builder, kinds: Kinds, values: Values) -> Value:
-        s, q = values
-        is_trigamma = isinstance(s, ir.Constant) and s.constant == 2.0
-        return trigamma(builder, kinds[1:], [q]) if is_trigamma else otherwise(builder, kinds, values)
-
-    return emit
+OWN: dict[str, Formula] = {"trigamma": gamma.trigamma}
+"""Functions under names of fnad alone."""
 
 
 def emitters(formulas: dict[str, Formula]) -> dict[str, Emit]:
