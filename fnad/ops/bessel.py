@@ -8,11 +8,16 @@ are finite where those functions are.
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
+
+import numpy as np
 
 from fnad.ir.primitive import Primitive
-from fnad.ops.constructors import COMPLEXES, INEXACT
-from fnad.ops.formula import formula
+from fnad.ops.constructors import COMPLEXES, INEXACT, REALS, elementwise
+from fnad.ops.formula import Formula, formula
 from fnad.ops.special_function import scipy_call, special
+
+Array = np.ndarray[Any, Any]
 
 MIDDLE = ((0.8, 4.0),)
 BOTH_SIDES = ((-3.0, 3.0),)
@@ -33,11 +38,34 @@ k1 = special("k1(x)", "Modified Bessel function K₁; DLMF 10.29.2.", MIDDLE, x=
 i0e = special("i0e(x)", "exp(-|x|) I₀; DLMF 10.29.3.", MIDDLE,
               x="bessel_i_slope(0.0, x, y, i1e(x) - sign(x) * y)")
 i1e = special("i1e(x)", "exp(-|x|) I₁; DLMF 10.29.1.", MIDDLE,
-              x="bessel_i_slope(1.0, x, y, 0.5 * (i0e(x) + ive(2.0, x)) - sign(x) * y)")
+              x="bessel_i_slope(1.0, x, y, i0e(x) - i1e_ratio(x) - sign(x) * y)")
 k0e = special("k0e(x)", "exp(x) K₀; DLMF 10.29.3.", MIDDLE, x="bessel_k_slope(0.0, x, y - k1e(x))")
 k1e = special("k1e(x)", "exp(x) K₁; DLMF 10.29.2.", MIDDLE,
               x="bessel_k_slope(1.0, x, y - k0e(x) - y / x)")
+# fmt: on
 
+RATIO_SLOPE = """select(lt(x * x, 1.0), 0.25 * (i1e(x) - ive(3.0, x)) - sign(x) * y,
+    (bessel_i_slope(1.0, x, i1e(x), i0e(x) - y - sign(x) * i1e(x)) - y) / select(eq(x, 0.0), 1.0, x))"""
+
+
+def _i1e_ratio(x: Array) -> Array:
+    with np.errstate(invalid="ignore"):
+        return np.where(x == 0, x.dtype.type(0.5), scipy_call("i1e")(x) / x)
+
+
+i1e_ratio = elementwise(
+    "i1e_ratio",
+    _i1e_ratio,
+    "i1e_ratio({0})",
+    (Formula(["y", "x"], RATIO_SLOPE),),
+    domain=REALS,
+    over=MIDDLE,
+    edges=((0.0,), (-1.5,), (1e3,)),
+    cost=60,
+    doc="exp(-|x|) I₁(x) / x; DLMF 10.29.4.",
+)
+
+# fmt: off
 # ---- of any order ------------------------------------------------------------------------------------------------
 
 of_order = partial(special, over=ORDER)

@@ -8,7 +8,7 @@ tests       isnan isinf isfinite signbit logical_not
 division    floor_divide remainder fmod
 integers    power, with an exponent that is not negative   left_shift right_shift
 functions   exp exp2 expm1 log log2 log10 log1p sqrt cbrt power abs sin cos tan arcsin arccos arctan arctan2
-sinh cosh tanh arcsinh arccosh arctanh hypot erf erfc trigamma floor ceil trunc rint copysign nextafter
+sinh cosh tanh arcsinh arccosh arctanh hypot erf erfc trigamma i1e_ratio floor ceil trunc rint copysign nextafter
 complex     real imag conjugate make_complex(re, im), and the functions that NumPy has for complex numbers
 draws       philox_low philox_high(index, stream, key): the halves of a block, u64   random_gamma(index, key, shape)
 random_normal random_exponential random_gumbel random_laplace random_cauchy(index, key): f64
@@ -183,6 +183,7 @@ TABLE: tuple[Operation, ...] = (
     Operation("erf", among("f"), of_standard_library(math.erf)),
     Operation("erfc", among("f"), of_standard_library(math.erfc)),
     Operation("trigamma", among("f"), lambda x: scipy_call("_zeta")(x.dtype.type(2), x)[()]),
+    Operation("i1e_ratio", among("f"), lambda x: scipy_call("i1e")(x) / x if x else x.dtype.type(0.5)),
     Operation("power", among("iufc"), np.power),
     Operation("abs", among("iufc", real_dtype), np.abs),
     Operation("real", among("c", real_dtype), np.real),

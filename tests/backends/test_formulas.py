@@ -42,8 +42,11 @@ class Case(NamedTuple):
 
     @property
     def f64(self) -> Callable[[Array], Array]:
-        if self.name == "trigamma":
-            return lambda x: scipy.special.polygamma(1, x)
+        if self.name in OWN:
+            return {
+                "trigamma": lambda x: scipy.special.polygamma(1, x),
+                "i1e_ratio": lambda x: np.where(x, scipy.special.i1e(x) / x, 0.5),
+            }[self.name]
         return getattr(np, self.name, None) or getattr(scipy.special, self.name)
 
 
@@ -107,6 +110,7 @@ CASES = (
     Case("trigamma", trigamma, 2.0, POSITIVE, ((0, INF), (-0.0, INF), (-3, INF), (-INF, INF), (INF, 0), AT_NAN)),
     Case("i0e", scaled_bessel(0), 1.2, ((-10, 10), (1e-30, 1e5)), ((0, 1), (INF, 0), (-INF, 0), AT_NAN)),
     Case("i1e", scaled_bessel(1), 1.2, ((-10, 10), (1e-30, 1e5)), (*AT_0, (INF, 0), (-INF, -0.0), AT_NAN)),
+    Case("i1e_ratio", lambda x: scaled_bessel(1)(x) / x, 2.0, ((-10, 10), (1e-30, 1e5)), ((0, 0.5), (INF, 0), AT_NAN)),
 )
 # fmt: on
 BY_DTYPE = [pytest.param(case, letter, id=f"{case.name}-{letter}") for case in CASES for letter in case.dtypes]

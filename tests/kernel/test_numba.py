@@ -23,8 +23,8 @@ from tests.backends.test_instructions import pairs, special
 from tests.test_stages import CASES, FUNCTIONS
 
 Array = np.ndarray[Any, Any]
-OF_FNAD = {name for name in OPERATIONS if name.startswith(("philox", "random", "scipy", "trigamma"))}
-"""Random draws, functions of SciPy, and the slope of one."""
+OF_FNAD = {name for name in OPERATIONS if name.startswith(("philox", "random", "scipy", "trigamma", "i1e_ratio"))}
+"""Random draws, functions of SciPy, and slopes of them."""
 
 ARITIES = dict.fromkeys(BY_KIND, 2) | {
     **dict.fromkeys(

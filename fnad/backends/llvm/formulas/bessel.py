@@ -21,6 +21,12 @@ def i1e(x: Lane) -> Lane:
     return by_interval("i1e", size, precise("i1e_0", size).times(size)).signed(x)
 
 
+def i1e_ratio(x: Lane) -> Lane:
+    """The quotient of i1e and x, 1/2 at 0."""
+    size = abs(x)
+    return where(size < 0.5, precise("i1e_0", size).total(), where(size >= INF, 0.0, i1e(size) / size))
+
+
 def by_interval(name: str, size: Lane, first: Twofold) -> Lane:
     second, third = precise(f"{name}_1", size - 1.5), precise(f"{name}_2", size - 5.0)
     near = choose(size < 0.5, first, choose(size < 2.5, second, third)).total()

@@ -42,7 +42,7 @@ SPECIAL: dict[str, Formula] = {
 """Functions of SciPy, for real numbers."""
 
 
-OWN: dict[str, Formula] = {"trigamma": gamma.trigamma}
+OWN: dict[str, Formula] = {"trigamma": gamma.trigamma, "i1e_ratio": bessel.i1e_ratio}
 """Functions under names of fnad alone."""
 
 
