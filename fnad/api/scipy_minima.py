@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from inspect import signature
+from pkgutil import resolve_name
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,6 @@ from fnad.ir.builder import inline
 from fnad.ir.program import Program
 from fnad.ir.symbol import Symbol
 from fnad.numpy import array
-from fnad.numpy.bodies import own
 from fnad.ops.requirement import require
 from fnad.records import NamedTuple
 from fnad.trace.dispatch import has_traced
@@ -285,7 +285,7 @@ def minimize(
         given: dict[str, Any] = {"bounds": list(zip(*ends, strict=True))} if ends else {}
         given |= {"constraints": here.for_slsqp()} if count else {}
         exact = None if name in WITHOUT_GRADIENT else here.slope
-        result = own("scipy.optimize.minimize")(
+        result = resolve_name("scipy.optimize.minimize")(
             here.value, start, method=method, jac=exact, tol=tol, options=options, **given
         )
         low, high = ends or (-np.inf, np.inf)
@@ -409,7 +409,7 @@ def _scalar(name: str, f: Any, args: Any, ends: dict[str, Any], **options: Any) 
     given = [] if places is None else list(places)
 
     def run(f: Rule, *values: float) -> Any:
-        return own("scipy.optimize.minimize_scalar")(f, **{where: values or None}, **options)
+        return resolve_name("scipy.optimize.minimize_scalar")(f, **{where: values or None}, **options)
 
     return _minimum(name, f, args, run, given)
 
@@ -507,9 +507,9 @@ def squares(jac: Any, method: Any, **options: Any) -> Rule:
     def run(f: Rule, jacobian: Rule, start: Any, ends: Any) -> list[Any]:
         given: dict[str, Any] = {"bounds": ends} if ends else {}
         given |= {"jac": jacobian if callable(jac) or ends else jac, **options}
-        result = own("scipy.optimize.least_squares")(f, start, method=method, **given)
+        result = resolve_name("scipy.optimize.least_squares")(f, start, method=method, **given)
         if ends and method == "trf":
-            result = own("scipy.optimize.least_squares")(f, result.x, method="dogbox", **given)
+            result = resolve_name("scipy.optimize.least_squares")(f, result.x, method="dogbox", **given)
         return [result.x, *counts_of("least_squares", result)]
 
     return run
@@ -546,7 +546,9 @@ def levenberg(has_jacobian: Any, **options: Any) -> Rule:
 
     def run(f: Rule, jacobian: Rule, start: Any, _: Any) -> list[Any]:
         slopes = jacobian if has_jacobian else None
-        found, _, record, message, status = own("scipy.optimize.leastsq")(f, start, (), slopes, True, **options)
+        found, _, record, message, status = resolve_name("scipy.optimize.leastsq")(
+            f, start, (), slopes, True, **options
+        )
         check_success("leastsq", status in (1, 2, 3, 4), message)
         return [found, status, record["nfev"]]
 

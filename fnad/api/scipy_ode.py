@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
+from pkgutil import resolve_name
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,6 @@ from fnad.api.scipy_solvers import as_tuple, equation_of, solver, vector
 from fnad.errors import ConvergenceError, TracerEscapeError, UnsupportedFunctionError
 from fnad.ir.known import known_value
 from fnad.numpy import array
-from fnad.numpy.bodies import own
 from fnad.ops.autodiff import stop_gradient
 from fnad.trace import guards
 from fnad.trace.source import current_source
@@ -94,7 +94,7 @@ def _steps(slope: Field, t_span: Any, start: Any, more: tuple[Any, ...], options
     system, _, at = equation_of(field, np.concatenate([ends[:1], start]), more)
     *captured, (first, last), y0 = map(_at_hand, [*system.captured, symbol_of(ends), symbol_of(start)])
     whole = at(captured)
-    result = own("scipy.integrate.solve_ivp")(lambda t, y: whole([t, *y])[1:], (first, last), y0, **options)
+    result = resolve_name("scipy.integrate.solve_ivp")(lambda t, y: whole([t, *y])[1:], (first, last), y0, **options)
     if not result.success:
         raise ConvergenceError(f"scipy.integrate.solve_ivp did not succeed: {result.message}")
     return np.concatenate([ends[:1], result.t[1:-1], ends[1:]])

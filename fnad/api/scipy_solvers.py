@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import cache, partial, wraps
 from importlib import import_module
 from inspect import signature
+from pkgutil import resolve_name
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,6 @@ from fnad.ir.builder import current_builder, inline, is_tracing
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import I64
 from fnad.numpy import array
-from fnad.numpy.bodies import own
 from fnad.numpy.registry import Bound
 from fnad.trace.dispatch import has_traced
 from fnad.trace.hooks import callee
@@ -49,17 +49,17 @@ def solver(path: str, probe: Callable[[dict[str, Any]], tuple[Any, ...]]) -> Cal
     def enter(rule: Rule) -> Rule:
         @cache
         def as_scipys() -> Rule:
-            return Bound(rule, own(path), path)
+            return Bound(rule, resolve_name(path), path)
 
         @wraps(rule)
         def solve(*args: Any, **kwargs: Any) -> Any:
             if not is_tracing():
-                return own(path)(*args, **kwargs)
-            given = signature(own(path)).bind(*args, **kwargs).arguments
+                return resolve_name(path)(*args, **kwargs)
+            given = signature(resolve_name(path)).bind(*args, **kwargs).arguments
             if not has_traced(given):
                 with undone_writes(**given):
                     is_untraced = bool(_untraced(partial(_ask, given, probe)))
-                if is_untraced and (found := _untraced(partial(own(path), *args, **kwargs))):
+                if is_untraced and (found := _untraced(partial(resolve_name(path), *args, **kwargs))):
                     return found[0]
             try:
                 with without_outer_writes(**given):
@@ -181,7 +181,9 @@ def _bracketing(name: str) -> Rule:
 
         def find(captured: Any, start: Any, end: Any) -> list[Any]:
             function, options = at(captured), {"xtol": xtol, "rtol": rtol, "maxiter": maxiter}
-            found = own(path)(lambda x: float(function(x)), float(start), float(end), full_output=True, **options)
+            found = resolve_name(path)(
+                lambda x: float(function(x)), float(start), float(end), full_output=True, **options
+            )
             return [found[0], found[1].iterations, found[1].function_calls]
 
         return _root_of(solution(system, residual, find, [b], more=COUNTS), name, full_output)
@@ -233,7 +235,7 @@ def newton(
     def find(captured: Any, start: Any, *second: Any) -> list[Any]:
         options = _slopes(system, captured, fprime, fprime2) | {"x1": second[0] if second else None}
         options |= {"tol": tol, "maxiter": maxiter, "rtol": rtol}
-        found = own("scipy.optimize.newton")(
+        found = resolve_name("scipy.optimize.newton")(
             lambda x: at(captured)(x)[()], start[()], full_output=not start.ndim, **options
         )
         return [found, 0, 0] if start.ndim else [found[0], found[1].iterations, found[1].function_calls]
@@ -272,7 +274,9 @@ def root_scalar(
         places: dict[str, Any] = {"bracket": [next(numbers), next(numbers)]} if ends else {}
         places |= {name: next(numbers) for name, value in (("x0", x0), ("x1", x1)) if value is not None}
         slopes = _slopes(system, captured, fprime or None, fprime2 or None)
-        result = own("scipy.optimize.root_scalar")(lambda x: float(at(captured)(x)), **places, **slopes, **limits)
+        result = resolve_name("scipy.optimize.root_scalar")(
+            lambda x: float(at(captured)(x)), **places, **slopes, **limits
+        )
         check_success("root_scalar", result.converged, result.flag)
         return [result.root, result.iterations, result.function_calls]
 
@@ -325,7 +329,7 @@ def fsolve(
 
     def find(captured: Any, start: Any) -> list[Any]:
         slopes = None if fprime is None else _jacobian_at(system, captured)
-        own_fsolve = partial(own("scipy.optimize.fsolve"), fprime=slopes, xtol=xtol, maxfev=maxfev)
+        own_fsolve = partial(resolve_name("scipy.optimize.fsolve"), fprime=slopes, xtol=xtol, maxfev=maxfev)
         if not full_output:
             return [own_fsolve(at(captured), start), 0]
         found, record, status, message = own_fsolve(at(captured), start, full_output=True)
@@ -350,7 +354,9 @@ def root(
 
     def find(captured: Any, start: Any) -> list[Any]:
         slopes = _jacobian_at(system, captured) if jac else None
-        result = own("scipy.optimize.root")(at(captured), start, method=method, jac=slopes, tol=tol, options=options)
+        result = resolve_name("scipy.optimize.root")(
+            at(captured), start, method=method, jac=slopes, tol=tol, options=options
+        )
         return [result.x, *counts_of("root", result)]
 
     x, *counts = solution(system, residual, find, more=COUNTS)

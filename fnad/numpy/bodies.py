@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from pkgutil import resolve_name
 from types import CellType, FunctionType, ModuleType
 from typing import Any, cast
 
@@ -58,17 +57,6 @@ LINALG = (
 
 FILLED = (np.empty, np.full, np.ones, np.zeros)
 """What makes arrays for traced values to be written into."""
-
-
-OWN: dict[Any, FunctionType] = {}
-"""SciPy's functions with their own code, for those that have other code while a trace runs (`fnad.trace.exchange`)."""
-
-
-def own(path: str) -> Callable[..., Any]:
-    """SciPy's function under this name, as it is where nothing is traced."""
-    found: Callable[..., Any] = resolve_name(path)
-    return cast("Callable[..., Any]", OWN.get(found, found))
-
 
 SUBSTITUTES: dict[str, Callable[..., Any]] = {}
 """What stands for SciPy's own ways to compute with any kind of array, by name."""
@@ -144,7 +132,7 @@ class _Helper:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         rule = CALLS["standing_for"](self.function)
         has_rule = rule is not self.function and "_no_deco" not in kwargs  # which asks for the body in a decorator
-        return (rule if has_rule else anew(OWN.get(self.function, self.function)))(*args, **kwargs)
+        return (rule if has_rule else anew(self.function))(*args, **kwargs)
 
 
 class _Names:

@@ -38,6 +38,9 @@ NEW = {
 }
 """Functions that make a new array."""
 
+FRESH = NEW - {"array", "asanyarray", "asarray", "ascontiguousarray"}
+"""Functions whose result has memory of its own; `copy` is a method too."""
+
 
 class Attempt:
     """A run in which NumPy makes traced arrays, and arrays from outside are read as traced ones.
@@ -52,10 +55,6 @@ class Attempt:
 
 
 class _Making(LocalBlocks[Attempt]):
-    @property
-    def attempt(self) -> Attempt | None:
-        return self.innermost
-
     @property
     def is_traced(self) -> bool:
         return bool(self.entries)

@@ -1,6 +1,6 @@
 """SciPy's functions that traced values cannot reach through NumPy's protocols, under SciPy's module paths.
 
-They are what SciPy's own names find on traced values too (`fnad.trace.exchange`).
+SciPy's own names lead to them on traced values too (`fnad.trace.stand_ins`).
 """
 
 from importlib import import_module

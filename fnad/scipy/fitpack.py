@@ -14,13 +14,14 @@ their knots by the values, and take constants.
 from __future__ import annotations
 
 from importlib import import_module
+from pkgutil import resolve_name
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from fnad.errors import UnsupportedFunctionError
-from fnad.numpy.bodies import XP, own
+from fnad.numpy.bodies import XP
 from fnad.scipy.interpolate import (
     MODULE,
     around,
@@ -74,7 +75,7 @@ def _antiderivative(self: Any, n: int = 1) -> Any:
 
 def _integral(self: Any, a: Any, b: Any) -> Any:
     """The integral, of 0 beyond the ends."""
-    whole, k = self.antiderivative(), self._eval_args[2]
+    whole, k = _antiderivative(self), self._eval_args[2]
     first, last = self._eval_args[0][k], self._eval_args[0][-k - 1]
     ends = (_held(XP.asarray(end), first, last) for end in (a, b))
     low, high = (splev(end, whole._eval_args) for end in ends)
@@ -98,7 +99,7 @@ def _construct(self: Any, x: Any, y: Any, w: Any = None, bbox: Any = (None, None
     y = XP.asarray(y, dtype=np.float64)
     weights = None if w is None or is_traced(w) else w
     path = f"{MODULE}:InterpolatedUnivariateSpline.__init__"
-    own(path)(self, places(x), np.zeros(y.shape), weights, bbox, k, **options)
+    resolve_name(path)(self, places(x), np.zeros(y.shape), weights, bbox, k, **options)
     t = self._eval_args[0]
     if is_traced(x):
         x = increasing(XP.asarray(x, dtype=np.float64))
@@ -128,7 +129,7 @@ def _least_squares(
 ) -> None:
     y = XP.asarray(y, dtype=np.float64)
     path = f"{MODULE}:LSQUnivariateSpline.__init__"
-    own(path)(self, x, np.zeros(y.shape), t, None if is_traced(w) else w, bbox, k, **options)
+    resolve_name(path)(self, x, np.zeros(y.shape), t, None if is_traced(w) else w, bbox, k, **options)
     knots = self._eval_args[0]
     rows = de_boor(knots, np.eye(len(knots) - k - 1), k, np.asarray(x, dtype=np.float64), 0)
     weights = XP.ones_like(y) if w is None else XP.asarray(w, dtype=np.float64)
@@ -154,7 +155,7 @@ LSQUnivariateSpline = SimpleNamespace(__init__=method_of(f"{MODULE}:LSQUnivariat
 
 def _on_grid(self: Any, x: Any, y: Any, z: Any, *args: Any, **options: Any) -> None:
     z = XP.asarray(z, dtype=np.float64)
-    own(f"{MODULE}:RectBivariateSpline.__init__")(self, x, y, np.zeros(z.shape), *args, **options)
+    resolve_name(f"{MODULE}:RectBivariateSpline.__init__")(self, x, y, np.zeros(z.shape), *args, **options)
     if (args[3] if len(args) > 3 else options.get("s", 0)) != 0:
         raise UnsupportedFunctionError(
             "scipy.interpolate.RectBivariateSpline of traced data has no rule for s > 0", remedy="interpolate with s=0"

@@ -12,13 +12,14 @@ from importlib import import_module
 from itertools import product
 from math import prod
 from operator import and_
+from pkgutil import resolve_name
 from typing import Any
 
 import numpy as np
 from scipy.ndimage import _nd_image
 
 from fnad.errors import UnsupportedFunctionError
-from fnad.numpy.bodies import XP, Body, own
+from fnad.numpy.bodies import XP, Body
 from fnad.numpy.registry import RULES
 from fnad.scipy.interpolate import required
 from fnad.scipy.rule import body_of, on_values
@@ -49,7 +50,7 @@ def _coefficients(x: Any, order: int, axis: int, output: Any, mode: int) -> None
     """SciPy's compiled function: the coefficients along an axis, for a short one by SciPy's as a matrix."""
     x, n = XP.moveaxis(x.astype(np.float64), axis, 0), x.shape[axis]
     if 1 < n <= REACH:
-        matrix = own("scipy.ndimage.spline_filter1d")(np.eye(n), order, 0, mode=MODES[mode])
+        matrix = resolve_name("scipy.ndimage.spline_filter1d")(np.eye(n), order, 0, mode=MODES[mode])
         x = XP.tensordot(matrix, x, 1)
     elif n > 1:
         x = XP.take(x, np.pad(np.arange(n), REACH, mode=FILTERED.get(MODES[mode], "reflect")), axis=0)
@@ -129,8 +130,12 @@ def _values(c: Any, coordinates: Any, output: Any, order: int, mode: int, cval: 
     output[...] = XP.where(within, value, cval)
 
 
-def _at_points(c: Any, mapping: None, coordinates: Any, matrix: None, offset: None, output: Any, *how: Any) -> None:
+def _at_points(c: Any, mapping: Any, coordinates: Any, matrix: None, offset: None, output: Any, *how: Any) -> None:
     """SciPy's compiled function: values at coordinates."""
+    if mapping is not None:
+        raise UnsupportedFunctionError(
+            "scipy.ndimage.geometric_transform has no rule for traced values", remedy="use map_coordinates"
+        )
     _values(c, coordinates, output, *how[:4])
 
 

@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import math
 from importlib import import_module
+from pkgutil import resolve_name
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from fnad.errors import UnsupportedFunctionError
-from fnad.numpy.bodies import SUBSTITUTES, XP, anew, own
+from fnad.numpy.bodies import SUBSTITUTES, XP, anew
 from fnad.numpy.namespace import CALLS, follows
 from fnad.numpy.operands import as_symbol
 from fnad.ops.requirement import require
@@ -117,7 +118,7 @@ def _akima(self: Any, x: Any, y: Any, axis: int = 0, *, method: str = "akima", e
         for _ in range(2):
             m = XP.concatenate([2 * m[:1] - m[1:2], m, 2 * m[-1:] - m[-2:-1]])
         slopes = _slopes(m, method)
-    hermite = anew(own(f"{MODULE}:CubicHermiteSpline.__init__"))  # type: ignore[arg-type]
+    hermite = anew(resolve_name(f"{MODULE}:CubicHermiteSpline.__init__"))  # type: ignore[arg-type]
     hermite(self, x, y, slopes, 0, False if extrapolate is None else extrapolate)
     self.axis = axis
 
@@ -336,7 +337,7 @@ def make_interp_spline(x: Any, y: Any, k: int = 3, axis: int = 0) -> Any:
     """
     y = XP.moveaxis(_inexact(XP.asarray(y)), axis, 0)
     x = XP.asarray(x)
-    spline = own("scipy.interpolate.make_interp_spline")(places(x), np.zeros(y.shape, y.dtype), k)
+    spline = resolve_name("scipy.interpolate.make_interp_spline")(places(x), np.zeros(y.shape, y.dtype), k)
     _fit(spline, x, y)
     spline.axis = axis % y.ndim
     return spline
@@ -357,7 +358,7 @@ def splrep(x: Any, y: Any, k: int = 3, s: Any = None) -> Any:
         x = increasing(x)
         t = knots_of(x, k)
     else:
-        t, _, _ = own("scipy.interpolate.splrep")(x, np.zeros(x.shape), k=k, s=0)
+        t, _, _ = resolve_name("scipy.interpolate.splrep")(x, np.zeros(x.shape), k=k, s=0)
     return t, XP.concatenate([coefficients(x, y, t, k), XP.zeros(k + 1)]), k
 
 
@@ -411,7 +412,7 @@ def _interp1d(self: Any, x: Any, y: Any, kind: Any = "linear", axis: int = -1, *
     y = XP.asarray(y)
     y = y if y.dtype.kind in "fc" else y.astype(np.float64)
     x = XP.asarray(x)
-    own(f"{MODULE}:interp1d.__init__")(self, places(x), np.zeros(y.shape, y.dtype), kind, axis, **options)
+    resolve_name(f"{MODULE}:interp1d.__init__")(self, places(x), np.zeros(y.shape, y.dtype), kind, axis, **options)
     if kind in ("previous", "next") and isinstance(options.get("fill_value"), str):
         raise UnsupportedFunctionError(
             f"scipy.interpolate.interp1d of traced values has no rule for kind={kind!r} that extrapolates",
@@ -445,7 +446,7 @@ def _interpolated(self: Any, x: Any) -> Any:
     elif isinstance(self, module.BarycentricInterpolator):
         value = _lagrange(self, flat)
     elif isinstance(self, module.KroghInterpolator):
-        value = anew(own(f"{MODULE}:KroghInterpolator._evaluate"))(self, flat)  # type: ignore[arg-type]
+        value = anew(resolve_name(f"{MODULE}:KroghInterpolator._evaluate"))(self, flat)  # type: ignore[arg-type]
     else:
         raise UnsupportedFunctionError(f"scipy.interpolate.{type(self).__name__} has no rule for traced values")
     return self._finish_y(value, points.shape)

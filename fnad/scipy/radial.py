@@ -15,13 +15,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import prod
+from pkgutil import resolve_name
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from fnad.errors import UnsupportedFunctionError
-from fnad.numpy.bodies import XP, own
+from fnad.numpy.bodies import XP
 from fnad.scipy.interpolate import MODULE, is_traced
 from fnad.scipy.rule import method_of
 
@@ -74,7 +75,7 @@ def _construct(
         raise _by_neighbors()
     y, d = XP.asarray(y, dtype=np.float64), XP.asarray(d, dtype=np.float64)
     numbers = np.random.default_rng(0).random(y.shape) if is_traced(y) else y
-    own(f"{MODULE}:RBFInterpolator.__init__")(
+    resolve_name(f"{MODULE}:RBFInterpolator.__init__")(
         self,
         numbers,
         np.zeros(d.shape),

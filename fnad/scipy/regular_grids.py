@@ -16,13 +16,15 @@ from __future__ import annotations
 from importlib import import_module
 from itertools import product
 from math import prod
+from pkgutil import resolve_name
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from fnad.errors import UnsupportedFunctionError
-from fnad.numpy.bodies import XP, own
+from fnad.numpy.bodies import XP
+from fnad.numpy.namespace import CALLS
 from fnad.scipy.interpolate import MODULE, get, increasing, is_traced, of_scipy, places, put, required
 from fnad.scipy.rule import method_of
 
@@ -34,7 +36,7 @@ def _construct(self: Any, points: Any, values: Any, method: str = "linear", *arg
     values = XP.asarray(values)
     values = values if values.dtype.kind in "fc" else values.astype(np.float64)
     _check(self, method)
-    own(f"{MODULE}:RegularGridInterpolator.__init__")(
+    resolve_name(f"{MODULE}:RegularGridInterpolator.__init__")(
         self, [places(x) for x in points], np.zeros(values.shape, values.dtype), method, *args, **options
     )
     if self._descending_dimensions:
@@ -135,5 +137,6 @@ def interpn(
             "scipy.interpolate.interpn has no rule for method='splinef2d'", remedy="give method='linear' or 'nearest'"
         )
     values = XP.asarray(values)
-    made = import_module(MODULE).RegularGridInterpolator(points, values, method, bounds_error, fill_value)
-    return made(xi)
+    kind = CALLS["callee"](import_module(MODULE).RegularGridInterpolator)
+    made = kind(points, values, method, bounds_error, fill_value)
+    return CALLS["callee"](made)(xi)

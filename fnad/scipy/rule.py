@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache, wraps
+from pkgutil import resolve_name
 from types import FunctionType
 from typing import Any, TypeAlias, cast
 
-from fnad.numpy.bodies import Body, anew, own
+from fnad.numpy.bodies import Body, anew
 from fnad.numpy.namespace import CALLS, follows
 from fnad.numpy.registry import Bound
 
@@ -22,14 +23,14 @@ def body_of(path: str) -> Function:
     """SciPy's function under this name, which on traced values is what its own body makes of them."""
 
     def function(*args: Any, **kwargs: Any) -> Any:
-        return own(path)(*args, **kwargs)
+        return resolve_name(path)(*args, **kwargs)
 
     function.__module__, _, function.__name__ = path.rpartition(".")
     function.__qualname__ = function.__name__
     function.__doc__ = f"SciPy's `{path}`, also on traced values."
 
     def body(*args: Any, **kwargs: Any) -> Any:
-        return anew(cast("FunctionType", own(path)))(*args, **kwargs)
+        return anew(cast("FunctionType", resolve_name(path)))(*args, **kwargs)
 
     return follows(Body(body))(function)
 
@@ -45,14 +46,14 @@ def on_values(module: str, where: str | None = None) -> Callable[[Function], Fun
 
         @cache
         def as_original() -> Function:
-            return Bound(rule, own(path), f"{module}.{rule.__name__}")
+            return Bound(rule, resolve_name(path), f"{module}.{rule.__name__}")
 
         def body(*args: Any, **kwargs: Any) -> Any:
             return as_original()(*args, **kwargs)
 
         @wraps(rule)
         def function(*args: Any, **kwargs: Any) -> Any:
-            return own(path)(*args, **kwargs)
+            return resolve_name(path)(*args, **kwargs)
 
         return follows(Body(body))(function)
 
@@ -67,7 +68,7 @@ def method_of(path: str, *state: str) -> Callable[[Function], Function]:
 
     def enter(rule: Function) -> Function:
         def function(self: Any, /, *args: Any, **kwargs: Any) -> Any:
-            return own(path)(self, *args, **kwargs)
+            return resolve_name(path)(self, *args, **kwargs)
 
         function.__module__, _, function.__qualname__ = path.rpartition(".")
         either = follows(Body(rule))(function)
@@ -86,7 +87,7 @@ def method_of_body(path: str, *state: str) -> Function:
     """A method of a class of SciPy's, which on traced values is what its own body makes of them; see `method_of`."""
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return anew(cast("FunctionType", own(path)))(self, *args, **kwargs)
+        return anew(cast("FunctionType", resolve_name(path)))(self, *args, **kwargs)
 
     return method_of(path, *state)(method)
 
@@ -99,14 +100,14 @@ def rule_of(module: str) -> Callable[[Function], Function]:
 
         @cache
         def as_original() -> Function:
-            return Bound(rule, own(path), path)
+            return Bound(rule, resolve_name(path), path)
 
         def on_traced(*args: Any, **kwargs: Any) -> Any:
             return as_original()(*args, **kwargs)
 
         @wraps(rule)
         def function(*args: Any, **kwargs: Any) -> Any:
-            return own(path)(*args, **kwargs)  # which is another one once a trace has begun
+            return resolve_name(path)(*args, **kwargs)  # which is another one once a trace has begun
 
         return follows(on_traced)(function)
 

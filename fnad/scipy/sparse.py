@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache, partial, wraps
 from importlib import import_module
+from pkgutil import resolve_name
 from types import SimpleNamespace
 from typing import Any, NoReturn
 
 import numpy as np
 
 from fnad.errors import ShapeError, TracerEscapeError, UnsupportedFunctionError
-from fnad.numpy.bodies import XP, Body, own
+from fnad.numpy.bodies import XP, Body
 from fnad.numpy.namespace import CALLS
 from fnad.numpy.registry import RULES
 from fnad.records import NamedTuple
@@ -67,7 +68,7 @@ def either(path: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
         @wraps(rule)
         def call(*args: Any, **kwargs: Any) -> Any:
-            function = traced if any(map(is_traced, (*args, *kwargs.values()))) else own(path)
+            function = traced if any(map(is_traced, (*args, *kwargs.values()))) else resolve_name(path)
             return function(*args, **kwargs)
 
         return call
@@ -286,6 +287,14 @@ class TracedMatrix:
         return made(found._coo_container, taken, found.shape).asformat(self.format)
 
 
+def as_traced(matrix: Any) -> Any:
+    """A sparse matrix, of which the elements may be not traced, as one of traced elements; it shares the elements."""
+    like = matrix if matrix.format in FORMATS else matrix.tocoo()
+    found = object.__new__(_traced_class(getattr(like, f"_{like.format}_container")))
+    vars(found).update(vars(like))
+    return found
+
+
 @cache
 def _traced_class(kind: type[Any]) -> type[Any]:
     """The class of the matrices with traced elements that belongs to a SciPy class."""
@@ -304,6 +313,11 @@ def _traced_class(kind: type[Any]) -> type[Any]:
 
 def _scipy() -> Any:
     return import_module("scipy.sparse")
+
+
+def coo_array_of(value: Any) -> Any:
+    """A sparse array in the format COO of an array or a matrix that may be traced."""
+    return CALLS["callee"](_scipy().coo_array)(value)
 
 
 def _is_sparse(value: Any) -> bool:
@@ -389,7 +403,7 @@ def spdiags(data: Any, diags: Any, m: Any = None, n: Any = None, format: Any = N
 @either("scipy.sparse._construct:_block")
 def _block(blocks: Any, format: Any, dtype: Any, return_spmatrix: bool = False) -> Any:  # noqa: A002  # SciPy's name
     """The matrix of which these are the blocks, None for zeros, of which each row and each column has one at least."""
-    grid = [[None if block is None else _scipy().coo_array(block) for block in row] for row in blocks]
+    grid = [[None if block is None else coo_array_of(block) for block in row] for row in blocks]
     sizes = [_sizes(grid, 0), _sizes(list(zip(*grid, strict=True)), 1)]
     starts = [np.cumsum([0, *size]) for size in sizes]
     parts: list[Triplets] = []

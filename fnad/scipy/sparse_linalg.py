@@ -15,25 +15,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache, wraps
 from importlib import import_module
+from pkgutil import resolve_name
 from typing import Any, NoReturn
 
 import numpy as np
-from scipy.sparse import coo_array, csc_array
 
 from fnad.errors import UnsupportedFunctionError
 from fnad.ir.builder import is_tracing
-from fnad.numpy.bodies import XP, own
+from fnad.numpy.bodies import XP
 from fnad.numpy.namespace import follows
 from fnad.numpy.operands import as_symbol
 from fnad.numpy.registry import Bound
 from fnad.ops.sparse import DIRECT, solve_sparse
-from fnad.scipy.sparse import either, is_traced, on_traced, triplets
+from fnad.scipy.sparse import coo_array_of, either, is_traced, on_traced, triplets
 
 
 def of_scipy(rule: Callable[..., Any]) -> Callable[..., Any]:
     """Enter a function as the rule of the one of its name, where the matrix is traced too."""
     path = f"scipy.sparse.linalg.{rule.__name__}"
-    bound = cache(lambda: Bound(rule, own(path), path))
+    bound = cache(lambda: Bound(rule, resolve_name(path), path))
 
     @wraps(rule)
     def called_as_scipys(*args: Any, **kwargs: Any) -> Any:
@@ -55,7 +55,7 @@ def _solution(A: Any, b: Any, method: str, **options: Any) -> Any:  # noqa: N803
             f"scipy.sparse.linalg.{method} has no rule for a {type(A).__name__} as the matrix",
             remedy="give an array, or a sparse one, or use scipy.linalg.solve",
         )
-    stored, b = coo_array(A), XP.asarray(b)
+    stored, b = coo_array_of(A), XP.asarray(b)
     if stored.shape[0] != stored.shape[1]:
         raise ValueError(f"matrix must be square (has shape {stored.shape})")
     if b.ndim not in (1, 2) or stored.shape[0] != b.shape[0]:
@@ -103,7 +103,9 @@ def _factor(name: str) -> NoReturn:
 
 def splu(A: Any, *args: Any, **options: Any) -> Any:  # noqa: N803  # SciPy's name
     """The factorization of a sparse matrix, in a trace as what solves with it."""
-    return Factors(csc_array(A)) if is_tracing() else own("scipy.sparse.linalg.splu")(A, *args, **options)
+    if is_tracing():
+        return Factors(coo_array_of(A).tocsc())
+    return resolve_name("scipy.sparse.linalg.splu")(A, *args, **options)
 
 
 def _iterative(method: str) -> Any:

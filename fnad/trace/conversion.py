@@ -198,6 +198,18 @@ MOST = 16
 """How many sets of imported names are tried: the blocks of a page share a file, and each is compiled as a module."""
 
 
+def no_source(code: CodeType) -> str:
+    """The sentence that code has no source, with the reason."""
+    why = "its file has another text" if linecache.getlines(code.co_filename) else "its text is in no file"
+    name = re.sub(r"(\.<locals>\.<(list|set|dict)comp>)+$", "", code.co_qualname)
+    return f"{name} has no source that is what runs: {why}"
+
+
+def is_of_dataclass(code: CodeType) -> bool:
+    """True for the code of a method that `dataclasses` has made, which reads attributes of its arguments alone."""
+    return code.co_filename == "<string>" and code.co_qualname.startswith("__create_fn__.")
+
+
 def subsets(names: Sequence[str]) -> Iterator[Sequence[str]]:
     """The subsets of some names but all of them: the empty one first, then the larger ones."""
     if names:

@@ -42,7 +42,7 @@ from fnad.numpy.views import ArrayView, stored
 from fnad.ops.conversion import convert_to
 from fnad.ops.shape import constant
 from fnad.placement import is_on_device
-from fnad.trace.escape import hidden_escape, nested_too_deeply, used_after_trace
+from fnad.trace.escape import hidden_escape, nested_too_deeply, used_after_trace, write_it_in_a_file
 from fnad.trace.expansion import again, follow, is_own
 from fnad.trace.handle import TRACED, Aside, Elements, Handle
 from fnad.trace.source import current_source, line_of, user_frame
@@ -122,7 +122,7 @@ def call(rule: Rule, args: Sequence[Any], kwargs: Arguments, /) -> Any:
     """Call a rule on what the user gave, with the user's line noted."""
     builder, frame = innermost_builder() or tracing_builder(args), user_frame()
     builder.source = source = None if frame is None else line_of(frame)
-    if MAKING.attempt is not None:
+    if MAKING.innermost is not None:
         MAKING.note(source)
     operands, options = args, kwargs
     symbols: list[Symbol] = []
@@ -289,10 +289,14 @@ def operate(ufunc: Callable[..., Any], *operands: Any) -> Any:
         if not isinstance(operand, OPERANDS):
             if hasattr(operand, "__pandas_priority__"):
                 return import_module("fnad.trace.labelled").beside(ufunc, operands)
+            if has_rules(operand):
+                return import_module("fnad.trace.entering").beside(ufunc, operands)
             return call(RULES[ufunc], operands, {}) if is_on_device(operand) else unlike(ufunc, *operands)
         kind = type(operand)  # to ask an object that is none of these takes longer
-        if issubclass(kind, Aside) or is_of_ma(kind):
+        if issubclass(kind, Aside):
             return NotImplemented
+        if is_of_ma(kind):
+            return import_module("fnad.trace.entering").beside(ufunc, operands)
     if all(map(is_python_like, operands)):
         numbers = operands if ufunc in LOGICAL else [as_number(operand) for operand in operands]
         if ufunc in ORDERING and any(isinstance(number, complex) for number in numbers):
@@ -309,6 +313,14 @@ def is_of_ma(kind: type[Any]) -> bool:
         return False
     module = sys.modules.get("numpy.ma")
     return module is not None and issubclass(kind, module.MaskedArray)
+
+
+def has_rules(value: Any) -> bool:
+    """True for a masked array and a sparse matrix without traced elements."""
+    if is_of_ma(type(value)):
+        return True
+    sparse = sys.modules.get("scipy.sparse")
+    return sparse is not None and sparse.issparse(value) and not hasattr(type(value), "_kind")
 
 
 def unmasked(value: Any) -> Any:
@@ -567,7 +579,8 @@ def ordinary_out() -> MutationError:
     return MutationError(
         "a traced value cannot be written into an ordinary array",
         source=current_source(),
-        remedy="write c = c + t, or make the array with fnad.numpy (zeros, empty, array) in place of numpy",
+        remedy=write_it_in_a_file()
+        or "write c = c + t, or make the array with fnad.numpy (zeros, empty, array) in place of numpy",
     )
 
 
@@ -610,7 +623,8 @@ def write_into(name: str, writer: Rule, args: Sequence[Any], kwargs: Arguments) 
         raise MutationError(
             f"{name} cannot write a traced value into an ordinary array",
             source=current_source(),
-            remedy="make the array with fnad.numpy (zeros, empty, full, array) in place of numpy",
+            remedy=write_it_in_a_file()
+            or "make the array with fnad.numpy (zeros, empty, full, array) in place of numpy",
         )
     assign(writer, *args, **kwargs)
 

@@ -7,6 +7,7 @@ another exception comes from there.
 
 from __future__ import annotations
 
+import inspect
 import linecache
 import re
 import sys
@@ -17,6 +18,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from fnad.codes import original_of
 from fnad.errors import (
     ArgumentTypeError,
     FnadError,
@@ -34,9 +36,18 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, Aval
 from fnad.numpy.operands import CHOOSE, NUMBERS
 from fnad.trace.capture import APART
-from fnad.trace.libraries import package_of
+from fnad.trace.conversion import converted_code, no_source
+from fnad.trace.libraries import is_library, package_of
 from fnad.trace.scipy_call import compiled_remedy, scipy_remedy
-from fnad.trace.source import current_source, library_frames, source_of_error, text_at, user_frame, user_line
+from fnad.trace.source import (
+    current_source,
+    frames_of_error,
+    library_frames,
+    source_of_error,
+    text_at,
+    user_frame,
+    user_line,
+)
 from fnad.words import WORDS, alike, word_for_keyword
 
 ARRAY = "NumPy's functions take traced values as they are; stack several with np.stack or fnad.numpy.array"
@@ -151,7 +162,7 @@ def number_asked(aval: Aval, what: str) -> FnadError:
 
 def truth_asked(aval: Aval) -> FnadError:
     """The error for a branch on a traced value that has no value yet."""
-    return _asked(aval, "its truth value", UNDECIDED)
+    return _escape(aval, "its truth value", scipy_remedy(library_frames()) or UNDECIDED)
 
 
 def truths_asked(aval: Aval) -> FnadError:
@@ -165,7 +176,7 @@ def truths_asked(aval: Aval) -> FnadError:
 
 def integer_asked(aval: Aval, what: str) -> FnadError:
     """The error for the integer of a traced value that has no value yet: an index, a loop count."""
-    return _asked(aval, what, UNDECIDED)
+    return _asked(aval, what, scipy_remedy(library_frames()) or UNDECIDED)
 
 
 def index_asked(aval: Aval) -> FnadError:
@@ -173,7 +184,7 @@ def index_asked(aval: Aval) -> FnadError:
     if aval.dtype.kind not in "biu" and is_tracing():
         what = f"a traced value of aval {aval} is no integer, and so no index, size or loop count"
         return _kept(ArgumentTypeError(what, source=current_source(), remedy="write int(x) for a number x"))
-    return _escape(aval, "an index", CHOOSE if aval.dtype == BOOL and aval.shape else INDEX)
+    return _asked(aval, "an index", CHOOSE if aval.dtype == BOOL and aval.shape else INDEX)
 
 
 def array_asked(aval: Aval) -> FnadError:
@@ -234,7 +245,9 @@ def attribute_asked(aval: Aval, kind: type[Any], name: str) -> Callable[..., NoR
         return partial(_raise_number_asked, aval, f"its {name}")
     what = f"{named}.{name} has no rule for traced values"
     raise UnsupportedFunctionError(
-        what, source=current_source(), remedy=ATTRIBUTES.get(name) or _remedy_of_others() or MEMORY
+        what,
+        source=current_source(),
+        remedy=ATTRIBUTES.get(name) or scipy_remedy(library_frames()) or _remedy_of_others() or MEMORY,
     )
 
 
@@ -254,7 +267,22 @@ def _raise_number_asked(aval: Aval, what: str, *_: Any) -> NoReturn:
 
 def _asked(aval: Aval, what: str, remedy: str) -> FnadError:
     """The error where a function was asked that something may stand for."""
-    return _escape(aval, what, remedy)
+    return _escape(aval, what, write_it_in_a_file() or remedy)
+
+
+def write_it_in_a_file() -> str | None:
+    """The way out in a user function without source; None in any other."""
+    frame = user_frame()
+    if frame is None or not frame.f_code.co_flags & inspect.CO_NEWLOCALS:
+        return None
+    code = frame.f_code
+    module = sys.modules.get(frame.f_globals.get("__name__", ""))
+    if is_library(getattr(module, "__file__", None) or ""):  # SciPy makes functions of texts too
+        return None
+    if original_of(code) is not code or converted_code(code, frame.f_globals) is not None:
+        return None
+    way = "There lists, float, math and SciPy take no traced values: use fnad.numpy, or write it in a file"
+    return f"{no_source(code)}. {way}"
 
 
 def _escape(aval: Aval, what: str, remedy: str) -> FnadError:
@@ -288,7 +316,7 @@ def stored(aval: Aval) -> FnadError:
     """The error for a traced value, or one at a traced index, that is written into an ordinary array."""
     what = f"a traced value of aval {aval} was written into an ordinary array"
     others = RECORDS if re.search(r"\[([\"'])\w+\1\] *=[^=]", user_text()) else STORE
-    return _kept(MutationError(what, source=current_source(), remedy=out_of_package(others)))
+    return _kept(MutationError(what, source=current_source(), remedy=write_it_in_a_file() or out_of_package(others)))
 
 
 def out_of_package(remedy: str) -> str:
@@ -346,6 +374,8 @@ def refused(error: Exception) -> FnadError | None:
         return compiled
     if what == str(error):
         return None
+    if (found := scipy_remedy(frames_of_error(error))) is not None:
+        return TracerEscapeError(what, source=source, remedy=found)
     if "bytes-like" in what:
         return TracerEscapeError(what, source=source, remedy=MEMORY)
     remedy = next((remedy for words, remedy in REFUSALS.items() if words in what), OPERAND)

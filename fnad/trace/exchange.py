@@ -2,9 +2,7 @@
 
 `Point(x, y)` runs `__init__`, `p + q` runs `__add__`, `p.norm` may be a property. For classes of user code that a trace
 encounters, such methods have converted code (`fnad.trace.conversion`). So have user functions that user code reads
-without calling them, `stack.callback(f, x)`. SciPy methods and numpy.ma functions with a rule
-(`fnad.trace.scipy_table`) call each other in their own bodies. Their other code calls the rule in a thread that
-traces, and the own code in any other thread.
+without calling them, `stack.callback(f, x)`. In a thread that does not trace, the other code does what the own does.
 
 `METHODS.blocks` are the traces under way in all threads. `settle` gives all methods the code that follows from the
 blocks; it may be called at any time, and a second call does nothing. After an interrupt in `settle` the next call, at
@@ -18,88 +16,18 @@ import gc
 import operator
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterator
-from functools import cache, cached_property
-from inspect import signature
-from pkgutil import resolve_name
-from types import CodeType, FunctionType, ModuleType
+from collections.abc import Iterator
+from types import CodeType, FunctionType
 from typing import Any, cast
 
 from fnad.blocks import Holding, SharedBlocks
-from fnad.codes import with_code
+from fnad.codes import original_of
 from fnad.forks import lock
 from fnad.ir.builder import is_tracing
-from fnad.numpy.bodies import OWN
 from fnad.numpy.namespace import CALLS
 from fnad.trace.contents import is_users
-from fnad.trace.conversion import converted_code
+from fnad.trace.conversion import converted_code, is_of_dataclass
 from fnad.trace.libraries import is_trusted
-from fnad.trace.scipy_table import TABLE
-
-# ---- SciPy and numpy.ma ----------------------------------------------------------------------------------------------
-
-
-@cache
-def _code(free: int) -> CodeType:
-    """The other code of functions with so many free variables: a frame copies as many as its function has."""
-    names = ", ".join(["", *[f"v{i}" for i in range(free)]])
-    source = f"""
-def around(_{names}):
-    def exchanged(*args, **kwargs):
-        if False: (None{names})
-        return "an Offered".call(*args, **kwargs)
-    return exchanged
-"""
-    namespace: dict[str, Any] = {}
-    exec(source, namespace)  # which is written above
-    return namespace["around"](*[None] * (free + 1)).__code__
-
-
-class Offered:
-    """A function of SciPy with its own code and the other one, which has this object among its constants."""
-
-    def __init__(self, function: FunctionType, path: str) -> None:
-        self.function, self.path, self.own_code = function, path, function.__code__
-        self.own = with_code(function, function.__code__)
-        self.other_code = self._other(function.__code__)
-        if not (hasattr(function, "__wrapped__") or hasattr(function, "__signature__")):
-            function.__signature__ = signature(function)  # type: ignore[attr-defined]  # which is read off the code
-        OWN[function] = self.own
-
-    def _other(self, code: CodeType) -> CodeType:
-        like = _code(len(code.co_freevars))
-        constants = tuple(self if constant == "an Offered" else constant for constant in like.co_consts)
-        return like.replace(
-            co_consts=constants,
-            co_freevars=code.co_freevars,
-            co_filename=code.co_filename,
-            co_firstlineno=code.co_firstlineno,
-            co_name=self.function.__name__,
-            co_qualname=self.function.__qualname__,
-        )
-
-    @cached_property
-    def offered(self) -> Callable[..., Any]:
-        """The function of fnad.scipy in its place."""
-        return resolve_name(self.path)
-
-    def call(self, /, *args: Any, **kwargs: Any) -> Any:
-        """Call the rule where a trace runs in this thread, and the own code elsewhere."""
-        return (self.offered if is_tracing() else self.own)(*args, **kwargs)
-
-
-def offered_by(module: ModuleType) -> Iterator[tuple[FunctionType, str]]:
-    """The functions of a module that have a rule, each with the path of that."""
-    for offering, names in TABLE[module.__name__].items():
-        for name in names:
-            function: Any = module
-            for part in name.split("."):
-                function = getattr(function, part, None)
-            if isinstance(function, FunctionType):
-                yield function, f"{offering}:{name}"
-
-
-# ---- methods of user classes -----------------------------------------------------------------------------------------
 
 
 def called_by_python(kind: type) -> Iterator[FunctionType]:
@@ -120,6 +48,11 @@ def called_by_python(kind: type) -> Iterator[FunctionType]:
         yield from (f for f in (node.flatten_func, node.unflatten_func) if isinstance(f, FunctionType))
 
 
+def is_constructor(code: CodeType) -> bool:
+    """True for a constructor that `dataclasses` has made, which stores its arguments."""
+    return code.co_name == "__init__" and is_of_dataclass(code)
+
+
 GIVEN = {CodeType, FunctionType, defaultdict, type(functools.cmp_to_key(cast("Any", operator.sub)))}
 """Classes of functions, of their code, and of objects in C that call one, which only the garbage collector finds."""
 
@@ -133,7 +66,6 @@ class Methods:
         self._own_kinds: set[type] = set()
         self._lock = lock()
         self._are_others: bool | None = False
-        self._offered: dict[FunctionType, tuple[CodeType, CodeType]] = {}
         self._users: dict[FunctionType, tuple[CodeType, CodeType]] = {}
 
     def settle(self) -> None:
@@ -143,11 +75,10 @@ class Methods:
             if self._are_others is is_under_way:
                 return
             self._are_others = None
-            for functions in (self._offered, self._users):
-                for function, (own, other) in functions.items():
-                    old, new = (own, other) if is_under_way else (other, own)
-                    if function.__code__ is old:
-                        function.__code__ = new
+            for function, (own, other) in self._users.items():
+                old, new = (own, other) if is_under_way else (other, own)
+                if function.__code__ is old:
+                    function.__code__ = new
             if not is_under_way:
                 self.kinds -= self._own_kinds  # first: a class that is known has its methods among the functions
                 self._own_kinds.clear()
@@ -186,22 +117,12 @@ class Methods:
 
     def _enter(self, function: FunctionType) -> None:
         own = function.__code__
-        other = None if is_trusted(own.co_filename) else converted_code(own, function.__globals__)
-        if other is not None:
+        if not is_trusted(own.co_filename) and original_of(own) is own and not is_constructor(own):
+            other = converted_code(own, function.__globals__) or CALLS["watched_code"](function)
             with self._lock:
                 self._users[function] = own, other
                 if self.blocks.under_way:
                     function.__code__ = other
-
-    def enter_offered(self, function: FunctionType, path: str) -> None:
-        """Have a function of SciPy call its rule in threads that trace."""
-        with self._lock:
-            if function in self._offered:
-                return
-            made = Offered(function, path)
-            self._offered[function] = made.own_code, made.other_code
-            if self.blocks.under_way:
-                function.__code__ = made.other_code
 
 
 METHODS = Methods()

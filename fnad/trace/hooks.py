@@ -12,18 +12,16 @@ import functools
 import heapq
 import operator
 import sys
-import textwrap
 from collections.abc import Callable
 from contextlib import suppress
 from importlib.util import resolve_name
 from itertools import repeat
-from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType
+from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
 
-from fnad.codes import names_of, original_of, with_code
-from fnad.errors import TracerEscapeError
+from fnad.codes import original_of, with_code
 from fnad.ir.builder import current_builder, is_tracing
 from fnad.ir.types import NAMES
 from fnad.numpy.indexing_routines import c_, r_
@@ -33,19 +31,19 @@ from fnad.numpy.views import Broadcast
 from fnad.trace import escape, guards
 from fnad.trace.compiled import COMPILED
 from fnad.trace.contents import CACHED, in_library, is_numba_class, is_users
-from fnad.trace.conversion import HOOKS, converted, converted_code, converted_text, facts_of, unconverted
+from fnad.trace.conversion import HOOKS, converted, converted_code, facts_of, unconverted
 from fnad.trace.dispatch import has_traced
+from fnad.trace.entering import constructing, entered, operand
 from fnad.trace.environment import content
 from fnad.trace.exchange import GIVEN, METHODS
 from fnad.trace.handle import Handle
-from fnad.trace.libraries import is_of_numba, is_standard, is_trusted
+from fnad.trace.libraries import is_entered, is_of_numba, is_standard, is_trusted
 from fnad.trace.looping import LOOPING
-from fnad.trace.reaching import Reach
 from fnad.trace.reading_calls import recorded
 from fnad.trace.recording import RECORDING
 from fnad.trace.rewriting import Facts
-from fnad.trace.source import current_source
-from fnad.trace.stand_ins import MADE, PENDING, enter, enter_imported, standing_for
+from fnad.trace.sourceless import without_source
+from fnad.trace.stand_ins import MADE, PENDING, enter, enter_imported, filled, standing_for
 from fnad.trace.standard import class_of
 from fnad.trace.undoing import KEPT, UNDOING, kept, replayed
 from fnad.trace.vectorized import vectorized
@@ -98,12 +96,12 @@ def replaced(function: Any) -> Any:
     if kind is operator.methodcaller:
         return calling_method(function)
     if is_in_c(kind):
-        for changes in UNDOING.changes:
+        for changes in () if type(getattr(function, "__self__", None)) is ModuleType else UNDOING.changes:
             changes.callee(function)
-        return function if MAKING.attempt is None else of_ordinary(function)
+        return function if MAKING.innermost is None else of_ordinary(function)
     if issubclass(kind, type):
         METHODS.enter_class(function)
-        return function
+        return constructing(function)
     return of_instance(function, kind)
 
 
@@ -114,12 +112,8 @@ def of_user(function: FunctionType) -> FunctionType:
             changes.cells(function, facts)
     twin = converted(function)
     if twin is function and original_of(function.__code__) is function.__code__:
-        for recorder in RECORDING.recorders:
-            recorder.meet(f"{function.__qualname__} {WITHOUT_SOURCE}, so what it reads is not known", current_source())
-        asking = asking_for_class(function)
-        if asking is not None:
-            return refusing(function, asking)
-    return twin if MAKING.attempt is None else with_traced_defaults(twin)
+        return without_source(function)
+    return twin if MAKING.innermost is None else with_traced_defaults(twin)
 
 
 def with_traced_defaults(function: FunctionType) -> FunctionType:
@@ -133,46 +127,6 @@ def with_traced_defaults(function: FunctionType) -> FunctionType:
     return made
 
 
-def asking_for_class(function: FunctionType) -> FunctionType | None:
-    """The function that may call `type`, of those a function without source leads to: they run as they are."""
-    reached = Reach({function.__qualname__: function}).functions
-    return next((each for each in reached if "type" in names_of(each.__code__)), None)
-
-
-def evaluating(function: Any) -> Any:
-    """`eval` or `exec`, of which the text is converted."""
-
-    def run(source: Any, /, globals: Any = None, locals: Any = None, **options: Any) -> Any:  # noqa: A002
-        frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
-        own = frame.f_globals if globals is None else globals
-        inner = locals if locals is not None else frame.f_locals if globals is None else own
-        text = textwrap.dedent(source).strip() if function is eval and isinstance(source, str) else source
-        code = converted_text(text, "eval" if function is eval else "exec") if isinstance(text, str) else text
-        return function(code, own, inner, **options)
-
-    return run
-
-
-WITHOUT_SOURCE = "has no source that is what runs"
-
-
-def refusing(function: FunctionType, asking: FunctionType) -> Any:
-    """A function that refuses traced values, because it leads to code without hooks that compares `type(x)`."""
-    name = "it" if asking is function else function.__qualname__
-
-    @functools.wraps(function, updated=())
-    def call(*args: Any, **kwargs: Any) -> Any:
-        if has_traced((args, kwargs)):
-            raise TracerEscapeError(
-                f"{asking.__qualname__} asks for the class of a value by type, and {name} {WITHOUT_SOURCE}",
-                source=current_source(),
-                remedy="write it in a file, or write isinstance(x, float)",
-            )
-        return function(*args, **kwargs)
-
-    return call
-
-
 def of_library(function: FunctionType) -> Any:
     """The callee for a library function. Functions made by decorators have user functions in their closures."""
     enter_imported()  # its module may be imported by this very trace, as np.polynomial is where it is read
@@ -182,6 +136,8 @@ def of_library(function: FunctionType) -> Any:
     file = function.__code__.co_filename
     if is_of_numba(file):
         return of_numba(function)
+    if is_entered(file):
+        return entered(function)
     if function.__closure__ is None or not is_standard(file):
         return function
     code = converted_code(function.__code__, function.__globals__) or function.__code__
@@ -282,7 +238,7 @@ def of_ordinary(function: Any) -> Call:
 
 def ordinary(value: Any) -> Any:
     """The array that was read as a traced value; any other value itself."""
-    attempt = MAKING.attempt
+    attempt = MAKING.innermost
     if attempt is None or not isinstance(value, Handle):
         return value
     return next((array for array, made, _ in attempt.given.values() if made is value), value)
@@ -527,7 +483,7 @@ def read(value: Any) -> Any:
         if hasattr(kind, "__next__") and not is_users(kind):
             GIVEN.add(kind)
             return replayed(value) if OTHERS.isdisjoint(dir(kind)) else kept(value)
-    return traced(value) if kind is np.ndarray and MAKING.attempt is not None and is_native(value) else value
+    return traced(value) if kind is np.ndarray and MAKING.innermost is not None and is_native(value) else value
 
 
 def decided(index: Any) -> Any:
@@ -549,7 +505,7 @@ def is_native(array: Any) -> bool:
 
 def traced(array: Any) -> Any:
     """The traced value for an array from outside, which cannot be written to."""
-    attempt, builder = MAKING.attempt, current_builder()
+    attempt, builder = MAKING.innermost, current_builder()
     key = id(array), id(builder)
     if attempt is not None and key in attempt.given:
         return attempt.given[key][1]
@@ -560,8 +516,6 @@ def traced(array: Any) -> Any:
     return made
 
 
-for _function in (eval, exec):
-    enter(_function, evaluating)
 for _function in (setattr, delattr):
     enter(_function, storing)
 for _function in (
@@ -581,12 +535,14 @@ vars(HOOKS).update(
     counter=counter,
     each=each,
     enters=enters,
+    filled=filled,
     imported=imported,
     imports=imports,
     item=item,
     leaves=leaves,
     matched=matched,
     method=method,
+    operand=operand,
     place=place,
     same=same,
     slice=slice,

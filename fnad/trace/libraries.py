@@ -31,6 +31,12 @@ def is_machinery(file: str) -> bool:
 
 
 @lru_cache(maxsize=4096)
+def is_entered(file: str) -> bool:
+    """True for the files of SciPy and numpy.ma, of which a function may be converted."""
+    return file.startswith((*_folders("scipy"), *(f"{place}ma{os.sep}" for place in _folders("numpy"))))
+
+
+@lru_cache(maxsize=4096)
 def is_standard(file: str) -> bool:
     """True for the files of the standard library."""
     return file.startswith(_STANDARD) and not file.startswith(_THIRD_PARTY)

@@ -1,9 +1,9 @@
 """Arrays of `numpy.ma` on traced values: data and a mask, each traced or known, by the rules of numpy.ma.
 
 A result is masked where an operand is, or where the function is not defined (`np.ma.log`, a division by 0); reductions
-leave out what is masked. The functions of numpy.ma get here by `fnad.trace.exchange`, under whatever name they were
-bound, and where their own bodies do, made of others, they stay. A number is masked or not for the arguments at hand,
-which is a guard; where nobody has these yet, in the body of a loop, it has to be unmasked when the program runs.
+leave out what is masked. The functions of numpy.ma without a rule run in their own code, converted
+(`fnad.trace.entering`). A number is masked or not for the arguments at hand, which is a guard; in the body of a loop,
+where these are not known, it has to be unmasked when the program runs.
 
 The mask is an array where numpy.ma shrinks one without a true element to `nomask`: that depends on values.
 """
@@ -22,6 +22,7 @@ import numpy.ma as ma
 
 from fnad.errors import TracerEscapeError, UnsupportedFunctionError
 from fnad.ir.known import known_value
+from fnad.numpy.namespace import CALLS
 from fnad.ops.requirement import require
 from fnad.trace import guards
 from fnad.trace.capture import APART
@@ -228,16 +229,16 @@ class TracedMaskedArray(Aside):
         if mean is ma.masked:
             return mean
         apart = self - mean
-        squares = ma.absolute(apart) ** 2 if self.dtype.kind == "c" else apart * apart
+        squares = of_ma(ma.absolute)(apart) ** 2 if self.dtype.kind == "c" else apart * apart
         count = self.count(axis, options.get("keepdims", False)) - ddof
-        found = ma.divide(squares.sum(axis, out=out, **options), count)
+        found = of_ma(ma.divide)(squares.sum(axis, out=out, **options), count)
         if not is_masked_array(found) or found is ma.masked:
             return found
         return self.like(found._data, mask_or(found._mask, count <= 0))
 
     def std(self, *args: Any, **options: Any) -> Any:
         found = self.var(*args, **options)
-        return found if found is ma.masked else ma.sqrt(found)
+        return found if found is ma.masked else of_ma(ma.sqrt)(found)
 
     def cumsum(self, axis: Any = None, dtype: Any = None) -> Any:
         return self.accumulated(np.cumsum, 0, axis, dtype)
@@ -254,7 +255,7 @@ class TracedMaskedArray(Aside):
         return self - self.mean(axis, dtype, keepdims=axis is not None)
 
     def dot(self, b: Any, **options: Any) -> Any:
-        return ma.dot(self, b, **options)
+        return of_ma(ma.dot)(self, b, **options)
 
 
 TracedMaskedArray.__name__ = TracedMaskedArray.__qualname__ = "MaskedArray"  # in messages
@@ -271,6 +272,18 @@ def made(data: Any, mask: Any, fill_value: Any = None) -> Any:
     array._data, array._fill_value = data, fill_value
     array._mask = mask if mask is ma.nomask or mask.shape == data.shape else np.broadcast_to(mask, data.shape).copy()
     return array
+
+
+def as_traced(array: Any) -> Any:
+    """A masked array, of which data and mask may be not traced, as one of traced ones; it shares both."""
+    found = object.__new__(TracedMaskedArray)
+    found._data, found._mask, found._fill_value = array._data, array._mask, array._fill_value
+    return found
+
+
+def of_ma(function: Function) -> Function:
+    """A function of numpy.ma that follows its rule."""
+    return CALLS["callee"](function)
 
 
 def number(data: Any, mask: Any) -> Any:
@@ -475,13 +488,13 @@ def refused(name: str) -> Function:
 def on_ma(name: str, reflected: bool = False) -> Function:
     """An operator that is a function of numpy.ma."""
     function = getattr(ma, name)
-    return lambda x, y: function(y, x) if reflected else function(x, y)
+    return lambda x, y: of_ma(function)(y, x) if reflected else of_ma(function)(x, y)
 
 
 def compared_by(compare: Function) -> Function:
     """An operator that compares as numpy.ma does."""
     comparison: Function = getattr(ma.MaskedArray, "_comparison")  # noqa: B009  # which its stubs lack
-    return lambda x, y: comparison(x, y, compare)
+    return lambda x, y: of_ma(comparison)(x, y, compare)
 
 
 def on_numpy(ufunc: Function, reflected: bool = False) -> Function:

@@ -1,7 +1,7 @@
 """The functions of `numpy.ma` that make masked arrays of traced values (`fnad.trace.masked`).
 
-While a trace runs they stand for numpy.ma's own (`fnad.trace.exchange`); what has a traced argument follows the rule
-here. The functions that numpy.ma composes of these, `masked_greater`, `average`, `maximum`, keep their bodies.
+They replace the functions of numpy.ma in a trace (`fnad.trace.stand_ins`), and follow the rule here for a traced
+argument. The functions that numpy.ma composes of these, `masked_greater`, `average`, `maximum`, keep their bodies.
 """
 
 # pyright: reportPrivateUsage=false
@@ -11,6 +11,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable
 from functools import wraps
+from pkgutil import resolve_name
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,7 +19,6 @@ import numpy as np
 import numpy.ma as ma
 
 from fnad.errors import ShapeError
-from fnad.numpy.bodies import own
 from fnad.trace.dispatch import call_function, has_traced
 from fnad.trace.masked import (
     TracedMaskedArray,
@@ -54,7 +54,7 @@ def of_ma(path: str) -> Callable[[Function], Function]:
         @wraps(rule)
         def call(*args: Any, **kwargs: Any) -> Any:
             follows = is_traced(args) or (bool(kwargs) and is_traced(kwargs.values()))
-            return (rule if follows else own(f"numpy.ma.core:{path}"))(*args, **kwargs)
+            return (rule if follows else resolve_name(f"numpy.ma.core:{path}"))(*args, **kwargs)
 
         return call
 
@@ -139,7 +139,7 @@ def compared(x: Any, y: Any, compare: Function) -> Any:
 
 @of_ma("masked_where")
 def masked_where(condition: Any, a: Any, copy: bool = True) -> Any:
-    where = ma.filled(condition, True)
+    where = filled(condition, True)
     where = call_function(np.asarray, (where, bool), {})
     if np.shape(where) not in ((), np.shape(a)):
         what = f"the condition is of shape {np.shape(where)}, and the array of shape {np.shape(a)}"
@@ -174,8 +174,8 @@ def where(condition: Any, *choices: Any) -> Any:
         raise unsupported("numpy.ma.where of a condition alone")
     data = [0.0 if x is ma.masked else data_of(x) for x in choices]
     masks = map(whole_mask_of, choices)
-    found = np.where(ma.filled(condition, False), *data)
-    mask = np.where(ma.filled(condition, False), *masks)
+    found = np.where(filled(condition, False), *data)
+    mask = np.where(filled(condition, False), *masks)
     return made(found, mask_or(mask, mask_of(condition)))
 
 
@@ -184,7 +184,7 @@ def dot(a: Any, b: Any, strict: bool = False, out: Any = None) -> Any:
     if strict or out is not None:
         raise unsupported("the options strict and out of numpy.ma.dot")
     there = np.dot(*[(~whole_mask_of(x)).astype(int) for x in (a, b)])
-    return made(np.dot(ma.filled(a, 0), ma.filled(b, 0)), there == 0, fill_value_of(a, b))
+    return made(np.dot(filled(a, 0), filled(b, 0)), there == 0, fill_value_of(a, b))
 
 
 @of_ma("concatenate")

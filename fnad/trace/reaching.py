@@ -63,6 +63,12 @@ class Reached(NamedTuple):
     function: Any = None
 
 
+def asking_for_class(function: FunctionType) -> str | None:
+    """The name of the function that may call `type`, of those a function leads to."""
+    reached = Reach({function.__qualname__: function}).functions
+    return next((each.__qualname__ for each in reached if "type" in names_of(each.__code__)), None)
+
+
 class Reach:
     """The functions whose names are followed, and the arrays, traced ones among them, that some values lead to."""
 

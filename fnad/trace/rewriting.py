@@ -1,6 +1,7 @@
 """The syntax of user code, rewritten with hooks.
 
     f(a)            HOOKS.callee(f)(a)
+    u = np.zeros(3) u = HOOKS.filled(HOOKS.method(np, "zeros"), ("t",))(3)      where `u[0] = t` follows
     o.m(a)          HOOKS.method(o, "m")(a)
     o.x             HOOKS.attribute(o, "x")
     c[i]            HOOKS.item(c, i)
@@ -10,6 +11,7 @@
     while c: …      for _ in HOOKS.turns(place): if not c: break …
     break           if HOOKS.leaves(line, column): break …      (`fnad.trace.looping`)
     a is b          HOOKS.same(a, b)
+    a + b, a < b    HOOKS.operand(a) + b
     o.x = v         HOOKS.stored(o, "x").x = v
     o.n += 1        HOOKS.counter(o, "n").n += 1
     v += x          v += HOOKS.changed(v, x)    for a local variable
@@ -27,6 +29,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from fnad.records import NamedTuple
+from fnad.trace.filling import makers
 
 MARK = "\0fnad.hooks"
 """The constant in its place until the code is compiled."""
@@ -93,6 +96,7 @@ class Hooked(ast.NodeTransformer):
 
     `_class` is the name of the class around a node, `_local` has its variables that are not of outer scopes, `_scope`
     is the function around it, `_reads` counts how often that function reads variables, `_around` are the loops.
+    `_makers` has the calls that make an array to be filled.
     """
 
     def __init__(self) -> None:
@@ -101,6 +105,7 @@ class Hooked(ast.NodeTransformer):
         self._scope = Scope(frozenset(), None)
         self._reads: Counter[str] = Counter()
         self._around: list[Place | None] = []
+        self._makers: dict[ast.Call, tuple[str, ...]] = {}
 
     def all(self, nodes: Iterable[Any]) -> list[Any]:
         """Rewrite statements or expressions; a statement may become several."""
@@ -134,6 +139,8 @@ class Hooked(ast.NodeTransformer):
             node.func = self._of_attribute("method", node.func, use)
         else:
             node.func = hook("callee", node.func, self._owner(node.func))
+        if node in self._makers:
+            node.func = hook("filled", node.func, node.func, constant(self._makers[node]))
         node.args = self.all(node.args)
         for keyword in node.keywords:
             keyword.value = self.visit(keyword.value)
@@ -154,12 +161,19 @@ class Hooked(ast.NodeTransformer):
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         self.generic_visit(node)
+        if len(node.ops) == 1 and isinstance(node.ops[0], ORDERING):
+            node.left = left(node.left, node.comparators[0])
         if len(node.ops) > 1 or not isinstance(node.ops[0], (ast.Is, ast.IsNot)):
             return node
         if any(isinstance(side, ast.Constant) for side in (node.left, node.comparators[0])):
             return node
         same = hook("same", node, node.left, node.comparators[0])
         return same if isinstance(node.ops[0], ast.Is) else ast.copy_location(ast.UnaryOp(ast.Not(), same), node)
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        self.generic_visit(node)
+        node.left = left(node.left, node.right)
+        return node
 
     def visit_For(self, node: Any) -> ast.AST:
         place = self._place([node.target], node, node.body[0].lineno)
@@ -289,6 +303,8 @@ class Hooked(ast.NodeTransformer):
         return before
 
     def visit_FunctionDef(self, node: Any) -> ast.AST:
+        if self._scope.outer is None:
+            self._makers = makers(node)
         node.decorator_list = self._callees(node.decorator_list)
         before = self._begin(node, node.body)
         has_text = isinstance(node.body[0], ast.Expr) and isinstance(node.body[0].value, ast.Constant)
@@ -473,6 +489,15 @@ def bound_in(nodes: Sequence[ast.AST]) -> frozenset[str]:
     for node in nodes:
         bound.visit(node)
     return frozenset(bound.names - bound.outer)
+
+
+ORDERING = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
+"""Comparisons that call a method of the left operand."""
+
+
+def left(node: ast.expr, right: ast.expr) -> ast.expr:
+    """The left operand of an operator; with a constant on either side no rule is needed."""
+    return node if isinstance(node, ast.Constant) or isinstance(right, ast.Constant) else hook("operand", node, node)
 
 
 def hook(name: str, place: Any, *operands: ast.expr) -> ast.Call:

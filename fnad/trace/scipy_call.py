@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from itertools import takewhile
-from types import CodeType, FrameType, ModuleType
+from types import FrameType, ModuleType
 from typing import Any
 
 from fnad.trace.source import text_at
@@ -47,8 +47,6 @@ def _name(frame: FrameType) -> str:
         module, name = function.__module__, function.__qualname__.removesuffix(".__init__")
     public = takewhile(lambda part: not part.startswith("_"), module.split(".")[1:])
     owner = given.get("self")
-    if is_exchanged(code) and "." in code.co_qualname:
-        owner = given["args"][0]
     if owner is not None and hasattr(
         owner, name.lstrip("_")
     ):  # the frame of the public one, which has a rule, is missing
@@ -71,11 +69,6 @@ def _name_of_callee(frame: FrameType) -> str | None:
     own = "" if is_module else f".{named.__name__}"
     public = takewhile(lambda part: not part.startswith("_"), module.split(".")[1:])
     return (".".join(public) + own + match[2]).removeprefix(".")
-
-
-def is_exchanged(code: CodeType) -> bool:
-    """Whether it is the other code of a function (`fnad.trace.exchange`), which takes any arguments."""
-    return code.co_varnames == ("args", "kwargs") and "<locals>" not in code.co_qualname
 
 
 def _owner_name(owner: Any) -> str:

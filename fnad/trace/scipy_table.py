@@ -7,6 +7,10 @@ of the array API standard over NumPy, which SciPy has too, calls LAPACK past Num
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
+
 TABLE: dict[str, dict[str, tuple[str, ...]]] = {}
 """By module of SciPy's: the modules of fnad.scipy, and the names that these have."""
 
@@ -20,14 +24,11 @@ TABLE["scipy.linalg"] = {"fnad.scipy.linalg": (
     "solve_discrete_are", "solve_discrete_lyapunov", "solve_sylvester", "solve_toeplitz", "solve_triangular",
     "solveh_banded", "sqrtm", "svd", "svdvals", "tanhm", "tanm", "toeplitz",
 )}
-TABLE["scipy.fft._basic_backend"] = {"fnad.scipy.fft": (
-    "fft", "fft2", "fftn", "hfft", "hfft2", "hfftn", "ifft", "ifft2", "ifftn", "ihfft", "ihfft2", "ihfftn", "irfft",
-    "irfft2", "irfftn", "rfft", "rfft2", "rfftn",
+TABLE["scipy.fft"] = {"fnad.scipy.fft": (
+    "dct", "dctn", "dst", "dstn", "fft", "fft2", "fftn", "fht", "hfft", "hfft2", "hfftn", "idct", "idctn", "idst",
+    "idstn", "ifft", "ifft2", "ifftn", "ifht", "ihfft", "ihfft2", "ihfftn", "irfft", "irfft2", "irfftn", "rfft",
+    "rfft2", "rfftn",
 )}
-TABLE["scipy.fft._realtransforms_backend"] = {"fnad.scipy.fft": (
-    "dct", "dctn", "dst", "dstn", "idct", "idctn", "idst", "idstn",
-)}
-TABLE["scipy.fft._fftlog_backend"] = {"fnad.scipy.fft": ("fht", "ifht")}
 TABLE["scipy.signal"] = {"fnad.scipy.signal": (
     "chirp", "coherence", "cont2discrete", "convolve", "convolve2d", "correlate", "csd", "deconvolve", "detrend",
     "envelope", "fftconvolve", "filtfilt", "freqs", "freqz", "gausspulse", "group_delay", "hilbert", "hilbert2",
@@ -135,3 +136,14 @@ TABLE["numpy.ma.core"] = {"fnad.trace.masked_functions": (
 for holder in ("", "scipy._lib.", "sklearn.externals."):  # who has a copy
     TABLE[f"{holder}array_api_compat.numpy.linalg"] = {"numpy.linalg": ("solve",)}
 # fmt: on
+
+
+def offered_by(module: ModuleType) -> Iterator[tuple[Any, str]]:
+    """The functions of a module that have a rule, each with the path of the rule."""
+    for offering, names in TABLE[module.__name__].items():
+        for name in names:
+            function: Any = module
+            for part in name.split("."):
+                function = getattr(function, part, None)
+            if function is not None:
+                yield function, f"{offering}:{name}"

@@ -165,7 +165,19 @@ COMPILED = (".pyx", ".pxd", "<stringsource>")
 def source_of_error(error: BaseException) -> Source | None:
     """The innermost place in the user's code that an exception passed."""
     files = ((place, place.tb_frame.f_code.co_filename) for place in reversed(_passed(error)))
-    return next((_line_passed(p) for p, file in files if not (is_library(file) or file.endswith(COMPILED))), None)
+    return next((_line_passed(p) for p, file in files if not is_of_library(file)), None)
+
+
+def frames_of_error(error: BaseException) -> list[FrameType]:
+    """The frames that user code called and an exception passed, innermost first."""
+    frames = [place.tb_frame for place in reversed(_passed(error))]
+    files = [frame.f_code.co_filename for frame in frames]
+    return frames[: next((i for i, file in enumerate(files) if not is_of_library(file)), len(frames))]
+
+
+def is_of_library(file: str) -> bool:
+    """True for the files of libraries, of compiled code too."""
+    return is_library(file) or file.endswith(COMPILED)
 
 
 def _line_passed(place: TracebackType) -> Source:

@@ -22,16 +22,17 @@ from typing import Any
 import numpy as np
 
 from fnad.ir.builder import is_tracing
+from fnad.ir.types import NAMES
 from fnad.numpy.namespace import CALLS, MAKING, NEW, on_trace
 from fnad.numpy.registry import RULES
 from fnad.trace import objects
 from fnad.trace.classes import CLASSES
 from fnad.trace.dispatch import call, call_function, go_straight, has_traced
-from fnad.trace.exchange import METHODS, offered_by
+from fnad.trace.entering import OPERATORS, holds_traced, operand
 from fnad.trace.kinds import asking
 from fnad.trace.libraries import is_library, package_of
 from fnad.trace.objects import call_or_make
-from fnad.trace.scipy_table import TABLE
+from fnad.trace.scipy_table import TABLE, offered_by
 from fnad.trace.selection import call_traced
 from fnad.trace.standard import STANDARD, class_of, on_numbers
 
@@ -117,6 +118,41 @@ class OfArrays(StandIn):
         return self._function(*args, **kwargs)
 
 
+class OfNew(OfArrays):
+    """The replacement for a NumPy function that makes a new array, which is a traced one in a second run."""
+
+    def __init__(self, function: Any) -> None:
+        super().__init__(function)
+        self._making = on_trace(function)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._making(*args, **kwargs) if MAKING.is_traced else super().__call__(*args, **kwargs)
+
+    def filled(self, *args: Any, **kwargs: Any) -> Any:
+        """A traced array, if one can have the dtype."""
+        found = self(*args, **kwargs)
+        is_native = type(found) is np.ndarray and found.dtype.newbyteorder("=") in NAMES
+        return self._making(*args, **kwargs) if is_native else found
+
+
+def filled(function: Any, names: tuple[str, ...]) -> Any:
+    """The callee that makes an array to be filled with what the variables of these names lead to."""
+    if not is_tracing():
+        return function
+    copied = function.__self__ if type(function) is BuiltinFunctionType else None
+    if type(function) is not OfNew and type(copied) is not np.ndarray:
+        return function
+    frame: Any = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+    variables = frame.f_locals
+    while frame.f_code.co_name.startswith("<"):  # a comprehension has a frame before Python 3.12
+        frame = frame.f_back
+        variables = frame.f_locals | variables
+    if not any(holds_traced(variables.get(name)) for name in names):
+        return function
+    own: Any = function
+    return own.filled if copied is None else functools.partial(standing_for(np.copy).filled, copied)
+
+
 class OfElements(StandIn):
     """The replacement for a ufunc; it takes traced values in lists too."""
 
@@ -160,15 +196,8 @@ def replacement(function: Callable[..., Any]) -> Callable[..., Any]:
     """The replacement for a NumPy function: it follows the rule, and makes a traced array where that is asked for."""
     if function in CALLING:
         return StandIn(function, handing_on(on_trace(function), functions_alone))
-    replaced = OfArrays(function)
-    if function.__name__ not in NEW or not hasattr(np, function.__name__):
-        return replaced
-    making = on_trace(function)
-
-    def call(*args: Any, **kwargs: Any) -> Any:
-        return (making if MAKING.is_traced else replaced)(*args, **kwargs)
-
-    return StandIn(function, call)
+    is_new = function.__name__ in NEW and hasattr(np, function.__name__)
+    return OfNew(function) if is_new else OfArrays(function)
 
 
 def any_callee(value: Any) -> Any:
@@ -199,6 +228,21 @@ def of_numbers(function: Any) -> Callable[..., Any]:
     return OfNumbers(function, handing_on(rule) if function in (min, max) else rule)
 
 
+def of_operands(function: Any) -> Callable[..., Any]:
+    """The replacement for a function of `operator`."""
+
+    @wraps(function)
+    def call(x: Any, y: Any, /) -> Any:
+        return function(operand(x), y)
+
+    return call
+
+
+def calling_class(kind: Any, /, *args: Any, **kwargs: Any) -> Any:
+    """`type.__call__`."""
+    return class_of(*args, **kwargs) if kind is type else type.__call__(kind, *args, **kwargs)
+
+
 def enter_imported() -> None:
     """Enter what replaces functions of modules that have been imported since."""
     for name, rules in tuple(LATER.items()):
@@ -210,7 +254,6 @@ def enter_imported() -> None:
             LATER.pop(name, None)  # last: what an interrupt leaves is done at the next trace
     for name in sorted(name for name in WAITING if name in sys.modules):
         for function, path in offered_by(sys.modules[name]):
-            METHODS.enter_offered(function, path)  # other bodies call it
             enter(function, lambda _, path=path: resolve_name(path))
         WAITING.discard(name)
     for entry in [entry for entry in PENDING if entry[0] in sys.modules]:
@@ -238,6 +281,9 @@ for _kind in CLASSES:
     enter(_kind, CLASSES.__getitem__)
 for _function in (*HANDING, *(getattr(itertools, name) for name in ITERATING)):
     enter(_function, handing_on)
+for _function in OPERATORS.values():
+    enter(_function, of_operands)
 enter(type, lambda _: class_of)
+enter(type.__call__, lambda _: calling_class)
 for _function in (hasattr, getattr):
     enter(_function, asking)

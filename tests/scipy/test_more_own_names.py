@@ -203,7 +203,7 @@ def test_what_images_are_not_given() -> None:
         (lambda x: ndimage.affine_transform(x, np.stack([x[0]] * 3)), DomainError, r"last row of the matrix"),
         (
             lambda x: ndimage.geometric_transform(x, lambda p: p),
-            TracerEscapeError,
+            UnsupportedFunctionError,
             "geometric_transform has no rule",
         ),
     ):
@@ -244,11 +244,14 @@ def test_what_splines_are_not_given() -> None:
         (lambda y: UnivariateSpline(x, x, s=0, ext=2)(y + 3), DomainError, "not in the domain"),
         (lambda y: UnivariateSpline(x, y[:3], s=0)(0.5), ShapeError, "same length"),
         (lambda y: UnivariateSpline(x, x, s=0).derivatives(y[0] - 1), DomainError, "must hold"),
-        (lambda y: SmoothBivariateSpline(x, y, x), TracerEscapeError, "SmoothBivariateSpline has no rule"),
+        (
+            lambda y: SmoothBivariateSpline(*np.tile([x, y, x], 9)),
+            TracerEscapeError,
+            "SmoothBivariateSpline has no rule",
+        ),
         (lambda y: RectBivariateSpline(x, x, np.outer(x, x))(y[::-1], x), DomainError, "x must be strictly increasing"),
         (lambda y: Akima1DInterpolator(x, y * 1j)(0.5), ShapeError, "only works with real values"),
         (lambda y: Akima1DInterpolator(x, y, method="other")(0.5), NotImplementedError, "unsupported"),
-        (lambda y: BarycentricInterpolator(x, x).derivative(y), TracerEscapeError, "derivative has no rule"),
         (lambda y: BarycentricInterpolator(x, y[:3])(0.5), ShapeError, "equal in length"),
     ):
         with pytest.raises(error, match=message):
@@ -301,7 +304,6 @@ def test_what_sparse_equations_are_not_given() -> None:
         (lambda b: linalg.cg(a, b, M=a)[0], UnsupportedFunctionError, "no rule for the option M="),
         (lambda b: linalg.cg(a, b, x0=b)[0], UnsupportedFunctionError, "no rule for the option x0="),
         (lambda b: linalg.cg(a, b, maxiter=1)[0], ConvergenceError, "cg did not succeed: info is 1"),
-        (lambda b: linalg.minres(a, b)[0], TracerEscapeError, "minres has no rule"),
     ):
         with pytest.raises(error, match=message):
             fnad.grad(lambda b, call=call: np.sum(call(b)))(b)

@@ -9,8 +9,7 @@ import struct
 
 import numpy as np
 import pytest
-import scipy.linalg
-import scipy.special
+import scipy.signal
 import scipy.stats
 
 import fnad
@@ -30,7 +29,10 @@ UNDECIDED = (
     "it depends on arguments that have no numbers yet, as those of the body of a loop or the rows of vmap: choose "
     "with fnad.cond or np.where, repeat with fnad.while_loop or fnad.fori_loop"
 )
-ARRAY = "NumPy's functions take traced values as they are; stack several with np.stack or fnad.numpy.array"
+FILE = (
+    "<lambda> has no source that is what runs: its text is in no file. There lists, float, math and SciPy take no "
+    "traced values: use fnad.numpy, or write it in a file"
+)
 SCIPY = "SciPy computes on ordinary arrays"
 STORE = (
     "make the array with fnad.numpy (zeros, empty, full, array) in place of numpy, or from a traced one with "
@@ -58,12 +60,12 @@ def message(error, function, *args):
 
 
 ASKED = {
-    "its float": (unconverted("lambda t: float(t)"), NUMBER),
+    "its float": (unconverted("lambda t: float(t)"), FILE),
     "its float, for a format": (lambda t: struct.pack("d", t), NUMBER),
-    "its int": (unconverted("lambda t: int(t)"), UNDECIDED),
-    "its complex": (unconverted("lambda t: complex(t + 1j)"), NUMBER),
+    "its int": (unconverted("lambda t: int(t)"), FILE),
+    "its complex": (unconverted("lambda t: complex(t + 1j)"), FILE),
     "its truth value": (lambda t: 1 if t > 0 else 2, UNDECIDED),
-    "an ordinary array": (unconverted("lambda t: np.asarray(t)"), ARRAY),
+    "an ordinary array": (unconverted("lambda t: np.asarray(t)"), FILE),
     "its pickle": (pickle.dumps, "return it from the traced function, and pickle the result"),
 }
 
@@ -135,17 +137,16 @@ def test_hash_of_what_is_known():
     "text", ["np.array([t, t])", "np.float64(t)", "np.int64(t)", "TABLE.dot(t)", "np.append([[t]], [[t]], axis=0)"]
 )
 def test_constructors(text):
-    assert message(TracerEscapeError, unconverted(f"lambda t: {text}"), S).endswith(ARRAY)
+    assert message(TracerEscapeError, unconverted(f"lambda t: {text}"), S).endswith(FILE)
 
 
 @pytest.mark.parametrize(
     ("name", "function"),
     [
-        ("special.factorial2", scipy.special.factorial2),
+        ("signal.find_peaks", lambda v: scipy.signal.find_peaks(v)),
         ("stats.genhyperbolic.pdf", lambda v: scipy.stats.genhyperbolic.pdf(v, 1.0, 1.0, 0.3)),
         ("stats.genhyperbolic.pdf", lambda v: scipy.stats.genhyperbolic(1.0, 1.0, 0.3).pdf(v)),
         ("stats.kendalltau", lambda v: scipy.stats.kendalltau(v, v)),
-        ("linalg.funm", lambda v: scipy.linalg.funm(v, np.exp)),
     ],
 )
 def test_scipy_without_a_rule(name, function):
@@ -162,8 +163,7 @@ def test_frompyfunc():
 @pytest.mark.parametrize("index", [K, np.array([1, 2])])
 def test_a_table_at_a_traced_index(index):
     check(lambda k: TABLE[k], index)
-    with pytest.raises(TracerEscapeError, match="has no numbers while tracing"):
-        traced(unconverted("lambda k: TABLE[k]"), index)
+    assert message(TracerEscapeError, unconverted("lambda k: TABLE[k]"), index).endswith(FILE)
 
 
 def test_a_float_is_no_index():
@@ -196,7 +196,7 @@ def test_an_escape_that_numpy_hides_is_told_from_another_error():
 
 def test_an_element():
     def f(t):
-        c = np.zeros(3)
+        c = TABLE
         c[0] = t
         return c
 
@@ -206,7 +206,7 @@ def test_an_element():
 
 def test_a_slice():
     def f(v):
-        c = np.zeros(3)
+        c = TABLE
         c[:] = v
         return c
 
@@ -217,16 +217,17 @@ def test_a_slice():
 @pytest.mark.parametrize(
     ("name", "write"),
     [
-        ("numpy.copyto", lambda t: np.copyto(np.zeros(3), t)),
+        ("numpy.copyto", lambda t: np.copyto(TABLE, t)),
         ("numpy.copyto", unconverted("lambda t: np.full_like(np.zeros(3), t[0])")),
-        ("numpy.put", lambda t: np.put(np.zeros(3), 0, t)),
-        ("numpy.add.at", lambda t: np.add.at(np.zeros(3), 0, t[0])),
+        ("numpy.put", lambda t: np.put(TABLE, 0, t)),
+        ("numpy.add.at", lambda t: np.add.at(TABLE, 0, t[0])),
     ],
 )
 def test_functions_that_write(name, write):
     text = message(MutationError, write, V)
+    remedy = "make the array with fnad.numpy (zeros, empty, full, array) in place of numpy"
     assert text.startswith(f"{name} cannot write a traced value into an ordinary array\n  at ")
-    assert text.endswith("make the array with fnad.numpy (zeros, empty, full, array) in place of numpy")
+    assert text.endswith(FILE if write.__code__.co_filename == "no_source.py" else remedy)
 
 
 # ---- no rule ---------------------------------------------------------------------------------------------------------

@@ -11,7 +11,6 @@ from typing import Any, TypeAlias
 from fnad.errors import DtypeError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64
-from fnad.numpy.bodies import OWN
 from fnad.numpy.namespace import follows
 from fnad.numpy.operands import as_symbol, to_dtype
 from fnad.numpy.registry import Rule
@@ -32,9 +31,7 @@ class Distribution:
         """
 
         def original(*args: Any, **options: Any) -> Any:
-            method = getattr(scipy_distribution(self.name), name)
-            function = getattr(method, "__func__", None)
-            return OWN[function](method.__self__, *args, **options) if function in OWN else method(*args, **options)
+            return getattr(scipy_distribution(self.name), name)(*args, **options)
 
         given = (parameters or signature(rule)).parameters.values()
         called = Signature([parameter.replace(annotation=Parameter.empty) for parameter in given])

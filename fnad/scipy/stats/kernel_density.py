@@ -11,12 +11,13 @@ The estimate is Σ w_i N(x; x_i, L Lᵀ), where L is the Cholesky factor of the 
 
 from __future__ import annotations
 
+from pkgutil import resolve_name
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from fnad.numpy.bodies import XP, own
+from fnad.numpy.bodies import XP, anew
 from fnad.numpy.namespace import CALLS
 from fnad.scipy.linalg import solve_triangular
 from fnad.scipy.rule import method_of, method_of_body
@@ -29,7 +30,7 @@ STATE = ("dataset", "_weights", "covariance")
 
 def _set_bandwidth(self: Any, bw_method: Any = None) -> None:
     is_number = not callable(bw_method) and CALLS["has_traced"](bw_method)
-    own(f"{CLASS}.set_bandwidth")(self, (lambda _: bw_method) if is_number else bw_method)
+    anew(resolve_name(f"{CLASS}.set_bandwidth"))(self, (lambda _: bw_method) if is_number else bw_method)
 
 
 def _terms(self: Any, points: Any) -> tuple[Any, Any, Any]:
