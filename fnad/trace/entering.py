@@ -18,6 +18,7 @@ from typing import Any
 from fnad.ir.builder import is_tracing
 from fnad.numpy.bodies import anew
 from fnad.numpy.namespace import CALLS
+from fnad.trace.contents import is_table
 from fnad.trace.dispatch import STRAIGHT, as_arrays, has_rules, has_traced, is_known, is_of_ma
 from fnad.trace.handle import Aside
 from fnad.trace.libraries import is_entered
@@ -75,7 +76,7 @@ def constructing(kind: type) -> Any:
 
 def operand(value: Any) -> Any:
     """The left operand of an operator."""
-    if type(value) in STRAIGHT or not is_tracing() or not has_rules(value):
+    if type(value) in STRAIGHT or not is_tracing() or not (has_rules(value) or is_table(value)):
         return value
     return Operand(value)
 
@@ -101,7 +102,11 @@ def of_operator(function: Callable[..., Any]) -> Callable[..., Any]:
     """The method of `Operand` for an operator."""
 
     def method(self: Operand, other: Any) -> Any:
-        return function(as_traced(self.value) if holds_traced(other) else self.value, other)
+        if not holds_traced(other):
+            return function(self.value, other)
+        if function is operator.matmul and is_table(self.value):
+            return import_module("fnad.trace.labelled").product(self.value, other)
+        return function(as_traced(self.value), other)
 
     return method
 

@@ -240,7 +240,7 @@ def beside(ufunc: Any, operands: Sequence[Any]) -> Any:
     """The result of an operator or ufunc on a traced value and a table from outside, with labels of its own."""
     table = next(operand for operand in operands if is_labelled(operand))
     if ufunc is np.matmul and len(table.axes) > 1:
-        return NotImplemented
+        return product(*operands) if table is operands[0] else NotImplemented
     result = call_function(ufunc, tuple(map(array_of, operands)), {})
     if ufunc is np.matmul:  # of a Series pandas makes an array
         return result
@@ -249,6 +249,15 @@ def beside(ufunc: Any, operands: Sequence[Any]) -> Any:
     rows, *columns = (_label(labels, []) for labels in table.axes)
     own = (label if label == IN_ORDER else object() for label in (rows, *columns))
     return labelled(result, Labels(*own))
+
+
+def product(table: Any, other: Any) -> Any:
+    """The product of a table from outside and a traced value, which has the rows of a DataFrame."""
+    result = call_function(np.matmul, (array_of(table), array_of(other)), {})
+    if len(table.axes) == 1:
+        return result
+    rows = _label(table.axes[0], [])
+    return labelled(result, Labels(rows if rows == IN_ORDER else object(), IN_ORDER if np.ndim(result) > 1 else None))
 
 
 def _like(result: Any, operand: Labelled, labels: Labels | None) -> Any:

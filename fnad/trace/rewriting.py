@@ -271,7 +271,8 @@ class Hooked(ast.NodeTransformer):
         target = node.targets[0]
         match target, node.value:
             case ast.Attribute(), ast.BinOp(left=left, right=ast.Constant()) if len(node.targets) == 1:
-                is_count = ast.unparse(target) == ast.unparse(left)
+                has_call = any(isinstance(part, ast.Call) for part in ast.walk(target))
+                is_count = ast.unparse(target) == ast.unparse(left) and not has_call
             case _:
                 is_count = False
         if isinstance(target, ast.Attribute) and is_count:
@@ -288,6 +289,8 @@ class Hooked(ast.NodeTransformer):
         node.body = self.all(node.body)
         self._class, self._local = outer
         node.decorator_list, node.bases = self._callees(node.decorator_list), self.all(node.bases)
+        for keyword in node.keywords:
+            keyword.value = self.visit(keyword.value)
         return node
 
     def _callees(self, nodes: Iterable[ast.expr]) -> list[ast.expr]:

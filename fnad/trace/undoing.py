@@ -127,7 +127,7 @@ class Changes:
     def attribute(self, owner: Any, name: str) -> None:
         """Keep an attribute, and the content of its value, which may be changed in place."""
         key = id(owner), name
-        if key in self._restoring or not _is_own_file():
+        if key in self._restoring or issubclass(type(owner), Handle) or not _is_own_file():
             return
         namespace, is_slot = namespace_of(owner), isinstance(getattr(type(owner), name, None), MemberDescriptorType)
         if isinstance(namespace, dict) and not is_slot:

@@ -68,6 +68,11 @@ TABLE: dict[str, Any] = {
 TWO: dict[str, Any] = {
     "the same labels": (lambda a, b: (a * b).std() + np.maximum(a, b).std() + a[b > 0].std(), SERIES, OTHER),
     "rows of a table": (lambda d, y: ((d @ W - y) ** 2).mean(), FRAME, OTHER),
+    "products with a table from outside": (
+        lambda a, b: (SERIES @ a) * (FRAME @ W * (FRAME @ b[:3]).mean()).std(),
+        OTHER,
+        OTHER.to_numpy(),
+    ),
     "an array": (lambda d, y: ((d @ W - y) ** 2).std(), FRAME, OTHER.to_numpy()),
 }
 
