@@ -63,6 +63,13 @@ def setitem(x: Symbol, index: Any, value: Any) -> Symbol:
 # ---- single places ---------------------------------------------------------------------------------------------------
 
 INTS = frozenset({int})
+BASIC = (slice, int, np.integer, type(None), type(Ellipsis))
+
+
+def is_basic(index: Any) -> bool:
+    """True if no part of an index is an array or a bool."""
+    kinds = map(type, index if type(index) is tuple else (index,))
+    return all(kind is not bool and issubclass(kind, BASIC) for kind in kinds)
 
 
 def is_place(index: Any) -> bool:

@@ -17,6 +17,7 @@ from fnad.numpy.manipulation import fresh
 from fnad.numpy.namespace import CALLS
 from fnad.numpy.operands import (
     Ints,
+    WeakSymbol,
     as_array,
     as_symbol,
     axis_of,
@@ -25,6 +26,7 @@ from fnad.numpy.operands import (
     is_python_number,
     static_array,
     static_ints,
+    strong,
     to_dtype,
 )
 from fnad.numpy.reductions import any_
@@ -157,6 +159,9 @@ def choose(a: Any, choices: Any, mode: str) -> Symbol:
 @writes(np.copyto)
 def copyto(dst: Symbol, src: Any, casting: str = "same_kind", where: Any = True) -> Symbol:
     source = as_symbol(src)
+    if is_python_number(src) or isinstance(source, WeakSymbol):
+        is_value = source.dtype.kind == "i" and dst.dtype.kind in "iu"  # then the value has to fit, not the dtype
+        source = as_symbol(src, dst.dtype) if is_value else strong(source)
     if source.ndim > dst.ndim and set(source.shape[: source.ndim - dst.ndim]) == {1}:
         source = reshape_to(source, source.shape[source.ndim - dst.ndim :])
     return stored("numpy.copyto", source, dst, where, casting)

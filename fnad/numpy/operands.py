@@ -29,7 +29,7 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, DTYPES, F64, I64, Dtype, Shape, dtype_name, native_dtype
 from fnad.numpy.namespace import CALLS
 from fnad.ops.comparison import bitwise_and, ge, le, lt
-from fnad.ops.conversion import convert_to
+from fnad.ops.conversion import convert_to, real
 from fnad.ops.piecewise import trunc
 from fnad.ops.shape import broadcast_to, concatenate, constant, reshape_to
 from fnad.placement import adopted, is_on_device
@@ -170,14 +170,7 @@ def _check_number(number: WeakSymbol, dtype: Dtype) -> None:
         raise not_real("a traced Python complex number", dtype)
     if kind not in "if" or dtype.kind not in "iu":
         return
-    low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
-    if kind == "f":
-        whole = trunc(number)
-        fits = bitwise_and(ge(whole, constant(low, F64)), lt(whole, constant(high + 1, F64)))
-    else:
-        fits = bitwise_and(ge(number, constant(low, I64)), le(number, constant(min(high, np.iinfo(I64).max), I64)))
-    known = known_value(fits)
-    answer = CALLS["decided"](fits) if known is None else known
+    answer = _fits(number, dtype)
     if answer is not None and not answer:
         raise out_of_bounds(f"Python {number.python_type.__name__} out of bounds for {dtype}", dtype)
     if answer is None and kind == "i":
@@ -185,6 +178,33 @@ def _check_number(number: WeakSymbol, dtype: Dtype) -> None:
             f"a traced Python int may not fit {dtype_name(dtype)}",
             remedy=f"give it as a NumPy number, such as np.{dtype}(n), or keep it out of the arguments that are traced",
         )
+
+
+def check_stored(number: Operand, dtype: Dtype) -> None:
+    """Raise where NumPy does because a signed integer dtype does not have a NumPy number that is stored in it.
+
+    Unsigned dtypes take the number modulo their size, and so does this package where no number is at hand.
+    """
+    source = number.aval.dtype if isinstance(number, Symbol) else np.asarray(number).dtype
+    if dtype.kind != "i" or source.kind not in "iufc" or np.can_cast(source, dtype):
+        return
+    symbol = as_symbol(number)
+    if _fits(real(symbol) if source.kind == "c" else symbol, dtype) is False:
+        raise out_of_bounds(f"a number of dtype {dtype_name(source)} is out of bounds for {dtype}", dtype)
+
+
+def _fits(number: Symbol, dtype: Dtype) -> bool | None:
+    """True if an integer dtype has a number, which decides the path; None if the number is not at hand."""
+    own, least, most = number.aval.dtype, int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+    if own.kind == "f":
+        whole = trunc(number)
+        fits = bitwise_and(ge(whole, constant(least, own)), lt(whole, constant(most + 1, own)))
+    else:
+        low, high = max(least, np.iinfo(own).min), min(most, np.iinfo(own).max)
+        fits = bitwise_and(ge(number, constant(low, own)), le(number, constant(high, own)))
+    known = known_value(fits)
+    answer = CALLS["decided"](fits) if known is None else known
+    return None if answer is None else bool(answer)
 
 
 def warn_of_lost_parts() -> None:

@@ -15,7 +15,7 @@ from fnad.ir.symbol import Symbol
 from fnad.numpy.creation import linspace
 from fnad.numpy.joining import join, select_along
 from fnad.numpy.manipulation import fresh
-from fnad.numpy.operands import as_symbol, axis_of, static_array, to_dtype
+from fnad.numpy.operands import as_symbol, axis_of, check_stored, static_array, strong, to_dtype
 from fnad.numpy.quantiles import median
 from fnad.numpy.reductions import max_, min_
 from fnad.numpy.registry import RULES, implements
@@ -84,9 +84,9 @@ def _counts(given: Any, ndim: int) -> list[Width]:
     return [(round(before), round(after)) for before, after in pairs.tolist()]
 
 
-def _numbers(given: Any, x: Symbol, axis: int) -> list[Symbol]:
+def _numbers(given: Symbol, x: Symbol, axis: int) -> list[Symbol]:
     """The numbers given for the sides of an axis, each as wide as the padding is."""
-    pairs = broadcast_to(as_symbol(given, x.dtype), (x.ndim, 2))
+    pairs = broadcast_to(given, (x.ndim, 2))
     row = slice_axis(pairs, 0, axis, axis + 1)
     return [reshape_to(slice_axis(row, 1, side, side + 1), ()) for side in (0, 1)]
 
@@ -104,8 +104,10 @@ def _sized(x: Symbol, axis: int, width: int) -> tuple[int, ...]:
 
 
 def _constant(x: Symbol, axis: int, width: Width, mode: str, constant_values: Any) -> Symbol:
-    before, after = _numbers(constant_values, x, axis)
-    sides = [broadcast_to(value, _sized(x, axis, n)) for value, n in zip((before, after), width, strict=True)]
+    sides: list[Symbol] = []
+    for number, count in zip(_numbers(strong(as_symbol(constant_values)), x, axis), width, strict=True):
+        check_stored(number, x.dtype)
+        sides.append(broadcast_to(to_dtype(number, x.dtype), _sized(x, axis, count)))
     return join([sides[0], x, sides[1]], axis)
 
 
@@ -121,7 +123,7 @@ def _ramp(x: Symbol, axis: int, width: Width, mode: str, end_values: Any) -> Sym
     edges = [reshape_to(slice_axis(x, axis, i, i + 1), _without(x.shape, axis)) for i in (0, n - 1)]
     before, after = (
         to_dtype(linspace(end, edge, count, False, dtype=x.dtype, axis=axis), x.dtype)
-        for end, edge, count in zip(_numbers(end_values, x, axis), edges, width, strict=True)
+        for end, edge, count in zip(_numbers(as_symbol(end_values, x.dtype), x, axis), edges, width, strict=True)
     )
     return join([before, x, ops.reverse(after, axes=(axis,))], axis)
 

@@ -33,10 +33,10 @@ from fnad.ir.builder import Builder, current_builder, innermost_builder
 from fnad.ir.known import known_value
 from fnad.ir.program import Source
 from fnad.ir.symbol import Symbol
-from fnad.ir.types import BOOL, I64, NAMES, Aval
+from fnad.ir.types import BOOL, I64, NAMES, Aval, Dtype
 from fnad.numpy.bodies import Body
 from fnad.numpy.namespace import CALLS, MAKING
-from fnad.numpy.operands import PYTHON_DTYPES, HalfSymbol, WeakSymbol, is_python_number, strong
+from fnad.numpy.operands import PYTHON_DTYPES, HalfSymbol, WeakSymbol, check_stored, is_python_number, strong
 from fnad.numpy.registry import OF_HALVES, RULES, UNSET, WRITERS, Bound, Rule
 from fnad.numpy.views import ArrayView, stored
 from fnad.ops.conversion import convert_to
@@ -615,6 +615,17 @@ def _place_of_out(names: tuple[str, ...]) -> int | None:
 def assign(rule: Rule, target: Handle, *args: Any, **kwargs: Any) -> None:
     """Write into a traced value what a rule returns for it and the arguments."""
     target.write(call(rule, (target, *args), kwargs).symbol)
+
+
+def check_number(value: Any, dtype: Dtype) -> None:
+    """Raise where NumPy does because a signed integer dtype does not have a NumPy number that is stored in it."""
+    number = value.symbol if isinstance(value, Handle) and value.is_scalar and not value.is_weak else value
+    if dtype.kind != "i" or (not isinstance(number, Symbol) and not issubclass(type(number), np.generic)):
+        return
+    try:
+        check_stored(number, dtype)
+    except FnadError as error:
+        raise error.at(current_source()) from None
 
 
 def write_into(name: str, writer: Rule, args: Sequence[Any], kwargs: Arguments) -> None:

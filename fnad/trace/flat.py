@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fnad.numpy.methods import flat_getitem, flat_setitem
-from fnad.trace.dispatch import assign, call, call_function, call_ufunc
+from fnad.trace.dispatch import assign, call, call_function, call_ufunc, check_number
 from fnad.trace.handle import Elements, Handle
 
 
@@ -52,6 +52,7 @@ class Flat(Elements):
         return call(flat_getitem, (self._base, index), {})
 
     def __setitem__(self, index: Any, value: Any) -> None:
+        check_number(value, self._base.aval.dtype)
         assign(flat_setitem, self._base, index, value)
 
     def copy(self) -> Any:

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from importlib.util import resolve_name
 from itertools import repeat
-from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
+from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,7 @@ from fnad.numpy.operands import as_symbol
 from fnad.numpy.views import Broadcast
 from fnad.trace import escape, guards
 from fnad.trace.compiled import COMPILED
-from fnad.trace.contents import CACHED, in_library, is_numba_class, is_users
+from fnad.trace.contents import CACHED, draws_numbers, in_library, is_numba_class, is_users
 from fnad.trace.conversion import HOOKS, converted, converted_code, facts_of, unconverted
 from fnad.trace.dispatch import has_traced
 from fnad.trace.entering import constructing, entered, operand
@@ -45,7 +45,7 @@ from fnad.trace.rewriting import Facts
 from fnad.trace.sourceless import without_source
 from fnad.trace.stand_ins import MADE, PENDING, enter, enter_imported, filled, standing_for
 from fnad.trace.standard import class_of
-from fnad.trace.undoing import KEPT, UNDOING, kept, replayed
+from fnad.trace.undoing import ASSIGNED, CHANGING, KEPT, UNDOING, kept, replayed
 from fnad.trace.vectorized import vectorized
 
 Call = Callable[..., Any]
@@ -96,9 +96,7 @@ def replaced(function: Any) -> Any:
     if kind is operator.methodcaller:
         return calling_method(function)
     if is_in_c(kind):
-        for changes in () if type(getattr(function, "__self__", None)) is ModuleType else UNDOING.changes:
-            changes.callee(function)
-        return function if MAKING.innermost is None else of_ordinary(function)
+        return of_c(function)
     if issubclass(kind, type):
         METHODS.enter_class(function)
         return constructing(function)
@@ -172,8 +170,8 @@ def calling_method(caller: operator.methodcaller) -> Any:
 def of_method(method: MethodType) -> Any:
     """The callee for a method: the callee for its function, bound to the same object."""
     METHODS.enter_class(type(method.__self__))
-    for changes in UNDOING.changes:
-        changes.callee(method)
+    if UNDOING.changes and draws_numbers(method.__self__):
+        kept(method.__self__)
     own: Any = method.__func__
     found = replaced(own)
     return method if found is own else MethodType(found, method.__self__)
@@ -225,6 +223,26 @@ def on_traced(function: Any, other: Any) -> Call:
 def is_in_c(kind: type) -> bool:
     """True for the classes of functions and methods in C, Cython's among them."""
     return kind is BuiltinFunctionType or kind.__name__ == "cython_function_or_method"
+
+
+def of_c(function: Any) -> Any:
+    """The callee for a function or method in C."""
+    if function.__name__ in CHANGING:
+        kept(function.__self__)
+    if function.__name__ == "fill" and type(function.__self__) is np.ndarray:
+        return filling(function)
+    return function if MAKING.innermost is None else of_ordinary(function)
+
+
+def filling(fill: Any) -> Call:
+    """`x.fill` of an ordinary array, which would ask a traced value for a number."""
+
+    def call(value: Any) -> None:
+        if has_traced(value):
+            raise escape.stored(first_traced(value).aval)
+        fill(ordinary(value))
+
+    return call
 
 
 def of_ordinary(function: Any) -> Call:
@@ -333,9 +351,8 @@ def place(owner: Any) -> Any:
     if is_tracing():
         if LOOPING.steps:
             LOOPING.steps[-1].writes(owner)
-        for changes in UNDOING.changes:
-            changes.content(owner)
-        if issubclass(type(owner), np.ndarray):
+        kept(owner)
+        if issubclass(type(owner), (np.ndarray, np.flatiter)):
             return Place(owner)
     return owner
 
@@ -352,7 +369,8 @@ class Place:
         return item(self._array, index)
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        if has_traced((index, value)) and not self._array.dtype.hasobject:
+        array = self._array if isinstance(self._array, np.ndarray) else self._array.base
+        if has_traced((index, value)) and not array.dtype.hasobject:
             raise escape.stored(first_traced((value, index)).aval)
         self._array[index] = value
 
@@ -378,7 +396,8 @@ def same(a: Any, b: Any) -> bool:
 
 def enters(facts: Facts) -> None:
     """The begin of a function that uses variables of outer scopes."""
-    if (RECORDING.recorders or UNDOING.changes) and is_tracing():
+    assigns = UNDOING.changes and not ASSIGNED.isdisjoint(dict(facts.globals).values())
+    if (RECORDING.recorders or assigns) and is_tracing():
         namespace = sys._getframe(1).f_globals  # pyright: ignore[reportPrivateUsage]
         if in_library(namespace.get("__name__", "")):  # a body of NumPy or SciPy; what `exec` made may have no name
             return
@@ -420,8 +439,7 @@ def tally(owner: Any, name: str) -> Any:
 def changed(value: Any, operand: Any) -> Any:
     """The operand of an assignment that may change the value of a variable in place."""
     if type(value) in KEPT and is_tracing():
-        for changes in UNDOING.changes:
-            changes.content(value)
+        kept(value)
     return operand
 
 
@@ -434,9 +452,8 @@ def changing(function: Any) -> Call:
     """A function that changes its first argument."""
 
     def call(value: Any, *args: Any, **options: Any) -> Any:
-        for changes in UNDOING.changes:
-            changes.callee(function)
-            changes.content(value)
+        kept(getattr(function, "__self__", None))
+        kept(value)
         return function(value, *args, **options)
 
     return call

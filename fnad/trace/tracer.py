@@ -31,6 +31,7 @@ from fnad.trace.dispatch import (
     call_alike,
     call_function,
     call_ufunc,
+    check_number,
     is_of_ma,
     operate,
     operate_in_place,
@@ -271,6 +272,8 @@ class Members(Tracer):
         kind = type(value)
         if kind not in SIMPLE and kind is not ARRAY:
             value = unmasked(value)
+        if self.aval.dtype.kind == "i" and indexing.is_basic(index):
+            check_number(value, self.aval.dtype)
         if is_place(index):
             assign(indexing.write_at, self, index, value)
         elif is_under(index, value, self.aval.ndim):

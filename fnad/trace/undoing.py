@@ -35,13 +35,13 @@ CHANGING = frozenset(
         *("add", "append", "appendleft", "clear", "difference_update", "discard", "extend", "extendleft", "fill"),
         *("insert", "intersection_update", "partition", "pop", "popitem", "popleft", "put", "remove", "reverse"),
         *("rotate", "setdefault", "sort", "symmetric_difference_update", "update", "__delitem__", "__iadd__"),
-        *("__ior__", "__setitem__", "read", "readinto", "readline", "readlines"),
+        *("__ior__", "__setitem__", "getrandbits", "random", "read", "readinto", "readline", "readlines"),
     }
 )
-"""Methods that change a container or the place in a file."""
+"""Methods in C that change a container, the place in a file or a generator of random numbers."""
 
 
-ASSIGNED = (COUNTED, WRITTEN)
+ASSIGNED = frozenset({COUNTED, WRITTEN})
 """Uses of a variable of an outer scope that assign to it."""
 
 
@@ -75,7 +75,7 @@ DRAWING: dict[str, tuple[Callable[[Any], Any], Callable[[Any, Any], None]]] = {
     "numpy.random.mtrand.RandomState": (lambda drawn: drawn.get_state(), lambda drawn, state: drawn.set_state(state)),
     "random.Random": (lambda drawn: drawn.getstate(), lambda drawn, state: drawn.setstate(state)),
 }
-"""Classes of random number generators, of which every method may draw, by name: their modules load slowly."""
+"""Classes of random number generators, by name: their modules load slowly."""
 
 
 class Replayed:
@@ -99,10 +99,6 @@ class Replayed:
     @property
     def __class__(self) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         return type(self.iterator)
-
-
-def _name(kind: type) -> str:
-    return f"{kind.__module__}.{kind.__qualname__}"
 
 
 class Changes:
@@ -141,12 +137,10 @@ class Changes:
 
     def content(self, value: Any) -> None:
         """Keep the content of a value that has one."""
-        self._keep(value, next((KEPT[base] for base in type(value).__mro__ if base in KEPT), None))
-
-    def _keep(self, value: Any, found: tuple[Callable[[Any], Any], Callable[[Any, Any], Any]] | None) -> None:
-        """Keep a value, if there are functions that return and restore its state."""
-        key = (id(value),)
-        if found is None or key in self._restoring or issubclass(type(value), Handle) or not _is_own_file():
+        key, kind = (id(value),), type(value)
+        known = (KEPT.get(base) or DRAWING.get(f"{base.__module__}.{base.__qualname__}") for base in kind.__mro__)
+        found = next((each for each in known if each is not None), None)
+        if found is None or key in self._restoring or issubclass(kind, Handle) or not _is_own_file():
             return
         take, restore = found
         if isinstance(value, np.ndarray):  # one that dies is of the run alone, and may be large
@@ -169,16 +163,6 @@ class Changes:
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
             if uses.get(name) in ASSIGNED and (id(cell),) not in self._restoring:
                 self._restoring[id(cell),] = partial(_restore_cell, cell, content(cell, "", MISSING))
-
-    def callee(self, function: Any) -> None:
-        """Keep what a method of a container, a file or a generator of random numbers changes."""
-        changed = getattr(function, "__self__", None)
-        if function.__name__ in CHANGING:
-            self.content(changed)
-        else:
-            self._keep(
-                changed, next((DRAWING[name] for name in map(_name, type(changed).__mro__) if name in DRAWING), None)
-            )
 
     def place(self, replayed: Replayed) -> None:
         """Keep the place of an iterator."""
