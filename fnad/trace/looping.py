@@ -187,7 +187,7 @@ class Step:
 
     def writes(self, owner: Any) -> None:
         """Refuse a write into an object from outside the step; traced arrays are part of what it carries."""
-        if type(owner) is np.ndarray and MAKING.attempt is None:
+        if type(owner) is np.ndarray and MAKING.innermost is None:
             raise MutationError(
                 "a step of a loop that is traced as one writes into an ordinary array",
                 source=current_source(),
