@@ -246,9 +246,21 @@ def stores_outside(code: CodeType) -> bool:
 _WRITES_THROUGH = sys.version_info >= (3, 13)
 
 
+class Unset:
+    """In the place of a variable without a value, where Python cannot take the value of a variable away."""
+
+    __hash__ = None  # pyright: ignore[reportAssignmentType]
+
+    def __bool__(self) -> bool:
+        raise UnboundLocalError("a variable is read that has no value")
+
+    def __eq__(self, other: object) -> bool:
+        raise UnboundLocalError("a variable is read that has no value")
+
+
 def variables(frame: FrameType) -> dict[str, Any]:
     """The variables of a frame that have a value."""
-    return dict(frame.f_locals)
+    return {name: value for name, value in frame.f_locals.items() if type(value) is not Unset}
 
 
 def set_variables(frame: FrameType, values: dict[str, Any], names: Collection[str]) -> None:
@@ -258,8 +270,7 @@ def set_variables(frame: FrameType, values: dict[str, Any], names: Collection[st
     for name, value in values.items():
         found[name] = value
     if _WRITES_THROUGH:
-        if missing:
-            raise Refused(f"{missing[0]} has a value on some ways alone")
+        found.update(dict.fromkeys(missing, Unset()))
         return
     for name in missing:
         del found[name]

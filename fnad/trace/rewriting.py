@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from fnad.records import NamedTuple
@@ -57,6 +57,11 @@ class Place(NamedTuple):
     first: int
     last: int
     names: tuple[str, ...]
+
+    @property
+    def left(self) -> str:
+        """The variable that says whether a `return` ends the loop."""
+        return f"__left_{self.line}_{self.column}__"
 
 
 class Scope:
@@ -180,9 +185,9 @@ class Hooked(ast.NodeTransformer):
         operands = () if place is None else (constant(tuple(place)),)
         node.iter = hook("each", node.iter, self.visit(node.iter), *operands)
         node.target, node.body, node.orelse = self.visit(node.target), self._steps(node, place), self.all(node.orelse)
-        return node
+        return self._whole(node, place)
 
-    def visit_While(self, node: ast.While) -> ast.AST:
+    def visit_While(self, node: ast.While) -> Any:
         """A loop whose steps begin with its test."""
         place = self._place([], node, node.test.lineno)
         if place is None:
@@ -193,7 +198,32 @@ class Hooked(ast.NodeTransformer):
         body: list[ast.stmt] = [ends, *self._steps(node, place)]
         turns = hook("turns", node.test, constant(tuple(place)))
         target = ast.copy_location(ast.Name(TURN, ast.Store()), node.test)
-        return ast.copy_location(ast.For(target, turns, body, []), node)
+        return self._whole(ast.copy_location(ast.For(target, turns, body, []), node), place)
+
+    def _whole(self, loop: Any, place: Place | None) -> Any:
+        """A loop with what goes before and behind it, if there is a `return` in it."""
+        if place is None or RESULT not in place.names:
+            return loop
+        start = {place.left: constant(False), RESULT: constant(None)}
+        before = [ast.Assign([name_of(name, loop, ast.Store())], value) for name, value in start.items()]
+        behind = ast.If(name_of(place.left, loop), self._returning(loop, name_of(RESULT, loop)), [])
+        around = [ast.fix_missing_locations(ast.copy_location(each, loop)) for each in (*before, behind)]
+        return [*around[:-1], loop, around[-1]]
+
+    def visit_Return(self, node: ast.Return) -> Any:
+        return self._returning(node, None if node.value is None else self.visit(node.value))
+
+    def _returning(self, node: Any, value: ast.expr | None) -> list[ast.stmt]:
+        """Return a value, or leave the loop around and return it behind that."""
+        place = self._around[-1] if self._around else None
+        if place is None:
+            return [ast.copy_location(ast.Return(value), node)]
+        names = [name_of(name, node, ast.Store()) for name in (RESULT, place.left)]
+        values = [value or constant(None), constant(True)]
+        assigns = [ast.Assign([name], each) for name, each in zip(names, values, strict=True)]
+        leaves = hook("leaves", node, ast.Constant(place.line), ast.Constant(place.column))
+        made = [*assigns, ast.If(leaves, [ast.Return(name_of(RESULT, node))], []), ast.Continue()]
+        return [ast.fix_missing_locations(ast.copy_location(each, node)) for each in made]
 
     def visit_Break(self, node: ast.Break) -> Any:
         place = self._around[-1] if self._around else None
@@ -217,11 +247,13 @@ class Hooked(ast.NodeTransformer):
         last = node.end_lineno or first
         is_plain = self._scope.outer is not None and not node.orelse and isinstance(node, (ast.For, ast.While))
         stored = bound_in(parts)
-        if not is_plain or not stored <= self._local or any(isinstance(n, SINGLE) for p in parts for n in ast.walk(p)):
+        if not is_plain or not stored <= self._local or any(isinstance(n, SINGLE) for n in own_nodes(parts)):
             return None
         read = Counter(reads_in(*parts))
         kept = first_read(parts, bound_in(before)) | {name for name in stored if self._reads[name] > read[name]}
-        return Place(node.lineno, node.col_offset, first, last, tuple(sorted(kept & stored)))
+        place = Place(node.lineno, node.col_offset, first, last, tuple(sorted(kept & stored)))
+        has_return = any(isinstance(n, ast.Return) for n in own_nodes(parts))
+        return place._replace(names=(*place.names, place.left, RESULT)) if has_return else place
 
     def _visit_comprehension(self, node: Any) -> ast.AST:
         """The first iterable is evaluated outside, all else where the targets are variables."""
@@ -297,9 +329,10 @@ class Hooked(ast.NodeTransformer):
         """Decorators, which Python calls."""
         return [hook("callee", node, self._owner(node)) for node in nodes]
 
-    def _begin(self, node: Any, body: list[Any]) -> tuple[frozenset[str], Scope, Counter[str]]:
+    def _begin(self, node: Any, body: list[Any]) -> tuple[Any, ...]:
         self.visit(node.args)
-        before = self._local, self._scope, self._reads
+        before = self._local, self._scope, self._reads, self._around
+        self._around = []
         self._local = bound_in([node.args, *body])
         self._scope = Scope(self._local, before[1])
         self._reads = Counter(reads_in(*body))
@@ -316,7 +349,7 @@ class Hooked(ast.NodeTransformer):
         facts = self._scope.end()
         if facts is not None:
             node.body.insert(has_text, ast.copy_location(ast.Expr(hook("enters", first, facts)), first))
-        self._local, self._scope, self._reads = before
+        self._local, self._scope, self._reads, self._around = before
         return node
 
     visit_AsyncFunctionDef = visit_FunctionDef
@@ -328,7 +361,7 @@ class Hooked(ast.NodeTransformer):
         if facts is not None:
             enters = hook("enters", node.body, facts)
             node.body = ast.copy_location(ast.BoolOp(ast.Or(), [enters, node.body]), node.body)
-        self._local, self._scope, self._reads = before
+        self._local, self._scope, self._reads, self._around = before
         return node
 
     def _visit_import(self, node: Any) -> list[ast.stmt]:
@@ -378,13 +411,26 @@ class Hooked(ast.NodeTransformer):
 
 
 SINGLE = (
-    *(ast.Return, ast.Yield, ast.YieldFrom, ast.Await, ast.Delete, ast.Global, ast.Nonlocal, ast.Import),
+    *(ast.Yield, ast.YieldFrom, ast.Await, ast.Delete, ast.Global, ast.Nonlocal, ast.Import),
     *(ast.ImportFrom, ast.ClassDef, ast.AsyncFor, ast.AsyncWith),
 )
 """What a step may not have that stands for others."""
 
-TURN = "__turn__"
-"""The variable of the loop that stands for a `while`."""
+TURN, RESULT = "__turn__", "__result__"
+"""The variable of the loop that stands for a `while`, and that for what a function returns from within a loop."""
+
+
+def own_nodes(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    """The nodes within nodes, without the bodies of functions."""
+    for node in nodes:
+        yield node
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            yield from own_nodes(ast.iter_child_nodes(node))
+
+
+def name_of(name: str, place: Any, context: ast.expr_context | None = None) -> ast.Name:
+    """A variable at the place of a node."""
+    return ast.copy_location(ast.Name(name, context or ast.Load()), place)
 
 
 def reads_in(*nodes: ast.AST | None) -> list[str]:
@@ -425,7 +471,7 @@ def _follow_one(node: ast.AST, now: set[str], found: set[str]) -> set[str] | Non
             _follow(node.body, now | bound, found)
             _follow(node.orelse, now, found)
             return now
-        case ast.Continue() | ast.Break() | ast.Raise():
+        case ast.Continue() | ast.Break() | ast.Raise() | ast.Return():
             reads(node)
             return None
         case ast.With():
