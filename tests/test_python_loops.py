@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import fnad
-from fnad import grad, hessian, jit, jvp
+from fnad import grad, hessian, jit, jvp, vmap
 
 pytestmark = pytest.mark.filterwarnings("ignore::fnad.errors.ControlFlowWarning")
 
@@ -222,10 +222,29 @@ def collatz(x: Any, a: Any) -> Any:
     return s
 
 
+def returning(x: Any, a: Any) -> Any:
+    for _ in range(3):
+        for v in x:
+            if v > a + 1:
+                return v * v
+            a -= 0.1 * v
+    return a * x[0]
+
+
+def looked_up(x: Any, a: Any) -> Any:
+    knots = np.linspace(-2, 2, 9)
+    for i in range(8):
+        if a < knots[i + 1]:
+            w = (a - knots[i]) / (knots[i + 1] - knots[i])
+            return x[i] * (1 - w) + x[i + 1] * w
+    return x[8]
+
+
 ONE: list[tuple[Callable[..., Any], int]] = [
     *((three_ways, 5), (nested, 10), (chained, 6), (smallest, 7), (going_on, 6), (counted, 6), (flags, 8)),
     *((remembered, 4), (defined_on_some_ways, 4), (pairs, 4), (written, 4), (seen_through_a_view, 4)),
     *((in_both_loops, 6), (neighbours, 5), (helped, 4), (tried, 4), (bisection, 4), (until_large, 4), (collatz, 6)),
+    *((returning, 6), (looked_up, 6)),
 ]
 """The functions whose loops are one loop, each with the number of ways through a step, and two."""
 
@@ -265,6 +284,19 @@ def test_derivatives_of_all_kinds() -> None:
     for seed in range(4):
         x, a = arguments(seed)
         np.testing.assert_allclose(saving(x, a), grad(written)(x, a))
+
+
+@pytest.mark.parametrize("f", [three_ways, going_on, written, bisection, counted], ids=lambda f: f.__name__)
+def test_rows_go_their_own_ways(f: Callable[..., Any]) -> None:
+    values, slopes = jit(vmap(f)), jit(grad(lambda x, a: vmap(f)(x, a).sum(), (0, 1)))
+    for seed in range(3):
+        rows = [arguments(10 * seed + i) for i in range(5)]
+        x, a = np.stack([row[0] for row in rows]), np.array([row[1] for row in rows])
+        np.testing.assert_allclose(values(x, a), [f(*row) for row in rows])
+        expected = [grad(f, (0, 1))(*row) for row in rows]
+        for found, each in zip(slopes(x, a), zip(*expected, strict=True), strict=True):
+            np.testing.assert_allclose(found, each, atol=1e-12)
+    assert len(values.paths()) <= 3
 
 
 # ---- loops that stay paths -------------------------------------------------------------------------------------------
@@ -332,17 +364,7 @@ def recursive(x: Any, a: Any) -> Any:
     return sums(0)
 
 
-def returning(x: Any, a: Any) -> Any:
-    for v in x:
-        if v > a:
-            return v * v
-    return a * x[0]
-
-
-PATHS = [
-    *(appended, large_integers, divided_by_a_count, noted_outside, in_a_dictionary, in_an_attribute, recursive),
-    returning,
-]
+PATHS = [appended, large_integers, divided_by_a_count, noted_outside, in_a_dictionary, in_an_attribute, recursive]
 
 
 @pytest.mark.parametrize("f", PATHS, ids=lambda f: f.__name__)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import reduce
 from itertools import repeat
 from types import FrameType
 from typing import Any, TypeVar
@@ -26,7 +27,7 @@ from fnad.ir.builder import Captured, current_builder
 from fnad.ir.program import Literal, Source, Var
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import I64, Aval
-from fnad.ops.comparison import bitwise_and, eq, lt
+from fnad.ops.comparison import bitwise_and, bitwise_or, eq, lt
 from fnad.ops.shape import zeros_like
 from fnad.records import NamedTuple
 from fnad.trace import guards
@@ -95,7 +96,12 @@ class PythonLoops:
         known = self.decided.setdefault(source, [0, answer, False])
         known[0] += 1
         known[2] |= answer != known[1]
-        if known[2] and known[0] > MANY and is_in_loop(source) and (source.file, source.line) not in self.marked:
+        if known[2] and known[0] > MANY:
+            self.parts(source)
+
+    def parts(self, source: Source) -> None:
+        """Begin the trace again with the loops around a line marked, if there are some that are not."""
+        if not LOOPING.steps and is_in_loop(source) and (source.file, source.line) not in self.marked:
             self.marked.update(user_lines())
             raise Parted
 
@@ -199,6 +205,7 @@ class PythonLoop:
         self.ways: list[Way] = []
         self.values: dict[int, Any] = {}
         self.count, self.status = 0, RUNNING
+        self.row, self.rows = 0, 1
         self._at_hand_of: dict[int, Any] = {}
         loops.used.append(known)
 
@@ -233,9 +240,18 @@ class PythonLoop:
         return self.states.of(self.start, leaves), leaves
 
     def _record_all(self) -> Generator[Any]:
+        tried: set[tuple[int, Answers]] = set()
+        self.row, self.rows, self.last = 0, 1, set[int]()
+        while self.row < self.rows:
+            yield from self._record_row(tried)
+            self.last.add(self.state.number)
+            self.row += 1
+
+    def _record_row(self, tried: set[tuple[int, Answers]]) -> Generator[Any]:
+        """Record the ways of one row under `vmap`, or of the arguments at hand."""
         self.state, leaves = self._begin()
         self.values, self.count, self.status = dict(leaves), 0, RUNNING
-        tried: set[tuple[int, Answers]] = set()
+        self._at_hand_of.clear()
         yield from self._record_known(tried)
         while self.has_values and self.status == RUNNING and (self.items is None or self.count < self.items.number):
             if not self._follow():
@@ -282,12 +298,20 @@ class PythonLoop:
         """A value as an array."""
         if not isinstance(value, Symbol):
             return value
-        found = self._at_hand_of.get(id(value.atom))
+        found = self._symbol_at_hand(value)
         if found is None:
-            number = guards.value_at_hand(value)
-            if number is None:
-                raise Refused("it depends on values that are not known while tracing, as those of rows under vmap")
-            found = self._at_hand_of[id(value.atom)] = value, number
+            raise Refused("it depends on values that are not known while tracing")
+        return found
+
+    def _symbol_at_hand(self, symbol: Symbol) -> Any:
+        """The value of a symbol, in this row if rows differ; None if it is not known."""
+        found = self._at_hand_of.get(id(symbol.atom))
+        if found is None:
+            value, has_rows = guards.rows_at_hand(symbol) or (None, False)
+            if has_rows and value is not None:
+                self.rows = len(value)
+                value = value[self.row]
+            found = self._at_hand_of[id(symbol.atom)] = symbol, value
         return found[1]
 
     def _record(self, state: State, answers: Answers | None) -> Generator[Any]:
@@ -296,7 +320,7 @@ class PythonLoop:
         loops.recorded += 1
         if loops.recorded > MOST_RECORDED:
             raise Refused("its steps and those of loops in them go too many ways")
-        values = StepValues(guards.value_at_hand) if answers is None else Given(answers)
+        values = StepValues(self._symbol_at_hand) if answers is None else Given(answers)
         trace = Trace(lambda _: values)  # pyright: ignore[reportArgumentType]  # the root of what Python asks
         before, grown = [(cell, cell.symbol) for cell in states.cells], loops.grown
         try:
@@ -378,13 +402,25 @@ class PythonLoop:
         self._enter(found, [*heads, *[self.values.get(s) if s in self.state.slots else None for s in changed]])
         if body.meets_unseen and self._is_unseen(found[len(heads) - 1]):
             return self._stray()
-        number = guards.integer(found[1]) if len(ends) > 1 else next(iter(ends))
+        number = self._end(found[1], alike) if len(ends) > 1 else next(iter(ends))
         if number not in self.states.met:
             return self._stray()
         symbols = {**leaves, **dict(zip(changed, found[len(heads) :], strict=True))}
         self.states.write(changed, symbols, self.builder)
         set_variables(self.frame, self.states.variables(self.states.met[number], symbols), self.names)
         return None
+
+    def _end(self, state: Symbol, alike: Mapping[int, int]) -> int | None:
+        """The number of the state in which the loop ends, which guards the path."""
+        if self.rows == 1:
+            return guards.integer(state)
+        general = {alike.get(number, number) for number in self.last}
+        if len(general) > 1:
+            raise Refused("rows of vmap leave it in several ways")
+        (number,) = general
+        members = [other for other in self.states.met if alike.get(other, other) == number]
+        same = [eq(state, self.builder.literal(np.int64(member))) for member in members]
+        return number if guards.truth(reduce(bitwise_or, same)) else None
 
     def _is_unseen(self, status: Symbol) -> bool:
         return guards.truth(eq(status, self.builder.literal(np.int64(UNSEEN)))) is not False
@@ -475,7 +511,7 @@ class PythonLoop:
 
     def _enter(self, results: Sequence[Symbol], values: Sequence[Any]) -> None:
         """Note what the results are for the arguments at hand, which is known already."""
-        for symbol, value in zip(results, values, strict=True) if self.has_values else ():
+        for symbol, value in zip(results, values, strict=True) if self.has_values and self.rows == 1 else ():
             at_root = guards.outermost(symbol)
             if at_root is None or value is None or isinstance(value, Symbol) or not isinstance(at_root.builder, Trace):
                 continue

@@ -69,6 +69,8 @@ def _agreed(symbol: Symbol) -> bool | None:
     rows, source = _value(stack), current_source()
     answer = bool(rows.flat[0])
     if not (rows == answer).all():
+        if LOOPING.loops is not None and source is not None:
+            LOOPING.loops.parts(source)
         raise TracerEscapeError(
             f"Python decides by a value that differs among the rows of vmap: true in {rows.sum()} of {rows.size}",
             source=source,
@@ -108,6 +110,12 @@ def value_at_hand(symbol: Symbol) -> Array | None:
     """The value for the arguments at hand; None where it has none."""
     at_root = outermost(symbol)
     return None if at_root is None else _value(at_root)
+
+
+def rows_at_hand(symbol: Symbol) -> tuple[Array, bool] | None:
+    """The value for the arguments at hand, or its rows under `vmap` and True; None where it has none."""
+    found = _at_root(symbol)
+    return None if found is None or found.ndim > symbol.ndim + 1 else (_value(found), found.ndim > symbol.ndim)
 
 
 def decided(symbol: Symbol) -> Array | None:

@@ -55,6 +55,8 @@ class Loops(Protocol):
 
     def decides(self, source: Source, answer: int) -> None: ...
 
+    def parts(self, source: Source) -> None: ...
+
 
 class _Looping(threading.local):
     """The loops of the trace of this thread, and the steps under way, the innermost one last."""
