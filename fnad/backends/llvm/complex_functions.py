@@ -13,91 +13,39 @@ from typing import Any, TypeAlias
 from fnad.backends.llvm import complex_math
 from fnad.backends.llvm.complex_math import Libm
 from fnad.backends.llvm.emitter import Builder, Emit, Instructions, Kinds, Value, Values
-from fnad.backends.llvm.scalar import absolute, call, overloaded, pair, parts
+from fnad.backends.llvm.lane import Lane
+from fnad.backends.llvm.scalar import pair, parts
 from fnad.records import dataclass
 
 INFINITY = math.inf
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Real:
-    """A float in a register, with Python's operators and the functions of a libm."""
+class Real(Lane):
+    """A float in a register, with the functions of a libm."""
 
-    builder: Builder
     libm: Libm
-    value: Value
 
     def _new(self, value: Value) -> Real:
-        return Real(self.builder, self.libm, value)
+        return Real(self.builder, value, self.libm)
 
-    def of(self, other: Any) -> Value:
-        """The value of another one, or a number as a value."""
-        return other.value if isinstance(other, Real) else self.value.type(float(other))
+    def is_infinite(self) -> Lane:
+        return abs(self).equals(INFINITY)
 
-    def __add__(self, other: Any) -> Real:
-        return self._new(self.builder.fadd(self.value, self.of(other)))
+    def is_finite(self) -> Lane:
+        return abs(self) < INFINITY
 
-    def __sub__(self, other: Any) -> Real:
-        return self._new(self.builder.fsub(self.value, self.of(other)))
-
-    def __rsub__(self, other: Any) -> Real:
-        return self._new(self.builder.fsub(self.of(other), self.value))
-
-    def __mul__(self, other: Any) -> Real:
-        return self._new(self.builder.fmul(self.value, self.of(other)))
-
-    def __truediv__(self, other: Any) -> Real:
-        return self._new(self.builder.fdiv(self.value, self.of(other)))
-
-    def __rtruediv__(self, other: Any) -> Real:
-        return self._new(self.builder.fdiv(self.of(other), self.value))
-
-    def __neg__(self) -> Real:
-        return self._new(self.builder.fneg(self.value))
-
-    def __abs__(self) -> Real:
-        return self._new(absolute(self.builder, self.value))
-
-    def test(self, sign: str, other: Any) -> Value:
-        """A comparison; with nan it is false."""
-        return self.builder.fcmp_ordered(sign, self.value, self.of(other))
-
-    def number(self, value: float) -> Real:
-        """A number of the same type."""
-        return self._new(self.value.type(value))
-
-    def is_infinite(self) -> Value:
-        return abs(self).test("==", INFINITY)
-
-    def is_finite(self) -> Value:
-        return abs(self).test("<", INFINITY)
-
-    def either(self, condition: Value, other: Value) -> Value:
-        return self.builder.or_(condition, other)
-
-    def unless_nan(self, other: Real, condition: Value) -> Real:
+    def unless_nan(self, other: Real, condition: Lane) -> Real:
         """The value, but another one where a condition holds and it is nan."""
-        is_nan = self.builder.fcmp_unordered("uno", self.value, self.value)
-        return other.where(self.builder.and_(is_nan, condition), self)
+        return self.where(self.is_number(), other.where(condition, self))
 
-    def where(self, condition: Value, other: Any) -> Real:
+    def where(self, condition: Lane, other: Any) -> Real:
         """The value where a condition holds, else another one."""
-        return self._new(self.builder.select(condition, self.value, self.of(other)))
+        return self._new(self.builder.select(condition.value, self.value, self.constant(other)))
 
     def call(self, symbol: str, *others: Real) -> Real:
         """A function of libm."""
         return self._new(self.libm(self.builder, symbol, self.value, *(other.value for other in others)))
-
-    def intrinsic(self, name: str, *others: Any) -> Real:
-        type_ = self.value.type
-        return self._new(call(self.builder, overloaded(name, type_), type_, self.value, *map(self.of, others)))
-
-    def sqrt(self) -> Real:
-        return self.intrinsic("llvm.sqrt")
-
-    def signed(self, other: Real) -> Real:
-        """The magnitude with the sign of another value."""
-        return self.intrinsic("llvm.copysign", other)
 
 
 Parts: TypeAlias = tuple[Real, Real]
@@ -140,7 +88,7 @@ def in_two(a: Real) -> tuple[Real, Real]:
     Their product may be infinite where a third factor, a small sine, makes it finite.
     """
     limit = a.number(LARGEST[str(a.value.type)])
-    is_large = abs(a).test(">", limit)
+    is_large = abs(a) > limit
     rest = (abs(a) - limit).where(is_large, 0.0).call("exp")
     return limit.signed(a).where(is_large, a), rest
 
@@ -148,10 +96,10 @@ def in_two(a: Real) -> tuple[Real, Real]:
 def exp(z: Parts) -> Parts:
     a, b = z
     part, rest = in_two(a)
-    is_below = a.test("<", 0)
+    is_below = a < 0
     size, rest = a.where(is_below, part).call("exp"), a.number(1).where(is_below, rest)
     # Where the imaginary part is a zero, so is that of the result; at infinity the angle means nothing.
-    is_real, is_zero = b.test("==", 0), a.test("==", -INFINITY)
+    is_real, is_zero = b.equals(0), a.equals(-INFINITY)
     real = (size * rest).where(is_real, size * b.call("cos") * rest)
     imaginary = b.where(is_real, size * b.call("sin") * rest)
     return real.unless_nan(size * rest, a.is_infinite()), imaginary.unless_nan(size, is_zero)
@@ -160,10 +108,10 @@ def exp(z: Parts) -> Parts:
 def log(z: Parts) -> Parts:
     """The logarithm; near the unit circle log |z|² / 2 by log1p, since log |z| would lose digits."""
     a, b = abs(z[0]), abs(z[1])
-    a_is_larger = a.test(">", b)
+    a_is_larger = a > b
     large, small = a.where(a_is_larger, b), b.where(a_is_larger, a)
     near = ((large - 1) * (large + 1) + small * small).call("log1p") * 0.5
-    is_near = a.builder.and_(large.test(">", 0.5), large.test("<", 2))
+    is_near = (large > 0.5) & (large < 2)
     scale, _, logarithm = scales(large)
     far = (a * scale).call("hypot", b * scale).call("log") - logarithm
     return near.where(is_near, far), z[1].call("atan2", z[0])
@@ -172,20 +120,20 @@ def log(z: Parts) -> Parts:
 def sinh(z: Parts) -> Parts:
     a, b = z
     part, rest = in_two(a)
-    is_real, sine = b.test("==", 0), part.call("sinh")
+    is_real, sine = b.equals(0), part.call("sinh")
     real = (sine * rest).where(is_real, sine * b.call("cos") * rest)
     imaginary = b.where(is_real, part.call("cosh") * b.call("sin") * rest)
-    is_zero = a.test("==", 0)
-    return real.unless_nan(a.where(is_zero, abs(a)), a.either(is_zero, a.is_infinite())), imaginary
+    is_zero = a.equals(0)
+    return real.unless_nan(a.where(is_zero, abs(a)), is_zero | a.is_infinite()), imaginary
 
 
 def cosh(z: Parts) -> Parts:
     a, b = z
     part, rest = in_two(a)
-    is_real, size = b.test("==", 0), part.call("cosh")
+    is_real, size = b.equals(0), part.call("cosh")
     real = (size * rest).where(is_real, size * b.call("cos") * rest)
     imaginary = (b * a.number(1).signed(a)).where(is_real, part.call("sinh") * b.call("sin") * rest)
-    return real.unless_nan(abs(a), a.is_infinite()), imaginary.unless_nan(a, a.test("==", 0))
+    return real.unless_nan(abs(a), a.is_infinite()), imaginary.unless_nan(a, a.equals(0))
 
 
 def tanh(z: Parts) -> Parts:
@@ -193,13 +141,13 @@ def tanh(z: Parts) -> Parts:
     tangent, s = b.call("tan"), a.call("sinh")
     beta = tangent * tangent + 1
     below = beta * s * s + 1
-    far, is_infinite = abs(a).test(">", 20), a.is_infinite()
+    far, is_infinite = abs(a) > 20, a.is_infinite()
     one = a.number(1).signed(a)
     decay = b.call("sin") * b.call("cos") * (abs(a) * -2).call("exp") * 4
     real = one.where(far, beta * (s * s + 1).sqrt() * s / below)
-    real = a.where(a.test("==", 0), real.where(a.either(is_infinite, b.is_finite()), b - b))
+    real = a.where(a.equals(0), real.where(is_infinite | b.is_finite(), b - b))
     imaginary = decay.unless_nan(a.number(0).signed(b), is_infinite).where(far, tangent / below)
-    return real, b.where(b.test("==", 0), imaginary)
+    return real, b.where(b.equals(0), imaginary)
 
 
 # ---- roots -------------------------------------------------------------------------------------------------------
@@ -210,7 +158,7 @@ LARGE, SMALL = 2.0**120, 2.0**-100
 
 def scales(size: Real) -> tuple[Real, Real, Real]:
     """A power of 4 for numbers of this size, 1 for most, its square root, and its logarithm."""
-    is_large, is_small = size.test(">", LARGE), size.test("<", SMALL)
+    is_large, is_small = size > LARGE, size < SMALL
 
     def choose(for_large: float, for_small: float, for_others: float) -> Real:
         return size.number(for_large).where(is_large, size.number(for_small).where(is_small, for_others))
@@ -219,15 +167,15 @@ def scales(size: Real) -> tuple[Real, Real, Real]:
 
 
 def sqrt(z: Parts) -> Parts:
-    scale, its_root, _ = scales(abs(z[0]).intrinsic("llvm.maxnum", abs(z[1])))
+    scale, its_root, _ = scales(abs(z[0]).intrinsic("maxnum", abs(z[1])))
     a, b = z[0] * scale, z[1] * scale
     root = (abs(a) * 0.5 + a.call("hypot", b) * 0.5).sqrt()
     other = b / (root * 2)
-    is_right = a.test(">=", 0)
+    is_right = a >= 0
     real, imaginary = root.where(is_right, abs(other)) / its_root, other.where(is_right, root.signed(b)) / its_root
-    is_zero, is_infinite = root.test("==", 0), b.is_infinite()
+    is_zero, is_infinite = root.equals(0), b.is_infinite()
     real = abs(b).where(is_infinite, (root * 0).where(is_zero, real))
-    return real, z[1].where(a.either(is_zero, is_infinite), imaginary)
+    return real, z[1].where(is_zero | is_infinite, imaginary)
 
 
 # ---- inverse functions -------------------------------------------------------------------------------------------
@@ -238,8 +186,8 @@ def direction(x: Real) -> Real:
     return x.number(1).signed(x).where(x.is_infinite(), x * 0)
 
 
-def is_infinite(z: Parts) -> Value:
-    return z[0].either(z[0].is_infinite(), z[1].is_infinite())
+def is_infinite(z: Parts) -> Lane:
+    return z[0].is_infinite() | z[1].is_infinite()
 
 
 def infinity(sign: Real) -> Real:
@@ -252,7 +200,7 @@ def arcsin(z: Parts) -> Parts:
     at_infinity, is_far = direction(a).call("atan2", abs(direction(b))), is_infinite(z)
     real = at_infinity.where(is_far, a.call("atan2", product(left, right)[0]))
     imaginary = infinity(b).where(is_far, product(conjugate(left), right)[1].call("asinh"))
-    return a.where(a.test("==", 0), real), imaginary
+    return a.where(a.equals(0), real), imaginary
 
 
 def arccos(z: Parts) -> Parts:
@@ -261,7 +209,7 @@ def arccos(z: Parts) -> Parts:
     at_infinity, is_far = abs(direction(b)).call("atan2", direction(a)), is_infinite(z)
     real = at_infinity.where(is_far, left[0].call("atan2", right[0]) * 2)
     imaginary = infinity(-b).where(is_far, product(conjugate(right), left)[1].call("asinh"))
-    return a.number(math.pi / 2).where(a.test("==", 0), real), imaginary
+    return a.number(math.pi / 2).where(a.equals(0), real), imaginary
 
 
 def arccosh(z: Parts) -> Parts:
@@ -270,7 +218,7 @@ def arccosh(z: Parts) -> Parts:
     at_infinity, is_far = direction(b).call("atan2", direction(a)), is_infinite(z)
     real = a.number(INFINITY).where(is_far, product(conjugate(left), right)[0].call("asinh"))
     imaginary = at_infinity.where(is_far, left[1].call("atan2", right[0]) * 2)
-    return real, imaginary.unless_nan(a.number(math.pi / 2).signed(b), a.test("==", 0))
+    return real, imaginary.unless_nan(a.number(math.pi / 2).signed(b), a.equals(0))
 
 
 def arctanh(z: Parts) -> Parts:
@@ -278,16 +226,16 @@ def arctanh(z: Parts) -> Parts:
     a, b = z
     side, other = abs(a), abs(b)
     real = (side * 4 / ((1 - side) * (1 - side) + b * b)).call("log1p") * 0.25
-    is_near = a.builder.and_(side.test("==", 1), other.test("<", 1e-9))  # a pole: the square may underflow
+    is_near = side.equals(1) & (other < 1e-9)  # a pole: the square may underflow
     real = ((math.log(2) - other.call("log")) * 0.5).where(is_near, real)
     imaginary = (b * 2).call("atan2", (1 - a) * (a + 1) - b * b) * 0.5
-    large = side.intrinsic("llvm.maxnum", other)
-    small = side.intrinsic("llvm.minnum", other) / large
+    large = side.intrinsic("maxnum", other)
+    small = side.intrinsic("minnum", other) / large
     far = (side / large / (small * small + 1) / large).where(large.is_finite(), 0)
-    right_angle = a.number(math.pi / 2).signed(b).where(b.test("ord", b), b)
-    is_far = a.either(is_infinite(z), a.builder.and_(large.test(">", 1e18), a.test("ord", b)))
+    right_angle = a.number(math.pi / 2).signed(b).where(b.is_number(), b)
+    is_far = is_infinite(z) | ((large > 1e18) & a.compared("ord", b))
     real, imaginary = far.where(is_far, real), right_angle.where(is_far, imaginary)
-    return a.where(a.test("==", 0), real.signed(a)), imaginary
+    return a.where(a.equals(0), real.signed(a)), imaginary
 
 
 # ---- the table ---------------------------------------------------------------------------------------------------
@@ -352,4 +300,4 @@ def general_power(libm: Libm) -> Emit:
 
 def complex_of(builder: Builder, libm: Libm, value: Value) -> Parts:
     real, imaginary = parts(builder, value)
-    return Real(builder, libm, real), Real(builder, libm, imaginary)
+    return Real(builder, real, libm), Real(builder, imaginary, libm)

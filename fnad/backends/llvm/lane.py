@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import llvmlite.ir as ir
 
@@ -28,57 +28,68 @@ class Lane:
     def is_float(self) -> bool:
         return self.value.type in (DOUBLE, FLOAT)
 
-    def _combined(self, instruction: str, other: Any, *, swapped: bool = False) -> Lane:
+    def _new(self, value: Value) -> Self:
+        """A lane of the same class."""
+        return type(self)(self.builder, value)
+
+    def _combined(self, instruction: str, other: Any, *, swapped: bool = False) -> Self:
         method = getattr(self.builder, "f" + instruction if self.is_float else instruction)
         operands = self.value, self.constant(other)
-        return Lane(self.builder, method(*(operands[::-1] if swapped else operands)))
+        return self._new(method(*(operands[::-1] if swapped else operands)))
 
     def compared(self, sign: str, other: Any) -> Lane:
         """A comparison; with nan it is false."""
         compare = self.builder.fcmp_ordered if self.is_float else self.builder.icmp_unsigned
         return Lane(self.builder, compare(sign, self.value, self.constant(other)))
 
+    def equals(self, other: Any) -> Lane:
+        return self.compared("==", other)
+
+    def is_number(self) -> Lane:
+        """False of nan."""
+        return self.compared("ord", self)
+
     def constant(self, other: Any) -> Value:
         """The value of a lane, or a number as a value of this lane's type."""
         return other.value if isinstance(other, Lane) else self.value.type(other)
 
-    def number(self, other: float) -> Lane:
+    def number(self, other: float) -> Self:
         """A number of this lane's type."""
-        return Lane(self.builder, self.value.type(other))
+        return self._new(self.value.type(other))
 
-    def intrinsic(self, name: str, *others: Any) -> Lane:
+    def intrinsic(self, name: str, *others: Any) -> Self:
         """An intrinsic of LLVM on operands of this lane's type."""
         type_ = self.value.type
         operands = (self.value, *map(self.constant, others))
-        return Lane(self.builder, call(self.builder, overloaded(f"llvm.{name}", type_), type_, *operands))
+        return self._new(call(self.builder, overloaded(f"llvm.{name}", type_), type_, *operands))
 
-    def __add__(self, other: Any) -> Lane:
+    def __add__(self, other: Any) -> Self:
         return self._combined("add", other)
 
     __radd__ = __add__
 
-    def __sub__(self, other: Any) -> Lane:
+    def __sub__(self, other: Any) -> Self:
         return self._combined("sub", other)
 
-    def __rsub__(self, other: Any) -> Lane:
+    def __rsub__(self, other: Any) -> Self:
         return self._combined("sub", other, swapped=True)
 
-    def __mul__(self, other: Any) -> Lane:
+    def __mul__(self, other: Any) -> Self:
         return self._combined("mul", other)
 
     __rmul__ = __mul__
 
-    def __truediv__(self, other: Any) -> Lane:
+    def __truediv__(self, other: Any) -> Self:
         return self._combined("div", other)
 
-    def __rtruediv__(self, other: Any) -> Lane:
+    def __rtruediv__(self, other: Any) -> Self:
         return self._combined("div", other, swapped=True)
 
-    def __neg__(self) -> Lane:
-        return Lane(self.builder, self.builder.fneg(self.value))
+    def __neg__(self) -> Self:
+        return self._new(self.builder.fneg(self.value))
 
-    def __abs__(self) -> Lane:
-        return Lane(self.builder, absolute(self.builder, self.value))
+    def __abs__(self) -> Self:
+        return self._new(absolute(self.builder, self.value))
 
     def __and__(self, other: Any) -> Lane:
         return Lane(self.builder, self.builder.and_(self.value, self.constant(other)))
@@ -109,18 +120,18 @@ class Lane:
     def __ge__(self, other: Any) -> Lane:
         return self.compared(">=", other)
 
-    def fma(self, factor: Any, term: Any) -> Lane:
+    def fma(self, factor: Any, term: Any) -> Self:
         """The value self * factor + term, rounded once."""
         return self.intrinsic("fma", factor, term)
 
-    def muladd(self, factor: Any, term: Any) -> Lane:
+    def muladd(self, factor: Any, term: Any) -> Self:
         """The value self * factor + term, rounded once where the processor can, else twice."""
         return self.intrinsic("fmuladd", factor, term)
 
-    def sqrt(self) -> Lane:
+    def sqrt(self) -> Self:
         return self.intrinsic("sqrt")
 
-    def signed(self, other: Lane) -> Lane:
+    def signed(self, other: Lane) -> Self:
         """The magnitude with the sign of another value."""
         return self.intrinsic("copysign", other)
 
