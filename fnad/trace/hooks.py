@@ -12,6 +12,7 @@ import functools
 import heapq
 import operator
 import sys
+import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from importlib.util import resolve_name
@@ -42,6 +43,7 @@ from fnad.trace.looping import LOOPING
 from fnad.trace.reading_calls import recorded
 from fnad.trace.recording import RECORDING
 from fnad.trace.rewriting import Facts
+from fnad.trace.source import warning_users
 from fnad.trace.sourceless import without_source
 from fnad.trace.stand_ins import MADE, PENDING, enter, enter_imported, filled, standing_for
 from fnad.trace.standard import class_of
@@ -543,6 +545,7 @@ for _function in (
     heapq.heappush,
 ):
     enter(_function, changing)
+enter(warnings.warn, warning_users)
 PENDING.add(("random", "shuffle", changing))
 
 vars(HOOKS).update(

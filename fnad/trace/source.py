@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 import inspect
 import linecache
+import os
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import islice
 from types import CodeType, FrameType, TracebackType
@@ -29,6 +30,22 @@ def caller() -> FrameType:
     while frame.f_code.co_filename == HOOKS and frame.f_back is not None:
         frame = frame.f_back
     return frame
+
+
+PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep  # noqa: PTH120 - pathlib takes long to import
+
+
+def warning_users(warn: Callable[..., None]) -> Callable[..., None]:
+    """`warnings.warn` with a level that does not count frames of fnad between those of user code."""
+
+    def call(message: Any, category: Any = None, stacklevel: int = 1, *args: Any, **options: Any) -> None:
+        frame, own, count = sys._getframe(1), 1, 0  # pyright: ignore[reportPrivateUsage]
+        while frame is not None and count < stacklevel:
+            is_own = frame.f_code.co_filename.startswith(PACKAGE)
+            own, count, frame = own + is_own, count + (not is_own), frame.f_back
+        warn(message, category, stacklevel + own, *args, **options)
+
+    return call
 
 
 class _OfLibraries(dict[str, bool]):
