@@ -26,14 +26,19 @@ import weakref
 from collections.abc import Iterator, Sequence
 from importlib import import_module
 from itertools import combinations, islice
-from types import CodeType, FunctionType, SimpleNamespace
+from types import CodeType, FunctionType
 from typing import Any
 
 from fnad.codes import inner_codes, names_of, notes_of, original_of, with_code
 from fnad.forks import lock
 from fnad.trace.rewriting import FACTS, MARK, Facts, Hooked
 
-HOOKS = SimpleNamespace()
+
+class Hooks:
+    """Functions by name. Debuggers hash code, and with it this constant."""
+
+
+HOOKS = Hooks()
 """The constant in converted code that has the hooks; `fnad.trace.hooks` fills it."""
 
 FUTURES = functools.reduce(

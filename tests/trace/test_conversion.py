@@ -746,6 +746,7 @@ seen = []
     before = module.f.__code__
     assert fnad.grad(module.f)(2.0) == 1
     assert module.f.__code__ is before
+    assert hash(converted(module.f).__code__) != hash(before)
     assert module.seen[0][:4] == (before, module.f, None, "Text.")
     assert pickle.loads(pickle.dumps(module.f)) is module.f
     assert inspect.getsource(module.f).startswith("def f")
