@@ -15,7 +15,7 @@ from typing import Any, NoReturn, TypeAlias
 import fnad
 from fnad import config
 from fnad.api.stages import STAGES
-from fnad.cli import cache, doctor, explain, ops
+from fnad.cli import cache, doctor, explain, ops, transformed
 from fnad.cli.check import check_call
 from fnad.cli.dump import CONVERTED, Request, dump
 from fnad.cli.export import FORMS, export_call
@@ -214,7 +214,7 @@ def _add_explain(commands: Any) -> None:
         formatter_class=RawDescriptionHelpFormatter,
     )
     _add_call(parser)
-    _add_modes(parser, explain.MODES)
+    _add_modes(parser, transformed.MODES)
     _add_argnums(parser, "the arguments to differentiate in, from 0; by default 0")
     parser.add_argument("--memory", action="store_true", help="list what vjp keeps for the pullback, with its bytes")
     _add_device(parser)
@@ -280,7 +280,7 @@ def _add_export(commands: Any) -> None:
         formatter_class=RawDescriptionHelpFormatter,
     )
     _add_call(parser)
-    _add_modes(parser, explain.MODES)
+    _add_modes(parser, transformed.MODES)
     _add_argnums(parser, "the arguments to differentiate in, from 0; by default 0")
     forms = parser.add_mutually_exclusive_group(required=True)
     for form, meaning in FORMS.items():
@@ -298,7 +298,7 @@ def _add_view(commands: Any) -> None:
         formatter_class=RawDescriptionHelpFormatter,
     )
     _add_call(parser)
-    _add_modes(parser, explain.MODES)
+    _add_modes(parser, transformed.MODES)
     _add_argnums(parser, "the arguments to differentiate in, from 0; by default 0")
     _add_output(parser)
     parser.set_defaults(answer=_view)
