@@ -15,9 +15,14 @@ from fnad.backends.llvm.formulas.definition import Formula, defined
 
 ELEMENTARY: dict[str, Formula] = {
     "exp": exponential.exp,
+    "exp2": exponential.exp2,
     "expm1": exponential.expm1,
+    "sinh": exponential.sinh,
+    "cosh": exponential.cosh,
     "tanh": exponential.tanh,
     "log": exponential.log,
+    "log2": exponential.log2,
+    "log10": exponential.log10,
     "log1p": exponential.log1p,
     "erf": error_functions.erf,
     "erfc": error_functions.erfc,

@@ -1,4 +1,4 @@
-"""The exponential, the logarithm, and the functions made of one: expm1, log1p, tanh.
+"""The exponential, the logarithm, and the functions made of one: exp2, expm1, sinh, cosh, tanh, log2, log10, log1p.
 
 With log(2) in two parts, exp(x) = 2**k exp(r), |r| <= log(2) / 2, and log(2**k (1 + f)) = k log(2) + 2 artanh(s) with
 s = f / (2 + f). These are the algorithms of fdlibm (Sun Microsystems, 1993), carried on to sums of two floats.
@@ -49,6 +49,10 @@ F32 = Format(23, 127, -104.0, 89.0, 0x004A_FB0D, (0.693359375, -2.12194440054690
 def format_of(x: Lane) -> Format:
     return F64 if x.is_double else F32
 
+
+LN2 = twofold.by_dtype((0.6931471805599453, 2.3190468138462996e-17), (0.6931471824645996, -1.9046542121259336e-09))
+OVER_LN2 = twofold.by_dtype((1.4426950408889634, 2.0355273740931033e-17), (1.4426950216293335, 1.925963033500011e-08))
+OVER_LN10 = twofold.by_dtype((0.4342944819032518, 1.098319650216765e-17), (0.4342944920063019, -1.0103049952192578e-08))
 
 # ---- exponentials ------------------------------------------------------------------------------------------------
 
@@ -110,6 +114,11 @@ def exp(x: Lane) -> Lane:
     return exp_of(twofold.of(x)).total()
 
 
+def exp2(x: Lane) -> Lane:
+    within = clamped(x, -1100.0, 1100.0)
+    return exp_of(LN2(within).times(within)).total()
+
+
 def half_expm1_of(x: Lane, least: float) -> Twofold:
     """The number (exp(x) - 1) / 2 for x from `least` on, where it is -1/2."""
     k, rest, above = reduced(twofold.of(x), least, format_of(x).largest)
@@ -122,6 +131,25 @@ def half_expm1_of(x: Lane, least: float) -> Twofold:
 def expm1(x: Lane) -> Lane:
     half = half_expm1_of(x, -40.0).total()
     return where(abs(x) < 2.0**-60, x, half + half)
+
+
+def sinh(x: Lane) -> Lane:
+    size = abs(x)
+    half = half_expm1_of(clamped(size, 0.0, 40.0), 0.0)
+    near = half.plus_twofold(half.over(half.scaled(2.0).plus(x.number(1.0)))).total()
+    return where(size < 2.0**-28, x, where(size < 40.0, near, half_exp(size)).signed(x))
+
+
+def cosh(x: Lane) -> Lane:
+    size = abs(x)
+    half = half_expm1_of(clamped(size, 0.0, 40.0), 0.0)
+    inverse = twofold.of(x.number(0.5)).over(half.scaled(2.0).plus(x.number(1.0)))
+    return where(size < 40.0, half.plus(x.number(0.5)).plus_twofold(inverse).total(), half_exp(size))
+
+
+def half_exp(size: Lane) -> Lane:
+    """Half of an exponential, which is finite where that is not."""
+    return exp_of(LN2(size).negative().plus(clamped(size, 0.0, 800.0))).total()
 
 
 def tanh(x: Lane) -> Lane:
@@ -169,3 +197,11 @@ def log1p(x: Lane) -> Lane:
     one = twofold.exact_sum(x, 1.0)
     value = log_at_limits(one.high, log_of(one.high, one.low).total())
     return where(abs(x) < 2.0**-60, x, value)
+
+
+def log2(x: Lane) -> Lane:
+    return log_at_limits(x, log_of(x).times_twofold(OVER_LN2(x)).total())
+
+
+def log10(x: Lane) -> Lane:
+    return log_at_limits(x, log_of(x).times_twofold(OVER_LN10(x)).total())

@@ -12,6 +12,7 @@ from fnad.backends.llvm.formulas.coefficients import table
 from fnad.backends.llvm.formulas.exponential import INF, NAN, log_of
 from fnad.backends.llvm.formulas.twofold import (
     Twofold,
+    by_dtype,
     choose,
     exact_product,
     exact_sum,
@@ -21,11 +22,10 @@ from fnad.backends.llvm.formulas.twofold import (
 )
 from fnad.backends.llvm.lane import Lane, where
 
-
-def by_dtype(x: Lane, f64: tuple[float, float], f32: tuple[float, float]) -> Twofold:
-    """A constant in two parts."""
-    return twofold.constant(x, *(f64 if x.is_double else f32))
-
+HALF_LOG_2PI = by_dtype((0.9189385332046728, -3.8782941580672414e-17), (0.9189385175704956, 1.563417661998301e-08))
+PI = by_dtype((3.141592653589793, 1.2246467991473532e-16), (3.1415927410125732, -8.742277657347586e-08))
+ROOT = by_dtype((1.4616321449683622, 9.549995429965697e-17), (1.4616321325302124, 1.243815006546356e-08))
+"""The zero of digamma."""
 
 # ---- the logarithm of gamma --------------------------------------------------------------------------------------
 
@@ -61,9 +61,7 @@ def stirling(size: Lane, logarithm: Twofold) -> Twofold:
     inverse = 1.0 / size
     series = polynomial(table("stirling", size), inverse * inverse) * inverse
     product = logarithm.times_twofold(exact_sum(size, -0.5))
-    half_log = by_dtype(
-        size, (0.9189385332046728, -3.8782941580672414e-17), (0.9189385175704956, 1.563417661998301e-08)
-    )
+    half_log = HALF_LOG_2PI(size)
     return product.plus(-size).plus_twofold(Twofold(half_log.high, half_log.low + series))
 
 
@@ -80,9 +78,6 @@ def waves(size: Lane) -> tuple[Twofold, Twofold]:
 
 # ---- digamma -----------------------------------------------------------------------------------------------------
 
-ROOT = ((1.4616321449683622, 9.549995429965697e-17), (1.4616321325302124, 1.243815006546356e-08))
-"""The zero of digamma in two parts, in f64 and f32."""
-
 
 def digamma(x: Lane) -> Lane:
     size = abs(x)
@@ -93,8 +88,7 @@ def digamma(x: Lane) -> Lane:
     zero = twofold.of(x.number(0.0))
     step = choose(is_left, choose(is_below, zero, inverse), choose(is_below, inverse.negative(), zero))
     sine, cosine = waves(size)
-    pi = by_dtype(x, (3.141592653589793, 1.2246467991473532e-16), (3.1415927410125732, -8.742277657347586e-08))
-    cotangent = cosine.over(sine).times_twofold(pi)
+    cotangent = cosine.over(sine).times_twofold(PI(x))
     value = value.plus_twofold(step)
     result = where(is_left, value.plus_twofold(cotangent).total(), value.total())
     result = where(is_left & (abs(sine.high) <= 0.0), NAN, result)
@@ -105,7 +99,7 @@ def digamma(x: Lane) -> Lane:
 def near_root(size: Lane) -> Twofold:
     """Digamma between 1 and 3, and of 1 + size below."""
     is_below = size < 1.0
-    root = by_dtype(size, *ROOT)
+    root = ROOT(size)
     above_root = sorted_sum(size - where(is_below, root.high - 1.0, root.high), -root.low)
     return above_root.times_twofold(precise("digamma", where(is_below, size - 1.0, size - 2.0)))
 

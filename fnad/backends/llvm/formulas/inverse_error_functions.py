@@ -6,13 +6,14 @@ Wichura, Appl. Statist. 37 (1988), 477, and M. Giles, "Approximating the erfinv 
 
 from __future__ import annotations
 
-from fnad.backends.llvm.formulas import twofold
 from fnad.backends.llvm.formulas.exponential import INF, NAN, log_of
-from fnad.backends.llvm.formulas.twofold import Twofold, choose, precise
+from fnad.backends.llvm.formulas.twofold import Twofold, by_dtype, choose, precise
 from fnad.backends.llvm.lane import Lane, where
 
 PARTS = ((1.9, 1.5), (3.5, 2.625), (6.25, 4.875), (12.0, 8.75), (28.0, 19.0))
 """The end and the centre of each part of a tail, in s = √(-log p)."""
+
+SQRT_2 = by_dtype((1.4142135623730951, -9.667293313452913e-17), (1.4142135381698608, 2.4203234971764687e-08))
 
 CENTRAL = 0.7
 """The argument of erfinv from which there is a tail."""
@@ -38,8 +39,7 @@ def ndtri(p: Lane) -> Lane:
     least = where(p > 0.5, 1.0 - p, p)
     error = p - (half + 0.5)
     value = choose(abs(x) < CENTRAL, central(x, error + error), tail(least + least))
-    root = (1.4142135623730951, -9.667293313452913e-17) if p.is_double else (1.4142135381698608, 2.4203234971764687e-08)
-    return within_unit(least, value.times_twofold(twofold.constant(p, *root)).total(), x)
+    return within_unit(least, value.times_twofold(SQRT_2(p)).total(), x)
 
 
 def central(x: Lane, error: Lane) -> Twofold:

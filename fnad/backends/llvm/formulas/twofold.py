@@ -8,7 +8,7 @@ double-word arithmetic", ACM Trans. Math. Softw. 44 (2017).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any
 
@@ -76,6 +76,11 @@ def of(x: Lane) -> Twofold:
 
 def constant(like: Lane, high: float, low: float) -> Twofold:
     return Twofold(like.number(high), like.number(low))
+
+
+def by_dtype(f64: tuple[float, float], f32: tuple[float, float]) -> Callable[[Lane], Twofold]:
+    """A constant as a sum in the dtype of a lane."""
+    return lambda x: constant(x, *(f64 if x.is_double else f32))
 
 
 def sorted_sum(large: Lane, small: Any) -> Twofold:
