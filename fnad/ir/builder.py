@@ -61,7 +61,7 @@ def taking(places: Sequence[int]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
     return lambda atoms: (atoms[place],)
 
 
-NOT_KEPT = "return it from the traced function; do not keep it in a list, an attribute or a cache"
+NOT_KEPT = "return it from the traced function, or keep its numbers with fnad.callback(kept.append, x)"
 
 
 def made_at(value: Symbol) -> Source | None:

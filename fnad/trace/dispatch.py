@@ -449,7 +449,7 @@ def has_traced(value: Any) -> bool:
     if isinstance(value, (Handle, Elements)):
         return True
     if isinstance(value, dict):
-        value = value.values()
+        value = dict.values(value)  # of the class, since a subclass may be under construction
     elif not isinstance(value, (list, tuple)):
         return False
     try:
@@ -499,7 +499,7 @@ def call_on_known(name: str, function: Any, args: Sequence[Any], kwargs: Argumen
 def is_known(value: Any) -> bool:
     """Whether the traced values in nested lists, tuples and dicts depend on no input."""
     if isinstance(value, (list, tuple, dict)):
-        return all(map(is_known, value.values() if isinstance(value, dict) else value))
+        return all(map(is_known, dict.values(value) if isinstance(value, dict) else value))
     return not isinstance(value, Handle) or known_value(value.symbol) is not None
 
 

@@ -266,7 +266,7 @@ def test_a_list_that_a_body_appends_to():
     error, message = refused(f, ONE, alone=False)
     assert isinstance(error, UsedAfterTraceError)
     assert line_of(error) == "return total + seen[-1]"
-    assert "do not keep it in a list" in message
+    assert "keep its numbers with fnad.callback" in message
 
 
 def test_an_outer_array_that_a_body_writes_into():

@@ -116,6 +116,9 @@ def test_what_is_not_computed_is_refused_at_the_line() -> None:
     refused = {
         "formats": lambda d: csr(d).tolil(),
         "other formats": lambda d: sp.bsr_array(d.reshape(2, 4)),
+        "keys": lambda d: sp.dok_array(d.reshape(2, 4)),
+        "lists": lambda d: sp.lil_array(d.reshape(2, 4)),
+        "diagonals": lambda d: sp.dia_array(d.reshape(2, 4)),
         "places": lambda d: sp.csr_array((d[:2], (np.argsort(d[:2]), i)), shape=(4, 4)) @ X,
         "a np.matrix": lambda d: csr(d).todense(),
         "shapes": lambda d: csr(d) @ X[:3],
@@ -137,6 +140,8 @@ def test_plain_matrices_are_scipys_in_a_trace() -> None:
         assert type(a) is sp.csr_matrix
         assert type((a + PLAIN) @ a) is sp.csr_matrix
         assert type(a.multiply(2.0)) is sp.csr_matrix
+        for kind in (sp.dok_matrix, sp.lil_matrix, sp.dia_array, sp.bsr_array):
+            assert type(kind(a.toarray())) is kind
         return (a @ x).sum() * sl.spsolve(a.tocsc(), B)[0]
 
     with warnings.catch_warnings(action="error"):

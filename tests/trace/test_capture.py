@@ -194,7 +194,7 @@ def after(use):
 def test_used_outside_any_trace():
     text = after(lambda x: np.sin(x))
     assert text.startswith("a traced value was used outside its trace\n  at test_capture.py:")
-    assert text.endswith("return it from the traced function; do not keep it in a list, an attribute or a cache")
+    assert text.endswith("return it from the traced function, or keep its numbers with fnad.callback(kept.append, x)")
 
 
 def test_used_in_a_later_trace():
