@@ -13,6 +13,7 @@ import pytest
 import scipy.special
 
 from fnad.backends.cpu import codegen, vector_math
+from fnad.backends.cpu.compiler import compile_source
 from fnad.backends.cpu.loader import link
 from fnad.backends.llvm.formulas.catalogue import ELEMENTARY, ELEMENTARY_F32, OWN, SPECIAL
 from fnad.backends.llvm.formulas.definition import Formula, defined
@@ -211,3 +212,25 @@ def test_loops_of_formulas_vectorise(case: Case, letter: str) -> None:
     lanes = vector_math.preferred_bytes() // np.dtype(letter).itemsize
     assert f"store <{lanes} x " in module
     assert "define internal" not in module
+
+
+@pytest.mark.parametrize(("letter", "lanes"), [("f", 4), ("d", 8)])
+def test_sums_of_formulas_take_whole_vectors(letter: str, lanes: int) -> None:
+    """Loops of 16 are not unrolled, and functions of f32 take no fewer numbers for the sake of a sum in f64."""
+    dtype = np.dtype(letter)
+    source = """
+def program(x, y, out):
+    for i in range(0, 1000):
+        acc = f64(0.0)
+        for j in range(0, 16):
+            v = scipy_psi(x[16 * i + j])
+            y[16 * i + j] = v
+            acc = accumulate(acc, f64(v))
+        out[i] = acc
+"""
+    function = compile_source(source, "program", [dtype, dtype, np.dtype("f8")])
+    assert f"store <{vector_math.preferred_bytes() // lanes} x " in function.llvm()
+    x, y, out = np.linspace(0.5, 9, 16_000).astype(letter), np.empty(16_000, letter), np.empty(1000)
+    function.call(x, y, out)
+    np.testing.assert_allclose(y, scipy.special.psi(x), rtol=8 * np.finfo(letter).eps, atol=1e-7)
+    np.testing.assert_allclose(out, y.reshape(1000, 16).astype("f8").sum(1), rtol=1e-12)

@@ -40,8 +40,6 @@ from fnad.scalar.operations import ACCUMULATE, ADD, MULTIPLY, SUBTRACT
 VARIANTS = "vector-function-abi-variant"
 """The attribute of a function with variants for vectors."""
 
-FORMULA = "any width"
-
 FEWEST = 4
 """The fewest iterations that are worth a vector."""
 
@@ -70,7 +68,7 @@ def innermost(
     if count is not None and count % lanes >= NARROWEST:
         lanes = NARROWEST  # what is left over runs one by one
     is_sum = has_wide_sums(loop, carried) and has_apart(loop)
-    if is_sum and functions and all(text == FORMULA or f"_ZGV_LLVM_N{lanes}v" in text for text in functions):
+    if is_sum and functions and all(is_for(text, lanes) for text in functions):
         hints.append([ir.MetaDataString(body.module, "llvm.loop.vectorize.width"), ir.IntType(32)(lanes)])
     if hints:
         mark(back, body.module, *hints)
@@ -130,13 +128,18 @@ def _step(place: Expression, counter: Name) -> int | None:
 def vector_functions(block: ir.Block) -> list[str]:
     """The variants for vectors of each function that is called; none if one has none, so that LLVM makes no vectors.
 
-    A formula counts as one for vectors of any width.
+    A formula, which LLVM inlines, is there by its name.
     """
     called = [i.callee for i in block.instructions if isinstance(i, ir.CallInstr) and isinstance(i.callee, ir.Function)]
     outer = [function for function in called if function.is_declaration and not function.name.startswith("llvm.")]
     found = [[text for text in function.attributes if VARIANTS in text] for function in outer]
-    formulas = [FORMULA for function in called if function.name.startswith(PREFIX)]
+    formulas = [function.name for function in called if function.name.startswith(PREFIX)]
     return [*formulas, *(text for texts in found for text in texts)] if all(found) else []
+
+
+def is_for(text: str, lanes: int) -> bool:
+    """True if a function of single precision, by its variants or the name of its formula, takes so many numbers."""
+    return text.endswith(".float") or f"_ZGV_LLVM_N{lanes}v" in text
 
 
 def has_wide_sums(loop: For, carried: Container[str]) -> bool:
