@@ -102,6 +102,8 @@ OUTSIDE = {
     **dict.fromkeys((open, np.fromfile, np.load, np.loadtxt, np.genfromtxt, np.memmap), FILE),
     **dict.fromkeys((time.time, time.time_ns, time.monotonic, time.monotonic_ns, time.process_time), CLOCK),
     **dict.fromkeys((time.perf_counter, time.perf_counter_ns, time.localtime, time.gmtime, time.ctime), CLOCK),
+    **dict.fromkeys((np.geterr, np.geterrcall, np.getbufsize, np.get_printoptions), STATE),
+    **dict.fromkeys((sys.getrecursionlimit, sys.getswitchinterval, sys.gettrace, sys.getprofile), STATE),
     input: "input is read",
 }
 """Functions that read outside of the values of Python, each with what it reads."""
@@ -113,13 +115,18 @@ OUTSIDE_MODULES = {
     **dict.fromkeys(
         ("socket", "_socket", "ssl", "_ssl", "select", "subprocess", "urllib", "http", "concurrent"), STATE
     ),
-    **dict.fromkeys(("locale", "_locale", "resource", "getpass", "uuid", "_decimal", "contextvars", "platform"), STATE),
+    **dict.fromkeys(
+        ("locale", "_locale", "resource", "getpass", "uuid", "decimal", "gc", "contextvars", "platform"), STATE
+    ),
     "secrets": DRAW,
 }
 """Modules of the standard library whose functions and methods do."""
 
 PURE_OUTSIDE = {os.fspath, os.fsencode, os.fsdecode}
 """Functions in these modules that do not."""
+
+LEVELS = {"isEnabledFor", "getEffectiveLevel"}
+"""Methods of loggers that read levels; those that log are effects, which a trace has once."""
 
 CLOCKS = {"now", "today", "utcnow"}
 """Methods of the classes of datetime that read the clock."""
@@ -147,6 +154,8 @@ def reads_outside(function: Any) -> tuple[str, bool] | None:
         return (FILE, True) if _reads_files(name) else None
     if name in CLOCKS and isinstance(owner, type) and owner.__module__ == "datetime":
         return CLOCK, False
+    if name in LEVELS and own.__module__ == "logging":
+        return STATE, True
     kind = type(owner) if isinstance(function, BuiltinFunctionType) and not isinstance(owner, ModuleType) else own
     module = str(getattr(kind, "__module__", ""))
     found = OUTSIDE_MODULES.get(module) or OUTSIDE_MODULES.get(module.partition(".")[0])

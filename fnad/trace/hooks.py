@@ -230,9 +230,10 @@ def is_in_c(kind: type) -> bool:
 def of_c(function: Any) -> Any:
     """The callee for a function or method in C."""
     if function.__name__ in CHANGING:
-        kept(function.__self__)
-    if function.__name__ == "fill" and type(function.__self__) is np.ndarray:
-        return filling(function)
+        owner = getattr(function, "__self__", None)
+        kept(owner)
+        if function.__name__ == "fill" and type(owner) is np.ndarray:
+            return filling(function)
     return function if MAKING.innermost is None else of_ordinary(function)
 
 

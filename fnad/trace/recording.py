@@ -26,7 +26,7 @@ from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from contextvars import ContextVar
 from importlib import import_module
-from types import FunctionType, MemberDescriptorType, ModuleType
+from types import FunctionType, MemberDescriptorType, ModuleType, SimpleNamespace
 from typing import Any, cast
 from weakref import ProxyTypes
 
@@ -423,7 +423,7 @@ class Recorder:
         if is_of_user:
             self._follow_class(kind)
         self._follow_content(value)
-        if is_machinery_class(kind):  # NumPy and SciPy read its attributes in their own code
+        if is_machinery_class(kind) or issubclass(kind, SimpleNamespace):  # code in C reads all of its attributes
             self.list_attributes(value)
 
     def _note_kind(self, value: Any, namespace: Namespace | None) -> None:

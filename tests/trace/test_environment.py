@@ -15,7 +15,9 @@ import configparser
 import contextvars
 import ctypes
 import dataclasses
+import decimal
 import functools
+import gc
 import heapq
 import importlib
 import inspect
@@ -1031,7 +1033,28 @@ def standard_objects() -> dict[str, tuple[Callable[[Any], Any], Callable[[], Any
     parser, local.scale = configparser.ConfigParser(), 1.0
     parser["part"] = {"scale": "1"}
     logger.setLevel(30)
+    options, context = SimpleNamespace(scale=1.0), decimal.Context(prec=7)
     return {
+        "repr of a SimpleNamespace": (lambda x: x * len(repr(options)), lambda: setattr(options, "scale", 1.25)),
+        "== of SimpleNamespaces": (
+            lambda x: x * (options == SimpleNamespace(scale=1.0)),
+            lambda: setattr(options, "scale", 2.0),
+        ),
+        "levels of loggers": (
+            lambda x: x * logger.getEffectiveLevel() * (1 + logger.isEnabledFor(20)),
+            lambda: logger.setLevel(10),
+        ),
+        "np.geterr": (lambda x: x * len(np.geterr()["divide"]), lambda: np.seterr(divide="raise")),
+        "np.get_printoptions": (
+            lambda x: x * np.get_printoptions()["precision"],
+            lambda: np.set_printoptions(precision=3),
+        ),
+        "decimal.getcontext": (lambda x: x * decimal.getcontext().prec, lambda: decimal.setcontext(context)),
+        "sys.getrecursionlimit": (
+            lambda x: x * sys.getrecursionlimit(),
+            lambda: sys.setrecursionlimit(sys.getrecursionlimit() + 10),
+        ),
+        "gc.get_threshold": (lambda x: x * gc.get_threshold()[1], lambda: gc.set_threshold(700, 12, 10)),
         "Counter": (lambda x: x * counter.total(), lambda: counter.update(a=3)),
         "deque": (lambda x: x * turned[0], lambda: turned.rotate(1)),
         "ChainMap": (lambda x: x * chain["a"], lambda: chain.maps[0].update(a=2.0)),
@@ -1047,12 +1070,16 @@ def standard_objects() -> dict[str, tuple[Callable[[Any], Any], Callable[[], Any
 
 
 @pytest.mark.parametrize("name", standard_objects())
+@pytest.mark.filterwarnings("ignore::fnad.errors.RetraceWarning")
 def test_state_of_the_standard_library(name: str) -> None:
     """The rest is listed in docs/edge_cases.md."""
     f, change = standard_objects()[name]
-    compiled = jit(f)
-    before = [f(1.0), compiled(1.0), compiled(1.0)]
-    change()
-    after = [f(1.0), compiled(1.0), compiled(1.0)]
+    compiled, limit, threshold = jit(f), sys.getrecursionlimit(), gc.get_threshold()
+    with np.errstate(), np.printoptions(), decimal.localcontext():
+        before = [f(1.0), compiled(1.0), compiled(1.0)]
+        change()
+        after = [f(1.0), compiled(1.0), compiled(1.0)]
+    sys.setrecursionlimit(limit)
+    gc.set_threshold(*threshold)
     assert before == [before[0]] * 3
     assert after == [after[0]] * 3 != before
