@@ -53,9 +53,14 @@ def below(loop: NestLoop, around: Sequence[NestLoop], block: int) -> list[Accumu
         elif isinstance(effect, Reduce) and depth - 1 in effect.depths:
             start = first_loop(effect, depth)
             is_long = prod(inner.extent for inner in loops[start:]) > block
-            compensated = is_long and effect.is_sum and effect.node.dtype == effect.dtype
+            compensated = is_long and may_be_compensated(effect)
             found.append(Accumulator(effect, depth, start, *(blocks(loops, start, block) if compensated else ())))
     return found
+
+
+def may_be_compensated(effect: Reduce) -> bool:
+    """True for a sum of numbers that are no coarser than the accumulator."""
+    return effect.is_sum and effect.node.dtype == effect.dtype
 
 
 def blocks(loops: Sequence[NestLoop], start: int, block: int) -> tuple[int, int]:

@@ -4,6 +4,7 @@
     barrier(): no thread of a block goes on before all have come here; what they stored before is seen after it
     warp_barrier(): the same for the threads of a warp
     shuffle_down(value, n): the value of the thread that is n places further in the same warp, or any value beyond it
+    shuffle_up(value, n): the same of the thread n places before
     shuffle_first(value, n): the value of the first of the n threads of a warp, a power of two, that this one is among
     atomic_add(array, n, value): adds to the element number n at once, whatever other threads add to it meanwhile
     shared_f64(n), and so for each dtype: an array of a constant number of elements that the threads of a block share
@@ -55,10 +56,11 @@ BLOCK = Operation("block", lambda: INDEX, lambda: 0)
 BARRIER = Operation("barrier", lambda: None, lambda: None)
 WARP_BARRIER = Operation("warp_barrier", lambda: None, lambda: None)
 SHUFFLE_DOWN = Operation("shuffle_down", shuffled, of_one_thread)
+SHUFFLE_UP = Operation("shuffle_up", shuffled, of_one_thread)
 SHUFFLE_FIRST = Operation("shuffle_first", shuffled, of_one_thread)
 ATOMIC_ADD = Operation("atomic_add", addition, add_to)
 SHARED_ARRAYS = {dtype: shared_array(name, dtype) for name, dtype in DTYPES.items()}
 
-OF_A_THREAD = (THREAD, BLOCK, BARRIER, WARP_BARRIER, SHUFFLE_DOWN, SHUFFLE_FIRST, ATOMIC_ADD)
+OF_A_THREAD = (THREAD, BLOCK, BARRIER, WARP_BARRIER, SHUFFLE_DOWN, SHUFFLE_UP, SHUFFLE_FIRST, ATOMIC_ADD)
 DEVICE: dict[str, Operation] = {operation.name: operation for operation in (*OF_A_THREAD, *SHARED_ARRAYS.values())}
 """What kernels of a device may call besides; the plain meaning is that of a single thread."""

@@ -4,6 +4,8 @@ A loop is shared out if each thread runs iterations of its own. What is outside 
 threads of a block, and `barriers.py` sees to its stores. A fold over a loop that is shared out has accumulators in each
 thread; behind the loop those of a warp are put together by shuffles, and those of the warps in memory that the block
 shares, by every thread in the same order: so all of them have the result, and it is the same in every run.
+A thread compensates its part of a long sum, vector by vector; the parts of threads are added plainly, because a tree of
+additions has small errors, and a compensated addition at each step takes longer than reading the elements.
 """
 
 from __future__ import annotations
@@ -11,13 +13,18 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from itertools import count, islice
 
+import numpy as np
+
+from fnad.kernel import accumulators
 from fnad.kernel.accumulators import Accumulator, Folded
 from fnad.kernel.build import Builder
 from fnad.kernel.device import ATOMIC_ADD, BLOCK, SHARED_ARRAYS, SHUFFLE_DOWN, SHUFFLE_FIRST, THREAD
 from fnad.kernel.registers import LONGEST, made, own_array
 from fnad.kernel.routines import COMPENSATED_ADD
-from fnad.kernel.running import OfLoop, run_over
+from fnad.kernel.running import OfLoop, run_over, times
 from fnad.kernel.statements import (
     Assign,
     Constant,
@@ -38,8 +45,8 @@ from fnad.lower.interchange import nest_of, ordered
 from fnad.lower.loop_ir import Effect, NestLoop, Reduce, Scan, Update
 from fnad.lower.sharing import groups, loop_effects, roles, size
 from fnad.lower.target import Target
-from fnad.scalar.operation import INDEX, Kind, Pointer
-from fnad.scalar.operations import ADD, AND, EQUAL, FLOOR_DIVIDE, LESS, MIN, MULTIPLY, REMAINDER
+from fnad.scalar.operation import INDEX, Dtype, Kind
+from fnad.scalar.operations import ADD, AND, EQUAL, FLOOR_DIVIDE, LESS, MIN, MULTIPLY, REMAINDER, SUBTRACT
 
 MOST_SHARED = 2**14
 """The bytes from which on a block uses the arrays that it shares again: it may have 48 KB, others need room, too."""
@@ -66,10 +73,12 @@ class DeviceBuilder(Builder):
         self.row_width = 0
         self.there: Expression | None = None
         self.own_columns: dict[Folded, tuple[Name, ...]] = {}
+        self.own_numbers = count()
         self.element: Expression | None = None
         self.scattered: set[Folded] = set()
         self.adds_atomically = False
-        self.directly_compensated: dict[Folded, Accumulator] = {}
+        self.opened: dict[Folded, Accumulator] = {}
+        self.directly_compensated: set[Folded] = set()
         self.shared_arrays: defaultdict[tuple[Kind, int], deque[Name]] = defaultdict(deque)
         self.shared_bytes = 0
         self.made: list[Statement] = []
@@ -106,9 +115,10 @@ class DeviceBuilder(Builder):
         total, depth = size(loops), loops[0].depth
         whole = total - total % width
         if width > 1:
-            start = Name(f"b{depth}", INDEX)
-            body = self.iterations_from(loops, start, width)
-            self.add(For(start, apply(MULTIPLY, first, integer(width)), integer(whole), step * width, body))
+            vector = Name(f"b{depth}", INDEX)
+            body = self.iterations_from(loops, vector, width)
+            unit = unit_of(loops, width)
+            self.add(For(vector, times(first, unit), integer(whole // width * unit), step * unit, body))
         if whole < total or width == 1:
             index = counter(depth) if len(loops) == 1 else Name(f"g{depth}", INDEX)
             rest = apply(ADD, first, integer(whole)) if width > 1 else first
@@ -117,9 +127,10 @@ class DeviceBuilder(Builder):
     def iterations_from(
         self, loops: Sequence[NestLoop], index: Expression, width: int = 1, write: Callable[[], None] | None = None
     ) -> list[Statement]:
-        """The statements of the iteration at a joint index of loops, or of a vector of iterations from there on.
+        """The statements of the iteration at a joint index of loops, or of a vector of iterations.
 
-        They are what `write` writes, or the items of the loops.
+        They are what `write` writes, or the items of the loops. The index of a vector is that of its first iteration,
+        or of several loops its number, because LLVM detects the alignment of 4 * (n % 250), but not of n % 1000.
         """
         outer, depth = self.blocks, len(self.loops)
         block = Block(self.here)
@@ -127,27 +138,32 @@ class DeviceBuilder(Builder):
         self.blocks = [*outer, *[block] * (len(loops) - 1), inner]
         for n, loop in enumerate(loops):
             self.loops.append(loop)
-            place = part_of(index, loops, n)
+            place = part_of(index, loops, n, width if len(loops) > 1 else 1)
             if n == len(loops) - 1 and width > 1:
                 if place != index:
                     base = Name(f"b{loop.depth}", INDEX)
                     block.statements.append(Assign((base,), place))
                     place = base
-                place = apply(ADD, place, Name(f"j{loop.depth}", INDEX))
+                place = apply(ADD, times(place, width // unit_of(loops, width)), Name(f"j{loop.depth}", INDEX))
             if place != counter(loop.depth):
                 target = inner if n == len(loops) - 1 else block
                 target.statements.append(Assign((counter(loop.depth),), place))
+        opened: list[Accumulator] = []
         if write is None:
-            self.directly_compensated |= {fold.effect: fold for fold in self.closed_by(loops[-1])}
+            opened = self.closed_by(loops[-1])
+            self.directly_compensated |= {fold.effect for fold in opened if width == 1}
             self.items(loops[-1].items)
         else:
             write()
-        self.blocks = outer
         del self.loops[depth:]
-        if width == 1:
-            return block.statements
-        vector = For(Name(f"j{loops[-1].depth}", INDEX), integer(0), integer(width), 1, inner.statements)
-        return [*block.statements, vector]
+        if width > 1:  # the elements of a vector are one sum, which is added with compensation
+            self.blocks = [*outer, block]
+            self.add(*(Assign((self.folds[fold.effect],), self.zero(fold)) for fold in opened))
+            self.add(For(Name(f"j{loops[-1].depth}", INDEX), integer(0), integer(width), 1, inner.statements))
+            for fold in opened:
+                self.compensate(fold)
+        self.blocks = outer
+        return block.statements
 
     def elements(self, loops: Sequence[NestLoop], width: int, write: Callable[[], None] | None = None) -> None:
         """Write loops over a row, of which each thread has the same few elements in all passes."""
@@ -159,11 +175,11 @@ class DeviceBuilder(Builder):
         first = apply(ADD, apply(MULTIPLY, number, integer(self.group)), self.number_in_group)
         index = start if width > 1 or len(loops) > 1 else counter(depth)
         body = self.iterations_from(loops, index, width, write)
-        conditions = [apply(LESS, index, integer(total))] if total % lanes else []
+        unit = unit_of(loops, width)
+        conditions = [apply(LESS, index, integer(total // width * unit))] if total % lanes else []
         if there := [*conditions, *([self.there] if self.there else [])]:
             body = list[Statement]([If(there[0] if len(there) == 1 else apply(AND, *there), body)])
-        begin = Assign((index,), apply(MULTIPLY, first, integer(width)) if width > 1 else first)
-        self.add(For(number, integer(0), integer(-(-total // lanes)), 1, [begin, *body]))
+        self.add(For(number, integer(0), integer(-(-total // lanes)), 1, [Assign((index,), times(first, unit)), *body]))
         self.element = outer
 
     def rows_of_groups(
@@ -198,7 +214,7 @@ class DeviceBuilder(Builder):
 
     def share_out(self, loops: Sequence[NestLoop], first: Expression, step: int) -> None:
         """Write loops whose joint iterations threads take in turns."""
-        folds = self.folds_from(loops[0])
+        folds = self.folds_from(loops[0], self.group)
         self.open_folds(folds)
         depths = {loop.depth for loop in loops}
         reduces = [effect for effect in loop_effects(loops[-1]) if isinstance(effect, Reduce)]
@@ -211,12 +227,24 @@ class DeviceBuilder(Builder):
         for fold in folds:
             self.close_fold(fold)
 
-    def folds_from(self, loop: NestLoop) -> list[Accumulator]:
-        """The folds whose accumulators are opened before a loop."""
-        self.loops.append(loop)
-        folds = [fold for fold in self.folds_below(loop) if fold.start == loop.depth]
-        self.loops.pop()
-        return folds
+    def folds_from(self, loop: NestLoop, threads: int = 1) -> list[Accumulator]:
+        """The folds whose accumulators are opened before a loop, of which each of so many threads has a part."""
+        longest = threads * self.target.costs.sum_block
+        folds = accumulators.below(loop, [*self.loops, loop], longest)
+        return [replace(f, length=max(1, f.length // threads)) for f in folds if f.start == loop.depth]
+
+    def folds_below(self, loop: NestLoop) -> list[Accumulator]:
+        return [self.opened.get(fold.effect, fold) for fold in super().folds_below(loop)]
+
+    def open_fold(self, fold: Accumulator) -> None:
+        self.opened[fold.effect] = fold
+        super().open_fold(fold)
+
+    def settled(self, fold: Accumulator) -> Accumulator:
+        """A fold when a thread has folded its part: one number, to which those of others are added."""
+        if fold.compensated:
+            self.add(Assign((self.folds[fold.effect],), self.sum_of(*self.parts(fold))))
+        return replace(fold, closing=0)
 
     def loop(self, loop: NestLoop) -> None:
         """Write a nest: by a thread alone where iterations are shared out already, else by all threads of the block."""
@@ -246,7 +274,7 @@ class DeviceBuilder(Builder):
         found = roles(loops)
         if len(loops) == 1 and isinstance(effect := loops[0].items[0], Scan):
             extent = loops[0].extent
-            run_over(self, effect, OfLoop(loops[0], effect), integer(0), integer(extent), extent)
+            run_over(self, effect, OfLoop(loops[0], effect), integer(0), integer(extent))
             return
         if found.ordered or not found.folded:
             outer, rest = found.free, (*found.folded, *found.ordered)
@@ -289,9 +317,23 @@ class DeviceBuilder(Builder):
         if effect not in self.directly_compensated:
             super().reduce(effect)
             return
-        total, rest = self.parts(self.directly_compensated[effect])
-        element = self.cast(self.value(effect.node), effect.dtype)
-        self.add(Assign((total, rest), apply(COMPENSATED_ADD, total, rest, element)))
+        self.fold_in(self.opened[effect], self.cast(self.value(effect.node), effect.dtype))
+
+    def sum_of(self, total: Expression, rest: Expression) -> Expression:
+        """The total alone where it is not finite: `rest` is nan then."""
+        assert isinstance(total.kind, np.dtype)
+        is_finite = apply(EQUAL, apply(SUBTRACT, total, total), Constant(total.kind.type(0)))
+        return self.select(is_finite, apply(ADD, total, rest), total)
+
+    def fold_in(self, fold: Accumulator, value: Expression) -> None:
+        """Write that a fold takes one more value."""
+        if fold.compensated:
+            total, rest = self.parts(fold)
+            self.add(Assign((total, rest), apply(COMPENSATED_ADD, total, rest, value)))
+        else:
+            assert isinstance(fold.effect, Reduce)
+            name = self.folds[fold.effect]
+            self.add(Assign((name,), self.folded(fold.effect, name, value)))
 
     def reduce_column(self, effect: Reduce) -> None:
         """Write a fold over the rows of a block, for an element that this thread has of each."""
@@ -306,49 +348,55 @@ class DeviceBuilder(Builder):
             self.add(Assign(tuple(after), apply(COMPENSATED_ADD, *before, element)))
         self.add(*(Store(array, self.element, value) for array, value in zip(arrays, after, strict=True)))
 
-    def open_column(self, effect: Reduce, loop: NestLoop, arrays: Sequence[Name]) -> None:
+    def open_column(self, effect: Reduce, loop: NestLoop, *, compensated: bool) -> None:
         """Make the accumulators of a fold over the rows of a block, one for each element that a thread has of a row."""
-        made_before, elements = sum(map(len, self.own_columns.values())), self.elements_of([loop])
-        self.own_columns[effect] = tuple(own_array(made_before + n, effect.dtype) for n in range(len(arrays)))
+        elements, numbers = self.elements_of([loop]), islice(self.own_numbers, 1 + compensated)
+        self.own_columns[effect] = tuple(own_array(number, effect.dtype) for number in numbers)
         number = Name("n", INDEX)
         for array in self.own_columns[effect]:
             self.add(made(array, elements))
             start = Constant(effect.init)  # a sum's, which is 0, where the second one is of rounding errors
             self.add(For(number, integer(0), integer(elements), 1, [Store(array, number, start)]))
 
-    def close_column(self, effect: Reduce, loop: NestLoop, arrays: Sequence[Name]) -> None:
+    def close_column(self, effect: Reduce, loop: NestLoop, array: Name) -> None:
         """Store the accumulators as the part of this block."""
         place = apply(ADD, apply(MULTIPLY, apply(BLOCK), integer(loop.extent)), counter(loop.depth))
 
         def write() -> None:
             assert self.element is not None
-            for array, own in zip(arrays, self.own_columns[effect], strict=True):
-                self.add(Store(array, place, self.assign("v", Load(own, self.element))))
+            sums = [self.assign("v", Load(own, self.element)) for own in self.own_columns[effect]]
+            self.add(Store(array, place, self.assign("v", self.sum_of(*sums)) if len(sums) > 1 else sums[0]))
 
         self.elements([loop], self.width_of([loop]), write)
 
     def close_fold(self, fold: Accumulator) -> None:
         if fold.effect in self.scattered:
-            self.join(fold)
+            fold = self.settled(fold)
+            self.join(fold.effect)
         super().close_fold(fold)
 
-    def join(self, fold: Accumulator) -> None:
+    def join(self, effect: Folded) -> None:
         """Put the accumulators of all threads of a group together, in each of them."""
-        variables = self.variables(fold)
+        assert isinstance(effect, Reduce | Scan)
+        variable = self.folds[effect]
+
+        def fold_in(value: Expression) -> None:
+            self.add(Assign((variable,), self.folded(effect, variable, self.assign("v", value))))
+
         lanes = min(self.warp, self.group) // 2
         while lanes:
-            self.combine_parts(fold, [self.assign("v", apply(SHUFFLE_DOWN, v, integer(lanes))) for v in variables])
+            fold_in(apply(SHUFFLE_DOWN, variable, integer(lanes)))
             lanes //= 2
         if self.group <= self.warp:
-            self.add(*(Assign((v,), apply(SHUFFLE_FIRST, v, integer(self.group))) for v in variables))
+            self.add(Assign((variable,), apply(SHUFFLE_FIRST, variable, integer(self.group))))
             return
-        arrays = [self.shared(variable, self.threads // self.warp) for variable in variables]
+        array = self.shared(variable, self.threads // self.warp)
         warp = apply(FLOOR_DIVIDE, apply(THREAD), integer(self.warp))
-        stores = [Store(array, warp, variable) for array, variable in zip(arrays, variables, strict=True)]
-        self.add(If(apply(EQUAL, apply(REMAINDER, apply(THREAD), integer(self.warp)), integer(0)), [*stores]))
-        self.add(*(Assign((v,), Load(array, integer(0))) for array, v in zip(arrays, variables, strict=True)))
+        is_first = apply(EQUAL, apply(REMAINDER, apply(THREAD), integer(self.warp)), integer(0))
+        self.add(If(is_first, [Store(array, warp, variable)]))
+        self.add(Assign((variable,), Load(array, integer(0))))
         for n in range(1, self.threads // self.warp):
-            self.combine_parts(fold, [self.assign("v", Load(array, integer(n))) for array in arrays])
+            fold_in(Load(array, integer(n)))
 
     def shared(self, variable: Name, elements: int) -> Name:
         """An array that the threads of a block share: a new one, or, if there are many, that used longest ago."""
@@ -356,11 +404,15 @@ class DeviceBuilder(Builder):
         if self.shared_bytes > MOST_SHARED and len(arrays) >= AT_ONCE:
             arrays.rotate(-1)
             return arrays[-1]
-        array = self.part(variable.kind)
-        assert isinstance(array.kind, Pointer)
-        self.shared_bytes += elements * array.kind.dtype.itemsize
-        self.made.append(Assign((array,), apply(SHARED_ARRAYS[array.kind.dtype], integer(elements))))
-        arrays.append(array)
+        assert isinstance(variable.kind, np.dtype)
+        arrays.append(self.new_shared(variable.kind, elements))
+        return arrays[-1]
+
+    def new_shared(self, dtype: Dtype, elements: int) -> Name:
+        """A new array that the threads of a block share."""
+        array = self.part(dtype)
+        self.shared_bytes += elements * dtype.itemsize
+        self.made.append(Assign((array,), apply(SHARED_ARRAYS[dtype], integer(elements))))
         return array
 
 
@@ -374,8 +426,13 @@ def row_of_group(depth: int, group: int) -> Expression:
     return apply(ADD, first_row(depth), apply(FLOOR_DIVIDE, apply(THREAD), integer(group)))
 
 
-def part_of(index: Expression, loops: Sequence[NestLoop], n: int) -> Expression:
-    """The counter of one of the loops at a joint index of them."""
-    inner = size(loops[n + 1 :])
-    own = apply(REMAINDER, index, integer(loops[n].extent * inner)) if n else index
+def unit_of(loops: Sequence[NestLoop], width: int) -> int:
+    """The distance of the indices of neighbouring vectors of iterations."""
+    return width if len(loops) == 1 else 1
+
+
+def part_of(index: Expression, loops: Sequence[NestLoop], n: int, width: int = 1) -> Expression:
+    """The counter of one of the loops at a joint index of them, or of the vectors of the last one."""
+    inner = size(loops[n + 1 :]) // width if n + 1 < len(loops) else 1
+    own = apply(REMAINDER, index, integer(size(loops[n:]) // width)) if n else index
     return apply(FLOOR_DIVIDE, own, integer(inner)) if inner > 1 else own

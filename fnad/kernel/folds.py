@@ -70,11 +70,15 @@ class FoldWriter(ProductWriter):
         effect, value = fold.effect, self.folds[fold.effect]
         if isinstance(effect, loop_ir.Scan):
             return
-        result: Expression = apply(ADD, *self.parts(fold)) if fold.compensated else value
+        result = self.sum_of(*self.parts(fold)) if fold.compensated else value
         if isinstance(effect, loop_ir.Reduce) and fold.start != min(effect.depths):
             self.combine_in_memory(effect, result)
         else:
             self.store(effect, self.cast(result, effect.buffer.dtype))
+
+    def sum_of(self, total: Expression, rest: Expression) -> Expression:
+        """The sum whose rounding errors are the rest."""
+        return apply(ADD, total, rest)
 
     def reduce(self, effect: loop_ir.Reduce) -> None:
         element = self.cast(self.value(effect.node), effect.dtype)

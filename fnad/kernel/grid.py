@@ -20,10 +20,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import chain as joined
-from itertools import count, islice, takewhile
-from math import isqrt
+from itertools import count, takewhile
+from math import isqrt, prod
 
-from fnad.kernel import accumulators
 from fnad.kernel.pieces import (
     OF_A_TILE,
     Additions,
@@ -37,6 +36,7 @@ from fnad.kernel.pieces import (
     Piece,
     RowFold,
     Tiles,
+    Transposing,
     Whole,
     WholeRuns,
 )
@@ -63,6 +63,7 @@ from fnad.lower.nodes import Buffer, Nodes
 from fnad.lower.sharing import (
     Roles,
     groups,
+    loads_across,
     loop_effects,
     reads_along,
     roles,
@@ -82,6 +83,9 @@ FEWEST = 8
 
 LEAST = 64
 """The fewest elements of a part of a fold that a thread computes."""
+
+MOST_SHARED = 2**15
+"""The most bytes of the tiles of a block."""
 
 MOST_WORDS = 128
 """The most registers of a thread for sums over rows, which it has while it goes over a row."""
@@ -151,7 +155,7 @@ class Mapping:
         nest = nest_of(loops, items)
         if free and inner < self.grid.warp:
             yield self.on_threads(nest, free, depth)
-        elif free and size(free) >= self.few(inner):
+        elif free and size(free) >= self.few(inner) and not any(map(self.is_across, items)):
             yield self.on_blocks(nest, free, inner, depth, self.threads_for_row(inner, items))
         elif not free and (pieces := self.of_rows(loops, inner, depth)):
             yield from pieces
@@ -194,11 +198,19 @@ class Mapping:
             found = roles(chain(nest))
             nest = ordered(chain(nest), [*found.free, *found.folded])
             found = roles(chain(nest))
-            arrays = self.arrays(found.folded[0], found.free, depth)
+            arrays = self.arrays(group)
             is_column = inside is not None and inside.depth not in depths
             folds += [RowFold(e, inside if is_column else None, own) for e, own in zip(group, arrays, strict=True)]
-            wholes.append(self.whole(nest, found, depth, blocks, tuple(joined(*arrays))))
+            wholes.append(self.whole(nest, found, depth, blocks, arrays))
         return [OnBlocks([nest_of([loop], items)], depth, blocks, threads, (loop,), width, tuple(folds)), *wholes]
+
+    def is_across(self, item: Item) -> bool:
+        """True for long folds whose neighbouring results read neighbouring elements: a block would read strides."""
+        if not isinstance(item, NestLoop) or not all(isinstance(inner, Effect) for inner in chain(item)[-1].items):
+            return False
+        found = roles(chain(item))
+        is_long = found.length >= max(found.results, self.grid.warp)
+        return bool(found.free and found.folded) and is_long and not reads_along(found.folded[-1], found.free)
 
     @staticmethod
     def elements(loop: NestLoop, width: int, threads: int) -> int:
@@ -229,9 +241,24 @@ class Mapping:
         elif self.runs_in_parts(nest, found):
             yield self.on_blocks(nest, free, found.ordered[0].extent, depth)
         elif free:
-            yield self.on_threads(nest, free, depth)
+            yield self.transposing(free, depth) or self.on_threads(nest, free, depth)
         else:
             yield Piece([nest], depth)
+
+    def transposing(self, free: tuple[NestLoop, ...], depth: int) -> Piece | None:
+        """The piece of loops around stores that read elements across, of which there are tiles; else None."""
+        side, last = self.grid.warp, free[-1]
+        others = [loop for loop in free[:-1] if loop.extent >= side]
+        if last.extent < side or not all(isinstance(item, BufferStore) for item in last.items):
+            return None
+        for loop in others:
+            loops = tuple(chain(ordered(free, [*(x for x in free[:-1] if x is not loop), loop, last])))
+            across = tuple(loads_across(*loops[-2:]))
+            if across and sum(load.dtype.itemsize for load in across) * side * (side + 1) <= MOST_SHARED:
+                tiles = size(loops[:-2]) * prod(-(-loop.extent // side) for loop in loops[-2:])
+                blocks = min(tiles, self.grid.rounds * self.grid.blocks)
+                return Transposing([loops[0]], depth, blocks, self.grid.threads, loops, across)
+        return None
 
     def of_runs(self, nest: NestLoop, found: Roles, depth: int) -> Iterator[Piece]:
         """The two pieces of updates in runs."""
@@ -245,10 +272,11 @@ class Mapping:
         yield WholeRuns([nest], depth, *self.shape(parts * found.results), *divided)
 
     def runs_in_parts(self, nest: NestLoop, found: Roles) -> bool:
-        """Whether a running fold is so long, and are so few side by side, that a block does it sooner than a thread."""
+        """Whether a running fold is so long that a block does it sooner than a thread: of few, or along rows."""
         (effect, *_) = loop_effects(nest)
         is_running = isinstance(effect, Scan) and len(found.ordered) == 1
-        return is_running and found.ordered[0].extent >= 4 * self.grid.warp and found.results <= self.grid.blocks
+        is_long = is_running and found.ordered[0].extent >= 4 * self.grid.warp
+        return is_long and (found.results <= self.grid.blocks or reads_along(found.ordered[0], found.free))
 
     def runs_in_tiles(self, nest: NestLoop, found: Roles) -> bool:
         """Whether one block for a running fold would leave most of the device idle for long."""
@@ -262,7 +290,7 @@ class Mapping:
         array = Name(f"fold{next(self.numbers)}", Pointer(effect.buffer.dtype))
         divided = found.free, found.ordered, before, (array,), False
         yield OfTiles([nest], depth, before * found.results, threads, *divided)
-        yield BeforeTiles([nest], depth, found.results, threads, *divided)
+        yield BeforeTiles([nest], depth, found.results, self.grid.most_threads, *divided)
         yield Tiles([nest], depth, (before + 1) * found.results, threads, *divided)
 
     def of_folds(self, nest: NestLoop, found: Roles, depth: int) -> Iterator[Piece]:
@@ -287,7 +315,7 @@ class Mapping:
         *, by_threads: bool,
     ) -> Iterator[Piece]:  # fmt: skip
         """The two pieces of a fold in parts."""
-        arrays, results = tuple(joined(*self.arrays(folded[0], free, depth))), size(free)
+        arrays, results = self.arrays(loop_effects(nest)), size(free)
         divided = (free, folded, parts, arrays, by_threads)
         if by_threads:
             yield Parts([nest], depth, *self.shape(parts * results), *divided)
@@ -310,15 +338,10 @@ class Mapping:
         blocks = -(-found.results // self.grid.warp)
         return Whole([nest], depth, blocks, self.grid.threads, *divided, lines=lines)
 
-    def arrays(self, fold: NestLoop, free: Sequence[NestLoop], depth: int) -> list[tuple[Name, ...]]:
-        """New arrays for the accumulators of each of the folds over a loop."""
-        found: list[tuple[Name, ...]] = []
-        around = [*(NestLoop(d, 0) for d in range(depth)), *free, fold]
-        for each in accumulators.below(fold, around, self.target.costs.sum_block):
-            assert isinstance(each.effect, Reduce)
-            kind, numbers = Pointer(each.effect.init.dtype), islice(self.numbers, 1 + each.compensated)
-            found.append(tuple(Name(f"fold{number}", kind) for number in numbers))
-        return found
+    def arrays(self, folds: Sequence[Effect]) -> tuple[Name, ...]:
+        """New arrays for the parts of folds, in their order."""
+        reduces = (fold for fold in folds if isinstance(fold, Reduce))
+        return tuple(Name(f"fold{next(self.numbers)}", Pointer(fold.init.dtype)) for fold in reduces)
 
     def on_threads(self, nest: NestLoop, free: tuple[NestLoop, ...], depth: int) -> Piece:
         width = self.width_for(free, self.grid.blocks * self.grid.threads)
@@ -327,8 +350,9 @@ class Mapping:
     def width_for(self, loops: Sequence[NestLoop], threads: int) -> int:
         """How many neighbouring iterations each of so many threads takes at once, if all have something to do then."""
         width = vector_width(loops)
-        is_even = len(loops) == 1 or loops[-1].extent % width == 0
-        return width if is_even and size(loops) >= width * threads else 1
+        while len(loops) > 1 and loops[-1].extent % width:
+            width //= 2
+        return width if size(loops) >= width * threads else 1
 
     def on_blocks(self, nest: NestLoop, free: tuple[NestLoop, ...], length: int, depth: int, threads: int = 0) -> Piece:
         """A block for each iteration of free loops, with threads for work of this length; one if there are none."""

@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import islice
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 
+from fnad.kernel import accumulators
 from fnad.kernel.accumulators import Accumulator, Folded
 from fnad.kernel.barriers import by_groups, by_threads
 from fnad.kernel.device import BLOCK, THREAD
-from fnad.kernel.device_build import DeviceBuilder, row_of_group
+from fnad.kernel.device_build import DeviceBuilder, part_of, row_of_group
 from fnad.kernel.forward import forward
-from fnad.kernel.registers import kept
-from fnad.kernel.running import Before, InArray, OfLoop, fold_tile, run_over
+from fnad.kernel.registers import kept, made, own_array
+from fnad.kernel.running import Before, InArray, OfLoop, fold_tile, run_over, times
 from fnad.kernel.runs import Runs
 from fnad.kernel.statements import COUNTERS, Assign, Expression, For, If, Load, Name, Statement, Store, apply, integer
-from fnad.kernel.writer import counter
+from fnad.kernel.writer import counter, plus
 from fnad.lower.loop_ir import Item, NestLoop, Reduce, Scan, Update
+from fnad.lower.nodes import BufferLoad
 from fnad.lower.sharing import loop_effects, size
 from fnad.lower.target import Target
 from fnad.records import dataclass
 from fnad.scalar.operation import INDEX
 from fnad.scalar.operations import ADD, AND, EQUAL, FLOOR_DIVIDE, GREATER, LESS, MAX, MIN, MULTIPLY, REMAINDER, SUBTRACT
 
-OF_A_TILE = 16
-"""The elements of a tile of a running fold for each thread: those of a line of the cache, or two."""
+OF_A_TILE = 64
+"""The elements of a tile of a running fold for each thread: so many that the folds of tiles are few."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,12 +69,70 @@ class Additions(OnThreads):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Transposing(Piece):
+    """Free loops around stores that read some elements across: tile by tile, by way of memory that a block shares.
+
+    The stores go along the last loop, `across` are the loads that go along the loop before it.
+    """
+
+    loops: tuple[NestLoop, ...] = ()
+    across: tuple[BufferLoad, ...] = ()
+
+    def write(self, builder: DeviceBuilder) -> None:
+        side, number = builder.warp, Name("t", INDEX)
+        *others, rows, columns = self.loops
+        tiles = [*others, *(replace(loop, extent=-(-loop.extent // side)) for loop in (rows, columns))]
+        arrays = {load: builder.new_shared(load.dtype, side * (side + 1)) for load in self.across}
+        own = {load: own_array(next(builder.own_numbers), load.dtype) for load in self.across}
+        builder.made += [made(array, side * side // self.threads) for array in own.values()]
+        with builder.block(level=False) as body, ExitStack() as stack:
+            places = [part_of(number, tiles, n) for n in range(len(tiles))]
+            for loop, place in zip(others, places, strict=False):
+                stack.enter_context(builder.inside([loop], place))
+            first = [builder.assign("v", apply(MULTIPLY, place, integer(side))) for place in places[-2:]]
+            turn, line, lane = Name("n0", INDEX), Name("b0", INDEX), apply(REMAINDER, apply(THREAD), integer(side))
+            with self.sweep(builder, first, lane, line):  # all loads come first
+                for load in self.across:
+                    builder.add(Store(own[load], turn, builder.value(load)))
+            with self.sweep(builder, first, lane, line):
+                for load, array in arrays.items():
+                    value = builder.assign("v", Load(own[load], turn))
+                    builder.add(Store(array, plus(times(line, side + 1), lane), value))
+            with self.sweep(builder, first, line, lane):
+                for load, array in arrays.items():
+                    place = plus(times(lane, side + 1), line)
+                    builder.here.names[load] = builder.assign("v", Load(array, place))
+                builder.items(columns.items)
+        builder.add(For(number, apply(BLOCK), integer(size(tiles)), self.blocks, body))
+
+    @contextmanager
+    def sweep(
+        self, builder: DeviceBuilder, first: Sequence[Expression], row: Expression, column: Expression
+    ) -> Generator[None, None, None]:
+        """Write what is done for each element of a tile: of a row if the column is the number of a lane."""
+        side, loops = builder.warp, self.loops[-2:]
+        places = [apply(ADD, start, place) for start, place in zip(first, (row, column), strict=True)]
+        with (
+            builder.own_iterations(), builder.block(level=False) as body, builder.inside(loops[:1], places[0]),
+            builder.inside(loops[1:], places[1]),
+        ):  # fmt: skip
+            yield
+        inside = [apply(LESS, p, integer(x.extent)) for p, x in zip(places, loops, strict=True) if x.extent % side]
+        if inside:
+            body = list[Statement]([If(inside[0] if len(inside) == 1 else apply(AND, *inside), body)])
+        turn, lines = Name("n0", INDEX), self.threads // side
+        line = apply(ADD, times(turn, lines), apply(FLOOR_DIVIDE, apply(THREAD), integer(side)))
+        body = [Assign((Name("b0", INDEX),), line), *body]
+        builder.add(For(turn, integer(0), integer(side // lines), 1, body))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class RowFold:
-    """A fold over rows, for each element of a row if there is an `inner` loop; a block's part is kept in arrays."""
+    """A fold over rows, for each element of a row if there is an `inner` loop; a block's part is kept in an array."""
 
     effect: Reduce
     inner: NestLoop | None
-    arrays: tuple[Name, ...]
+    array: Name
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,23 +150,22 @@ class OnBlocks(Piece):
     def partial(self) -> Iterator[tuple[Name, int]]:
         """The arrays of the blocks' parts, with their sizes."""
         for fold in self.folds:
-            for array in fold.arrays:
-                yield array, self.blocks * (fold.inner.extent if fold.inner else 1)
+            yield fold.array, self.blocks * (fold.inner.extent if fold.inner else 1)
 
     def write(self, builder: DeviceBuilder) -> None:
         builder.row_width = self.width
-        columns = [(fold.effect, fold.inner, fold.arrays) for fold in self.folds if fold.inner is not None]
-        for column in columns:
-            builder.open_column(*column)
-        single: dict[Folded, tuple[Name, ...]] = {f.effect: f.arrays for f in self.folds if f.inner is None}
-        opened = [found for found in builder.folds_from(self.loops[0]) if found.effect in single]
+        columns = [(fold.effect, fold.inner, fold.array) for fold in self.folds if fold.inner is not None]
+        single: dict[Folded, Name] = {f.effect: f.array for f in self.folds if f.inner is None}
+        is_long = self.loops[0].extent > self.blocks * builder.target.costs.sum_block
+        for effect, inner, _ in columns:
+            builder.open_column(effect, inner, compensated=is_long and accumulators.may_be_compensated(effect))
+        opened = [fold for fold in builder.folds_from(self.loops[0], self.blocks) if fold.effect in single]
         builder.open_folds(opened)
         self.rows(builder)
-        for found in opened:
+        for found in map(builder.settled, opened):
             if found.effect in builder.scattered:
-                builder.join(found)
-            for array, variable in zip(single[found.effect], builder.variables(found), strict=True):
-                builder.add(Store(array, apply(BLOCK), variable))
+                builder.join(found.effect)
+            builder.add(Store(single[found.effect], apply(BLOCK), builder.folds[found.effect]))
         for column in columns:
             builder.close_column(*column)
 
@@ -164,12 +224,6 @@ class Divided(Piece):
         part = builder.assign("v", apply(FLOOR_DIVIDE, number, integer(self.results)))
         return part, builder.assign("v", apply(REMAINDER, number, integer(self.results)))
 
-    def places(self, builder: DeviceBuilder, folds: Sequence[Accumulator]) -> Iterator[tuple[Accumulator, list[Name]]]:
-        """The arrays of each fold."""
-        remaining = iter(self.arrays)
-        for fold in folds:
-            yield fold, list(islice(remaining, len(builder.variables(fold))))
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Parts(Divided):
@@ -194,7 +248,8 @@ class Parts(Divided):
         """Write one part."""
         part, result = self.split(builder, number)
         with builder.inside(self.free, result):
-            folds = builder.folds_from(self.folded[0])
+            threads = 1 if self.by_threads else self.threads
+            folds = builder.folds_from(self.folded[0], self.parts * threads)
             builder.open_folds(folds)
             if self.by_threads:
                 builder.turns(self.folded, part, self.parts)
@@ -202,11 +257,10 @@ class Parts(Divided):
                 first = apply(ADD, apply(MULTIPLY, part, integer(self.threads)), apply(THREAD))
                 with builder.own_iterations():
                     builder.turns(self.folded, first, self.parts * self.threads, self.width)
-            for fold, arrays in self.places(builder, folds):
+            for fold, array in zip(map(builder.settled, folds), self.arrays, strict=True):
                 if not self.by_threads:
-                    builder.join(fold)
-                for array, variable in zip(arrays, builder.variables(fold), strict=True):
-                    builder.add(Store(array, number, variable))
+                    builder.join(fold.effect)
+                builder.add(Store(array, number, builder.folds[fold.effect]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -231,12 +285,10 @@ class Whole(Divided):
     def result(self, builder: DeviceBuilder, number: Expression) -> None:
         """Write the folds of one result: a block has all of its threads at work on it."""
         with builder.inside(self.free, number):
-            folds = builder.folds_from(self.folded[0])
-            builder.open_folds(folds)
-            self.fold(builder, folds, number)
+            folds = self.fold(builder, number, *((integer(0), 1) if self.by_threads else (apply(THREAD), self.threads)))
             for fold in folds:
                 if not self.by_threads:
-                    builder.join(fold)
+                    builder.join(fold.effect)
                 builder.close_fold(fold)
 
     def columns(self, builder: DeviceBuilder) -> None:
@@ -246,34 +298,36 @@ class Whole(Divided):
         number = apply(ADD, apply(MULTIPLY, apply(BLOCK), integer(columns)), lane)
         is_result = apply(LESS, number, integer(self.results))
         with builder.inside(self.free, number):
-            folds = builder.folds_from(self.folded[0])
-            builder.open_folds(folds)
-            with builder.block(level=False) as body:
-                self.fold(builder, folds, number, (apply(FLOOR_DIVIDE, apply(THREAD), integer(columns)), self.lines))
-            builder.add(If(is_result, body))
+            line = apply(FLOOR_DIVIDE, apply(THREAD), integer(columns))
+            folds = self.fold(builder, number, line, self.lines, is_result)
             is_first = apply(LESS, apply(THREAD), integer(columns))
             for fold in folds:
-                shared = {v: builder.shared(v, self.threads) for v in builder.variables(fold)}
-                builder.add(*(Store(array, apply(THREAD), variable) for variable, array in shared.items()))
+                variable = builder.folds[fold.effect]
+                shared = builder.shared(variable, self.threads)
+                builder.add(Store(shared, apply(THREAD), variable))
                 with builder.block(level=False) as body:
                     for line in range(1, self.lines):
                         place = apply(ADD, integer(line * columns), apply(THREAD))
-                        builder.combine_parts(fold, [builder.assign("v", Load(a, place)) for a in shared.values()])
+                        builder.fold_in(fold, builder.assign("v", Load(shared, place)))
                     builder.close_fold(fold)
                 builder.add(If(apply(AND, is_first, is_result), body))
 
     def fold(
-        self, builder: DeviceBuilder, folds: Sequence[Accumulator], result: Expression,
-        lines: tuple[Expression, int] | None = None,
-    ) -> None:  # fmt: skip
-        """Write the fold of every so many parts from the first one on."""
-        part = Name("q", INDEX)
-        first, step = lines or ((integer(0), 1) if self.by_threads else (apply(THREAD), self.threads))
+        self, builder: DeviceBuilder, result: Expression, first: Expression, step: int,
+        condition: Expression | None = None,
+    ) -> list[Accumulator]:  # fmt: skip
+        """Write the folds of every so many parts from the first one on, where there is a result."""
+        part, is_long = Name("q", INDEX), self.parts > step * builder.target.costs.sum_block
+        folds = builder.folds_from(self.folded[0])
+        folds = folds if is_long else [replace(fold, closing=0) for fold in folds]
+        builder.open_folds(folds)
         with builder.block(level=False) as body:
             place = builder.assign("v", apply(ADD, apply(MULTIPLY, part, integer(self.results)), result))
-            for fold, arrays in self.places(builder, folds):
-                builder.combine_parts(fold, [builder.assign("v", Load(array, place)) for array in arrays])
-        builder.add(For(part, first, integer(self.parts), step, body))
+            for fold, array in zip(folds, self.arrays, strict=True):
+                builder.fold_in(fold, builder.assign("v", Load(array, place)))
+        loop = For(part, first, integer(self.parts), step, body)
+        builder.add(loop if condition is None else If(condition, [loop]))
+        return [builder.settled(fold) for fold in folds]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -333,7 +387,7 @@ class BeforeTiles(OfTiles):
 
     def part(self, builder: DeviceBuilder, number: Expression) -> None:
         totals = InArray(self.arrays[0], self.results, number)
-        run_over(builder, self.elements.effect, totals, integer(0), integer(self.parts), self.parts)
+        run_over(builder, self.elements.effect, totals, integer(0), integer(self.parts))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -345,10 +399,9 @@ class Tiles(OfTiles):
         last = apply(MAX, apply(SUBTRACT, number, integer(self.results)), result)
         before = Before(apply(GREATER, part, integer(0)), builder.assign("v", Load(self.arrays[0], last)))
         with builder.inside(self.free, result):
-            first = apply(MULTIPLY, part, integer(self.tile))
-            first = builder.assign("v", first)
+            first = builder.assign("v", apply(MULTIPLY, part, integer(self.tile)))
             stop = apply(MIN, apply(ADD, first, integer(self.tile)), integer(self.elements.loop.extent))
-            run_over(builder, self.elements.effect, self.elements, first, stop, self.tile, before)
+            run_over(builder, self.elements.effect, self.elements, first, stop, before)
 
 
 def statements_of_piece(piece: Piece, target: Target) -> list[Statement]:

@@ -130,13 +130,20 @@ def elements(loop: Statement) -> Elements | None:
         match body[len(head) :]:
             case [If(condition, then, [])] if head:
                 bounds, body = [*bounds, expression_text(condition)], then
-            case [For() as inner] if VECTOR.fullmatch(inner.counter.name):
+            case inside if inner := _vector_in(inside):
                 slot = apply(ADD, apply(MULTIPLY, slot, integer(_length(inner))), inner.counter)
                 bounds, body, size = [*bounds, _bounds(inner)], inner.body, size * _length(inner)
             case inside if any(isinstance(s, For | While) for s in walk(inside)) or size > LONGEST:
                 return None
             case _:
                 return Elements("; ".join(bounds), counters, body, slot, size)
+
+
+def _vector_in(statements: Sequence[Statement]) -> For | None:
+    """The loop over a vector in a block that has no other loops and touches no other arrays."""
+    found = [s for s in statements if isinstance(s, For) and VECTOR.fullmatch(s.counter.name)]
+    others = [s for s in statements if not isinstance(s, Assign) or any(loads(s))]
+    return found[0] if found and others == found[:1] else None
 
 
 def _length(loop: For) -> int:

@@ -1,6 +1,6 @@
 """The routines that kernels call besides scalar operations, by names that each target implements.
 
-    total, rest = compensated_add(total, rest, value): the sum is total + rest
+    total, rest = compensated_add(total, rest, value): the sum is total + rest, or on a device an infinite total
     interrupted(): whether Python has raised an exception, such as KeyboardInterrupt
     reserve(stacks, n, rows, row): makes room for so many rows of `row` bytes on residual stack n; whether it could
     stack_f64(stacks, n), and so for each dtype: the array of residual stack n, until it grows

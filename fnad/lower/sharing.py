@@ -127,13 +127,13 @@ WIDEST, BYTES, WORK = 4, 16, 256
 def vector_width(loops: Sequence[NestLoop]) -> int:
     """How many neighbouring iterations of loops a thread takes at once, since they touch neighbouring elements."""
     inner = loops[-1]
-    found = [item for item in inner.items if isinstance(item, BufferStore | Reduce)]
+    found = [item for item in inner.items if isinstance(item, BufferStore | Reduce | Scan)]
     operations = _operations(found)
     has_branches = any(isinstance(node, Branch | Checked) and node.depth > inner.depth for node in operations)
     if len(found) < len(inner.items) or has_branches:
         return 1
     places = [*((load.buffer, load.address) for effect in found for load in effect_loads(effect))]
-    places += [(effect.buffer, effect.address) for effect in found if isinstance(effect, BufferStore)]
+    places += [(effect.buffer, effect.address) for effect in found if isinstance(effect, BufferStore | Scan)]
     counter = Counter(inner.depth, inner.extent)
     strides = {address.coefficient(counter) for _, address in places}
     along = [(buffer, address) for buffer, address in places if address.coefficient(counter) == 1]
@@ -185,6 +185,15 @@ def _neighbours(loop: NestLoop, loads: Sequence[BufferLoad]) -> int:
 
 def _stride(load: BufferLoad, loop: NestLoop) -> int:
     return load.address.coefficient(Counter(loop.depth, loop.extent))
+
+
+def loads_across(rows: NestLoop, columns: NestLoop) -> list[BufferLoad]:
+    """The loads of stores that go along the outer one of two loops; none if there are branches."""
+    found = [effect for effect in columns.items if isinstance(effect, BufferStore)]
+    if any(isinstance(node, Branch | Checked) for node in _operations(found)):
+        return []
+    loads = dict.fromkeys(load for effect in found for load in effect_loads(effect))
+    return [load for load in loads if _stride(load, rows) == 1 and abs(_stride(load, columns)) > 1]
 
 
 def loop_effects(loop: NestLoop) -> list[Effect]:

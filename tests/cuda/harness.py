@@ -217,7 +217,8 @@ class Block:
 
     def _shuffled(self, lane: int, lanes: range) -> Any:
         kind, _, _, number = self.waiting[lane]
-        source = lane + int(number) if kind == "shuffle_down" else lane // int(number) * int(number)
+        places = {"shuffle_down": lane + int(number), "shuffle_up": lane - int(number)}
+        source = places.get(kind, lane // max(int(number), 1) * int(number))
         value = self.waiting[source][2] if source in lanes else None
         # Beyond the warp there is nothing that a kernel may use.
         return unset(1, np.asarray(self.waiting[lane][2]).dtype)[0] if value is None else value
@@ -232,7 +233,7 @@ class _Stops(ast.NodeTransformer):
         where = ast.Constant(f"{node.lineno}:{node.col_offset}")
         if name.startswith("shared_"):
             node.args.append(where)
-        if name in ("barrier", "warp_barrier", "shuffle_down", "shuffle_first"):
+        if name in ("barrier", "warp_barrier", "shuffle_down", "shuffle_up", "shuffle_first"):
             return ast.Yield(ast.Tuple([ast.Constant(name), where, *node.args], ast.Load()))
         return node
 

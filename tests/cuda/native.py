@@ -37,7 +37,7 @@ REWRITES: tuple[tuple[str, Any], ...] = (
     (rf"{CALL}read\.ptx\.sreg\.ctaid\.x\(\).*", "add i32 %block, 0"),
     (rf"{CALL}barrier[\w.]*\(.*", "call void @meet(i32 %thread, i32 0)"),
     (rf"{CALL}bar\.warp\.sync\(.*", "call void @meet(i32 %thread, i32 1)"),
-    (rf"{CALL}shfl\.sync\.(down|idx)\.i32\(i32 -1, ([^)]*)\).*", r"call i32 @\1(i32 %thread, \2)"),
+    (rf"{CALL}shfl\.sync\.(down|up|idx)\.i32\(i32 -1, ([^)]*)\).*", r"call i32 @\1(i32 %thread, \2)"),
     (r"^define ptx_kernel (void @\w+\()(.+?)?\)( [^()]*\{)$", with_numbers),
     (r"addrspacecast \(ptr addrspace\(3\) (@[\w.]+) to ptr\)", r"\1"),
     (r" addrspace\(3\)", ""),
@@ -63,7 +63,7 @@ def assembly(text: str) -> str:
 def instructions() -> Iterator[str]:
     """The instructions of a GPU that libdevice asks for, on the host. What is approximate there is not here."""
     yield "declare void @meet(i32, i32)"
-    yield from (f"declare i32 @{name}(i32, i32, i32, i32)" for name in ("down", "idx"))
+    yield from (f"declare i32 @{name}(i32, i32, i32, i32)" for name in ("down", "up", "idx"))
     for t, n in (("float", "f"), ("double", "d")):
         for name in ("add", "sub", "mul", "div"):
             yield defined(t, f"{name}.rn.{n}", f"{t} %a, {t} %b", f"%r = f{name} {t} %a, %b")
@@ -159,6 +159,9 @@ class Meeting:
         last = min(thread // self.warp * self.warp + self.warp, len(self.given)) - 1
         return self.exchanged(thread, value, min(thread + lanes, last))
 
+    def up(self, thread: int, value: int, lanes: int, limits: int) -> int:
+        return self.exchanged(thread, value, max(thread - lanes, thread // self.warp * self.warp))
+
     def idx(self, thread: int, value: int, lane: int, limits: int) -> int:
         return self.exchanged(thread, value, thread & (limits >> 8 & 31 | ~31) | lane)
 
@@ -175,6 +178,7 @@ NUMBER = ctypes.c_int32
 CALLBACKS: dict[str, Any] = {
     "meet": ctypes.CFUNCTYPE(None, NUMBER, NUMBER)(MEETING.meet),
     "down": ctypes.CFUNCTYPE(NUMBER, *[NUMBER] * 4)(MEETING.down),
+    "up": ctypes.CFUNCTYPE(NUMBER, *[NUMBER] * 4)(MEETING.up),
     "idx": ctypes.CFUNCTYPE(NUMBER, *[NUMBER] * 4)(MEETING.idx),
 }
 COMPILED: dict[str, tuple[Callable[..., None], Any]] = {}

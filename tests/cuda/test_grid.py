@@ -133,7 +133,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "running sums": (lambda x: [np.cumsum(x, axis=0), np.cumsum(x, axis=1), np.cumsum(x)], (ROWS,)),
     "long running folds": (lambda x: [np.cumsum(x), np.cumprod(x)[::-1], np.maximum.accumulate(x)], (FLAT,)),
     "running sums of few rows": (lambda x: [np.cumsum(x, axis=1), np.cumprod(x[:, ::-1], axis=1)], (LONG,)),
-    "running sums of few columns": (lambda x: np.cumsum(x, axis=0), (LONG[:1].T,)),
+    "running sums of few columns": (lambda x: np.cumsum(x, axis=0), (np.tile(LONG[:1].T, (4, 1)),)),
     "running sums, gradient": (fnad.grad(lambda x: np.sum(np.cumsum(np.sin(x), axis=1) ** 2)), (LONG_ROWS,)),
     "running sums of integers": (lambda x: np.cumsum((x * 9).astype(np.int16)), (FLAT,)),
     "transpose": (lambda x: np.sin(x).T + 1, (ROWS,)),
@@ -245,12 +245,12 @@ def test_arrays_that_a_block_shares_are_used_again(monkeypatch: pytest.MonkeyPat
 
 def one_by_one(x: Any) -> Any:
     for _ in range(100):
-        x = x / np.sum(x)
+        x = x / np.sum(x) + np.sum(x * x)
     return x
 
 
 @pytest.mark.parametrize(
-    ("f", "shape"), [(lambda x: [np.sum((x + k) * x, axis=0) for k in range(10)], (4096, 300)), (one_by_one, 200)]
+    ("f", "shape"), [(lambda x: [np.sum((x + k) * x, axis=0) for k in range(20)], (4096, 300)), (one_by_one, 200)]
 )
 def test_however_many_folds_there_are_a_block_has_room_for_what_it_shares(f: Any, shape: Any) -> None:
     plan = DevicePlan(lower(program_of(f, (np.ones(shape, complex),)), CUDA), CUDA)
@@ -334,8 +334,8 @@ def test_a_group_of_a_warp_has_a_short_row() -> None:
 
 def test_folds_over_rows_go_with_the_rows() -> None:
     rows, whole = parameters("layer norm, gradient")
-    assert rows == ["x0", "x1", "x2", "out0", "fold0", "fold1", "fold2", "fold3"]
-    assert sorted(whole) == ["fold0", "fold1", "fold2", "fold3", "out1", "out2"]
+    assert rows == ["x0", "x1", "x2", "out0", "fold0", "fold1"]
+    assert sorted(whole) == ["fold0", "fold1", "out1", "out2"]
 
 
 def test_a_row_that_is_too_long_for_registers_is_read_again() -> None:
@@ -370,13 +370,13 @@ def test_a_sum_in_single_precision_has_no_double() -> None:
         assert "f64" not in plan_of(name).source
 
 
-@pytest.mark.parametrize("name", ["softmax", "long sum", "scan", "running sums of few columns"])
+@pytest.mark.parametrize("name", ["softmax", "long sum", "scan", "running sums of few columns", "transpose"])
 def test_every_barrier_is_needed(name: str) -> None:
     for launch in plan_of(name).launches.values():
         text, dtypes = kernel_text(launch.kernel), [p.kind.dtype for p in launch.kernel.parameters]
         for found in re.finditer(r"barrier\(\)", text):
             kernel = parse_kernel(f"{text[: found.start()]}pass{text[found.end() :]}", launch.kernel.name, dtypes)
-            arrays = [np.ones(2000, dtype) for dtype in dtypes]
+            arrays = [np.ones(6000, dtype) for dtype in dtypes]
             with pytest.raises(KernelError, match="a race"):
                 run(Launch(kernel, launch.blocks, launch.threads), arrays, random.Random(0), SMALL.grid.warp)
 
@@ -406,7 +406,7 @@ def test_a_long_sum_is_divided() -> None:
 
 
 def test_a_long_running_fold_is_one_of_tiles() -> None:
-    assert launches("running sums of few columns", SMALL) == [(10, 8), (1, 8), (11, 8)]
+    assert launches("running sums of few columns", SMALL) == [(10, 8), (1, 16), (11, 8)]
     assert launches("running sums of few columns") == [(1, 256)]
 
 
@@ -422,7 +422,11 @@ def test_what_is_the_same_for_all_columns_does_not_decide_who_sums_them() -> Non
         assert "barrier" not in kernel_text(launch.kernel)
 
 
-def test_sums_in_single_precision_are_as_accurate_as_in_double() -> None:
-    x = np.concatenate([np.full(3000, 0.1), [1e6, -1e6]]).astype(np.float32)
-    (found,) = results(DevicePlan(lower(program_of(np.sum, (x,)), SMALL), SMALL), (x,), 0)
-    assert found == np.float32(np.sum(x, dtype=np.float64))
+@pytest.mark.parametrize("count", [17, 3000])
+def test_a_thread_loses_nothing_of_a_long_sum_to_rounding(count: int) -> None:
+    """Small numbers after a large one are lost where each addition is rounded; only the joining of threads is."""
+    x = np.concatenate([[1], np.full(8 * count, 2**-25)]).astype(np.float32)
+    exact = np.sum(x, dtype=np.float64)
+    for f in (np.sum, lambda x: np.sum(np.reshape(x[:-1], (-1, 4)), axis=0)[0] + np.sum(x[1:-1:4]) * 3):
+        (found,) = results(DevicePlan(lower(program_of(f, (x,)), SMALL), SMALL), (x,), 0)
+        assert abs(found - exact) <= 4 * 2**-24 * exact

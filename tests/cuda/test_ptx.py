@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import special
 
 import fnad
 from fnad.backends.cuda.libdevice import path as libdevice_path
@@ -156,6 +157,15 @@ def test_a_kernel_of_elements(tmp_path: Path) -> None:
     assert "Used" in assembled(ptx, "sm_90", tmp_path)
 
 
+def test_functions_in_single_precision_take_no_double() -> None:
+    """Nor does the reduction of large angles, for which libdevice multiplies in double precision."""
+    functions = np.sin, np.cos, np.tan, np.exp, np.log, np.tanh, np.arctan, np.sqrt, np.cbrt, np.sinh, special.erf
+    made = fnad.make_program(lambda x: [f(x) for f in functions])(np.ones(100, np.float32))
+    ptx = ptx_of_all(list(DevicePlan(lower(simplify(made.program), CUDA), CUDA).launches.values()))
+    assert ".f64" not in ptx
+    assert "mul.hi.u64" in ptx
+
+
 NAMES = ("softmax", "long sum", "scan", "updates of rows", "long running folds")
 
 
@@ -165,7 +175,8 @@ def test_kernels_of_blocks(tmp_path: Path) -> None:
     assert set(re.findall(r"(\d+) bytes spill", assembled(ptx, "sm_90", tmp_path))) == {"0"}
     for launch, text in zip(launches, re.split(r"(?=\.visible \.entry )", ptx)[1:], strict=True):
         source = kernel_text(launch.kernel)
-        assert len(re.findall(r"bar(?:rier)?\.(?:cta\.)?sync", text)) == source.count("barrier()")
+        barriers = len(re.findall(r"bar(?:rier)?\.(?:cta\.)?sync", text))
+        assert source.count("barrier()") <= barriers <= 4 * source.count("barrier()")  # LLVM unrolls some loops
         assert len(re.findall(r"shfl\.sync\.down", text)) == source.count("shuffle_down(")
         assert ".f64" not in text
         assert ".local" not in text
@@ -180,8 +191,8 @@ def test_rows_and_neighbours_are_loaded_once_and_sixteen_bytes_at_a_time(tmp_pat
         (lambda x: fnad.value_and_grad(lambda x: np.sum(np.exp(x) * x))(x), (long,), 1, 1),
         (lambda x, y: x * y + x, (long, long), 2, 1),
         (softmax, (np.ones((2000, 60), np.float32),), 1, 1),
-        # Read: x, the bias, the gain twice. Stored: the gradient, and the parts of the gain's with rounding errors.
-        (fnad.grad(lambda *given: np.sum(np.tanh(layer_norm(*given))), argnums=(0, 1)), (rows, columns, columns), 4, 3),
+        # Read: x, the bias, the gain twice. Stored: the gradient, and the parts of the gain's.
+        (fnad.grad(lambda *given: np.sum(np.tanh(layer_norm(*given))), argnums=(0, 1)), (rows, columns, columns), 4, 2),
     ]
     launches = []
     for n, (function, arguments, _, _) in enumerate(programs):

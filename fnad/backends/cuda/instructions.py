@@ -8,6 +8,7 @@ from __future__ import annotations
 import llvmlite.ir as ir
 
 from fnad.backends.llvm import complex_functions, integer
+from fnad.backends.llvm.accurate_sums import compensated_by, two_sum
 from fnad.backends.llvm.emitter import Builder, Emit, Instructions, Kinds, Value, Values, by_kind
 from fnad.backends.llvm.formulas import catalogue as formulas
 from fnad.backends.llvm.formulas.catalogue import emitters
@@ -40,9 +41,14 @@ def emit_warp_barrier(builder: Builder, kinds: Kinds, values: Values) -> Value:
     return call(builder, "llvm.nvvm.bar.warp.sync", ir.VoidType(), WORD(ALL_LANES))
 
 
-def emit_shuffle_down(builder: Builder, kinds: Kinds, values: Values) -> Value:
-    value, lanes = values
-    return shuffled(builder, kinds[0], value, "down", (builder.trunc(lanes, WORD), WORD(LAST_LANE)))
+def shuffle(mode: str, last: int) -> Emit:
+    """The emitter of a value of the thread so many places away, as far as the last one of the warp that way."""
+
+    def emit(builder: Builder, kinds: Kinds, values: Values) -> Value:
+        value, lanes = values
+        return shuffled(builder, kinds[0], value, mode, (builder.trunc(lanes, WORD), WORD(last)))
+
+    return emit
 
 
 def emit_shuffle_first(builder: Builder, kinds: Kinds, values: Values) -> Value:
@@ -108,6 +114,12 @@ def emit_atomic_add(builder: Builder, kinds: Kinds, values: Values) -> Value:
 def add_at_once(builder: Builder, place: Value, value: Value) -> Value:
     """Add to a number in memory, without an order among such additions."""
     return builder.atomic_rmw("add" if isinstance(value.type, ir.IntType) else "fadd", place, value, "monotonic")
+
+
+def add_to_rest(builder: Builder, total: Value, rest: Value, value: Value) -> tuple[Value, Value]:
+    """The new total and rest; the rest of a total that is not finite is not read."""
+    new_total, error = two_sum(builder, total, value)
+    return new_total, builder.fadd(rest, error)
 
 
 # ---- functions ---------------------------------------------------------------------------------------------------
@@ -197,7 +209,9 @@ INSTRUCTIONS: Instructions = {
     "barrier": emit_barrier,
     "warp_barrier": emit_warp_barrier,
     "atomic_add": emit_atomic_add,
-    "shuffle_down": emit_shuffle_down,
+    "compensated_add": compensated_by(add_to_rest),
+    "shuffle_down": shuffle("down", LAST_LANE),
+    "shuffle_up": shuffle("up", 0),
     "shuffle_first": emit_shuffle_first,
     **{routine.name: shared_array(dtype) for dtype, routine in SHARED_ARRAYS.items()},
     **{routine.name: own_array(dtype) for dtype, routine in LOCAL_ARRAYS.items()},

@@ -21,6 +21,33 @@ PACKAGE = "nvidia-nvvm"
 METADATA = re.compile(r", ![a-z.]+ !\d+")
 NAME = re.compile(r'@"?([\w.$]+)"?')
 
+REDUCED = re.compile(
+    r"(%\d+) = sitofp i64 (%\d+) to double\n +(%\d+) = fmul double \1, 0x3BF921FB54442D19\n +(%\d+) = fptrunc .*"
+)
+"""The end of the reduction of a large angle in single precision: 64 bits of a fraction of a quarter turn as radians."""
+
+CALL = r"\1 = add i64 \2, 0\n  \3 = add i64 \1, 0\n  \4 = call float @fnad_radians(i64 \3)"
+
+RADIANS = """
+define internal float @fnad_radians(i64 %fraction) {
+  %zeros = call i64 @llvm.ctlz.i64(i64 %fraction, i1 false)
+  %shift = and i64 %zeros, 63
+  %leading = shl i64 %fraction, %shift
+  %wide = zext i64 %leading to i128
+  %product = mul i128 %wide, 14488038916154245685
+  %upper = lshr i128 %product, 64
+  %digits = trunc i128 %upper to i64
+  %number = uitofp i64 %digits to float
+  %exponent = sub i64 64, %shift
+  %word = trunc i64 %exponent to i32
+  %bits = shl i32 %word, 23
+  %unit = bitcast i32 %bits to float
+  %radians = fmul float %number, %unit
+  ret float %radians
+}
+"""
+"""The same without double precision, of which a GPU for graphics has little: by 2⁶³ · π/2, in integers of 128 bits."""
+
 
 @dataclass(frozen=True, slots=True)
 class Libdevice:
@@ -48,10 +75,11 @@ def libdevice() -> Libdevice:
     text = METADATA.sub("", str(module))
     parts: dict[str, str] = {}
     for found in re.finditer(r"^(?:define .*?^\}|declare .*?$|@.*?$)", text, re.DOTALL | re.MULTILINE):
-        part = found[0]
+        part = REDUCED.sub(CALL, found[0])
         name = NAME.search(part)
         assert name is not None
         parts[name[1]] = re.sub(r"^define (internal )?", "define internal ", part)
+    parts |= {"fnad_radians": RADIANS, "llvm.ctlz.i64": "declare i64 @llvm.ctlz.i64(i64, i1)"}
     return Libdevice(parts, "\n".join(re.findall(r"^(?:attributes |%[\w.]+ = type ).*$", text, re.MULTILINE)))
 
 
