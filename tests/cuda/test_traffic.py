@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Callable
 from math import ceil
@@ -22,6 +23,7 @@ from fnad.kernel.traffic import moved
 from fnad.lower.loop_ir import NestLoop, Product
 from fnad.lower.lowering import lower
 from tests.cuda.harness import Block, Watched
+from tests.cuda.ptx.counts import of_program
 from tests.cuda.test_grid import SMALL, layer_norm, plan_of, program_of, softmax
 
 N, ROWS, COLUMNS = 10**8, 10**5, 1000
@@ -102,6 +104,51 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "sums of columns": (lambda x: np.sum(x, axis=0), (MATRIX,)),
     "sums over an axis between": (lambda x: np.sum(x, axis=1), (array(100, 1000, 1000),)),
 }
+
+WIDE = array(ROWS, COLUMNS, dtype=np.float64)
+
+
+def gradients(x: Any, gain: Any, y: Any) -> Any:
+    return fnad.vjp(layer_norm, x, gain, gain)[1](y)
+
+
+def of_columns(x: Any) -> Any:
+    centred = x - np.mean(x, axis=0)
+    return centred / np.sqrt(np.mean(centred * centred, axis=0) + 1e-5)
+
+
+TABLE = PROGRAMS | {
+    "a copy": (lambda x: x * F4.type(2), (array(N),)),
+    "gain and bias of rows": (lambda x, w, b: x * w + b, (MATRIX, VECTOR, VECTOR)),
+    "gain and bias of rows of 1002": (lambda x, w, b: x * w + b, (array(ROWS, 1002), array(1002), array(1002))),
+    "a factor of each row": (lambda x, c: x * c, (MATRIX, array(ROWS, 1))),
+    "gradients of a layer norm": (gradients, (MATRIX, VECTOR, MATRIX)),
+    "layer norm in double precision": (layer_norm, (WIDE, WIDE[0], WIDE[0])),
+    "gradients of a layer norm in double precision": (gradients, (WIDE, WIDE[0], WIDE)),
+    "means of columns": (lambda x: np.mean(x, axis=0), (MATRIX,)),
+    "means over two axes": (lambda x: np.mean(x, axis=(1, 2)), (array(512, 56, 56, 64),)),
+    "normalization over the first axis": (of_columns, (MATRIX,)),
+    "largest of rows": (lambda x: np.argmax(x, axis=1), (MATRIX,)),
+    "running sums of rows": (lambda x: np.cumsum(x, axis=1), (MATRIX,)),
+    "a long running sum": (np.cumsum, (array(N),)),
+    "a transpose": (lambda x: np.sin(x).T * 2, (array(10000, 10000),)),
+}
+LEAST = {"Black-Scholes, with greeks": 0.65, "normalization over the first axis": 0.45, "a long running sum": 0.6}
+MOST = {"softmax of rows for a group": 1.3}
+"""Where the model allows less than 0.9 of a copy's speed, and where more than 1.1 times the least sectors are read."""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif("FNAD_TEST_EMULATOR" not in os.environ, reason="FNAD_TEST_EMULATOR is not set")
+@pytest.mark.parametrize("name", TABLE)
+def test_programs_may_run_at_the_speed_of_a_copy(name: str) -> None:
+    try:
+        found = of_program(*TABLE[name])
+    except LoweringError as error:
+        pytest.skip(str(error))  # without NVIDIA's programs
+    assert found.share >= LEAST.get(name, 0.9), found
+    assert found.sectors <= MOST.get(name, 1.1), found
+    assert found.conflicts <= 1.1, found
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

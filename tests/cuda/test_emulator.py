@@ -1,0 +1,158 @@
+"""The PTX that a GPU would get, run by an emulator: right values, no race, no access out of bounds.
+
+`FNAD_TEST_EMULATOR=1` runs it, in some minutes.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+
+import fnad
+from fnad.backends.cuda.executor import DeviceExecutor
+from fnad.backends.cuda.target import CUDA
+from fnad.errors import FnadError, LoweringError
+from fnad.ir.program import Program
+from fnad.kernel.launches import DevicePlan
+from fnad.lower.lowering import lower
+from fnad.testing import SCALE, assert_close, tolerance
+from fnad.transforms.interpret import interpret
+from tests.catalogue.cases import CASES
+from tests.cuda.ptx.device import Emulated
+from tests.cuda.test_grid import PROGRAMS, program_of, softmax
+from tests.together import together
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(600),
+    pytest.mark.skipif("FNAD_TEST_EMULATOR" not in os.environ, reason="FNAD_TEST_EMULATOR is not set"),
+]
+
+
+ALIGNED = "read beyond the end, within 16 bytes"
+"""LLVM loads three numbers as four, which are in memory that is aligned to so many bytes."""
+
+
+def check(program: Program, arguments: Sequence[Any], seed: int | None = None) -> None:
+    """Compare what the PTX of a program computes with the interpreter."""
+    try:
+        plan = DevicePlan(lower(program, CUDA), CUDA)
+    except LoweringError:
+        return
+    device = Emulated(seed)
+    operands = list(map(np.asarray, arguments))
+    with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
+        try:
+            wanted = interpret(program, operands)
+        except FnadError as error:
+            with pytest.raises(type(error)):
+                DeviceExecutor(plan, device)(operands)
+            return
+        found = [device.to_host(array) for array in DeviceExecutor(plan, device)(operands)]
+    for one, other in zip(found, map(np.asarray, wanted), strict=True):
+        assert (one.shape, one.dtype) == (other.shape, other.dtype)
+        assert_close(one, other, tolerance(other.dtype), SCALE)
+    findings = [found for found in device.findings if found.kind != ALIGNED]
+    assert not findings, findings[0]
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_the_catalogue(part: int) -> None:
+    with together() as each:
+        for case in CASES[part::16]:
+            with each(str(case)):
+                check(case.program(), case.operands)
+
+
+@pytest.mark.parametrize("seed", [None, 1])
+def test_programs(seed: int | None) -> None:
+    with together() as each:
+        for name, (function, arguments) in PROGRAMS.items():
+            with each(name):
+                check(program_of(function, arguments), arguments, seed)
+
+
+def normalized(x: Any, axis: int) -> Any:
+    centred = x - np.mean(x, axis=axis, keepdims=True)
+    return centred / np.sqrt(np.mean(centred * centred, axis=axis, keepdims=True) + 1)
+
+
+ALONG: dict[str, Callable[[Any, int], Any]] = {
+    "sum": lambda x, axis: np.sum(x, axis=axis),
+    "max": lambda x, axis: np.max(x, axis=axis),
+    "argmax": lambda x, axis: np.argmax(x, axis=axis),
+    "cumsum": lambda x, axis: np.cumsum(x, axis=axis),
+    "running maximum": lambda x, axis: np.maximum.accumulate(x, axis=axis),
+    "softmax": lambda x, axis: np.swapaxes(softmax(np.swapaxes(x, axis, -1)), axis, -1),
+    "normalized": normalized,
+    "transposed": lambda x, axis: np.swapaxes(x, axis, 0) * 2,
+    "scaled": lambda x, axis: x * np.sum(x, axis=0) + x[:1],
+}
+SHAPES = [
+    ((1, 5), 1),
+    ((3, 31), 1),
+    ((33, 64), 0),
+    ((40, 33), 0),
+    ((3, 255), 1),
+    ((2, 257), 1),
+    ((257, 3), 0),
+    ((2, 129, 5), 1),
+]
+SHAPES += [
+    ((5, 1000), 1),
+    ((2, 1002), 1),
+    ((70, 1001), 1),
+    ((3, 4100), 1),
+    ((600, 40), 0),
+    ((2, 40, 36), 2),
+    ((1, 70000), 1),
+]
+
+
+@pytest.mark.parametrize("name", ALONG)
+def test_sizes(name: str) -> None:
+    """Each fold and copy along each axis, at sizes around those of vectors, warps, blocks and tiles."""
+    rng = np.random.default_rng(5)
+    with together() as each:
+        for shape, axis in SHAPES:
+            for dtype in ("f4", "f8") if shape[-1] < 2000 else ("f4",):
+                x = rng.standard_normal(shape).astype(dtype)
+                with each(f"{shape} {axis} {dtype}"):
+                    check(program_of(lambda x: ALONG[name](x, axis), (x,)), (x,))  # noqa: B023
+
+
+def test_sums_are_infinite_where_an_element_is() -> None:
+    x = np.ones((90, 70), np.float32)
+    x[17, 5], x[60, 60], x[61, 60] = np.inf, np.inf, -np.inf
+    check(program_of(lambda x: [np.sum(x), np.sum(x, axis=0), np.sum(x, axis=1), np.cumsum(x, axis=1)], (x,)), (x,))
+
+
+@pytest.mark.parametrize("name", ["sin", "cos", "tan"])
+def test_angles_of_any_size_in_single_precision(name: str) -> None:
+    """By integers instead of double precision: within three units in the last place of the exact values."""
+    words = np.concatenate([np.arange(0x47C00000, 0x7F800000, 0x1004D), np.arange(0x42000000, 0x42010000, 101)])
+    x = words.astype(np.uint32).view(np.float32)
+    program = program_of(getattr(np, name), (x,))
+    device = Emulated()
+    (found,) = DeviceExecutor(DevicePlan(lower(program, CUDA), CUDA), device)([x])
+    with mpmath.workprec(400):
+        exact = np.array([float(getattr(mpmath, name)(mpmath.mpf(float(angle)))) for angle in x])
+    unit = np.spacing(np.abs(exact).astype(np.float32)).astype(float)
+    assert np.max(np.abs(device.to_host(found) - exact) / unit) < 3
+
+
+def test_gradients_are_right_in_any_order_of_the_threads() -> None:
+    rng = np.random.default_rng(2)
+    x, w = rng.standard_normal((37, 50)).astype(np.float32), rng.standard_normal(50).astype(np.float32)
+    for seed in range(3):
+        check(
+            program_of(fnad.grad(lambda x, w: np.sum(np.tanh(softmax(x * w).T @ x)), argnums=(0, 1)), (x, w)),
+            (x, w),
+            seed,
+        )
