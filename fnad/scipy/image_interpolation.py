@@ -156,11 +156,7 @@ RULES[_nd_image.spline_filter1d] = Body(_coefficients)
 RULES[_nd_image.geometric_transform] = Body(_at_points)
 RULES[_nd_image.zoom_shift] = Body(_at_steps)
 
-spline_filter1d = body_of("scipy.ndimage.spline_filter1d")
-spline_filter = body_of("scipy.ndimage.spline_filter")
 map_coordinates = body_of("scipy.ndimage.map_coordinates")
-zoom = body_of("scipy.ndimage.zoom")
-rotate = body_of("scipy.ndimage.rotate")
 
 
 @of_scipy

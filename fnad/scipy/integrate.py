@@ -17,13 +17,6 @@ import numpy as np
 
 from fnad.api.ode import odeint as solve
 from fnad.numpy import array
-from fnad.scipy.rule import body_of
-
-trapezoid = body_of("scipy.integrate.trapezoid")
-cumulative_trapezoid = body_of("scipy.integrate.cumulative_trapezoid")
-simpson = body_of("scipy.integrate.simpson")
-cumulative_simpson = body_of("scipy.integrate.cumulative_simpson")
-romb = body_of("scipy.integrate.romb")
 
 PRECISION = 1.49012e-8
 """The tolerances of SciPy."""

@@ -52,7 +52,7 @@ from fnad.ops.matrix import lower as lower_triangle
 from fnad.ops.matrix import upper as upper_triangle
 from fnad.ops.shape import broadcast_in_dim, broadcast_to, reshape_to, slice_axis
 from fnad.ops.sorting import argsort
-from fnad.scipy.rule import body_of, on_values, rule_of
+from fnad.scipy.rule import on_values, rule_of
 from fnad.scipy.special_matrices import block_diag, circulant, hankel, toeplitz
 
 __all__ = [
@@ -61,8 +61,6 @@ __all__ = [
     "cho_solve",
     "cholesky",
     "circulant",
-    "companion",
-    "convolution_matrix",
     "coshm",
     "cosm",
     "det",
@@ -74,7 +72,6 @@ __all__ = [
     "eigvalsh_tridiagonal",
     "expm",
     "expm_frechet",
-    "fiedler",
     "hankel",
     "inv",
     "khatri_rao",
@@ -820,13 +817,6 @@ def khatri_rao(a: Any, b: Any) -> Any:
     """
     product = XP.asarray(a)[..., :, None, :] * XP.asarray(b)[..., None, :, :]
     return product.reshape(*product.shape[:-3], -1, product.shape[-1])
-
-
-companion = body_of("scipy.linalg.companion")
-convolution_matrix = body_of("scipy.linalg.convolution_matrix")
-fiedler = body_of("scipy.linalg.fiedler")
-orthogonal_procrustes = body_of("scipy.linalg.orthogonal_procrustes")
-polar = body_of("scipy.linalg.polar")
 
 
 def __getattr__(name: str) -> Any:

@@ -17,7 +17,7 @@ import numpy as np
 
 from fnad.errors import ShapeError, UnsupportedFunctionError
 from fnad.numpy.bodies import XP
-from fnad.scipy.rule import body_of, on_values
+from fnad.scipy.rule import on_values
 
 of_scipy = on_values("scipy.ndimage")
 
@@ -370,17 +370,6 @@ def _along_one(x: Any, axis: int, size: int, mode: str, cval: Any, origin: int) 
 
 
 # ---- made of the others ----------------------------------------------------------------------------------------------
-
-gaussian_filter1d = body_of("scipy.ndimage.gaussian_filter1d")
-gaussian_filter = body_of("scipy.ndimage.gaussian_filter")
-uniform_filter = body_of("scipy.ndimage.uniform_filter")
-sobel = body_of("scipy.ndimage.sobel")
-prewitt = body_of("scipy.ndimage.prewitt")
-laplace = body_of("scipy.ndimage.laplace")
-gaussian_laplace = body_of("scipy.ndimage.gaussian_laplace")
-gaussian_gradient_magnitude = body_of("scipy.ndimage.gaussian_gradient_magnitude")
-generic_gradient_magnitude = body_of("scipy.ndimage.generic_gradient_magnitude")
-generic_laplace = body_of("scipy.ndimage.generic_laplace")
 
 
 def __getattr__(name: str) -> Any:

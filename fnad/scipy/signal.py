@@ -31,7 +31,7 @@ from fnad.ops.convolution import convolve as convolve_op
 from fnad.ops.matrix import conjugate
 from fnad.ops.piecewise import rint
 from fnad.ops.shape import constant, slice_
-from fnad.scipy.rule import body_of, on_values, rule_of
+from fnad.scipy.rule import on_values, rule_of
 
 of_scipy = rule_of("scipy.signal")
 
@@ -296,46 +296,6 @@ def upfirdn(h: Any, x: Any, up: int = 1, down: int = 1, axis: int = -1) -> Any:
     behind = XP.zeros((weights.shape[0] - 1, *rest))
     filtered = _delayed_sum(weights, XP.concatenate([apart[: (n - 1) * up + 1], behind]), 0)
     return XP.moveaxis(filtered[::down], 0, axis)
-
-
-lfilter_zi = body_of("scipy.signal.lfilter_zi")
-filtfilt = body_of("scipy.signal.filtfilt")
-sosfiltfilt = body_of("scipy.signal.sosfiltfilt")
-
-
-# ---- what SciPy's own bodies compute ---------------------------------------------------------------------------------
-
-chirp = body_of("scipy.signal.chirp")
-coherence = body_of("scipy.signal.coherence")
-cont2discrete = body_of("scipy.signal.cont2discrete")
-csd = body_of("scipy.signal.csd")
-deconvolve = body_of("scipy.signal.deconvolve")
-detrend = body_of("scipy.signal.detrend")
-envelope = body_of("scipy.signal.envelope")
-freqs = body_of("scipy.signal.freqs")
-freqz = body_of("scipy.signal.freqz")
-gausspulse = body_of("scipy.signal.gausspulse")
-group_delay = body_of("scipy.signal.group_delay")
-hilbert = body_of("scipy.signal.hilbert")
-hilbert2 = body_of("scipy.signal.hilbert2")
-istft = body_of("scipy.signal.istft")
-lombscargle = body_of("scipy.signal.lombscargle")
-lsim = body_of("scipy.signal.lsim")
-medfilt = body_of("scipy.signal.medfilt")
-order_filter = body_of("scipy.signal.order_filter")
-periodogram = body_of("scipy.signal.periodogram")
-resample = body_of("scipy.signal.resample")
-resample_poly = body_of("scipy.signal.resample_poly")
-savgol_filter = body_of("scipy.signal.savgol_filter")
-sawtooth = body_of("scipy.signal.sawtooth")
-sosfreqz = body_of("scipy.signal.sosfreqz")
-spectrogram = body_of("scipy.signal.spectrogram")
-stft = body_of("scipy.signal.stft")
-tf2ss = body_of("scipy.signal.tf2ss")
-vectorstrength = body_of("scipy.signal.vectorstrength")
-welch = body_of("scipy.signal.welch")
-wiener = body_of("scipy.signal.wiener")
-zpk2tf = body_of("scipy.signal.zpk2tf")
 
 
 def __getattr__(name: str) -> Any:

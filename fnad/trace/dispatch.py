@@ -45,7 +45,7 @@ from fnad.placement import is_on_device
 from fnad.trace.escape import hidden_escape, nested_too_deeply, used_after_trace, write_it_in_a_file
 from fnad.trace.expansion import again, follow, is_own
 from fnad.trace.handle import TRACED, Aside, Elements, Handle
-from fnad.trace.source import current_source, line_of, user_frame
+from fnad.trace.source import current_source, frames_of_error, line_of, user_frame
 
 Owners: TypeAlias = dict[int, Handle]
 """The handles of a call by the identity of the symbol that stands for each."""
@@ -152,13 +152,15 @@ def of_user(rule: Rule) -> Rule:
     return rule.of(CALLS["callee"](rule.rule)) if isinstance(rule, Bound) else CALLS["callee"](rule)
 
 
-def call_body(body: Body, args: Sequence[Any], kwargs: Arguments, /) -> Any:
-    """Call a body of NumPy's on what the user gave; what it raises is an error of this package's."""
+def call_body(body: Callable[..., Any], args: Sequence[Any], kwargs: Arguments, /) -> Any:
+    """Call a body of NumPy or SciPy on what the user gave; what it raises, and no user code, is an error of fnad."""
     try:
         return body(*args, **kwargs)
     except FnadError as error:
         raise error.at(current_source()) from None
     except tuple(RAISED) as error:
+        if "Tracer" in str(error) or not frames_of_error(error):
+            raise
         source = current_source()
         raise hidden_escape(error, source) or _raised(error, source, unwrap([*args, *kwargs.values()], {})) from None
 

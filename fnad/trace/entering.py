@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from functools import wraps
+from functools import cache, wraps
 from importlib import import_module
 from types import FunctionType
 from typing import Any
@@ -19,9 +19,10 @@ from fnad.ir.builder import is_tracing
 from fnad.numpy.bodies import anew
 from fnad.numpy.namespace import CALLS
 from fnad.trace.contents import is_table
-from fnad.trace.dispatch import STRAIGHT, as_arrays, has_rules, has_traced, is_known, is_of_ma
+from fnad.trace.dispatch import STRAIGHT, as_arrays, call_body, has_rules, has_traced, is_known, is_of_ma
 from fnad.trace.handle import Aside
 from fnad.trace.libraries import is_entered
+from fnad.trace.scipy_table import TABLE
 from fnad.trace.tracer import BINARY, COMPARISONS
 
 # ---- functions and classes -------------------------------------------------------------------------------------------
@@ -47,9 +48,19 @@ def entered(function: FunctionType) -> Callable[..., Any]:
             return function(*args, **kwargs)
         if has_traced((args, kwargs)) and is_known((args, kwargs)):
             return function(*as_arrays(args), **as_arrays(kwargs))
-        return anew(function)(*args, **kwargs)
+        import_rules(".".join(function.__module__.split(".")[:2]))
+        return call_body(anew(function), args, kwargs)
 
     return call
+
+
+@cache
+def import_rules(package: str) -> None:
+    """Import the rules for a package, which replace functions in C and helpers in the bodies of its functions."""
+    for module, offers in TABLE.items():
+        if module.startswith(package):
+            for offering in offers:
+                import_module(offering)
 
 
 def constructing(kind: type) -> Any:

@@ -3,10 +3,6 @@
 from importlib import import_module
 from typing import Any
 
-from fnad.scipy.rule import body_of
-
-procrustes = body_of("scipy.spatial.procrustes")
-
 
 def __getattr__(name: str) -> Any:
     return (

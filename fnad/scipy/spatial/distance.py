@@ -18,7 +18,7 @@ import numpy as np
 
 from fnad.errors import ShapeError, UnsupportedFunctionError
 from fnad.numpy.bodies import XP
-from fnad.scipy.rule import body_of, on_values
+from fnad.scipy.rule import on_values
 
 of_scipy = on_values("scipy.spatial.distance")
 
@@ -190,17 +190,6 @@ def correlation(u: Any, v: Any) -> Any:
     np.float64(2.0)
     """
     return _correlation(XP.asarray(u), XP.asarray(v))
-
-
-canberra = body_of("scipy.spatial.distance.canberra")
-braycurtis = body_of("scipy.spatial.distance.braycurtis")
-chebyshev = body_of("scipy.spatial.distance.chebyshev")
-cityblock = body_of("scipy.spatial.distance.cityblock")
-euclidean = body_of("scipy.spatial.distance.euclidean")
-mahalanobis = body_of("scipy.spatial.distance.mahalanobis")
-minkowski = body_of("scipy.spatial.distance.minkowski")
-seuclidean = body_of("scipy.spatial.distance.seuclidean")
-sqeuclidean = body_of("scipy.spatial.distance.sqeuclidean")
 
 
 def __getattr__(name: str) -> Any:
