@@ -40,12 +40,10 @@ logistic = elementwise(
 logit = native(
     "logit(p)",
     "The logarithm of the odds p / (1 - p).",
-    "select(({0} > {dtype}(0.3)) & ({0} < {dtype}(0.65)),"
-    " log1p({dtype}(2) * ({0} - {dtype}(0.5))) - log1p({dtype}(-2) * ({0} - {dtype}(0.5))),"
-    " log({0} / ({dtype}(1) - {0})))",
+    "scipy_logit({0})",
     domain=REALS,
     edges=((0.0,), (1.0,), (0.5,), (-1.0,), (INF,)),
-    cost=60,
+    cost=40,
     singular=(Singular(0, Range(0.0, 1.0, above=True, below=True), "logit(p) is infinite at 0 and 1, nan outside"),),
     p="1.0 / absorbing_mul(p, 1.0 - p)",
 )

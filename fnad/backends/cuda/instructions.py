@@ -170,7 +170,6 @@ SPECIAL = {
     **emitters(formulas.SPECIAL),
     "gamma": function("tgamma"), "exp10": function("exp10"),
     **{name: undefined_at_infinity(name) for name in ("j0", "j1", "y0", "y1")},
-    **{name: undefined_at_infinity(f"cyl_bessel_{name}") for name in ("i0", "i1")},
 }  # fmt: skip
 """The functions of SciPy that have a formula or that libdevice has, for real numbers."""
 

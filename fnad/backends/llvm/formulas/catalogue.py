@@ -41,6 +41,9 @@ SPECIAL: dict[str, Formula] = {
     "ndtri": inverse_error_functions.ndtri,
     "gammaln": gamma.gammaln,
     "psi": gamma.digamma,
+    "logit": exponential.logit,
+    "i0": bessel.i0,
+    "i1": bessel.i1,
     "i0e": bessel.i0e,
     "i1e": bessel.i1e,
 }

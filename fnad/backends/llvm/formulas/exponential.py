@@ -103,9 +103,13 @@ def clamped(x: Lane, least: float, largest: float) -> Lane:
     return where(bounded < least, least, bounded)
 
 
+BEYOND = 6.0
+"""The part of an exponent that may be too large, where a factor makes the product finite."""
+
+
 def exp_of(x: Twofold) -> Scaled:
     f = format_of(x.high)
-    k, rest, above = reduced(x, f.least, f.largest)
+    k, rest, above = reduced(x, f.least, f.largest + BEYOND)
     one = sorted_sum(rest.number(1.0), rest)
     return Scaled(sorted_sum(one.high, one.low + above), k)
 
@@ -205,3 +209,10 @@ def log2(x: Lane) -> Lane:
 
 def log10(x: Lane) -> Lane:
     return log_at_limits(x, log_of(x).times_twofold(OVER_LN10(x)).total())
+
+
+def logit(p: Lane) -> Lane:
+    ratio = twofold.of(p).over(twofold.exact_sum(-p, 1.0))
+    within = log_of(ratio.high, ratio.low).total()
+    at_limit = where(p.equals(0.0), p.number(-INF), where(p.equals(1.0), p.number(INF), NAN))
+    return where((p > 0.0) & (p < 1.0), within, at_limit)
