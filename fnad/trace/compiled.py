@@ -6,14 +6,18 @@ Numba's own call wants memory and numbers. A function runs as Python, and a ufun
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
+from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
 import numpy as np
 
 from fnad.errors import UnsupportedFunctionError
+from fnad.numpy.namespace import CALLS
 from fnad.trace.contents import compiled_from
-from fnad.trace.dispatch import call_function
+from fnad.trace.conversion import unconverted
+from fnad.trace.dispatch import call_function, has_traced
 from fnad.trace.vectorized import vectorized
 
 Call = Callable[..., Any]
@@ -78,3 +82,38 @@ COMPILED: dict[str, Callable[[Any], Call | None]] = {
     "GUFunc": of_cores,
 }
 """Numba's classes by name, each with the function that makes what is called on traced values of an instance."""
+
+
+def of_numba(function: FunctionType) -> Any:
+    """A function of Numba, which compiles code: it is given user functions without hooks."""
+
+    @functools.wraps(function, updated=())
+    def call(*args: Any, **kwargs: Any) -> Any:
+        found = function(*map(unconverted, args), **kwargs)
+        return of_numba(found) if isinstance(found, FunctionType) else found  # as `njit(parallel=True)`
+
+    return call
+
+
+def of_compiled(function: Any) -> Any:
+    """The callee for a Numba object: for traced values, the Python function in it."""
+    make = next((COMPILED[name] for base in type(function).__mro__ if (name := base.__name__) in COMPILED), None)
+    inner = None if make is None else make(function)
+    return function if inner is None else on_traced(function, inner)
+
+
+def on_traced(function: Any, other: Any) -> Call:
+    """A function that is another one, converted, if an argument is traced."""
+
+    @functools.wraps(function, updated=())
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if not has_traced((args, kwargs)):
+            return function(*args, **kwargs)
+        return CALLS["callee"](other)(*args, **kwargs)
+
+    return call
+
+
+def is_in_c(kind: type) -> bool:
+    """True for the classes of functions and methods in C, Cython's among them."""
+    return kind is BuiltinFunctionType or kind.__name__ == "cython_function_or_method"

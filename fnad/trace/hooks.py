@@ -14,10 +14,8 @@ import operator
 import sys
 import warnings
 from collections.abc import Callable
-from contextlib import suppress
-from importlib.util import resolve_name
 from itertools import repeat
-from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType
+from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
 import numpy as np
@@ -30,9 +28,9 @@ from fnad.numpy.namespace import CALLS, MAKING
 from fnad.numpy.operands import as_symbol
 from fnad.numpy.views import Broadcast
 from fnad.trace import escape, guards
-from fnad.trace.compiled import COMPILED
+from fnad.trace.compiled import is_in_c, of_compiled, of_numba, on_traced
 from fnad.trace.contents import CACHED, draws_numbers, in_library, is_numba_class, is_users
-from fnad.trace.conversion import HOOKS, converted, converted_code, facts_of, unconverted
+from fnad.trace.conversion import HOOKS, converted, converted_code, facts_of
 from fnad.trace.dispatch import has_traced
 from fnad.trace.entering import constructing, entered, operand
 from fnad.trace.environment import content
@@ -40,14 +38,14 @@ from fnad.trace.exchange import GIVEN, METHODS
 from fnad.trace.handle import Handle
 from fnad.trace.libraries import is_entered, is_of_numba, is_standard, is_trusted
 from fnad.trace.looping import LOOPING
-from fnad.trace.reading_calls import recorded
+from fnad.trace.reading_calls import imported, imports, matched, recorded
 from fnad.trace.recording import RECORDING
 from fnad.trace.rewriting import Facts
 from fnad.trace.source import warning_users
 from fnad.trace.sourceless import without_source
 from fnad.trace.stand_ins import MADE, PENDING, enter, enter_imported, filled, standing_for
 from fnad.trace.standard import class_of
-from fnad.trace.undoing import ASSIGNED, CHANGING, KEPT, UNDOING, kept, replayed
+from fnad.trace.undoing import ASSIGNED, CHANGING, KEPT, UNDOING, changing, kept, replayed
 from fnad.trace.vectorized import vectorized
 
 Call = Callable[..., Any]
@@ -150,17 +148,6 @@ def _cell(cell: CellType) -> CellType:
     return CellType(of_user(found)) if is_users else cell
 
 
-def of_numba(function: FunctionType) -> Any:
-    """A function of Numba, which compiles code: it is given user functions without hooks."""
-
-    @functools.wraps(function, updated=())
-    def call(*args: Any, **kwargs: Any) -> Any:
-        found = function(*map(unconverted, args), **kwargs)
-        return of_numba(found) if isinstance(found, FunctionType) else found  # as `njit(parallel=True)`
-
-    return call
-
-
 def calling_method(caller: operator.methodcaller) -> Any:
     """The callee for an `operator.methodcaller`: a function that calls the method."""
     found: Any = caller.__reduce__()
@@ -201,30 +188,6 @@ def of_instance(instance: Any, kind: type) -> Any:
         return instance
     found = replaced(call)
     return instance if found is call else MethodType(found, instance)
-
-
-def of_compiled(function: Any) -> Any:
-    """The callee for a Numba object: for traced values, the Python function in it."""
-    make = next((COMPILED[name] for base in type(function).__mro__ if (name := base.__name__) in COMPILED), None)
-    inner = None if make is None else make(function)
-    return function if inner is None else on_traced(function, inner)
-
-
-def on_traced(function: Any, other: Any) -> Call:
-    """A function that is another one, converted, if an argument is traced."""
-
-    @functools.wraps(function, updated=())
-    def call(*args: Any, **kwargs: Any) -> Any:
-        if not has_traced((args, kwargs)):
-            return function(*args, **kwargs)
-        return replaced(other)(*args, **kwargs)
-
-    return call
-
-
-def is_in_c(kind: type) -> bool:
-    """True for the classes of functions and methods in C, Cython's among them."""
-    return kind is BuiltinFunctionType or kind.__name__ == "cython_function_or_method"
 
 
 def of_c(function: Any) -> Any:
@@ -449,45 +412,6 @@ def changed(value: Any, operand: Any) -> Any:
 def storing(function: Any) -> Call:
     """`setattr` or `delattr`."""
     return lambda owner, name, *value: function(stored(owner, name), name, *value)
-
-
-def changing(function: Any) -> Call:
-    """A function that changes its first argument."""
-
-    def call(value: Any, *args: Any, **options: Any) -> Any:
-        kept(getattr(function, "__self__", None))
-        kept(value)
-        return function(value, *args, **options)
-
-    return call
-
-
-def imports(names: tuple[Any, ...]) -> None:
-    """An import statement: the number of leading dots, the names of modules, and the names taken from them."""
-    if RECORDING.recorders and is_tracing():
-        level, modules, attributes = names
-        package = sys._getframe(1).f_globals.get("__package__") or ""  # pyright: ignore[reportPrivateUsage]
-        with suppress(ImportError):
-            found = [resolve_name("." * level + name, package) for name in modules]
-            for recorder in RECORDING.recorders:
-                recorder.imports(found, attributes)
-
-
-def imported(*values: Any) -> None:
-    """The values that an import statement has bound."""
-    if is_tracing():
-        enter_imported()
-        for recorder in RECORDING.recorders:
-            for value in values:
-                recorder.follow(value)
-
-
-def matched(value: Any, names: tuple[str, ...]) -> Any:
-    """The subject of a `match` statement with patterns that read attributes."""
-    if is_tracing():
-        for recorder in RECORDING.recorders:
-            recorder.matched(value, frozenset(names))
-    return value
 
 
 # ---- arrays from outside ---------------------------------------------------------------------------------------------

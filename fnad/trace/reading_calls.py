@@ -15,6 +15,7 @@ from importlib.util import resolve_name
 from types import FunctionType, ModuleType
 from typing import Any
 
+from fnad.ir.builder import is_tracing
 from fnad.numpy.namespace import CALLS
 from fnad.trace.contents import is_users
 from fnad.trace.effects import COMPUTED, DRAW
@@ -116,6 +117,34 @@ def seeding(function: Any) -> Any:
         return function(*args, **kwargs)
 
     return ask
+
+
+def imports(names: tuple[Any, ...]) -> None:
+    """An import statement: the number of leading dots, the names of modules, and the names taken from them."""
+    if RECORDING.recorders and is_tracing():
+        level, modules, attributes = names
+        package = sys._getframe(1).f_globals.get("__package__") or ""  # pyright: ignore[reportPrivateUsage]
+        with suppress(ImportError):
+            found = [resolve_name("." * level + name, package) for name in modules]
+            for recorder in RECORDING.recorders:
+                recorder.imports(found, attributes)
+
+
+def imported(*values: Any) -> None:
+    """The values that an import statement has bound."""
+    if is_tracing():
+        CALLS["enter_imported"]()
+        for recorder in RECORDING.recorders:
+            for value in values:
+                recorder.follow(value)
+
+
+def matched(value: Any, names: tuple[str, ...]) -> Any:
+    """The subject of a `match` statement with patterns that read attributes."""
+    if is_tracing():
+        for recorder in RECORDING.recorders:
+            recorder.matched(value, frozenset(names))
+    return value
 
 
 SEEDED = ("default_rng", "RandomState", "SeedSequence", "MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64")

@@ -37,6 +37,7 @@ from fnad.codes import original_of
 from fnad.ir.builder import is_tracing
 from fnad.ir.program import Source
 from fnad.placement import is_on_device
+from fnad.trace.attributes import classes_of, hides_attributes, keeps_plainly
 from fnad.trace.capture import Array
 from fnad.trace.conditions import MISSING
 from fnad.trace.contents import (
@@ -488,38 +489,3 @@ def note_attributes(value: Any) -> None:
     if is_tracing():
         for recorder in RECORDING.recorders:
             recorder.list_attributes(value)
-
-
-# ---- objects and their classes ---------------------------------------------------------------------------------------
-
-
-def classes_of(owner: Any) -> tuple[type, ...]:
-    """The classes in which the attributes of an object are looked up."""
-    kind = type(owner)
-    if kind is super:
-        kind = owner.__self_class__
-        return () if kind is None else kind.__mro__
-    return (*owner.__mro__, *cast("Any", kind).__mro__) if issubclass(kind, type) else kind.__mro__
-
-
-def keeps_plainly(owner: Any) -> bool:
-    """True if attributes of an object are set by no user code, and read by no library in its own code."""
-    kind = type(owner)
-    if kind is FunctionType or kind is ModuleType:
-        return kind is FunctionType or not is_library_module(owner)
-    if isinstance(owner, type):
-        return kind.__setattr__ is type.__setattr__ and kind.__getattribute__ is type.__getattribute__
-    is_plain = kind.__setattr__ is object.__setattr__ and kind.__getattribute__ is object.__getattribute__
-    libraries = [base for base in kind.__mro__ if not is_users(base)]
-    return is_plain and not any("__dict__" in vars(base) or has_slots(base) for base in libraries)
-
-
-def has_slots(kind: type) -> bool:
-    """True if objects of a class keep attributes outside of a namespace."""
-    return any(isinstance(member, MemberDescriptorType) for member in vars(kind).values())
-
-
-def hides_attributes(owner: Any) -> bool:
-    """True if a class has a `__getattribute__` of its own, which may read anything of the object unseen."""
-    kind, plain = type(owner), (object.__getattribute__, type.__getattribute__)
-    return kind.__getattribute__ not in plain and any(map(is_users, kind.__mro__))

@@ -20,14 +20,14 @@ from fnad.ir.program import Source
 from fnad.records import NamedTuple
 from fnad.trace.libraries import is_library, package_of
 
-HOOKS = __file__.replace("source.py", "hooks.py")
-"""The file of the hooks in converted code, some of which return a function around the callee."""
+HOOKS = {__file__.replace("source.py", f"{name}.py") for name in ("compiled", "hooks", "sourceless")}
+"""The files of the hooks in converted code, some of which return a function around the callee."""
 
 
 def caller() -> FrameType:
     """The frame that called the function which asks, itself or by a hook (`fnad.trace.hooks`)."""
     frame = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]
-    while frame.f_code.co_filename == HOOKS and frame.f_back is not None:
+    while frame.f_code.co_filename in HOOKS and frame.f_back is not None:
         frame = frame.f_back
     return frame
 

@@ -236,3 +236,14 @@ def replayed(iterator: Any) -> Any:
     for each in changes:
         each.place(found)
     return found
+
+
+def changing(function: Any) -> Callable[..., Any]:
+    """A function that changes its first argument."""
+
+    def call(value: Any, *args: Any, **options: Any) -> Any:
+        kept(getattr(function, "__self__", None))
+        kept(value)
+        return function(value, *args, **options)
+
+    return call

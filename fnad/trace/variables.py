@@ -1,0 +1,114 @@
+"""The variables that syntax reads and binds."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+
+def reads_in(*nodes: ast.AST | None) -> list[str]:
+    """The names of the variables that nodes read, as often as they do."""
+    inner = [n for node in nodes if node is not None for n in ast.walk(node) if isinstance(n, ast.Name)]
+    return [name.id for name in inner if isinstance(name.ctx, ast.Load)]
+
+
+def first_read(nodes: Sequence[ast.AST], assigned: Iterable[str]) -> set[str]:
+    """The variables that some way through the statements may read before it assigns them; some are assigned before."""
+    found: set[str] = set()
+    _follow(nodes, set(assigned), found)
+    return found
+
+
+def _follow(nodes: Sequence[ast.AST], assigned: set[str], found: set[str]) -> set[str] | None:
+    """Add what is read before it is assigned; return what is assigned at the end, None if no way leads there."""
+    now: set[str] | None = set(assigned)
+    for node in nodes:
+        if now is None:
+            break
+        now = _follow_one(node, now, found)
+    return now
+
+
+def _follow_one(node: ast.AST, now: set[str], found: set[str]) -> set[str] | None:
+    def reads(*parts: ast.AST | None) -> None:
+        found.update(set(reads_in(*parts)) - now)
+
+    match node:
+        case ast.If():
+            reads(node.test)
+            ends = [end for part in (node.body, node.orelse) if (end := _follow(part, now, found)) is not None]
+            return set.intersection(*ends) if ends else None
+        case ast.For() | ast.While():
+            reads(node.iter if isinstance(node, ast.For) else node.test)
+            bound = set(bound_in([node.target])) if isinstance(node, ast.For) else set()
+            _follow(node.body, now | bound, found)
+            _follow(node.orelse, now, found)
+            return now
+        case ast.Continue() | ast.Break() | ast.Raise() | ast.Return():
+            reads(node)
+            return None
+        case ast.With():
+            reads(*node.items)
+            return _follow(node.body, now | bound_in(node.items), found)
+        case ast.AugAssign(target=ast.Name(name)):
+            reads(node.value)
+            found.update({name} - now)
+            return now | {name}
+        case ast.Assign() | ast.AnnAssign() | ast.Name():
+            reads(node)
+            return now if isinstance(node, ast.AnnAssign) and node.value is None else now | bound_in([node])
+        case _:
+            reads(node)
+            found.update(
+                n.target.id
+                for n in ast.walk(node)
+                if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name) and n.target.id not in now
+            )
+            return now
+
+
+class Bound(ast.NodeVisitor):
+    """The names that a scope binds, without what is bound in the scopes within it."""
+
+    def __init__(self) -> None:
+        self.names: set[str] = set()
+        self.outer: set[str] = set()
+
+    def visit_Name(self, node: ast.Name) -> None:
+        if not isinstance(node.ctx, ast.Load):
+            self.names.add(node.id)
+
+    def visit_arg(self, node: ast.arg) -> None:
+        self.names.add(node.arg)
+
+    def visit_Global(self, node: Any) -> None:
+        self.outer.update(node.names)
+
+    visit_Nonlocal = visit_Global
+
+    def visit_alias(self, node: ast.alias) -> None:
+        self.names.add(node.asname or node.name.partition(".")[0])
+
+    def _visit_named(self, node: Any) -> None:
+        self.names.update(name for name in (getattr(node, "name", None), getattr(node, "rest", None)) if name)
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            self.generic_visit(node)
+
+    visit_FunctionDef = visit_AsyncFunctionDef = visit_ClassDef = _visit_named
+    visit_ExceptHandler = visit_MatchAs = visit_MatchStar = visit_MatchMapping = _visit_named
+
+    def visit_Lambda(self, node: ast.Lambda) -> None:
+        pass
+
+    def visit_comprehension(self, node: ast.comprehension) -> None:
+        for part in (node.iter, *node.ifs):
+            self.visit(part)
+
+
+def bound_in(nodes: Sequence[ast.AST]) -> frozenset[str]:
+    """The variables of a scope that consists of these nodes."""
+    bound = Bound()
+    for node in nodes:
+        bound.visit(node)
+    return frozenset(bound.names - bound.outer)
