@@ -96,6 +96,28 @@ def flags(x: Any, a: Any) -> Any:
     return s + (1.0 if mode == "a" else 2.0)
 
 
+def deepest_fall(x: Any, a: Any) -> Any:
+    wealth = peak = 1.0
+    worst = 0.0
+    for v in x:
+        wealth = wealth * (1.0 + 0.1 * a * v)
+        if wealth > peak:
+            peak = wealth
+        elif peak - wealth > worst:
+            worst = peak - wealth
+    return worst + wealth
+
+
+def node_of_a_tree(x: Any, a: Any) -> Any:
+    node = 0
+    for i in range(4):
+        if x[i] < a:
+            node = 2 * node + 1
+        else:
+            node = 2 * node + 2
+    return x[node % 12] ** 2 * node
+
+
 def remembered(x: Any, a: Any) -> Any:
     before, s = None, 0.0
     for v in x:
@@ -242,6 +264,7 @@ def looked_up(x: Any, a: Any) -> Any:
 
 ONE: list[tuple[Callable[..., Any], int]] = [
     *((three_ways, 5), (nested, 10), (chained, 6), (smallest, 7), (going_on, 6), (counted, 6), (flags, 8)),
+    *((deepest_fall, 6), (node_of_a_tree, 6)),
     *((remembered, 4), (defined_on_some_ways, 4), (pairs, 4), (written, 4), (seen_through_a_view, 4)),
     *((in_both_loops, 6), (neighbours, 5), (helped, 4), (tried, 4), (bisection, 4), (until_large, 4), (collatz, 6)),
     *((returning, 6), (looked_up, 6)),
@@ -315,7 +338,7 @@ def appended(x: Any, a: Any) -> Any:
 def large_integers(x: Any, a: Any) -> Any:
     h, s = 1, 0.0
     for v in x:
-        h = h * 31 + 7
+        h = h * 3100 + 7
         if v > a:
             s += (h % 1000) * v
     return s

@@ -274,7 +274,7 @@ class Compiled(Transformed, Generic[P, R]):
         if taken.written:
             check_written(self._f, values, taken.written, taken.outside, current_source())
         if form is None:
-            self._again = ready(taken, args, values, structure)
+            self._again = ready(taken, args, values, structure, again=paths.comes_again(taken))
         return taken.output.rebuild([to_user(result) for result in results])
 
     def forget(self) -> None:
@@ -360,7 +360,9 @@ class Compiled(Transformed, Generic[P, R]):
             environment = environment.released(recorder.kept)
         captured = cast("Sequence[Array]", staged.operands[len(leaves) :])  # no trace is around this one
         given = self._given_away(structure, form) if self._donated else ()
-        return TracedPath(staged.program, staged.guards, captured, staged.output, environment, written, read, given)
+        return TracedPath(
+            staged.program, staged.guards, captured, staged.output, environment, written, read, given, loops.version
+        )
 
     def _given_away(self, structure: Structure, form: CallForm) -> tuple[int, ...]:
         """The positions of the leaves of donated arguments."""

@@ -55,6 +55,7 @@ class TracedPath:
     """One trace: its program and guards, what it takes beside the arguments, its output, what was read from outside.
 
     `written` are the arguments that it writes into, which have to be apart from each other and from arrays `outside`.
+    `version` says what was known of loops that decide: a trace that knows more takes the place of one with its answers.
     """
 
     def __init__(
@@ -67,7 +68,9 @@ class TracedPath:
         written: Sequence[int],
         outside: Sequence[Array],
         donated: tuple[int, ...] = (),
+        version: tuple[int, ...] = (),
     ) -> None:
+        self.version = version
         self.donated = donated
         self.device = config.current().device
         self.traced = program
@@ -75,6 +78,7 @@ class TracedPath:
         self.outside = outside if written else ()
         self.guards = guards
         self.answers = tuple(guard.expected for guard in guards)
+        self.identity = self.answers, version
         self.captured = captured
         self.output = output
         self.environment = environment
@@ -125,14 +129,14 @@ class TracedPath:
         return results
 
     def run_ready(self, arrays: Sequence[Array]) -> list[Array] | None:
-        """The outputs of a path without guards by its native code, if that is there."""
+        """The outputs of a path by its native code, if that is there; raise `GuardFailed` for another path."""
         native = self.programs[0].ready()
         if native is None:
             return None
         operands = [*arrays, *self.captured]
         try:
             results = native(operands)
-        except (DeviceError, PlacementError):
+        except (DeviceError, PlacementError, GuardFailed):
             raise
         except FnadError:
             raise_with_line(self.traced, operands)
@@ -210,11 +214,15 @@ class Paths:
         """Run a path that was just traced for these arguments, after others had failed, and hold it."""
         results = path.run_first(arrays)
         # a path of these answers failed a moment ago, so native code and the trace do not agree: see Note [Fallback]
-        path.is_fallback = any(failed.answers == path.answers for failed, _ in failures)
+        path.is_fallback = any(failed.identity == path.identity for failed, _ in failures)
         held = path if path.is_fallback else self._hold(path, may_share=bool(failures))
         if held is not None:
             self._take(held, failures)
         return results
+
+    def comes_again(self, path: TracedPath) -> bool:
+        """True if a path followed itself the last time."""
+        return self._following.get(path) is path
 
     # ---- which one -----------------------------------------------------------------------------------------------
 
@@ -248,7 +256,7 @@ class Paths:
             self._following[self._latest] = path
             self._latest = path
         for failed, answer in failures:
-            if not path.is_fallback or failed.answers == path.answers:
+            if not path.is_fallback or failed.identity == path.identity:
                 self._successors[failed, answer] = path
 
     # ---- how many ------------------------------------------------------------------------------------------------
@@ -259,11 +267,12 @@ class Paths:
         Of traces of one path the oldest are given up, since what they were traced from has changed. If no path was
         tried before it, nothing that one was traced from held a moment ago, and it may share none of that.
         """
-        alike = [known for known in self.known if known.answers == path.answers]
+        current = [known for known in self.known if not is_older(known, path)]
+        alike = [known for known in current if known.identity == path.identity]
         same = next((known for known in alike if path.guards and known.environment.holds()), None)
         if same is not None:
             return same
-        held = [known for known in self.known if known not in alike[TRACES - 1 :]]
+        held = [known for known in current if known not in alike[TRACES - 1 :]]
         # Checking what paths were traced from takes time, so those that no longer hold go only when there is no room.
         if len(held) >= MOST:
             held = [known for known in held if known.environment.holds()]
@@ -293,6 +302,11 @@ class Paths:
         what = f"{self.known[0].traced.name} takes more than {MOST} paths, most of which part at\n  {source}\n"
         more = "further ones are traced at each call and interpreted: "
         warnings.warn(f"{what}  {more}{remedy}", PathsWarning, stacklevel=6)
+
+
+def is_older(path: TracedPath, new: TracedPath) -> bool:
+    """Whether a path has the answers of a new one, and knew less of the loops that decide."""
+    return path.answers == new.answers and path.version != new.version
 
 
 def was_tried(path: TracedPath, failures: tuple[FailedPath, ...]) -> bool:

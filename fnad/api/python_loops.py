@@ -27,7 +27,7 @@ from fnad.ir.builder import Captured, current_builder
 from fnad.ir.program import Literal, Source, Var
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import I64, Aval
-from fnad.ops.comparison import bitwise_and, bitwise_or, eq, lt
+from fnad.ops.comparison import bitwise_and, bitwise_or, eq, lt, select
 from fnad.ops.shape import zeros_like
 from fnad.records import NamedTuple
 from fnad.trace import guards
@@ -86,6 +86,13 @@ class PythonLoops:
         """Have the loops around guards that failed be one loop each."""
         for path, (number, _) in failures:
             self.marked.update(path.guards[number].lines)
+
+    @property
+    def version(self) -> tuple[int, ...]:
+        """What is known of the loops, as numbers that grow."""
+        known = self.known.values()
+        refused, carried = sum(k.refused is not None for k in known), sum(len(k.carried) for k in known)
+        return self.grown, refused, carried
 
     def begin(self) -> None:
         """Begin a run of the function."""
@@ -171,7 +178,7 @@ class PythonLoops:
 
     def _known(self, place: tuple[Any, ...], frame: FrameType) -> Known | None:
         """What is known of a loop, if it is one that is to be one loop and can be."""
-        line, column, first, last, _ = place
+        line, column, first, last, *_ = place
         code = frame.f_code
         is_marked = any(file == code.co_filename and first <= line <= last for file, line in self.marked)
         if not (is_marked and code.co_flags & OPTIMIZED and isinstance(current_builder(), Trace)):
@@ -195,7 +202,7 @@ class PythonLoop:
         self, loops: PythonLoops, known: Known, place: tuple[Any, ...], frame: FrameType, items: Items | None
     ) -> None:
         self.loops, self.known, self.frame, self.items = loops, known, frame, items
-        self.place, self.names = place[:2], place[-1]
+        self.place, self.names, self.after = place[:2], *place[-2:]
         builder = current_builder()
         assert isinstance(builder, Trace)
         self.builder = builder
@@ -288,7 +295,6 @@ class PythonLoop:
             self.ways.insert(0, self.ways.pop(place))  # the next step mostly goes the same way
             for slot, atom in way.outputs.items():
                 self.values[slot] = np.asarray(atom.value) if isinstance(atom, Literal) else env[atom]
-            assert way.next is not None
             self.state, self.count = self.states.met[way.next], self.count + 1
             self.status = EXIT if way.exits else RUNNING
             return True
@@ -394,7 +400,8 @@ class PythonLoop:
         places = {slot: place for place, slot in enumerate(changed)}
         ways = [_placed(way, places, leaves) for way in ways]
         ends = self._ends(ways)
-        has_state = len(ends) > 1 or len({way.state for way in ways}) > 1
+        alike_behind = self._alike_behind(ends)
+        has_state = len({*alike_behind.values()}) > 1 or len({way.state for way in ways}) > 1
         avals = {number: slot.aval for slot, number in self.states.slots.items()}
         init = [self.builder.lift(leaves[slot]) if slot in leaves else zeros_like(avals[slot]) for slot in changed]
         body, found = self._loop(ways, start.number, init, has_state, alike)
@@ -402,7 +409,8 @@ class PythonLoop:
         self._enter(found, [*heads, *[self.values.get(s) if s in self.state.slots else None for s in changed]])
         if body.meets_unseen and self._is_unseen(found[len(heads) - 1]):
             return self._stray()
-        number = self._end(found[1], alike) if len(ends) > 1 else next(iter(ends))
+        several = len({*alike_behind.values()}) > 1
+        number = self._end(found[1], alike, alike_behind) if several else next(iter(alike_behind.values()))
         if number not in self.states.met:
             return self._stray()
         symbols = {**leaves, **dict(zip(changed, found[len(heads) :], strict=True))}
@@ -410,9 +418,20 @@ class PythonLoop:
         set_variables(self.frame, self.states.variables(self.states.met[number], symbols), self.names)
         return None
 
-    def _end(self, state: Symbol, alike: Mapping[int, int]) -> int | None:
+    def _alike_behind(self, ends: set[int]) -> dict[int, int]:
+        """For each state in which the loop may end the first one that code behind it cannot tell from that."""
+        first: dict[Any, int] = {}
+        parts = {n: tuple(p for p in self.states.met[n].parts if p[0] in self.after) for n in sorted(ends)}
+        return {number: first.setdefault(part, number) for number, part in parts.items()}
+
+    def _end(self, state: Symbol, alike: Mapping[int, int], alike_behind: Mapping[int, int]) -> int | None:
         """The number of the state in which the loop ends, which guards the path."""
         if self.rows == 1:
+            literal = self.builder.literal
+            for number, first in alike_behind.items():
+                if first != number:
+                    same = eq(state, literal(np.int64(number)))
+                    state = select(same, literal(np.int64(first)), state)
             return guards.integer(state)
         general = {alike.get(number, number) for number in self.last}
         if len(general) > 1:
@@ -427,8 +446,8 @@ class PythonLoop:
 
     def _ends(self, ways: Sequence[Way]) -> set[int]:
         """The numbers of the states in which the loop may end."""
-        ends = {way.next for way in ways if self.items is not None or way.exits}
-        return {*self.states.met} if None in ends else {number for number in ends if number is not None}
+        last = [way for way in ways if self.items is not None or way.exits]
+        return {number for way in last for number in (way.next, *way.others.values())}
 
     def _stray(self) -> None:
         """Note that the answers which are given are not those of a way: the step around is not recorded."""
@@ -464,9 +483,9 @@ class PythonLoop:
         for way in self.ways:
             if way.state not in alike:
                 members = [m for m in self.ways if alike.get(m.state) == way.state and m.answers == way.answers]
-                outputs = {**way.outputs, **(numbers.get(way.next, {}) if way.next is not None else {})}
-                follows = way.next if all(member.next == way.next for member in members) else None
-                ways.append(way._replace(outputs=outputs, next=follows))
+                outputs = {**way.outputs, **numbers.get(way.next, {})}
+                others = {member.state: member.next for member in members if member.next != way.next}
+                ways.append(way._replace(outputs=outputs, others=others))
         return ways, numbers, alike
 
     def _is_instance(self, special: int, general: int, numbers: dict[int, Literal]) -> bool:
@@ -487,9 +506,9 @@ class PythonLoop:
         """The body of the loop, and what is carried behind the loop."""
         count = None if self.items is None else self.items.number
         ends = count is None or any(way.exits for way in ways)
-        body, init, step = self._step(Body(ways, Form(has_state, True), alike, ends=ends), state, given)
+        body, init, step = self._step(Body(ways, Form(has_state, True), alike, count, ends=ends), state, given)
         if not (body.meets_unseen or ends):
-            body, init, step = self._step(Body(ways, Form(has_state, False), alike, ends=ends), state, given)
+            body, init, step = self._step(Body(ways, Form(has_state, False), alike, count, ends=ends), state, given)
         if not ends and count is not None:
             groups = Groups(len(step.captured), len(init), 0)
             return body, list(run_scan(step.program, groups, [*step.captured, *init], count))[: len(init)]

@@ -1,9 +1,9 @@
 """The last call of a compiled function, ready to be made again.
 
 Most calls are like the one before: arguments of the same structure, types, dtypes and shapes, under the same settings,
-where what the function reads is as it was, and one path that is native code and asks nothing of the values. Such a call
-is a comparison of each of these and the native code. Any other one is looked up by its signature
-(`fnad.api.compilation`). What came some times in a row is one call of a builtin, where the backend has one
+where what the function reads is as it was, and one path that is native code and asks nothing of the values, or only
+whether loops go known ways. Such a call is a comparison of each of these and the native code. Any other one is looked up
+by its signature (`fnad.api.compilation`). What came some times in a row is one call of a builtin, where the backend has one
 (`Native.direct`).
 """
 
@@ -19,6 +19,7 @@ from fnad import config
 from fnad.api.leaves import Array, Structure, array_of, flatten, to_user
 from fnad.api.paths import TracedPath
 from fnad.backends.base import ANOTHER, CallBefore, Tree
+from fnad.errors import GuardFailed
 from fnad.ir.types import NAMES
 from fnad.placement import is_drivers
 
@@ -34,7 +35,7 @@ OFTEN = 8
 
 
 class Ready:
-    """A call of a path that asks nothing of the values; `values` are the leaves of the arguments, of this structure."""
+    """A call of a path; `values` are the leaves of the arguments, of this structure."""
 
     __slots__ = ("_are_leaves", "_calls", "_direct", "_kinds", "_path", "_program", "_settings", "_structure")
 
@@ -53,14 +54,20 @@ class Ready:
         """The result for these arguments, or `ANOTHER`."""
         path = self._path
         if self._direct is not None and self._program.ready() is not None:
-            result = self._direct(*args)
+            try:
+                result = self._direct(*args)
+            except GuardFailed:
+                return ANOTHER
             if result is not ANOTHER:
                 path.runs = path.next_run()
                 return result
         if config.current() is not self._settings or not path.environment.holds():
             return ANOTHER
         arrays = self._arrays(args)
-        results = None if arrays is None else path.run_ready(arrays)
+        try:
+            results = None if arrays is None else path.run_ready(arrays)
+        except GuardFailed:
+            return ANOTHER
         if results is None:
             return ANOTHER
         self._calls += 1
@@ -111,11 +118,13 @@ def tree_of(structure: Structure) -> Tree:
     return Tree(structure.type, tuple(map(tree_of, structure.children())), keys)
 
 
-def ready(path: TracedPath, args: tuple[Any, ...], values: Sequence[Any], structure: Structure) -> Ready | None:
-    """A call that has just been made, ready to be made again, if it can be."""
+def ready(
+    path: TracedPath, args: tuple[Any, ...], values: Sequence[Any], structure: Structure, *, again: bool
+) -> Ready | None:
+    """A call that has just been made, ready to be made again, if it can be; `again` if its path came twice in a row."""
     settings = config.current()
     is_native = path.is_compiled and settings.executor != "interpreter" and not settings.debug_nans
-    if path.guards or path.written or not is_native:
+    if (path.guards and not (again and any(path.version))) or len(path.programs) > 1 or path.written or not is_native:
         return None
     return Ready(path, args, values, structure) if all(map(is_given_as_it_is, values)) else None
 

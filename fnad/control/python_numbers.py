@@ -41,8 +41,8 @@ FLOAT = Interval(0, 0)
 
 WIDEST = Interval(-FAR, FAR)
 COUNTS = Interval(0, 2**40)
-FEW = 4
-"""How often intervals grow by what steps return before they are the widest."""
+FEW, SHORT = 4, 64
+"""How often intervals grow by what steps return before they are the widest; a loop of so many steps has exact ones."""
 
 
 def _corners(function: Callable[[int, int], int]) -> Callable[[Interval, Interval], Interval]:
@@ -95,7 +95,8 @@ def check_numbers(ways: Sequence[Way], start: Mapping[int, Interval], steps: int
     """
     counts = COUNTS if steps is None else Interval(0, steps)
     before = dict(start)
-    for _ in range(FEW):
+    exact = steps is not None and steps <= SHORT
+    for _ in range(steps if exact and steps is not None else FEW):
         after = dict(before)
         for way in ways:
             for slot, found in _outputs(way, before, counts).items():
@@ -103,6 +104,8 @@ def check_numbers(ways: Sequence[Way], start: Mapping[int, Interval], steps: int
         if after == before:
             return
         before = after
+    if exact:
+        return
     wide = {slot: WIDEST if before[slot] != start[slot] else start[slot] for slot in start}
     for way in ways:
         for slot, found in _outputs(way, wide, counts).items():

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from fnad.control.region_rules import taking
 from fnad.control.signatures import Symbols
 from fnad.ir.builder import Captured, current_builder
 from fnad.ir.content import content_key, key_of_params
+from fnad.ir.primitive import DynamicSlice
 from fnad.ir.program import Atom, Equation, Literal, Source, Var
 from fnad.ir.symbol import Symbol
 from fnad.ops.comparison import bitwise_or, eq, select
@@ -41,7 +43,8 @@ class Way(NamedTuple):
     """A way through a step, from one state to another.
 
     `inputs` are the variables for the values that are carried, and `counter` that for the number of the step; `outside`
-    are those for values from around the loop. `outputs` are what the values become that the next state has.
+    are those for values from around the loop. `outputs` are what the values become that the next state has. From states
+    that are alike this one, the next states are `others`.
     """
 
     state: int
@@ -51,8 +54,9 @@ class Way(NamedTuple):
     equations: tuple[Equation, ...]
     decisions: tuple[Decision, ...]
     outputs: Mapping[int, Atom]
-    next: int | None
+    next: int
     exits: bool
+    others: Mapping[int, int] = MappingProxyType({})
 
     @property
     def answers(self) -> tuple[int, ...]:
@@ -98,13 +102,15 @@ class Form(NamedTuple):
 class Body:
     """The body of a loop: (counter, state, status, values…) -> the same of the next step, with what its form has.
 
-    The state is that of the next step, or where a way has none for it, `next` is None, the same. A step that is left
+    A step that is left
     undone is what all following ones do again, as nothing is changed, so the status at the end is that of it. States
     that are `alike` another one have its ways.
     """
 
-    def __init__(self, ways: Sequence[Way], form: Form, alike: Mapping[int, int], *, ends: bool) -> None:
-        self.ways, self.form, self.ends = ways, form, ends
+    def __init__(
+        self, ways: Sequence[Way], form: Form, alike: Mapping[int, int], count: int | None, *, ends: bool
+    ) -> None:
+        self.ways, self.form, self.count, self.ends = ways, form, count, ends
         self.alike = alike
         self.meets_unseen = False
 
@@ -114,23 +120,33 @@ class Body:
         values = carried[form.has_state + form.has_status :]
         numbers = sorted({way.state for way in self.ways})
 
-        def heads(following: int | None, status: int) -> list[Symbol]:
-            found: list[Symbol] = []
-            if state is not None:
-                found.append(state if following is None else _number(following))
+        def heads(following: Symbol | None, status: int) -> list[Symbol]:
+            found = [] if following is None else [following]
             return [*found, _number(status)] if form.has_status else found
+
+        def next_of(way: Way) -> Symbol | None:
+            if state is None:
+                return None
+            following = _number(way.next)
+            for number, other in way.others.items():
+                following = select(eq(state, _number(number)), _number(other), following)
+            return following
 
         def unseen() -> list[Symbol]:
             self.meets_unseen = True
-            return [*heads(None, UNSEEN), *values]
+            return [*heads(state, UNSEEN), *values]
 
         def leaf(run: _Run) -> list[Symbol]:
             way = run.way
             kept = [run.read(way.outputs[i]) if i in way.outputs else value for i, value in enumerate(values)]
-            return [*heads(way.next, EXIT if way.exits else RUNNING), *kept]
+            return [*heads(next_of(way), EXIT if way.exits else RUNNING), *kept]
+
+        before = [_Run(way, counter, values) for way in self.ways]
+        for run in before if self.count is not None else ():
+            _read_rows(run, self.count or 0)
 
         def of_state(number: int) -> list[Symbol]:
-            return _choose([_Run(way, counter, values) for way in self.ways if way.state == number], 0, 0, leaf, unseen)
+            return _choose([run.copy() for run in before if run.way.state == number], 0, 0, leaf, unseen)
 
         rest = _later(of_state, numbers[-1])
         for number in numbers[:-1]:
@@ -142,6 +158,46 @@ class Body:
         if self.meets_unseen and form.has_status and not self.ends:
             following = select(eq(found[form.has_state], _number(UNSEEN)), counter, following)
         return [following, *found]
+
+
+def _read_rows(run: _Run, count: int) -> None:
+    """Read what a step reads at places that only its number decides: not in a branch, where derivatives copy arrays."""
+    places: dict[Atom, tuple[int, int]] = {run.way.counter: (1, 0)}
+    read: set[Atom] = {var for var, _ in run.way.outside}
+    for equation in run.way.equations:
+        name, (first, *rest) = equation.primitive.name, equation.operands or (None,)
+        starts = [_affine(atom, places) for atom in equation.operands]
+        if name in AFFINE and None not in starts:
+            places[equation.results[0]] = AFFINE[name](*starts)
+        elif isinstance(equation.primitive.lower, DynamicSlice):
+            sizes = zip(starts[1:], first.aval.shape if first else (), equation.params["sizes"], strict=False)
+            is_inside = all(
+                s and min(s[1], s[0] * (count - 1) + s[1]) >= 0 and _last(s, count) + n <= m for s, m, n in sizes
+            )
+            if first not in read or len(rest) != len(first.aval.shape) or not is_inside:
+                continue
+            read.update(equation.results)
+        elif not (name == "reshape" and first in read and first in run.symbols):
+            continue
+        _go_on([equation], [run])
+        read.update(equation.results if name == "reshape" else ())
+
+
+def _last(place: tuple[int, int], count: int) -> int:
+    return max(place[1], place[0] * (count - 1) + place[1])
+
+
+def _affine(atom: Atom, places: Mapping[Atom, tuple[int, int]]) -> tuple[int, int] | None:
+    """The factor of the number of the step in an integer, and what is added; None if it is another one."""
+    if isinstance(atom, Literal):
+        return (0, int(atom.value)) if atom.aval.dtype.kind == "i" else None
+    return places.get(atom)
+
+
+AFFINE: dict[str, Callable[..., tuple[int, int]]] = {
+    "add": lambda x, y: (x[0] + y[0], x[1] + y[1]),
+    "sub": lambda x, y: (x[0] - y[0], x[1] - y[1]),
+}
 
 
 def _later(function: Callable[[int], list[Symbol]], number: int) -> Callable[[], list[Symbol]]:
@@ -186,6 +242,11 @@ def _is_literal(run: _Run, depth: int) -> bool:
 
 def _go_on(equations: Sequence[Equation], runs: Sequence[_Run]) -> None:
     """Add the next equation, which is the same in all runs."""
+    known = [run.symbols.get(e.results[0]) for e, run in zip(equations, runs, strict=True) if e.results]
+    if known and known[0] is not None:  # it was read before
+        if any(symbol is None or symbol.atom is not known[0].atom for symbol in known):
+            raise DifferError
+        return
     builder, first = current_builder(), equations[0]
     operands = [runs[0].read(atom) for atom in first.operands]
     keys = [_key(symbol) for symbol in operands]

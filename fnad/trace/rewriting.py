@@ -51,13 +51,17 @@ class Facts(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a loop is: line and column, the lines of its steps, and the variables that later steps or code may read."""
+    """Where a loop is: line and column, the lines of its steps, and the variables that later steps or code may read.
+
+    Code behind the loop may read those in `after`.
+    """
 
     line: int
     column: int
     first: int
     last: int
     names: tuple[str, ...]
+    after: tuple[str, ...]
 
     @property
     def left(self) -> str:
@@ -251,10 +255,14 @@ class Hooked(ast.NodeTransformer):
         if not is_plain or not stored <= self._local or any(isinstance(n, SINGLE) for n in own_nodes(parts)):
             return None
         read = Counter(reads_in(*parts))
-        kept = first_read(parts, bound_in(before)) | {name for name in stored if self._reads[name] > read[name]}
-        place = Place(node.lineno, node.col_offset, first, last, tuple(sorted(kept & stored)))
+        after = {name for name in stored if self._reads[name] > read[name]}
+        kept = tuple(sorted((first_read(parts, bound_in(before)) | after) & stored))
+        place = Place(node.lineno, node.col_offset, first, last, kept, kept if self._around else tuple(sorted(after)))
         has_return = any(isinstance(n, ast.Return) for n in own_nodes(parts))
-        return place._replace(names=(*place.names, place.left, RESULT)) if has_return else place
+        if not has_return:
+            return place
+        own = place.left, RESULT
+        return place._replace(names=(*place.names, *own), after=(*place.after, *own))
 
     def _visit_comprehension(self, node: Any) -> ast.AST:
         """The first iterable is evaluated outside, all else where the targets are variables."""
