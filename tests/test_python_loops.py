@@ -111,7 +111,7 @@ def deepest_fall(x: Any, a: Any) -> Any:
 def node_of_a_tree(x: Any, a: Any) -> Any:
     node = 0
     for i in range(4):
-        if x[i] < a:
+        if x[i] < a:  # noqa: SIM108
             node = 2 * node + 1
         else:
             node = 2 * node + 2

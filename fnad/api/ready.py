@@ -2,9 +2,9 @@
 
 Most calls are like the one before: arguments of the same structure, types, dtypes and shapes, under the same settings,
 where what the function reads is as it was, and one path that is native code and asks nothing of the values, or only
-whether loops go known ways. Such a call is a comparison of each of these and the native code. Any other one is looked up
-by its signature (`fnad.api.compilation`). What came some times in a row is one call of a builtin, where the backend has one
-(`Native.direct`).
+whether loops go known ways. Such a call is a comparison of each of these and the native code. Any other one is looked
+up by its signature (`fnad.api.compilation`). What came some times in a row is one call of a builtin, where the backend
+has one (`Native.direct`).
 """
 
 from __future__ import annotations

@@ -102,9 +102,8 @@ class Form(NamedTuple):
 class Body:
     """The body of a loop: (counter, state, status, values…) -> the same of the next step, with what its form has.
 
-    A step that is left
-    undone is what all following ones do again, as nothing is changed, so the status at the end is that of it. States
-    that are `alike` another one have its ways.
+    A step that is left undone is what all following ones do again, as nothing is changed, so the status at the end is
+    that of it. States that are `alike` another one have its ways. `count` is the number of steps, if it is known.
     """
 
     def __init__(
@@ -124,14 +123,6 @@ class Body:
             found = [] if following is None else [following]
             return [*found, _number(status)] if form.has_status else found
 
-        def next_of(way: Way) -> Symbol | None:
-            if state is None:
-                return None
-            following = _number(way.next)
-            for number, other in way.others.items():
-                following = select(eq(state, _number(number)), _number(other), following)
-            return following
-
         def unseen() -> list[Symbol]:
             self.meets_unseen = True
             return [*heads(state, UNSEEN), *values]
@@ -139,7 +130,7 @@ class Body:
         def leaf(run: _Run) -> list[Symbol]:
             way = run.way
             kept = [run.read(way.outputs[i]) if i in way.outputs else value for i, value in enumerate(values)]
-            return [*heads(next_of(way), EXIT if way.exits else RUNNING), *kept]
+            return [*heads(_next(way, state), EXIT if way.exits else RUNNING), *kept]
 
         before = [_Run(way, counter, values) for way in self.ways]
         for run in before if self.count is not None else ():
@@ -158,6 +149,14 @@ class Body:
         if self.meets_unseen and form.has_status and not self.ends:
             following = select(eq(found[form.has_state], _number(UNSEEN)), counter, following)
         return [following, *found]
+
+
+def _next(way: Way, state: Symbol | None) -> Symbol | None:
+    """The state after a way, from this one."""
+    following = None if state is None else _number(way.next)
+    for number, other in way.others.items() if state is not None else ():
+        following = select(eq(state, _number(number)), _number(other), following)
+    return following
 
 
 def _read_rows(run: _Run, count: int) -> None:
