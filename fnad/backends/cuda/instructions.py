@@ -168,7 +168,7 @@ def undefined_at_infinity(symbol: str) -> Emit:
 
 SPECIAL = {
     **emitters(formulas.SPECIAL),
-    "gamma": function("tgamma"), "exp10": function("exp10"),
+    "gamma": function("tgamma"), "exp10": function("exp10"), "ndtr": function("normcdf"),
     **{name: undefined_at_infinity(name) for name in ("j0", "j1", "y0", "y1")},
 }  # fmt: skip
 """The functions of SciPy that have a formula or that libdevice has, for real numbers."""
