@@ -97,6 +97,7 @@ P = ((0.05, 0.95), (1e-300, 1))
 CASES = (
     Case("sin", mpmath.sin, 0.85, NEAR, (*AT_0, *NOWHERE), "f"),
     Case("cos", mpmath.cos, 0.85, NEAR, ((0, 1), *NOWHERE), "f"),
+    Case("tan", mpmath.tan, 1.2, NEAR, (*AT_0, *NOWHERE), "f"),
     Case("exp", mpmath.exp, 0.8, ((-745, 709), *NEAR), ((0, 1), (-INF, 0), (1e5, INF), UP, AT_NAN)),
     Case("expm1", mpmath.expm1, 0.8, ((-40, 709), *NEAR), (*AT_0, (-INF, -1), UP, AT_NAN)),
     Case("tanh", mpmath.tanh, 0.8, ((-20, 20), *NEAR), TO_1),

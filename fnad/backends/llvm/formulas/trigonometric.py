@@ -1,9 +1,9 @@
-"""Sine and cosine.
+"""Sine, cosine and tangent.
 
 Near 0 the angle is reduced by multiples of π/2 in parts (Cody & Waite, Software Manual for the Elementary Functions,
 1980): each product by a fused operation, so that parts may have all bits. An angle from 2**16 on is multiplied by the
 bits of 2/π that matter, in integers (Payne & Hanek, ACM SIGNUM Newsletter 18 (1983), 19). The polynomials for at most
-π/4 are evaluated as in fdlibm. There is no table, no f64 in f32, and a GPU takes the branch of large angles alone.
+π/4 are evaluated as in fdlibm. There is no table, and no f64.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import llvmlite.ir as ir
 from fnad.backends.llvm.emitter import Builder
 from fnad.backends.llvm.formulas import twofold
 from fnad.backends.llvm.formulas.coefficients import table
-from fnad.backends.llvm.formulas.twofold import Twofold, polynomial
+from fnad.backends.llvm.formulas.twofold import Twofold, choose, polynomial
 from fnad.backends.llvm.lane import FLOAT, Lane, where
 from fnad.backends.llvm.scalar import call
 from fnad.records import NamedTuple
@@ -55,16 +55,31 @@ def cos(x: Lane) -> Lane:
     return sine_of(angle.quadrant + 1, angle.rest)
 
 
+def tan(x: Lane) -> Lane:
+    """The tangent of an f32."""
+    angle = reduced(x)
+    sine, cosine = (twofold.sorted_sum(*wave) for wave in waves(angle.rest))
+    is_odd = (angle.quadrant & 1) > 0
+    ratio = choose(is_odd, cosine.negative(), sine).over(choose(is_odd, sine, cosine)).total()
+    return where(abs(x) < 2.0**-13, x, ratio)
+
+
 def sine_of(quadrant: Lane, rest: Twofold) -> Lane:
     """The sine of a multiple of π/2 and a rest."""
+    sine, cosine = waves(rest)
+    value = choose((quadrant & 1) > 0, cosine, sine).total()
+    return (value.bits() ^ ((quadrant & 2) << 30)).as_float()
+
+
+def waves(rest: Twofold) -> tuple[Twofold, Twofold]:
+    """The sine and the cosine of at most π/4."""
     x, low = rest
     z = x * x
     half = z * 0.5
-    sine = x + (x * z).muladd(polynomial(table("sin", x), z), (-half).muladd(low, low))
-    whole = 1.0 - half
-    cosine = whole + (((1.0 - whole) - half) + (z * z).muladd(polynomial(table("cos", x), z), -(x * low)))
-    value = where((quadrant & 1) > 0, cosine, sine)
-    return (value.bits() ^ ((quadrant & 2) << 30)).as_float()
+    sine = Twofold(x, (x * z).muladd(polynomial(table("sin", x), z), (-half).muladd(low, low)))
+    whole = twofold.sorted_sum(x.number(1.0), -half)
+    cosine = Twofold(whole.high, whole.low + (z * z).muladd(polynomial(table("cos", x), z), -(x * low)))
+    return sine, cosine
 
 
 def reduced(x: Lane) -> Angle:
