@@ -14,7 +14,8 @@ def classes_of(owner: Any) -> tuple[type, ...]:
     if kind is super:
         kind = owner.__self_class__
         return () if kind is None else kind.__mro__
-    return (*owner.__mro__, *cast("Any", kind).__mro__) if issubclass(kind, type) else kind.__mro__
+    # a class has none while it is made
+    return (*(owner.__mro__ or ()), *cast("Any", kind).__mro__) if issubclass(kind, type) else kind.__mro__
 
 
 def keeps_plainly(owner: Any) -> bool:

@@ -149,7 +149,7 @@ def reads_outside(function: Any) -> tuple[str, bool] | None:
         return what, what != CLOCK
     if not is_function:
         return None
-    owner, name = getattr(function, "__self__", None), function.__name__
+    owner, name = getattr(function, "__self__", None), getattr(function, "__name__", "")
     if "pathlib" in sys.modules and isinstance(owner, sys.modules["pathlib"].Path):
         return (FILE, True) if _reads_files(name) else None
     if name in CLOCKS and isinstance(owner, type) and owner.__module__ == "datetime":

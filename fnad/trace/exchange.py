@@ -89,7 +89,7 @@ class Methods:
         """Give the methods of a user class, and of its bases and metaclass, converted code until the trace ends."""
         if kind in self.kinds:
             return
-        for base in (*kind.__mro__, *cast("Any", type(kind)).__mro__):
+        for base in (*(kind.__mro__ or ()), *cast("Any", type(kind)).__mro__):
             if base not in self.kinds and is_users(base):
                 self._own_kinds.update((base, kind))
                 for function in called_by_python(base):

@@ -371,7 +371,7 @@ class Recorder:
         self.kept[id(value)] = value
         if isinstance(value, ABCMeta):
             self._enter(lambda _, __: get_cache_token(), ABCMeta, "register")
-        for kind in (*value.__mro__, *cast("Any", type(value)).__mro__):
+        for kind in (*(value.__mro__ or ()), *cast("Any", type(value)).__mro__):
             if id(kind) not in self._listed and is_users(kind):
                 self._listed.add(id(kind))
                 self.kept[id(kind)] = kind
@@ -413,8 +413,9 @@ class Recorder:
         self.effect = self.effect or effect_of_object(value)
         for part in parts(value):
             self.follow(part)
-        if isinstance(value, CACHED) and (facts := facts_of(value.__wrapped__)):
-            self.enter(facts, value.__wrapped__.__globals__)  # it may return without running
+        inner = value.__wrapped__ if isinstance(value, CACHED) else None
+        if isinstance(inner, FunctionType) and (facts := facts_of(inner)):
+            self.enter(facts, inner.__globals__)  # it may return without running
         if isinstance(value, ContextVar):
             self._note(lambda _, default: value.get(default), value, "value")
         namespace = namespace_of(value)

@@ -3,6 +3,7 @@
 import copy
 import dataclasses
 import functools
+import math
 import sys
 from types import SimpleNamespace
 from typing import Any
@@ -542,3 +543,19 @@ def test_pandas():
             fnad.grad(f)(x)
     with pytest.raises(TracerEscapeError, match="compiled code has no signature"):
         fnad.grad(lambda x: pandas.Series(x).diff().sum())(x)
+
+
+WRAPPED: dict[str, Any] = {
+    "a function in C": (functools.lru_cache(math.factorial), 3, 6),
+    "a partial": (functools.cache(functools.partial(pow, 2)), 3, 8),
+    "a class": (functools.lru_cache(complex), 2, 2),
+    "a cached function": (functools.lru_cache(functools.lru_cache(abs)), -3, 3),
+    "a method": (functools.cache("ab".count), "a", 1),
+}
+
+
+@pytest.mark.parametrize("name", WRAPPED)
+def test_what_a_cache_wraps_may_be_no_function_in_python(name: str) -> None:
+    cached, argument, value = WRAPPED[name]
+    assert fnad.jit(lambda x: x * cached(argument))(2.0) == 2.0 * value
+    assert fnad.grad(lambda x: x * abs(cached(argument)))(2.0) == value
