@@ -78,6 +78,10 @@ def headers_of(lines: Sequence[str], first: int) -> list[int]:
     return found[::-1]
 
 
+PARTIAL = ("try:", "except", "else:", "elif ", "finally:")
+"""The begins of lines that are no statement without others."""
+
+
 def text_around(lines: Sequence[str], first: int) -> tuple[str, int]:
     """The text of the outermost function around a line, or of the statement; and what to add to its line numbers.
 
@@ -86,7 +90,8 @@ def text_around(lines: Sequence[str], first: int) -> tuple[str, int]:
     headers = headers_of(lines, first)
     start = next((i for i in headers if lines[i].lstrip().startswith(("def ", "async def "))), None)
     if start is None:
-        start = first if lines[first].lstrip().startswith("@") else headers[0]
+        outermost = 1 if lines[headers[0]].startswith(PARTIAL) and len(headers) > 1 else 0
+        start = first if lines[first].lstrip().startswith("@") else headers[outermost]
     depth, end = indentation(lines[start]), start
     while end < len(lines) and lines[end].lstrip().startswith("@"):  # the decorators, each of which may have many lines
         end = next((i for i in range(end + 1, len(lines)) if _ends(lines[i], depth)), len(lines))

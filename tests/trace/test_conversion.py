@@ -784,3 +784,14 @@ class Filling:
 @pytest.mark.parametrize("transform", [fnad.jacobian, fnad.jacfwd, fnad.jacrev, lambda f: fnad.jit(fnad.jacobian(f))])
 def test_an_object_that_is_called_is_converted(transform):
     assert transform(Filling())(np.array([0.5, 2.0])).tolist() == [[2, 0.25], [0, 2], [0, 3]]
+
+
+@pytest.mark.parametrize("before", ["if False:\n    pass\nelse:", "try:"])
+def test_a_lambda_in_a_part_of_a_statement_of_a_page(before, tmp_path):
+    end = "except ValueError:\n    pass\n" if before == "try:" else ""
+    block = f"{before}\n    f = lambda x: np.array([x, 3 * x]).sum()\n{end}"
+    page = tmp_path / "page.md"
+    page.write_text(f"A text, which is no Python.\n\n{block}\nMore of it.\n")
+    names = {"np": np}
+    exec(compile(f"\n\n{block}", str(page), "exec"), names)
+    assert fnad.grad(names["f"])(1.0) == 4.0
