@@ -244,11 +244,15 @@ class SpanContraction:
 
 
 class Routine(NamedTuple):
-    """What native code can call on stacks of matrices: its name in kernels, its errors, and other numbers it takes."""
+    """What native code can call on stacks of matrices: its name in kernels, its errors, and other numbers it takes.
+
+    One `in_double` computes single precision in double precision.
+    """
 
     name: str
     errors: tuple[FnadError, ...] = ()
     options: tuple[float, ...] = ()
+    in_double: bool = False
 
 
 class Library(NamedTuple):
@@ -257,7 +261,8 @@ class Library(NamedTuple):
     `routine` names the routine that does the work, as in LAPACK (without the letter of the dtype), NumPy or SciPy;
     `raises` says that it raises for some operands. Where no operand and no result is empty, native code has something
     else in its place, with the same values, up to rounding, and the same errors: a call of the routine
-    `native(**params)` in a kernel, or `expansion(*operands, **params)`, the results by other primitives.
+    `native(**params)` in a kernel, or `expansion(*operands, **params)`, the results by other primitives, or None where
+    the routine is better.
 
     `dispatched` says that `evaluate` consists of calls of NumPy's functions, which arrays of other libraries take over,
     and of SciPy's from `scipy_module`. What is `Library(HOST)` is done by the host for any device: it is a function of

@@ -182,10 +182,11 @@ class Values:
         return memory.again(self.depth) if fits else None
 
     def items(self) -> list[Item]:
-        """The nests, with loops collapsed where possible."""
-        self.nests.share(self.shared.target.costs.shared_bytes)
-        divided = [tiled(item, self.shared.target.costs) for item in self.nests.items()]
-        return [collapse(item, self.expressions.nodes) for item in divided]
+        """The nests, with loops collapsed and divided where possible."""
+        target, nodes = self.shared.target, self.expressions.nodes
+        self.nests.share(target.costs.shared_bytes)
+        nests = [collapse(tiled(item, target.costs), nodes) for item in self.nests.items()]
+        return nests
 
     # ---- one materialized value --------------------------------------------------------------------------------------
 
@@ -688,24 +689,27 @@ class Values:
         return routine if has_elements and routine.name in target.instructions else None
 
     def _call_natively(self, equation: Equation, routine: Routine, results: tuple[Buffer, ...]) -> None:
-        """Call a routine in double precision, in which NumPy's functions of matrices compute single precision too."""
-        operands = tuple(self._widened(atom) for atom in equation.operands)
-        wide = tuple(b if (d := double(b.dtype)) == b.dtype else self.temporary(Aval(d, b.aval.shape)) for b in results)
+        """Call a routine on buffers of the dtypes that it takes."""
+        operands = tuple(self._taken(atom, dtype_in(routine, atom.aval.dtype)) for atom in equation.operands)
+        dtypes = [dtype_in(routine, buffer.dtype) for buffer in results]
+        computed = tuple(
+            buffer if dtype == buffer.dtype else self.temporary(Aval(dtype, buffer.aval.shape))
+            for buffer, dtype in zip(results, dtypes, strict=True)
+        )
         faults = tuple(self.shared.fault(of_error(error, self.source)) for error in routine.errors)
         params = dict(equation.params)
-        call = LibraryCall(equation.primitive, params, operands, wide, self.source, routine, faults)
+        call = LibraryCall(equation.primitive, params, operands, computed, self.source, routine, faults)
         self.nests.place(call)
-        for computed, buffer in zip(wide, results, strict=True):
-            if computed is not buffer:
-                self._nest(buffer.aval.shape, partial(self._narrowed, computed, buffer))
+        for given, buffer in zip(computed, results, strict=True):
+            if given is not buffer:
+                self._nest(buffer.aval.shape, partial(self._narrowed, given, buffer))
 
     def _narrowed(self, computed: Buffer, buffer: Buffer, indices: list[Index]) -> BufferStore:
         nodes = self.expressions.nodes
         return self._store(buffer, indices, nodes.cast(nodes.load(computed, place(computed, indices)), buffer.dtype))
 
-    def _widened(self, atom: Atom) -> Buffer:
-        """The buffer that a value fills in double precision, or that of a copy."""
-        dtype = double(atom.aval.dtype)
+    def _taken(self, atom: Atom, dtype: Dtype) -> Buffer:
+        """The buffer that a value fills, or that of a copy in a dtype."""
         if dtype == atom.aval.dtype:
             return self._whole(atom)
         buffer, nodes = self.temporary(Aval(dtype, atom.aval.shape)), self.expressions.nodes
@@ -724,9 +728,11 @@ class Values:
         return buffer
 
 
-def double(dtype: Dtype) -> Dtype:
-    """The dtype in double precision; of integers i64."""
-    return np.result_type(dtype, np.float64) if is_inexact(dtype) else I64
+def dtype_in(routine: Routine, dtype: Dtype) -> Dtype:
+    """The dtype in which a routine takes or gives values; of integers i64."""
+    if not is_inexact(dtype):
+        return I64
+    return np.result_type(dtype, np.float64) if routine.in_double else dtype
 
 
 def _reads_what_is_new(effect: Update, is_once: bool) -> bool:

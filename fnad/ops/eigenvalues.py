@@ -300,7 +300,9 @@ eig = register(
         _infer_eig,
         _eig,
         Push(_push_eig),
-        Library("geev", native=lambda: Routine("linalg_eig", (NO_EIGENVALUES, NOT_FINITE)), dispatched=True),
+        Library(
+            "geev", native=lambda: Routine("linalg_eig", (NO_EIGENVALUES, NOT_FINITE), in_double=True), dispatched=True
+        ),
         _eig_samples,
         "Eigenvalues and eigenvectors of length 1 of any square matrix, as complex numbers.",
         prune=_without_vectors,
@@ -314,7 +316,11 @@ eigvals = register(
         _infer_eigvals,
         _eigvals,
         Push(_push_eigvals),
-        Library("geev", native=lambda: Routine("linalg_eigvals", (NO_EIGENVALUES, NOT_FINITE)), dispatched=True),
+        Library(
+            "geev",
+            native=lambda: Routine("linalg_eigvals", (NO_EIGENVALUES, NOT_FINITE), in_double=True),
+            dispatched=True,
+        ),
         _eig_samples,
         "Eigenvalues of any square matrix, as complex numbers.",
         axes=Stacked(),

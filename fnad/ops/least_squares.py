@@ -249,7 +249,9 @@ lstsq = register(
         Push(_push_lstsq),
         Library(
             "gelsd",
-            native=lambda rcond: Routine("linalg_lstsq", (NO_LEAST_SQUARES,), (rcond,)),
+            native=lambda rcond: Routine(
+                "linalg_lstsq", (NO_LEAST_SQUARES,), (rcond,), in_double=True
+            ),  # as rcond says
             dispatched=True,
         ),
         _lstsq_samples,
