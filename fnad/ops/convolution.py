@@ -9,16 +9,21 @@ full in x and valid in y.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
+from functools import reduce
 from typing import Any
+
+import numpy as np
 
 from fnad.errors import ShapeError
 from fnad.ir.axes import Opaque
 from fnad.ir.primitive import Bilinear, Library, Primitive, Sample, register
 from fnad.ir.symbol import Symbol
-from fnad.ir.types import Aval
+from fnad.ir.types import Aval, Shape
+from fnad.ops.arithmetic import add, mul
 from fnad.ops.constructors import NUMBERS, by_name, check_dtype, check_one_dtype
-from fnad.ops.shape import reverse, sample
+from fnad.ops.shape import broadcast_to, concatenate, pad, reduce_sum, reshape_to, reverse, sample, slice_axis
 from fnad.placement import scipy_module
 
 
@@ -53,6 +58,40 @@ def _transpose_y(ct: Symbol, x: Symbol, y: Symbol, *, mode: str) -> Symbol:
     return backwards(convolve(x, backwards(ct), mode="valid"))
 
 
+LARGEST = 32
+"""Elements of the smaller operand, or of the result, up to which a convolution is written out."""
+
+
+def _written_out(x: Symbol, y: Symbol, *, mode: str) -> Symbol | None:
+    """The sum of shifted multiples of x, or as many sums of products as there are results; None if both are many."""
+    if mode == "full":
+        x, y = (x, y) if x.aval.size >= y.aval.size else (y, x)
+        width = tuple(m - 1 for m in y.shape)
+        return _written_out(pad(x, low=width, high=width, interior=(0,) * x.ndim), y, mode="valid")
+    shape = _infer_convolve(x.aval, y.aval, mode=mode).shape
+    kernel = backwards(y)
+    if y.aval.size <= LARGEST:
+        terms = [mul(_box(x, place, shape), _broadcast(kernel, place, shape)) for place in np.ndindex(y.shape)]
+        return reduce(add, terms)
+    if math.prod(shape) > LARGEST:
+        return None
+    axes = tuple(range(x.ndim))
+    sums = [reduce_sum(mul(_box(x, place, y.shape), kernel), axes=axes) for place in np.ndindex(shape)]
+    return reshape_to(concatenate(*[reshape_to(total, (1,)) for total in sums], axis=0), shape)
+
+
+def _box(x: Symbol, start: Shape, shape: Shape) -> Symbol:
+    """The elements of x from a place on."""
+    for axis, (first, size) in enumerate(zip(start, shape, strict=True)):
+        x = slice_axis(x, axis, first, first + size)
+    return x
+
+
+def _broadcast(x: Symbol, place: Shape, shape: Shape) -> Symbol:
+    """An element of x everywhere."""
+    return broadcast_to(reshape_to(_box(x, place, (1,) * x.ndim), ()), shape)
+
+
 def _convolve_samples() -> Iterable[Sample]:
     for dtype in by_name(NUMBERS):
         yield Sample((sample((4,), dtype), sample((3,), dtype, 1)), {"mode": "full"})
@@ -67,7 +106,7 @@ convolve = register(
         _infer_convolve,
         _convolve,
         Bilinear((_transpose_x, _transpose_y)),
-        Library("convolve", raises=False, dispatched=True),
+        Library("convolve", raises=False, expansion=_written_out, dispatched=True),
         _convolve_samples,
         "Convolution over all axes, as a sum of products; `mode` full or valid.",
         axes=Opaque("it convolves over all axes"),

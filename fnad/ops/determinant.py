@@ -70,6 +70,7 @@ from fnad.ops.shape import (
     full_like,
     iota,
     ones_like,
+    reshape_to,
     sample,
     sum_over,
     zeros_like,
@@ -88,6 +89,28 @@ def _infer_det(a: Aval) -> Aval:
 
 def _push_det(results: Any, primals: Any, tangents: Any) -> list[Symbol]:
     return [total(mul(cofactor(primals[0]), tangents[0]))]
+
+
+def _by_leibniz(elements: Sequence[Sequence[Symbol]]) -> Symbol:
+    """The determinants of matrices of elements, expanded along their rows."""
+
+    def of_rows(first: int, columns: Sequence[int]) -> Symbol:
+        if len(columns) == 1:
+            return elements[first][columns[0]]
+        rest = [of_rows(first + 1, [other for other in columns if other != c]) for c in columns]
+        terms = [mul(elements[first][c], minor) for c, minor in zip(columns, rest, strict=True)]
+        return reduce(lambda total, n: (sub if n % 2 else add)(total, terms[n]), range(1, len(terms)), terms[0])
+
+    return of_rows(0, range(len(elements)))
+
+
+def _expanded_det(a: Symbol) -> Symbol | None:
+    n = a.shape[-1]
+    if n > LARGEST_BY_FORMULA:
+        return None
+    wide = convert_to(a, np.result_type(a.dtype, np.float64))
+    places = [[columns(rows(wide, r, r + 1), c, c + 1) for c in range(n)] for r in range(n)]
+    return convert_to(_by_leibniz([[reshape_to(x, a.shape[:-2]) for x in row] for row in places]), a.dtype)
 
 
 def _square_samples() -> Iterable[Sample]:
@@ -114,7 +137,13 @@ det = register(
         _infer_det,
         np.linalg.det,
         Push(_push_det),
-        Library("getrf", raises=False, native=lambda: Routine("linalg_det"), dispatched=True),
+        Library(
+            "getrf",
+            raises=False,
+            native=lambda: Routine("linalg_det"),
+            expansion=_expanded_det,
+            dispatched=True,
+        ),
         _det_samples,
         "Determinant.",
         axes=Stacked(),
@@ -224,15 +253,7 @@ def _cofactor_by_minors(a: Symbol, *directions: Symbol) -> Symbol:
 def _minor(factors: Sequence[Symbol]) -> Symbol:
     """The minors of the rows and columns after each element, cyclically; row i + 1 is that of the first factor."""
     count = len(factors)
-    at = {(r, c): _cyclic(x, r + 1, c + 1) for r, x in enumerate(factors) for c in range(count)}
-
-    def of_rows(first: int, columns: Sequence[int]) -> Symbol:
-        if len(columns) == 1:
-            return at[first, columns[0]]
-        terms = [mul(at[first, c], of_rows(first + 1, [other for other in columns if other != c])) for c in columns]
-        return reduce(lambda x, term: (sub if term[0] % 2 else add)(x, term[1]), enumerate(terms[1:], 1), terms[0])
-
-    return of_rows(0, range(count))
+    return _by_leibniz([[_cyclic(x, r + 1, c + 1) for c in range(count)] for r, x in enumerate(factors)])
 
 
 def _cyclic(x: Symbol, down: int, right: int) -> Symbol:

@@ -39,8 +39,8 @@ def _append(program: Program, values: dict[Atom, Atom], equations: list[Equation
         operands = tuple(values.get(atom, atom) for atom in equation.operands)
         if isinstance(equation.primitive.lower, Inlined):
             _open(equation, equation.regions[0], operands, values, equations, sorts)
-        elif expansion := _expansion(equation, chosen):
-            _open(equation, _expanded(equation, expansion), operands, values, equations, sorts)
+        elif (expansion := _expansion(equation, chosen)) and (region := _expanded(equation, expansion)):
+            _open(equation, region, operands, values, equations, sorts)
         else:
             results = tuple(values.get(var, var) for var in equation.results)
             regions = tuple(map(partial(expand, sorts=sorts), equation.regions))
@@ -70,13 +70,15 @@ def _expansion(equation: Equation, sorts: Chosen) -> Callable[..., Any] | None:
             return None
 
 
-def _expanded(equation: Equation, expansion: Callable[..., Any]) -> Program:
+def _expanded(equation: Equation, expansion: Callable[..., Any]) -> Program | None:
     def results(*operands: Symbol) -> list[Symbol]:
         current_builder().source = equation.source
-        return [expansion(*operands, **equation.params)]
+        found = expansion(*operands, **equation.params)
+        return [] if found is None else [found]
 
     avals = [atom.aval for atom in equation.operands]
-    return simplify(trace(results, *avals, name=equation.primitive.name))
+    program = trace(results, *avals, name=equation.primitive.name)
+    return simplify(program) if program.outputs else None
 
 
 def _open(

@@ -27,6 +27,7 @@ from fnad.lower.lowering import lower
 from fnad.lower.target import Target
 from fnad.ops.arithmetic import add, mul
 from fnad.ops.contraction import dot_general
+from fnad.ops.convolution import convolve
 from fnad.ops.elementary import exp, tanh
 from fnad.ops.linalg import cholesky
 from fnad.ops.matrix_function import solve_sylvester
@@ -198,3 +199,21 @@ def test_what_is_read_behind_the_nest_is_whole() -> None:
 
     x = np.random.default_rng(0).standard_normal((300, 50))
     assert_right(simplify(fnad.make_program(by_columns)(x).program), CPU, [x])
+
+
+@pytest.mark.parametrize(
+    ("shapes", "mode", "is_written_out"),
+    [
+        (((90,), (32,)), "full", True),
+        (((90,), (33,)), "full", False),
+        (((90,), (80,)), "valid", True),  # few results
+        (((8, 9), (3, 3)), "valid", True),
+        (((3, 3), (8, 9)), "full", True),
+        (((50, 40), (6, 6)), "valid", False),
+    ],
+)
+def test_small_convolutions_are_loops(shapes: Any, mode: str, is_written_out: bool) -> None:
+    xs = [np.random.default_rng(n).normal(size=shape) for n, shape in enumerate(shapes)]
+    program = trace(lambda x, y: [convolve(x, y, mode=mode)], *(Aval(F64, shape) for shape in shapes), name="f")
+    assert any(isinstance(item, LibraryCall) for item in lower(program, CPU).items) is not is_written_out
+    assert_right(program, CPU, xs)
