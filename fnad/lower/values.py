@@ -42,6 +42,7 @@ from fnad.ir.types import I64, Aval, Dtype, Shape, is_inexact
 from fnad.ir.walk import use_counts
 from fnad.lower.collapse import collapse
 from fnad.lower.contraction import Dimensions, contraction_dimensions, matrix, strides
+from fnad.lower.divide import divide
 from fnad.lower.expressions import ElementExpressions, Shared, is_inlined, place
 from fnad.lower.faults import of_error
 from fnad.lower.fuse import Nests
@@ -186,7 +187,7 @@ class Values:
         target, nodes = self.shared.target, self.expressions.nodes
         self.nests.share(target.costs.shared_bytes)
         nests = [collapse(tiled(item, target.costs), nodes) for item in self.nests.items()]
-        return nests
+        return nests if target.grid is not None else [divide(item, nodes) for item in nests]
 
     # ---- one materialized value --------------------------------------------------------------------------------------
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -199,11 +200,38 @@ def _repeat_evenly(x: Symbol, times: int, axis: int) -> Symbol:
     return reshape_to(broadcast_to(apart, (*before, n, times, *after)), (*before, n * times, *after))
 
 
+MOST_RUNS = 8
+"""Runs of positions up to which elements are selected by slices: a gather checks and loads each position."""
+
+
 def select_along(x: Symbol, indices: Any, axis: int) -> Symbol:
     """The elements at these positions of an axis."""
+    runs = [*islice(runs_of(indices), MOST_RUNS + 1)]
+    if 0 < len(runs) <= MOST_RUNS:
+        return join([_of_run(x, axis, *run) for run in runs], axis)
     from_front = ops.transpose_to(x, (axis, *(i for i in range(x.ndim) if i != axis)))
     taken = gather(from_front, as_symbol(indices))
     return ops.transpose_to(taken, (*range(1, axis + 1), 0, *range(axis + 1, x.ndim)))
+
+
+def runs_of(positions: Any) -> Iterator[tuple[int, int, int]]:
+    """The first position, the step, of 1, 0 or -1, and the length of each evenly spaced part of `positions`."""
+    steps, start = np.diff(positions), 0
+    while start < len(positions):
+        step = steps[start] if start < len(steps) and abs(steps[start]) <= 1 else 1
+        others = np.flatnonzero(steps[start:] != step)
+        length = 1 + (others[0] if others.size else len(steps) - start)
+        yield int(positions[start]), int(step), int(length)
+        start += length
+
+
+def _of_run(x: Symbol, axis: int, first: int, step: int, length: int) -> Symbol:
+    if step == 0:
+        shape = tuple(length if a == axis else n for a, n in enumerate(x.shape))
+        return broadcast_to(slice_axis(x, axis, first, first + 1), shape)
+    if step > 0:
+        return slice_axis(x, axis, first, first + length)
+    return ops.reverse(slice_axis(x, axis, first - length + 1, first + 1), axes=(axis,))
 
 
 # ---- shifted --------------------------------------------------------------------------------------------------------
@@ -276,7 +304,7 @@ def moved(function: Callable[..., Any], *arrays: Symbol) -> Symbol:
     flat = join([reshape_to(array, (array.aval.size,)) for array in arrays], 0)
     if origin.size == 0:
         return constant(0, flat.dtype, origin.shape)
-    return gather(flat, as_symbol(origin))
+    return reshape_to(select_along(flat, origin.ravel(), 0), origin.shape)
 
 
 @implements(np.insert)

@@ -270,9 +270,15 @@ def flatten(indices: list[Any], shape: Shape) -> Any:
 
 
 def unflatten(position: Any, shape: Shape) -> list[Any]:
-    """The multi-index of a row-major position."""
-    strides = [math.prod(shape[a + 1 :]) for a in range(len(shape))]
-    return [position // max(s, 1) % max(n, 1) for s, n in zip(strides, shape, strict=True)]
+    """The multi-index of a row-major position.
+
+    A position outside of the array, which only the other side of a guard has, is outside of its first long axis: the
+    remainder would keep the addresses of what a guard cuts out from being affine.
+    """
+    strides = [max(math.prod(shape[a + 1 :]), 1) for a in range(len(shape))]
+    first = next((axis for axis, n in enumerate(shape) if n != 1), 0)
+    places = [position // s for s in strides]
+    return [p if a == first else p % max(n, 1) for a, (p, n) in enumerate(zip(places, shape, strict=True))]
 
 
 def _reshape_samples() -> Iterable[Sample]:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from fnad.ir.types import DTYPES
+from fnad.numpy.joining import runs_of
 from fnad.numpy.products import WITHOUT_PLANES
 from tests.numpy.against_numpy import NAMES, check, check_error, check_or_refused, sample, traced
 from tests.numpy.calls import CASES, EINSUM, C, E, S, V, W, X
@@ -189,3 +190,13 @@ def test_a_warning_where_imaginary_parts_are_dropped():
         for run in (lambda: function(sample((2, 3), "c128")), lambda: traced(function, sample((2, 3), "c128"))):  # noqa: B023
             with pytest.warns(np.exceptions.ComplexWarning, match="discards the imaginary part"):
                 run()
+
+
+def test_runs_of_positions_are_the_positions():
+    assert [*runs_of(np.pad(np.arange(4), 2, mode="reflect"))] == [(2, -1, 3), (1, 1, 3), (2, -1, 2)]
+    assert [*runs_of(np.array([0, 0, 0, 1, 5, 3]))] == [(0, 0, 3), (1, 1, 1), (5, 1, 1), (3, 1, 1)]
+    rng = np.random.default_rng(0)
+    for size in range(12):
+        positions = rng.integers(3, size=size)
+        runs = [first + step * np.arange(length) for first, step, length in runs_of(positions)]
+        np.testing.assert_array_equal(np.concatenate([*runs, np.zeros(0, int)]), positions)
