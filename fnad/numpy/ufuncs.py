@@ -23,7 +23,7 @@ from fnad.numpy.elementwise import Compute, converted, elementwise, enters, loop
 from fnad.numpy.operands import WeakSymbol, as_symbol, is_python_number, strong, to_dtype
 from fnad.numpy.registry import RULES, Rule, implements
 from fnad.ops import arithmetic, comparison, elementary, floating_point, logistic, piecewise
-from fnad.ops.arithmetic import neg, strong_div
+from fnad.ops.arithmetic import neg, strong_div, sub
 from fnad.ops.comparison import bitwise_and, bitwise_not, bitwise_or, bitwise_xor, eq, isinf, isnan, lt, ne, select
 from fnad.ops.conversion import complex_, imag, real
 from fnad.ops.elementary import sqrt
@@ -164,9 +164,10 @@ def heaviside(x: Symbol, at_zero: Symbol) -> Symbol:
 @elementwise(np.modf)
 def modf(x: Symbol) -> tuple[Symbol, Symbol]:
     """The fractional part, which has the sign of x and is 0 at infinity, and the integral part."""
-    one, zero = ones_like(x), zeros_like(x)
-    fraction = select(isinf(x), piecewise.copysign(zero, x), piecewise.fmod(x, one))
-    return fraction, piecewise.trunc(x)
+    zero, whole = zeros_like(x), piecewise.trunc(x)
+    is_negative = lt(piecewise.copysign(ones_like(x), x), zero)
+    rest = select(is_negative, neg(sub(whole, x)), sub(x, whole))  # of an integer it is 0 with the sign of x
+    return select(isinf(x), piecewise.copysign(zero, x), rest), whole
 
 
 # ---- powers ----------------------------------------------------------------------------------------------------------

@@ -12,10 +12,20 @@ import numpy as np
 
 from fnad.errors import DtypeError, ShapeError
 from fnad.ir.axes import Elementwise
-from fnad.ir.primitive import Derivative, Library, Linear, NonDifferentiable, Partials, Primitive, Sample, register
+from fnad.ir.primitive import Library, Linear, NonDifferentiable, Primitive, Sample, register
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import DTYPES, F64, I64, Aval, Dtype
-from fnad.ops.constructors import INTEGERS, LINE, REALS, Domain, Point, by_name, elementwise_samples, infer_elementwise
+from fnad.ops.constructors import (
+    INTEGERS,
+    LINE,
+    REALS,
+    Domain,
+    Point,
+    by_name,
+    elementwise,
+    elementwise_samples,
+    infer_elementwise,
+)
 from fnad.ops.shape import ones_like, sample
 
 I32, U8 = DTYPES["i32"], DTYPES["u8"]
@@ -31,7 +41,6 @@ def _in_numpy(
     arity: int,
     domain: Domain,
     doc: str,
-    derivative: Derivative | None = None,
     result: Callable[[Dtype], Dtype] | None = None,
     edges: tuple[Point, ...] = (),
     *,
@@ -48,7 +57,7 @@ def _in_numpy(
             name,
             infer_elementwise(name, arity, domain, result),
             evaluate,
-            derivative or NonDifferentiable(),
+            NonDifferentiable(),
             Library(name, raises=False, dispatched=dispatched),
             lambda: elementwise_samples(domain, (LINE,) * arity, edges),
             doc,
@@ -77,15 +86,17 @@ bitwise_count = _in_numpy(
 spacing = _in_numpy(
     "spacing", np.spacing, 1, REALS, "The distance to the next number away from zero, with its sign.", edges=SINGULAR
 )
-nextafter = _in_numpy(
+nextafter = elementwise(
     "nextafter",
     np.nextafter,
-    2,
-    REALS,
-    "The number next to the first operand towards the second.",
-    Partials((lambda r, x, y: ones_like(x), None), finite=True),
+    "nextafter({0}, {1})",
+    (lambda r, x, y: ones_like(x), None),
+    domain=REALS,
+    over=(LINE, LINE),
     edges=PAIRS,
-    dispatched=True,
+    finite=True,
+    cost=6,
+    doc="The number next to the first operand towards the second.",
 )
 exponent = _in_numpy(
     "exponent",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fnad.backends.cpu import vector_math
 from fnad.backends.cpu.complex_math import exp2, library, logarithm
 from fnad.backends.cpu.vector_math import libm
-from fnad.backends.llvm import complex_math, integer
+from fnad.backends.llvm import branchless, complex_math, integer
 from fnad.backends.llvm.emitter import Builder, Dtype, Emit, Instructions, Kinds, Value, Values, by_kind
 from fnad.backends.llvm.formulas.catalogue import ELEMENTARY, ELEMENTARY_F32, emitters
 from fnad.backends.llvm.scalar import call, overloaded
@@ -84,7 +84,6 @@ FUNCTIONS = (
     Function("erfc", "erfc", (3.5, 1.9)),
     Function("arctan2", "atan2", (2.8, 3.4), arity=2),
     Function("hypot", "hypot", (2.0, 1.6), arity=2),
-    Function("nextafter", "nextafter", (0.0, 0.0), arity=2),
 )
 ABSOLUTE = by_kind(
     i=integer.absolute,
@@ -98,4 +97,5 @@ INSTRUCTIONS: Instructions = {
     "sqrt": by_kind(f=intrinsic("llvm.sqrt"), c=library("csqrt")),
     **{name: intrinsic(f"llvm.{name}") for name in ("floor", "ceil", "trunc", "rint", "copysign")},
     "abs": ABSOLUTE,
+    "nextafter": by_kind(f=branchless.next_after),
 }

@@ -12,6 +12,20 @@ from fnad.backends.llvm.scalar import absolute, call, is_nan, is_true, on_parts,
 
 INFINITY = float("inf")
 
+# ---- neighbours ------------------------------------------------------------------------------------------------------
+
+
+def next_after(builder: Builder, kinds: Kinds, values: Values) -> Value:
+    """The next number after x towards y, as C has it: bits of numbers of one sign are in the order of their sizes."""
+    (x, y), word = values, ir.IntType(8 * kinds[0].itemsize)
+    grows = builder.icmp_unsigned("==", builder.fcmp_ordered("<", x, y), builder.fcmp_ordered(">", x, x.type(0.0)))
+    moved = builder.add(builder.bitcast(x, word), builder.select(grows, word(1), word(-1)))
+    sign = builder.and_(builder.bitcast(y, word), word(1 << word.width - 1))
+    bits = builder.select(builder.fcmp_ordered("==", x, x.type(0.0)), builder.or_(sign, word(1)), moved)
+    found = builder.select(builder.fcmp_ordered("==", x, y), y, builder.bitcast(bits, x.type))
+    return builder.select(builder.fcmp_unordered("uno", x, y), builder.fadd(x, y), found)
+
+
 # ---- selects -----------------------------------------------------------------------------------------------------
 
 
