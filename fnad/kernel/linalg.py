@@ -58,6 +58,7 @@ UFUNCS = {
 SIGNATURES = {
     **dict.fromkeys(TRIANGULAR, "(m,m),(m,n)->(m,n)"),
     "repeated_square": "(m,m),()->(m,m)",
+    "repeated_square_along": "(m,m),(m,m),()->(m,m)",
     "lu": "(m,n)->(m,n),(p)",
     "revealing_lu": "(m,m)->(m,m),(m),(m)",
     "row_order": "(p)->(m)",
@@ -176,6 +177,14 @@ def repeated_square(a: Any, times: Any, power: Any) -> int:
     return 0
 
 
+def repeated_square_along(a: Any, e: Any, times: Any, slope: Any) -> int:
+    for x, y, k, z in zip(a, e, times, slope, strict=True):
+        z[...] = y
+        for _ in range(k):
+            z[...], x = x @ z + z @ x, x @ x  # noqa: PLW2901 - the operands stay
+    return 0
+
+
 def lu(a: Any, packed: Any, pivots: Any) -> int:
     """Gaussian elimination with partial pivoting (Golub & Van Loan, "Matrix Computations", algorithm 3.4.1)."""
     packed[...] = a
@@ -257,6 +266,7 @@ EVALUATE: dict[str, Evaluate] = {
     "qr_reduced": qr(False),
     "qr_complete": qr(True),
     "repeated_square": repeated_square,
+    "repeated_square_along": repeated_square_along,
     "lu": lu,
     "revealing_lu": revealing_lu,
     "row_order": row_order,

@@ -49,6 +49,7 @@ from fnad.ops.piecewise import ceil, maximum, minimum
 from fnad.ops.power import pow_
 from fnad.ops.reduction import reduce_max
 from fnad.ops.shape import broadcast_in_dim, concatenate, constant, full_like, ones_like, reduce_sum, sample, zeros_like
+from fnad.records import NamedTuple
 
 SHAPES = ((2, 2, 2), (1, 1), (0, 0))
 
@@ -74,8 +75,10 @@ def _infer_repeated_square_along(a: Aval, e: Aval, times: Aval) -> Aval:
 
 
 def _repeated_square_along(a: Any, e: Any, times: Any) -> Any:
-    n = a.shape[-1]
-    return _repeated_square(np.block([[a, e], [np.zeros_like(a), a]]), times)[..., :n, n:]
+    for n in range(int(times.max()) if times.size else 0):
+        goes_on = (times > n)[..., None, None]
+        a, e = np.where(goes_on, a @ a, a), np.where(goes_on, a @ e + e @ a, e)
+    return e
 
 
 def _pull_repeated_square_along(results: Any, primals: Any, cts: Any) -> list[Symbol | None]:
@@ -121,11 +124,7 @@ repeated_square_along = register(
         _infer_repeated_square_along,
         _repeated_square_along,
         Pull(_pull_repeated_square_along),
-        Library(
-            "gemm",
-            raises=False,
-            expansion=lambda a, e, times: upper_right(repeated_square(block_upper(a, e), times)),
-        ),
+        Library("gemm", raises=False, native=lambda: Routine("linalg_repeated_square_along"), dispatched=True),
         _repeated_square_along_samples,
         "Derivative of `repeated_square` at a along e.",
         axes=Stacked(),
@@ -168,49 +167,98 @@ LARGEST = 4.25
 """The size of matrices up to which it is exact to rounding."""
 
 
+class _Dual(NamedTuple):
+    """The matrix [[value, slope], [0, value]], or the value alone where there is no slope."""
+
+    value: Symbol
+    slope: Symbol | None
+
+    def times(self, other: _Dual) -> _Dual:
+        value = matmul(self.value, other.value)
+        if self.slope is None or other.slope is None:
+            return _Dual(value, None)
+        return _Dual(value, add(matmul(self.value, other.slope), matmul(self.slope, other.value)))
+
+    def each(self, function: Callable[..., Symbol], *others: _Dual) -> _Dual:
+        """The results of a function of each of the blocks."""
+        value = function(self.value, *(other.value for other in others))
+        if self.slope is None:
+            return _Dual(value, None)
+        return _Dual(value, function(self.slope, *(other.slope for other in others)))
+
+    @property
+    def sizes(self) -> _Dual:
+        return self.each(magnitude)
+
+    @property
+    def norm(self) -> Symbol:
+        """The largest sum of sizes of a column."""
+        sizes = self.sizes
+        whole = sizes.value if sizes.slope is None else add(*sizes)
+        return reduce_max(reduce_sum(whole, axes=(whole.ndim - 2,)), axes=(whole.ndim - 2,))
+
+
 def _expm_by_squaring(a: Symbol) -> Symbol:
-    """Scaling and squaring (Al-Mohy & Higham, "A new scaling and squaring algorithm", 2009), always of degree 13."""
     if a.shape[-1] == 1:
         return exp(a)
     wide = convert_to(a, np.result_type(a.dtype, np.float64))
-    times, scaled = _scaled(wide)
-    squares = [identity_like(wide), matmul(scaled, scaled)]
-    squares += [matmul(squares[1], squares[1])]
-    squares += [matmul(squares[2], squares[1])]
-
-    def even(first: int) -> Symbol:
-        low = _weighted(squares, PADE[first : first + 8 : 2])
-        return add(low, matmul(squares[3], _weighted(squares[1:], PADE[first + 8 :: 2])))
-
-    odd, rest = matmul(scaled, even(1)), even(0)
-    return convert_to(repeated_square(solve(sub(rest, odd), add(rest, odd)), times), a.dtype)
+    root, times = _root(_Dual(wide, None))
+    return convert_to(repeated_square(root.value, times), a.dtype)
 
 
-def _weighted(matrices: Sequence[Symbol], weights: Sequence[float]) -> Symbol:
-    first, *others = (mul(x, constant(w, x.dtype, x.shape)) for x, w in zip(matrices, weights, strict=True))
-    return reduce(add, others, first)
+def _root(a: _Dual) -> tuple[_Dual, Symbol]:
+    """The exponential of a halved matrix by an approximant of degree 13, and how often the matrix is halved.
+
+    Al-Mohy & Higham, "A new scaling and squaring algorithm for the matrix exponential" (2009). A matrix with a slope is
+    one of twice the size, whose products take three of the blocks' in place of eight.
+    """
+    times, scaled = _scaled(a)
+    squares = [scaled.times(scaled)]
+    squares += [squares[0].times(squares[0])]
+    squares += [squares[1].times(squares[0])]
+
+    def even(first: int) -> _Dual:
+        low = _plus_identity(_weighted(squares, PADE[first + 2 : first + 8 : 2]), PADE[first])
+        return low.each(add, squares[2].times(_weighted(squares, PADE[first + 8 :: 2])))
+
+    odd, rest = scaled.times(even(1)), even(0)
+    return _quotient(rest.each(add, odd), rest.each(sub, odd)), times
 
 
-def _scaled(a: Symbol) -> tuple[Symbol, Symbol]:
+def _quotient(p: _Dual, q: _Dual) -> _Dual:
+    """The solution x of q x = p."""
+    value = solve(q.value, p.value)
+    if p.slope is None or q.slope is None:
+        return _Dual(value, None)
+    return _Dual(value, solve(q.value, sub(p.slope, matmul(q.slope, value))))
+
+
+def _weighted(matrices: Sequence[_Dual], weights: Sequence[float]) -> _Dual:
+    def total(*blocks: Symbol) -> Symbol:
+        return reduce(add, (mul(x, constant(w, x.dtype, x.shape)) for x, w in zip(blocks, weights, strict=True)))
+
+    first, *others = matrices
+    return first.each(total, *others)
+
+
+def _plus_identity(a: _Dual, weight: float) -> _Dual:
+    identity = identity_like(a.value)
+    return a._replace(value=add(a.value, mul(identity, constant(weight, identity.dtype, identity.shape))))
+
+
+def _scaled(a: _Dual) -> tuple[Symbol, _Dual]:
     """How often to halve a, and a so often halved."""
-    a4 = matmul(square := matmul(a, a), square)
-    a6 = matmul(a4, square)
-    d6, d8, d10 = (_root_of_norm(x, k) for x, k in ((a6, 6), (matmul(a4, a4), 8), (matmul(a4, a6), 10)))
-    size = minimum(maximum(d6, d8), maximum(d8, d10))
+    square = a.times(a)
+    fourth = square.times(square)
+    size = maximum(_root_of_norm(fourth, 4), _root_of_norm(fourth.times(square), 6))
     halvings = _halvings(div(size, constant(LARGEST, F64, size.shape)))
     scaled = _halved(a, halvings)
     more = _more_halvings(scaled)
     return convert_to(add(halvings, more), I64), _halved(scaled, more)
 
 
-def _root_of_norm(x: Symbol, k: int) -> Symbol:
-    norm = _norm(x)
-    return pow_(norm, constant(1 / k, F64, norm.shape))
-
-
-def _norm(x: Symbol) -> Symbol:
-    """The largest sum of sizes of a column."""
-    return reduce_max(reduce_sum(magnitude(x), axes=(x.ndim - 2,)), axes=(x.ndim - 2,))
+def _root_of_norm(x: _Dual, k: int) -> Symbol:
+    return pow_(x.norm, constant(1 / k, F64, x.norm.shape))
 
 
 def _halvings(ratio: Symbol) -> Symbol:
@@ -220,22 +268,42 @@ def _halvings(ratio: Symbol) -> Symbol:
     return select(gt(halvings, none), minimum(halvings, full_like(halvings, 1100.0)), none)
 
 
-def _halved(a: Symbol, times: Symbol) -> Symbol:
-    return mul(a, broadcast_in_dim(convert_to(exp2(neg(times)), a.dtype), shape=a.shape, dims=tuple(range(a.ndim - 2))))
+def _halved(a: _Dual, times: Symbol) -> _Dual:
+    factor = exp2(neg(times))
+
+    def scale(x: Symbol) -> Symbol:
+        return mul(x, broadcast_in_dim(convert_to(factor, x.dtype), shape=x.shape, dims=tuple(range(x.ndim - 2))))
+
+    return a.each(scale)
 
 
-def _more_halvings(a: Symbol) -> Symbol:
+def _more_halvings(a: _Dual) -> Symbol:
     """What the error of the approximant, of degree 27 in |a|, asks for beyond the powers of a."""
-    size = magnitude(a)
-    row = ones_like(diagonal(size))
-    stack, last = tuple(range(size.ndim - 2)), size.ndim - 2
-    for bit in reversed(f"{27:b}"):
-        if bit == "1":
-            row = dot_general(row, size, contract=((last,), (last,)), batch=(stack, stack))
-        size = matmul(size, size)
-    bound, norm = reduce_max(row, axes=(last,)), _norm(a)
+    powers = [a.sizes]
+    for _ in range(2):
+        powers.append(powers[-1].times(powers[-1]))
+    ones = ones_like(diagonal(powers[0].value))
+    row = _Dual(ones, None if a.slope is None else ones)
+    for power, count in zip(powers, (1, 1, 6), strict=True):
+        for _ in range(count):
+            row = _row_times(row, power)
+    sums = row.value if row.slope is None else row.slope  # of the columns at the right, which are larger
+    bound, norm = reduce_max(sums, axes=(sums.ndim - 1,)), a.norm
     error = div(bound, mul(norm, constant(113250775606021113483283660800000000.0 * 2.0**-53, F64, norm.shape)))
     return _halvings(pow_(error, constant(1 / 26, F64, error.shape)))
+
+
+def _row_times(row: _Dual, matrix: _Dual) -> _Dual:
+    """Rows of two parts, each times a matrix of blocks."""
+    stack, last = tuple(range(matrix.value.ndim - 2)), matrix.value.ndim - 2
+
+    def product(x: Symbol, y: Symbol) -> Symbol:
+        return dot_general(x, y, contract=((last,), (last,)), batch=(stack, stack))
+
+    value = product(row.value, matrix.value)
+    if row.slope is None or matrix.slope is None:
+        return _Dual(value, None)
+    return _Dual(value, add(product(row.value, matrix.slope), product(row.slope, matrix.value)))
 
 
 def _expm_samples() -> Iterable[Sample]:
@@ -276,14 +344,16 @@ def _pull_expm_frechet(results: Any, primals: Any, cts: Any) -> list[Symbol]:
     return [transposed(second), expm_frechet(transposed(a), ct)]
 
 
-def _expm_frechet_by_block(a: Symbol, e: Symbol) -> Symbol:
+def _expm_frechet_by_squaring(a: Symbol, e: Symbol) -> Symbol:
     """The upper right block; the direction is of size 1, or it would be halved too often."""
     if a.shape[-1] == 1:
         return mul(exp(a), e)
-    size = _norm(convert_to(e, np.result_type(e.dtype, np.float64)))
+    wide, along = (convert_to(x, np.result_type(x.dtype, np.float64)) for x in (a, e))
+    size = _Dual(along, None).norm
     unit = select(gt(size, zeros_like(size)), size, ones_like(size))
-    length = broadcast_in_dim(convert_to(unit, e.dtype), shape=e.shape, dims=tuple(range(e.ndim - 2)))
-    return mul(upper_right(expm(block_upper(a, div(e, length)))), length)
+    length = broadcast_in_dim(convert_to(unit, wide.dtype), shape=e.shape, dims=tuple(range(e.ndim - 2)))
+    root, times = _root(_Dual(wide, div(along, length)))
+    return convert_to(mul(repeated_square_along(root.value, root.slope, times), length), a.dtype)
 
 
 def _with_directions(samples: Callable[[], Iterable[Sample]]) -> Iterable[Sample]:
@@ -298,7 +368,7 @@ expm_frechet = register(
         _along("expm_frechet"),
         _expm_frechet,
         Pull(_pull_expm_frechet),
-        Library(expansion=_expm_frechet_by_block, dispatched=True),
+        Library(expansion=_expm_frechet_by_squaring, dispatched=True),
         partial(_with_directions, _expm_samples),
         "Derivative of the matrix exponential at a along e.",
         axes=Stacked(),

@@ -260,20 +260,43 @@ def substitute(builder: Builder, given: Call, a: Value, b: Value, x: Value) -> V
 def repeated_square(builder: Builder, given: Call, a: Value, times: Value, power: Value) -> Value:
     """As often as it says, the square in the place of the matrix."""
     dtype, m = given.dtypes[0], given.sizes["m"]
-    size, letter, width = m * m, *by_reference(builder, BYTE(ord("N")), WORD(m))
-    one, zero = by_reference(builder, constant(1, dtype), constant(0, dtype))
+    size = m * m
     copy(builder, dtype, a, power, given.matrices * size)
     with memory(builder, (dtype, size)) as (square,), each(builder, given.matrices) as matrix:
-        count = builder.load(builder.gep(times, [matrix]))
         here = builder.gep(power, [builder.mul(matrix, LONG(size))])
-        with each(builder, count):
-            x, y = address(builder, here), address(builder, square)
-            call_blas(
-                builder, dtype, "gemm", LONG(m**3), letter, letter, width, width, width, one, x, width, x, width, zero,
-                y, width,
-            )  # fmt: skip
+        with each(builder, builder.load(builder.gep(times, [matrix]))):
+            product(builder, dtype, m, here, here, square, beta=0)
             copy(builder, dtype, square, here, size)
     return WORD(0)
+
+
+def repeated_square_along(builder: Builder, given: Call, a: Value, e: Value, times: Value, slope: Value) -> Value:
+    """As often as it says, the square x x, and x y + y x in the place of the direction y."""
+    dtype, m = given.dtypes[0], given.sizes["m"]
+    size = m * m
+    copy(builder, dtype, e, slope, given.matrices * size)
+    with memory(builder, (dtype, size), (dtype, size)) as (x, found), each(builder, given.matrices) as matrix:
+        first = builder.mul(matrix, LONG(size))
+        y = builder.gep(slope, [first])
+        copy(builder, dtype, builder.gep(a, [first]), x, size)
+        with each(builder, builder.load(builder.gep(times, [matrix]))):
+            product(builder, dtype, m, x, y, found, beta=0)
+            product(builder, dtype, m, y, x, found, beta=1)
+            copy(builder, dtype, found, y, size)
+            product(builder, dtype, m, x, x, found, beta=0)
+            copy(builder, dtype, found, x, size)
+    return WORD(0)
+
+
+def product(builder: Builder, dtype: Dtype, m: int, a: Value, b: Value, out: Value, *, beta: float) -> None:
+    """Out = a b + beta out, of square matrices of which LAPACK sees the transposes."""
+    letter, width = by_reference(builder, BYTE(ord("N")), WORD(m))
+    one, scale = by_reference(builder, constant(1, dtype), constant(beta, dtype))
+    left, right, into = (address(builder, array) for array in (b, a, out))
+    call_blas(
+        builder, dtype, "gemm", LONG(m**3), letter, letter, width, width, width, one, left, width, right, width, scale,
+        into, width,
+    )  # fmt: skip
 
 
 # ---- factorizations by LAPACK, which stores matrices column by column ------------------------------------------------
@@ -403,6 +426,7 @@ BODIES: Mapping[str, Callable[..., Value]] = {
     **dict.fromkeys(("eig", "eigvals"), of_finite),
     "lstsq": lstsq,
     "repeated_square": repeated_square,
+    "repeated_square_along": repeated_square_along,
     "lu": lu,
     "revealing_lu": revealing_lu,
     "row_order": row_order,
