@@ -274,7 +274,7 @@ def _cofactor_by_pivots(a: Symbol, *directions: Symbol) -> Symbol:
     if directions:
         moved = [permute_rows(transposed(matmul(x, e)), column_places) for e in directions]
         within = [transposed(solve_triangular(transposed(unit), e, lower=True, unit=True)) for e in moved]
-        inner = matmul(_cofactor_of_diagonal(s, within, a), x)
+        inner = matmul(transposed(_cofactor_of_diagonal(s, within, a)), x)
     else:
         inner = mul(broadcast_in_dim(_products_without_each(s, 1), shape=a.shape, dims=dims), x)
     found = solve_triangular(unit, mul(inner, _sign_of(exchanges, a)), lower=False, unit=True)
