@@ -6,8 +6,11 @@ of the path that Python takes. There are as many traces as ways through a step, 
 
 from __future__ import annotations
 
+import importlib.util
 import math
+import random
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -438,3 +441,85 @@ def test_one_program_for_all_lengths() -> None:
     for a in (2.0, 9.0, 1e3, 1e-3, 7.0, 1e8):
         assert f(a) == pytest.approx(0.5 / math.sqrt(a), rel=1e-6)
     assert len(f.paths()) == 2
+
+
+# ---- random loops ----------------------------------------------------------------------------------------------------
+
+
+class Program:
+    """The text of a random function with loops that decide."""
+
+    def __init__(self, seed: int) -> None:
+        self.random, self.loops = random.Random(seed), 0
+
+    def expression(self, depth: int = 2) -> str:
+        choice = self.random.choice
+        if not depth or self.random.random() < 0.3:
+            return choice(["s", "t", "u", "a", "v", "0.75", "-1.25"])
+        first, second = self.expression(depth - 1), self.expression(depth - 1)
+        forms = ["({} {op} {})", "({} {op} {})", "np.sin({})", "abs({})", "np.tanh({})", "max({}, {})", "0.5 * ({})"]
+        return choice(forms).format(first, second, op=choice("+-*"))
+
+    def condition(self) -> str:
+        first, second, third = (self.expression(1) for _ in range(3))
+        forms = [
+            "{} < {}",
+            "{} > {}",
+            "{} < {} < {}",
+            "{} < {} and {} > 0.1",
+            "{} < {} or flag",
+            "not {} > {}",
+            "n % 2",
+        ]
+        return self.random.choice(forms).format(first, second, third)
+
+    def block(self, indent: int, depth: int) -> list[str]:
+        lines: list[str] = []
+        space = " " * indent
+        for _ in range(self.random.randint(1, 2)):
+            kind = self.random.random()
+            if kind < 0.45 and depth:
+                lines += [f"{space}if {self.condition()}:", *self.block(indent + 4, depth - 1)]
+                if kind < 0.3:
+                    lines += [f"{space}else:", *self.block(indent + 4, depth - 1)]
+            elif kind < 0.55 and self.loops < 3:
+                lines += self.loop(indent, depth)
+            elif kind < 0.65 and depth < 2:
+                return [*lines, space + self.random.choice(["continue", "break", "return s - t", "flag = not flag"])]
+            else:
+                target = self.random.choice(["s", "t", "u", "n"])
+                value = str(self.random.randint(1, 3)) if target == "n" else self.expression()
+                lines.append(f"{space}{target} {self.random.choice(['=', '+=', '-='])} {value}")
+        return lines
+
+    def loop(self, indent: int, depth: int) -> list[str]:
+        self.loops += 1
+        space, w = " " * indent, f"w{self.loops}"
+        heads = [["for v in x:"], ["for i, v in enumerate(x):"], ["for v, u in zip(x, x[::-1]):"]]
+        heads += [["for i in range(1, 5):", "    v = x[i]"], [f"{w} = 0.0", f"while {w} < 3 + a:", f"    {w} += 0.7"]]
+        return [*[space + line for line in self.random.choice(heads)], *self.block(indent + 4, depth)]
+
+    def text(self) -> str:
+        start = ["s, t, u, v = 0.0, a, 1.0, 0.5", "n, flag = 0, True"]
+        lines = [*[f"    {line}" for line in start], *self.loop(4, 2), *self.loop(4, 2)]
+        return "\n".join(
+            ["import numpy as np", "def f(x, a):", *lines, "    return s + 0.5 * t + 0.25 * u * v + n + flag", ""]
+        )
+
+
+@pytest.mark.parametrize("seed", range(7))
+def test_random_loops(seed: int, tmp_path: Path) -> None:
+    path = tmp_path / f"program_{seed}.py"
+    path.write_text(Program(seed).text())
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module: Any = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    with fnad.config.override(executor="interpreter"):
+        values, slopes = jit(module.f), jit(grad(module.f, (0, 1)))
+        for n in range(5):
+            x, a = arguments(100 * seed + n)
+            assert values(x[:6], a) == pytest.approx(module.f(x[:6], a), rel=1e-9, abs=1e-9)
+            for found, expected in zip(slopes(x[:6], a), grad(module.f, (0, 1))(x[:6], a), strict=True):
+                assert found == pytest.approx(expected, rel=1e-8, abs=1e-9)
