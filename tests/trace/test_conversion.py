@@ -795,3 +795,31 @@ def test_a_lambda_in_a_part_of_a_statement_of_a_page(before, tmp_path):
     names = {"np": np}
     exec(compile(f"\n\n{block}", str(page), "exec"), names)
     assert fnad.grad(names["f"])(1.0) == 4.0
+
+
+def test_a_thread_that_outlives_the_trace_runs_as_plain_code(tmp_path):
+    path = tmp_path / "outliving.py"
+    path.write_text("""
+import math, threading
+class Point:
+    def __init__(self, x): self.x = float(x)
+    def __add__(self, other): return Point(self.x + other.x)
+gate, found, threads = threading.Event(), [], []
+def compute(): return [type((Point(1) + Point(math.exp(y))).x) is float and math.exp(y) for y in (0.0, 1.0)]
+def later(n):
+    found.append(compute())
+    assert gate.wait(60)
+    found.append(compute())
+def f(x):
+    threads.append(threading.Thread(target=later, args=(1,)))
+    threads[-1].start()
+    return x * Point(2).x
+""")
+    module = imported("outliving", path)
+    for transform in (fnad.grad, lambda f: fnad.jit(fnad.grad(f))):
+        assert transform(module.f)(3.0) == 2
+    module.gate.set()
+    for thread in module.threads:
+        thread.join()
+    assert len(module.found) == 2 * len(module.threads)
+    assert all(each == module.compute() for each in module.found)
