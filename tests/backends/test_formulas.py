@@ -121,7 +121,7 @@ CASES = (
     Case("trigamma", trigamma, 2.0, POSITIVE, ((0, INF), (-0.0, INF), (-3, INF), (-INF, INF), (INF, 0), AT_NAN)),
     Case("logit", logit, 0.8, ((1e-300, 1), (0.4, 0.6)), ((0, -INF), (1, INF), (0.5, 0), (2, NAN), *NOWHERE)),
     Case("i0", lambda x: mpmath.besseli(0, x), 1.2, ((-713, 713), *NEAR), ((0, 1), (1e5, INF), *NOWHERE)),
-    Case("i1", lambda x: mpmath.besseli(1, x), 1.3, ((-713, 713), *NEAR), (*AT_0, (1e5, INF), *NOWHERE)),
+    Case("i1", lambda x: mpmath.besseli(1, x), 1.4, ((-713, 713), *NEAR), (*AT_0, (1e5, INF), *NOWHERE)),
     Case("i0e", scaled_bessel(0), 1.2, ((-10, 10), (1e-30, 1e5)), ((0, 1), (INF, 0), (-INF, 0), AT_NAN)),
     Case("i1e", scaled_bessel(1), 1.2, ((-10, 10), (1e-30, 1e5)), (*AT_0, (INF, 0), (-INF, -0.0), AT_NAN)),
     Case("i1e_ratio", lambda x: scaled_bessel(1)(x) / x, 2.0, ((-10, 10), (1e-30, 1e5)), ((0, 0.5), (INF, 0), AT_NAN)),
