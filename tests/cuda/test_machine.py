@@ -17,7 +17,8 @@ SCRIPT = f"import sys; sys.modules.update(dict.fromkeys({ABSENT})); import pytes
 
 @pytest.mark.slow
 def test_the_tests_for_a_gpu_take_pytest_alone() -> None:
-    arguments = ["tests/cuda/test_gpu.py", "--collect-only", "-q", "--numprocesses=4"]
+    files = "tests/cuda/test_gpu.py", "tests/edge_cases", "tests/cuda/test_examples.py"
+    arguments = [*files, "--collect-only", "-q", "--numprocesses=4"]
     environment = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     command = [sys.executable, "-c", SCRIPT, *arguments]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
