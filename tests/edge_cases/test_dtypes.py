@@ -17,7 +17,7 @@ from fnad.ops.elementary import sqrt
 from fnad.ops.piecewise import abs_, sign
 from fnad.ops.power import integer_pow
 from fnad.ops.shape import broadcast_to, reduce_sum, zeros_like
-from fnad.testing import Run
+from fnad.testing import EXECUTORS, Run
 from tests.edge_cases.derivatives import gradient, hessian, reverse, value
 from tests.together import together
 
@@ -80,10 +80,10 @@ def test_row_57_sum_of_many_f32(run: Run):
 
 
 def test_row_57_deviation_of_a_constant(run: Run):
-    """The mean of equal numbers is that number, so that their deviation is 0."""
+    """The mean of equal numbers is that number, so that their deviation is 0; a device rounds the parts of threads."""
     x = np.full(1000, 0.1, np.float32)
     mean = value(run, lambda x: reduce_sum(x, axes=(0,)) / 1000.0, x)
-    assert mean == x[0]
+    np.testing.assert_allclose(mean, x[0], rtol=0 if run in EXECUTORS.values() else 8 * 2**-24)
 
 
 def test_row_58_cotangent_of_a_broadcast_scalar(run: Run):
