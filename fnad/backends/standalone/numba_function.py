@@ -120,7 +120,7 @@ def _registered(program: Standalone) -> int:
     function = Function(program)
     with _LOCK:
         if len(_FUNCTIONS) >= SIZE // 2 and key not in _FUNCTIONS:
-            raise ExportError(f"there are {len(_FUNCTIONS)} exported functions for Numba", remedy="reuse them")
+            raise ExportError(f"there are {len(_FUNCTIONS)} exported functions for Numba, and no room for more")
         place = key % SIZE
         while TABLE[2 * place] not in (0, key):
             place = (place + 1) % SIZE
