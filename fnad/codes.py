@@ -1,4 +1,4 @@
-"""What is known of code objects, each by its identity and for as long as it lives.
+"""Notes on code objects, each by its identity and for as long as it lives.
 
 Code objects are equal where their instructions are, in files of other names too, and to compare them takes longer than
 most of what is asked. They are not kept alive: a program that makes functions all the time makes code objects as well.
@@ -17,7 +17,7 @@ Ts = TypeVarTuple("Ts")
 
 
 class Notes(dict[Any, Any]):
-    """What is known of one code object."""
+    """The notes on one code object."""
 
     __slots__ = ("code",)
     code: ref[CodeType]
@@ -27,7 +27,7 @@ _NOTES: dict[int, Notes] = {}
 
 
 def notes_of(code: CodeType) -> Notes:
-    """What is known of a code object, to be added to."""
+    """The notes on a code object, to which the caller may add."""
     return _NOTES.get(id(code)) or _new(code)
 
 

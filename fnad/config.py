@@ -1,4 +1,4 @@
-"""How programs are run: settings of the process, and of a block of code.
+"""Settings of how programs run: of the process, and of a block of code.
 
     executor   "auto"         in the NumPy interpreter until a program is hot, then compiled; functions under
                               `fnad.jit` are compiled at their second call, the first one if they are heavy, or
@@ -113,7 +113,7 @@ class Settings:
 
     @property
     def code(self) -> tuple[str, ...]:
-        """What code that is compiled under these settings depends on."""
+        """The settings on which compiled code depends."""
         return (self.device,) if self.device == "cpu" else (self.device, self.scatter_add)
 
     def __post_init__(self) -> None:
@@ -154,7 +154,7 @@ FILTERED["now"] = lambda: current().traceback_filtering
 
 
 def conditions() -> tuple[tuple[dict[str, Any], str, Settings], tuple[ContextVar[Any], Settings | None]]:
-    """What the settings in force are found by: a name, and a variable of the context."""
+    """The keys of the settings in force: a name, and a variable of the context."""
     return (globals(), "_default", _default), (_overridden, _overridden.get())
 
 

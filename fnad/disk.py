@@ -50,7 +50,7 @@ HELD = (PermissionError,) if IS_WINDOWS else ()
 
 MAGIC = b"fnad-cache-1"
 PASSED = str(Path(__file__).parent), contextlib.__file__
-"""Where the files are whose frames stand between the user's line and a warning."""
+"""The files whose frames lie between the user's line and a warning."""
 FOLDERS = 256
 ABANDONED = 3600
 """The age in seconds from which a file that is still under its first name belongs to a process that was killed."""
@@ -87,7 +87,7 @@ def _default() -> DiskCache | None:
 
 
 def user_directory() -> str:
-    """Where this system has the user's caches."""
+    """The directory of the user's caches on this system."""
     if sys.platform == "darwin":
         return "~/Library/Caches"
     if IS_WINDOWS:
@@ -284,12 +284,12 @@ class Entry(NamedTuple):
 
     @property
     def is_whole(self) -> bool:
-        """Whether it was written to the end."""
+        """True if it was written to the end."""
         return not self.path.name.startswith(".")
 
     @property
     def is_abandoned(self) -> bool:
-        """Whether the process that was to write it to the end was killed."""
+        """True if the process that was to write it to the end was killed."""
         return not self.is_whole and self.used < time() - ABANDONED
 
     @property
@@ -306,7 +306,7 @@ class DiskCache:
         self._warned: set[str] = set()
 
     def has(self, key: str) -> bool:
-        """Whether there is an entry of a key, which may be damaged."""
+        """True if there is an entry of a key, which may be damaged."""
         try:
             return self._path(key).exists()
         except OSError:
@@ -314,7 +314,7 @@ class DiskCache:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was ever written to it."""
+        """True if nothing was ever written to it."""
         try:
             return not any(self.directory.iterdir())
         except OSError:

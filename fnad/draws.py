@@ -222,13 +222,13 @@ def gamma_candidate(a: Arithmetic, index: Value, key: Value, shape: Value, strea
 
 
 def gamma_surely(candidate: Candidate) -> Value:
-    """Whether a candidate is accepted by the bound without logarithms, as most are."""
+    """True if a candidate is accepted by the bound without logarithms, as most are."""
     square = candidate.x * candidate.x
     return candidate.is_positive & (candidate.u < square * square * -0.0331 + 1.0)
 
 
 def gamma_accepted(a: Arithmetic, candidate: Candidate) -> Value:
-    """Whether a candidate is accepted."""
+    """True if a candidate is accepted."""
     d, x, v, u, is_positive = candidate
     return is_positive & (log(a, u) < x * x * 0.5 + (d - d * v + d * log(a, v)))
 

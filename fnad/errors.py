@@ -237,7 +237,7 @@ class ConvergenceError(FnadError, RuntimeError):
 
 
 class FailureKind(StrEnum):
-    """What a loop beyond its limit may fail with, other than `LoopLimitError`, as programs have it, which are text."""
+    """The errors of a loop beyond its limit, other than `LoopLimitError`, as text in programs."""
 
     FACTORIZATION = "FactorizationError"
     DOMAIN = "DomainError"

@@ -75,7 +75,7 @@ class AtMost:
 
 
 def are_of(sizes: range, operands: Sequence[Any]) -> bool:
-    """Whether one of the operands is a stack of matrices of such sizes."""
+    """True if one of the operands is a stack of matrices of such sizes."""
     return any(x.ndim > 1 and x.size * max(x.shape[-2:]) in sizes for x in operands)
 
 

@@ -1,4 +1,4 @@
-"""Where arrays are: in the memory of the host, as NumPy's are, or in that of a device.
+"""The place of arrays: the memory of the host, or the memory of a device.
 
 An array of a device says so itself, by DLPack or `__cuda_array_interface__`, of whatever library it is. Programs take
 it as an array of the driver's, which shares its memory. The driver (`fnad.backends.cuda.driver`), and with it all that
@@ -19,7 +19,7 @@ CUDA_KINDS = {2, 13}
 
 
 def is_on_device(value: Any) -> bool:
-    """Whether a value is an array in the memory of a device."""
+    """True if a value is an array in the memory of a device."""
     kind = type(value)
     library = str(getattr(kind, "__module__", "")).partition(".")[0]  # a class that `exec` made may have none
     if library in ("numpy", "cupy"):  # whose arrays are of one kind; to ask CuPy's takes a call of CUDA's
@@ -33,7 +33,7 @@ def is_on_device(value: Any) -> bool:
 
 
 def scipy_module(array: Any, name: str) -> Any:
-    """SciPy's module of this name, kept out of `import fnad`; for arrays of CuPy's its own, of the same functions."""
+    """SciPy's module of this name, kept out of `import fnad`; for CuPy arrays its own, of the same functions."""
     if not is_cupys(array):
         return import_module(f"scipy.{name}")
     with warnings.catch_warnings(action="ignore", category=FutureWarning):  # of what CuPy itself imports
@@ -41,17 +41,17 @@ def scipy_module(array: Any, name: str) -> Any:
 
 
 def is_cupys(array: Any) -> bool:
-    """Whether an array is one of CuPy's, whose functions lack some options of NumPy's."""
+    """True if an array is a CuPy array; CuPy functions lack some of NumPy's options."""
     return type(array).__module__.partition(".")[0] == "cupy"
 
 
 def driver() -> Any:
-    """What runs programs on the device; raises `DeviceError` where there is none."""
+    """The driver that runs programs on the device; raises `DeviceError` if there is no device."""
     return import_module("fnad.backends.cuda.driver").current()
 
 
 def is_on_host() -> bool:
-    """Whether the settings have programs run on the host."""
+    """True if the settings have programs run on the host."""
     return config.current().device == "cpu"
 
 
@@ -69,7 +69,7 @@ def adopted(value: Any) -> Any:
 
 
 def is_drivers(value: Any) -> bool:
-    """Whether a value is an array of the driver's, which programs take as it is."""
+    """True if a value is an array of the driver's, which programs take as it is."""
     return is_on_device(value) and type(value) is driver().array_type
 
 

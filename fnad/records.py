@@ -59,7 +59,7 @@ else:
         return eval(_compiled(f"lambda cls, {names}: new(cls, ({names}))", "eval")).__code__
 
     class Fields(tuple):
-        """What all named tuples can do."""
+        """The operations of named tuples."""
 
         __slots__ = ()
         _fields = ()
@@ -193,7 +193,7 @@ else:
             object.__setattr__(self, name, value)
 
     class StandardFields:
-        """What `dataclasses.replace` and `fields` ask a class for, made when they do."""
+        """The class attributes that `dataclasses.replace` and `fields` read, made when they are read."""
 
         def __get__(self, instance, owner=None):
             """The fields as the standard library describes them."""

@@ -40,7 +40,7 @@ REMEMBERED = 4096
 """The number of dropped keys that the store remembers."""
 
 WEIGHED_AGAIN = 16
-"""What everything takes is added up again when one in so many programs is new: to add is linear in their number."""
+"""The share of new programs, one in so many, at which total sizes are added up again: that takes linear time."""
 
 
 def uncollected() -> Holding[None]:
@@ -70,7 +70,7 @@ _is_off = False
 
 
 class Memory(Protocol):
-    """What keeps memory for the next call."""
+    """An owner of memory that is kept for the next call."""
 
     @property
     def workspace_bytes(self) -> int:
@@ -95,7 +95,7 @@ class Stages(Memory, Protocol):
 
     @property
     def is_native(self) -> bool:
-        """Whether it was compiled."""
+        """True if it was compiled."""
         ...
 
     def free(self) -> int:
@@ -123,7 +123,7 @@ class CacheInfo(NamedTuple):
 
 
 Key: TypeAlias = "tuple[tuple[Any, ...], Hashable]"
-"""What was made of a program, and the program's content."""
+"""The key of a derived program: its kind, and the content of the original program."""
 
 
 class ProgramStore:
@@ -227,14 +227,14 @@ class ProgramStore:
                 excess -= free(stages) if excess > 0 else 0
 
     def made_of(self, content: Hashable) -> list[tuple[tuple[Any, ...], tuple[Stages, ...]]]:
-        """What was made of the program of a content: each time what it is, and the programs."""
+        """The programs made from the program of a content, each with its kind."""
         with self._lock:
             stages = [(key, (found,)) for key, found in self._stages.items()]
             derived = [(key, found) for key, found in self._kept.items() if isinstance(found, tuple)]
         return [(key[0], found) for key, found in (*stages, *derived) if key[1] == content]
 
     def notes_of(self, content: Hashable) -> list[str]:
-        """What was found out about the program of a content, as text."""
+        """The findings on the program of a content, as text."""
         with self._lock:
             notes = [(key, found) for key, found in self._kept.items() if isinstance(found, list)]
         return [str(note) for key, found in notes if key[1] == content for note in cast("list[object]", found)]

@@ -18,10 +18,10 @@ from fnad.trace.missing import missing
 from fnad.tracebacks import boundary
 
 Test: TypeAlias = Callable[[Any], bool] | None
-"""Whether a container is taken as a leaf."""
+"""True if a container is taken as a leaf."""
 
 Path: TypeAlias = tuple[Any, ...]
-"""Where a leaf is: the keys of dicts, the positions in tuples and lists, the names of fields."""
+"""The path of a leaf: the keys of dicts, the positions in tuples and lists, the names of fields."""
 
 _NO_INITIALIZER = object()
 
@@ -102,7 +102,7 @@ def reduce(
 
 
 def all(tree: Any, *, is_leaf: Test = None) -> bool:  # noqa: A001 JAX's name
-    """Whether all leaves are true.
+    """True if all leaves are true.
 
     >>> all({"a": True, "b": (1, 0)})
     False

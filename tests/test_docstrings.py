@@ -1,9 +1,12 @@
-"""Docstrings of public names: one sentence, parameters, results, errors and an example, which doctest runs."""
+"""Docstrings: of public names their sections, with an example that doctest runs; of all names plain English."""
 
+import ast
 import builtins
 import inspect
 import re
+from collections.abc import Iterator
 from doctest import DocTestParser
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -40,3 +43,37 @@ def test_docstring(name: str) -> None:
     examples = DocTestParser().get_examples(sections["Examples"])
     assert any(public.__name__ in example.source + example.want for example in examples)
     assert any(example.want or example.exc_msg for example in examples)
+
+
+# ---- plain English ---------------------------------------------------------------------------------------------------
+
+FILES = sorted(Path(fnad.__file__).parent.rglob("*.py"))
+OPENING = re.compile(r"(What|Whether|Where|How|Who|To [a-z]+)\b")
+POSSESSIVE = re.compile(
+    r"\bof (?:NumPy|SciPy|Python|fnad|CuPy|LLVM|Numba|Cython|pandas|pytest|optree|the user)'s"
+    r"(?=[,.;:)\"\n]| (?:that|which|is|in|are|for|and|or|with|by|to|from|as|at|on)\b)"
+)
+MOST_LONG = 75
+"""The number of sentences over 35 words; it may only shrink."""
+
+
+def texts(file: Path) -> Iterator[str]:
+    """The docstrings of a file, those of attributes included."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            yield node.value.value.strip()
+
+
+def test_docstrings_name_the_thing_first() -> None:
+    assert [(file.name, text.split("\n")[0]) for file in FILES for text in texts(file) if OPENING.match(text)] == []
+
+
+def test_possessives_have_a_noun() -> None:
+    found = [(file.name, line) for file in FILES for line in file.read_text(encoding="utf-8").split("\n")]
+    assert [place for place in found if POSSESSIVE.search(place[1])] == []
+
+
+def test_sentences_are_short() -> None:
+    prose = (part for file in FILES for text in texts(file) for part in re.split(r"\n\s*\n", text) if ">>>" not in part)
+    sentences = (sentence for part in prose for sentence in re.split(r"(?<=[.;:])\s+", part))
+    assert sum(len(sentence.split()) > 35 for sentence in sentences) <= MOST_LONG

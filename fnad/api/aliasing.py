@@ -25,7 +25,7 @@ from fnad.trace.source import current_source
 from fnad.trace.tracer import Tracer
 
 WORK = 10_000
-"""How hard to look for an element that two views have in common; they share memory if it takes more."""
+"""The most work to look for an element that two views share; beyond it they count as sharing memory."""
 
 
 class Received:

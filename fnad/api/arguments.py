@@ -113,7 +113,7 @@ class Differentiated(NamedTuple):
 
     @property
     def places(self) -> list[int]:
-        """Where the leaves with a derivative stand."""
+        """The positions of the leaves with a derivative."""
         return [i for i, leaf in enumerate(self.leaves) if is_inexact(leaf.aval.dtype)]
 
     @property
@@ -255,7 +255,7 @@ def protected(f: Function, attempt: Attempt[T]) -> T:
 
 
 class Again(BaseException):
-    """Ends the first run of the outermost function: no `except` of the user's is meant to catch it."""
+    """Ends the first run of the outermost function: no `except` of user code is meant to catch it."""
 
     def __init__(self, error: FnadError) -> None:
         super().__init__()
@@ -263,7 +263,7 @@ class Again(BaseException):
 
 
 class _Run(threading.local):
-    """Whether a function runs for the first time, and may run again; and whether it has used up its second run."""
+    """The state of a function's run: if it is the first run and may be repeated, and if the second run is used up."""
 
     is_first = False
     is_last = False

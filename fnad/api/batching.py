@@ -171,7 +171,7 @@ def _checked(axis: int | None, ndim: int, tree: Tree, index: int) -> int | None:
 
 
 def _argument(tree: Tree, index: int) -> str:
-    """What errors call a leaf."""
+    """The name of a leaf in errors."""
     found = tree.path(index)
     return found.replace("args[0]", "args", 1) if found.startswith("args[0]") else found.replace("args[1]", "kwargs", 1)
 

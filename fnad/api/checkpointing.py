@@ -1,4 +1,4 @@
-"""What reverse mode saves and what it computes again: `checkpoint`."""
+"""The choice between saving and recomputing in reverse mode: `checkpoint`."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ MANY = 3
 
 OTHERS = "pass what changes as an argument"
 OWN = "the function itself writes to this: return the new value instead, and keep it outside"
-"""What to do about what changes between calls, and about what the function itself changes."""
+"""The remedies for values that change between calls, and for values that the function itself changes."""
 
 STATIC = str, bytes, type, FunctionType, ufunc
 CONSTANT = "name it in static_argnums or static_argnames, which make it a constant of the program"
@@ -168,7 +168,7 @@ def make_program(f: Function, static_argnums: Places = (), static_argnames: Plac
 
 
 class CallForm(NamedTuple):
-    """How dynamic arguments were given, the positional ones first, the keys of the static ones, and all keywords.
+    """The form of the dynamic arguments: the positional ones, the keys of the static ones, and all keywords.
 
     These are in the order of the call, which is the order in which a function finds them in its `**kwargs`.
     """
@@ -180,7 +180,7 @@ class CallForm(NamedTuple):
 
 
 class Compiled(Transformed, Generic[P, R]):
-    """What `jit` returns: the function with its traces."""
+    """The result of `jit`: the function with its traces."""
 
     __slots__ = ("_again", "_donated", "_f", "_has_receivers", "_paths", "_receivers", "_retraced", "_statics")
 
@@ -403,7 +403,7 @@ class Compiled(Transformed, Generic[P, R]):
 
 
 class Placed(Compiled[P, R]):
-    """What `jit` returns for a device: the function, compiled for it."""
+    """The result of `jit` for a device: the function, compiled for this device."""
 
     __slots__ = ("device",)
 

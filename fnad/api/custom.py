@@ -38,7 +38,7 @@ from fnad.trace.source import current_source
 from fnad.tracebacks import boundary
 
 DEEPEST = 3
-"""How often a rule that calls its own function is followed: derivatives of so high an order."""
+"""The highest order of derivatives for which a rule that calls its own function is followed."""
 
 
 class _Custom(Transformed):
@@ -201,7 +201,7 @@ class Call(NamedTuple):
         return unflatten(self.structure, leaves)
 
     def of(self, f: Function, leaves: Sequence[Any]) -> Any:
-        """What a function returns for the arguments with these leaves."""
+        """The result of a function for the arguments with these leaves."""
         moved = dict(zip(self.moved, self.trees(leaves), strict=True))
         return callee(f)(*[moved.get(i, arg) for i, arg in enumerate(self.args)])
 

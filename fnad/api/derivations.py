@@ -1,4 +1,4 @@
-"""What transforms make of programs: under which key the store has it, and how it is made.
+"""The programs that transforms derive: the key of each in the store, and how it is made.
 
 `wrt` marks the inputs of a program that a derivative is taken in, `outputs` counts its leading outputs that have one.
 """

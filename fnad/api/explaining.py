@@ -56,7 +56,7 @@ class Found(NamedTuple):
 
 
 class Explanation(NamedTuple):
-    """What a trace found; its text says it line by line.
+    """The findings of a trace; the text has a line for each.
 
     `traced` are the leaves of the arguments that are numbers with a derivative. `captured` are the arrays from outside,
     or made by NumPy alone, whose content is read anew at each call; each has the line that first uses it. Each of the

@@ -192,7 +192,7 @@ class System(NamedTuple):
 
     @property
     def flat(self) -> Raveling:
-        """How x lies in one vector."""
+        """The layout of x in one vector."""
         return Raveling.of([t.aval for t in self.types])
 
     @property
@@ -201,7 +201,7 @@ class System(NamedTuple):
         return [i >= len(self.captured) for i in range(len(self.program.inputs))]
 
     def point(self, vector: Symbol) -> list[Symbol]:
-        """What the program takes where x is this vector."""
+        """The operands of the program if x is this vector."""
         return [*self.captured, *self.flat.unravel(vector)]
 
     def at(self, vector: Symbol) -> Symbol:

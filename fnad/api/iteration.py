@@ -263,7 +263,7 @@ def _pair(f: Function, named: Function, carry: Any, x: Any) -> tuple[Any, Any]:
 
 
 def _length(xs: Tree, length: int | None) -> int:
-    """How many steps a scan takes; raise where the leading axes do not say one number."""
+    """The number of steps of a scan; raise if the leading axes do not agree."""
     found = {} if length is None else {"length": _count(length, "length")}
     for i, leaf in enumerate(xs.leaves):
         where = xs.path(i)

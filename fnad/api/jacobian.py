@@ -319,7 +319,7 @@ def _arranged(output: _Leaves, blocks: Blocks, arguments: _Leaves, *, several: b
 
 
 def _zeros(out: Aval, aval: Aval) -> Any:
-    """What an element that does not change is in an argument; scalars as NumPy has them."""
+    """The derivative of an element that does not change, in an argument; scalars as NumPy has them."""
     return np.zeros((*out.shape, *aval.shape), aval.dtype)[()]
 
 

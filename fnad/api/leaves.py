@@ -43,7 +43,7 @@ Array: TypeAlias = "np.ndarray[Any, Any]"
 Function: TypeAlias = Callable[..., Any]
 Structure: TypeAlias = "optree.PyTreeSpec"
 Operand: TypeAlias = "Array | Symbol"
-"""What a program is run on: arrays, or symbols of the trace under way."""
+"""An operand of a program: an array, or a symbol of the trace under way."""
 
 METHOD = (
     "transform the bound method, or a function of the other arguments inside the method; or register the class with "
@@ -56,7 +56,7 @@ NAMED = f"convert it with astype to one of {', '.join(map(str, NAMES))}"
 
 
 class Leaf(NamedTuple):
-    """What a program receives for one leaf; `weak` marks a Python number, `is_array` an array without dimensions.
+    """The operand of a program for one leaf; `weak` marks a Python number, `is_array` an array without dimensions.
 
     `labels` are those of a Series or DataFrame.
     """
@@ -129,7 +129,7 @@ def of_trees(name: str, *args: Any, **options: Any) -> Any:
 
 
 def are_records(values: Sequence[Any]) -> bool:
-    """Whether there are dataclasses among leaves; from now on these are containers (`fnad.api.records`)."""
+    """True if there are dataclasses among leaves; from now on these are containers (`fnad.api.records`)."""
     return records.are_records(values, pytrees())
 
 
@@ -165,7 +165,7 @@ def leaves_of(trees: Sequence[Any], names: Callable[[int], str]) -> tuple[list[L
 
 
 def path(trees: Any, index: int, names: Callable[[int], str]) -> str:
-    """Where a leaf of several pytrees stands: `w['W'][0]`."""
+    """The path of a leaf in several pytrees: `w['W'][0]`."""
     accessor = of_trees("tree_accessors", trees)[index]
     return accessor[1:].codify(names(accessor[0].entry))
 
@@ -187,12 +187,12 @@ def leaf_of(value: Any) -> Leaf:
 
 
 def is_weak(value: Any) -> bool:
-    """Whether a value is a Python number, whose dtype gives way to that of an array beside it."""
+    """True if a value is a Python number, whose dtype gives way to that of an array beside it."""
     return isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic)
 
 
 def is_zero_dimensional(value: Any) -> bool:
-    """Whether a value is an array without dimensions, which NumPy tells apart from a number."""
+    """True if a value is an array without dimensions, which NumPy tells apart from a number."""
     return isinstance(value, np.ndarray) and not value.shape
 
 
@@ -286,7 +286,7 @@ def type_name(value: Any) -> str:
 
 
 def function_name(function: Function) -> str:
-    """What errors and programs call a function."""
+    """The name of a function in errors and programs."""
     return getattr(function, "__name__", type(function).__name__)
 
 
@@ -301,7 +301,7 @@ def check_function(function: object, transform: str) -> None:
 
 
 def source_of(function: Function) -> Source | None:
-    """Where a function is defined, if it is written in Python."""
+    """The place where a function is defined, if it is written in Python."""
     code = getattr(inspect.unwrap(function), "__code__", None)
     return Source(code.co_filename, code.co_firstlineno, code.co_name) if isinstance(code, CodeType) else None
 

@@ -95,7 +95,7 @@ def _zero(leaf: Any) -> Any:
 
 
 def _is_linear(staged: Staged) -> bool:
-    """Whether the pullback has no residual that depends on the arguments, and Python has not asked for any.
+    """True if the pullback has no residual that depends on the arguments, and Python has not asked for any.
 
     What depends on them, within loops and branches too, is what a stack of them makes a stack of.
     """

@@ -12,7 +12,7 @@ from fnad.trace.capture import Guard
 
 
 class Decision(NamedTuple):
-    """What Python was told at a line: a truth, an integer, or the text of a value whose text it asked for."""
+    """An answer that Python received at a line: a truth, an integer, or the text of a value."""
 
     source: Source | None
     answer: int | str
@@ -62,7 +62,7 @@ def decisions_of(guards: Iterable[Guard]) -> tuple[Decision, ...]:
 
 
 def decision_lines(decisions: Sequence[Decision]) -> Iterator[str]:
-    """A line for each line of the user's, with the answers there in order."""
+    """A line for each line of user code, with the answers there in order."""
     for source in dict.fromkeys(decision.source for decision in decisions):
         answers = [decision.answer for decision in decisions if decision.source == source]
         yield f"{source or 'in no line of user code'}  {_answers_text(answers)}"

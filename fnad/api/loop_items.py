@@ -1,4 +1,4 @@
-"""What a `for` loop iterates over, by the number of the step."""
+"""The items of a `for` loop, by the number of the step."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ITERATORS = {type(iter(each)) for each in ([], (), range(1), np.zeros(1))}
 
 
 class Items(NamedTuple):
-    """How many items there are, and the function from the number of a step to its item."""
+    """The number of items, and the function from the number of a step to its item."""
 
     number: int
     at: Callable[[Any], Any]
@@ -87,7 +87,7 @@ def _stacked(values: Sequence[Any]) -> Any:
 
 
 def as_number(symbol: Symbol, weak: bool) -> Tracer:
-    """A traced number; `weak` marks one of Python's."""
+    """A traced number; `weak` marks a Python number."""
     return as_traced(WeakSymbol(symbol.builder, symbol.atom, symbol.aval) if weak else symbol, is_scalar=True)
 
 

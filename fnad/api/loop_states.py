@@ -26,10 +26,10 @@ from fnad.trace.handle import Aside, Cell, Handle
 from fnad.trace.looping import Refused
 
 MOST_STATES, MOST_VALUES = 12, 2
-"""How many states a loop has; how many values of a number belong to states before it is carried."""
+"""The most states of a loop; the most values of a number in states before it is carried."""
 
 Where = tuple[Any, ...]
-"""Where a value is: the name of a variable and numbers of elements, or the number of an array."""
+"""The place of a value: the name of a variable and numbers of elements, or the number of an array."""
 
 
 class Slot(NamedTuple):

@@ -1,4 +1,4 @@
-"""Pytrees of the user's as operands of the trace under way, and its results as pytrees.
+"""User pytrees as operands of the trace under way, and its results as pytrees.
 
 A leaf that stands for a Python number gives way to the dtype of an array beside it: a carry that starts as 0.0 is f32
 in a loop over f32.
@@ -22,14 +22,14 @@ from fnad.trace.tracer import Tracer
 
 
 class LeafType(NamedTuple):
-    """What is known of a leaf: its aval, and whether it stands for a Python number."""
+    """The type of a leaf: its aval, and if it stands for a Python number."""
 
     aval: Aval
     weak: bool = False
 
     @property
     def example(self) -> Any:
-        """What promotes as the leaf does."""
+        """A value that promotes as the leaf does."""
         return PYTHON_TYPES[self.aval.dtype.kind](0) if self.weak else self.aval.dtype
 
     @property
@@ -70,7 +70,7 @@ class Tree(NamedTuple):
         return unflatten(self.structure, leaves)[0]
 
     def path(self, index: int, name: str | None = None) -> str:
-        """What errors call a leaf, in a pytree of another name if one is given."""
+        """The name of a leaf in errors, in a pytree of another name if one is given."""
         return path(unflatten(self.structure, range(len(self.leaves))), index, lambda _: name or self.name)
 
     def operands(self, types: Sequence[LeafType]) -> list[Symbol]:

@@ -17,7 +17,7 @@ from fnad.trace.source import current_source
 
 
 class ExpectedTree(NamedTuple):
-    """What a pytree called `name` has to be like: the structure and the avals of what errors call `like`."""
+    """The expected form of a pytree called `name`: the structure and the avals of what errors call `like`."""
 
     name: str
     like: str

@@ -134,7 +134,7 @@ class _Equation(NamedTuple):
 
     @property
     def flat(self) -> Raveling:
-        """How y lies in one vector."""
+        """The layout of y in one vector."""
         return Raveling.of([t.aval for t in self.types])
 
     def dynamics(self, t: Symbol, y: Symbol) -> Symbol:
@@ -172,6 +172,6 @@ def _traced(f: Function, y0: Any, args: tuple[Any, ...]) -> _Equation:
 
 
 def _time(types: Sequence[LeafType]) -> LeafType:
-    """What the time is in the equation: of the dtype of y, a number where y consists of numbers."""
+    """The type of the time in the equation: the dtype of y, a number if y consists of numbers."""
     dtypes = [t.aval.dtype for t in types if t.aval.dtype.kind == "f" and not t.weak]
     return LeafType(Aval(np.result_type(*dtypes) if dtypes else F64), weak=not dtypes)

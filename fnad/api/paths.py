@@ -41,10 +41,10 @@ from fnad.trace.source import ends_loop
 from fnad.transforms.dce import dce
 
 MOST = 64
-"""How many paths are held for one signature."""
+"""The most paths for one signature."""
 
 TRACES = 8
-"""How many traces are held of one path: a function may go back and forth between values of globals and attributes."""
+"""The most traces of one path: a function may alternate between values of globals and attributes."""
 
 WHILE = "repeat with fnad.while_loop"
 FOR = "repeat with fnad.fori_loop or fnad.scan; to read an array at a traced index, write fnad.numpy.asarray(table)[i]"
@@ -111,7 +111,7 @@ class TracedPath:
 
     @property
     def is_compiled(self) -> bool:
-        """Whether native code runs it."""
+        """True if native code runs it."""
         return not self.is_fallback and "programs" in vars(self) and self.programs[-1].is_native
 
     @cached_property
@@ -157,7 +157,7 @@ class TracedPath:
         return watched(staged(self.traced).executor(), [*arrays, *self.captured], lambda: self.traced)
 
     def _executors(self) -> list[Executor]:
-        """What runs it: it is compiled when it comes again, or at once where that takes less than to interpret it.
+        """The executors of the path, which is compiled at the second run, or at once if interpreting takes longer.
 
         Much is called once, such as a Hessian at the end of a fit, and would wait for the compiler in vain.
         """
@@ -168,7 +168,7 @@ class TracedPath:
         return [program.executor(eager=self.runs > 0 or program.is_heavy, often=True) for program in self.programs]
 
     def leads(self, answers: tuple[int, ...]) -> bool:
-        """Whether the first guards have these answers."""
+        """True if the first guards have these answers."""
         return self.answers[: len(answers)] == answers
 
 
@@ -305,17 +305,17 @@ class Paths:
 
 
 def is_older(path: TracedPath, new: TracedPath) -> bool:
-    """Whether a path has the answers of a new one, and knew less of the loops that decide."""
+    """True if a path has the answers of a new one, and knew less of the loops that decide."""
     return path.answers == new.answers and path.version != new.version
 
 
 def was_tried(path: TracedPath, failures: tuple[FailedPath, ...]) -> bool:
-    """Whether a path is among those that were tried."""
+    """True if a path is among those that were tried."""
     return any(path is failed for failed, _ in failures)
 
 
 def holds_after(path: TracedPath, failed: TracedPath) -> bool:
-    """Whether what a path was traced from is as it was, which is so of a path that was just tried."""
+    """True if what a path was traced from is as it was, which is so of a path that was just tried."""
     return path.environment is failed.environment or path.environment.holds()
 
 
@@ -337,7 +337,7 @@ def crossing(paths: Sequence[TracedPath]) -> tuple[Source | None, str]:
 
 
 def remedy_at(source: Source | None, paths: Sequence[TracedPath]) -> str:
-    """What to write in place of the control flow at a line."""
+    """The code to write instead of the control flow at a line."""
     guards = [guard for path in paths for guard in path.guards if guard.source == source]
     if (remedy := next((guard.remedy for guard in guards if guard.remedy), None)) is not None:
         return remedy

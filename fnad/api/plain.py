@@ -14,7 +14,7 @@ from fnad.ir.builder import is_tracing
 
 
 def is_plain() -> bool:
-    """Whether a loop or a branch is to be run so."""
+    """True if a loop or a branch is to be run so."""
     return config.current().disable_jit and not is_tracing()
 
 

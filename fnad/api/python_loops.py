@@ -42,14 +42,14 @@ Key = tuple[str, int, int]
 """A loop: its file, line and column."""
 
 MANY = 100
-"""How often a line decides in a trace before the loops around it are one."""
+"""The decisions of a line in a trace from which the loops around it are one."""
 
 MOST_WAYS, MOST_RECORDED = 64, 1500
-"""How many ways a loop has, from all its states; how many steps Python runs in a trace to record them."""
+"""The most ways of a loop, from all its states; the most steps that Python runs in a trace to record them."""
 
 
 class Known:
-    """What is known of a loop from one trace to the next.
+    """The record of a loop from one trace to the next.
 
     `answers` are those that Python got on each way, `failed` those that no way has from a state, `carried` are numbers
     that are carried, `states` has the number of each state.
@@ -89,7 +89,7 @@ class PythonLoops:
 
     @property
     def version(self) -> tuple[int, ...]:
-        """What is known of the loops, as numbers that grow."""
+        """The knowledge of the loops, as numbers that grow."""
         known = self.known.values()
         refused, carried = sum(k.refused is not None for k in known), sum(len(k.carried) for k in known)
         return self.grown, refused, carried
@@ -177,7 +177,7 @@ class PythonLoops:
         return repeat(None) if known is None else PythonLoop(self, known, place, frame, None).run()
 
     def _known(self, place: tuple[Any, ...], frame: FrameType) -> Known | None:
-        """What is known of a loop, if it is one that is to be one loop and can be."""
+        """The record of a loop, if the loop is to be one loop and can be."""
         line, column, first, last, *_ = place
         code = frame.f_code
         is_marked = any(file == code.co_filename and first <= line <= last for file, line in self.marked)

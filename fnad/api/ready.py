@@ -130,7 +130,7 @@ def ready(
 
 
 def is_given_as_it_is(value: Any) -> bool:
-    """Whether a program takes the memory of a value, or any other number of its type, and nothing made of it."""
+    """True if a program takes the memory of a value, or any other number of its type, and nothing made of it."""
     if type(value) is np.ndarray:
         return value.dtype in NAMES  # in another byte order it is copied
     return type(value) in NUMBERS or is_drivers(value)

@@ -1,4 +1,4 @@
-"""What compiled methods are called on.
+"""The objects on which compiled methods are called.
 
 An object or class that is no pytree of arrays is watched as what a function takes from its closure is. It belongs to
 the signature by its identity, through a weak reference: with it go the traces that were made for it.
@@ -39,7 +39,7 @@ class Receivers:
         self._known: dict[int, Receiver] = {}
 
     def admit(self, value: Any) -> bool:
-        """Whether it is the first object of its class that is met, and the function is a method of that."""
+        """True if it is the first object of its class that is met, and the function is a method of that."""
         kind = _class_of(value)
         if kind in self._classes or not any(map(self._is_defined_in, kind.__mro__)):
             return False
@@ -73,7 +73,7 @@ class Receivers:
             forget(receiver)
 
     def _is_defined_in(self, kind: type) -> bool:
-        """Whether a class has the function in its body, with other decorators too, or has got it since."""
+        """True if a class has the function in its body, with other decorators too, or has got it since."""
         name = f"{kind.__qualname__}.{function_name(self._f)}"
         if (getattr(self._f, "__module__", None), getattr(self._f, "__qualname__", None)) == (kind.__module__, name):
             return True

@@ -21,20 +21,20 @@ from fnad.trace.source import current_source
 from fnad.trace.tracer import Tracer
 
 NAMESPACE = "fnad"
-"""That of optree's in which containers are registered for fnad alone."""
+"""The optree namespace in which containers are registered for fnad alone."""
 
 CHILDREN = (np.ndarray, np.generic, Tracer, bool, int, float, complex, tuple, list, dict)
 
 
 class Attributes(NamedTuple):
-    """What an instance has beside the children of these names."""
+    """The attributes of an instance besides the children of these names."""
 
     names: tuple[str, ...]
     constants: tuple[tuple[str, Any], ...]
 
 
 def are_records(values: Iterable[Any], optree: Any) -> bool:
-    """Whether there are dataclasses among leaves; from now on these are containers."""
+    """True if there are dataclasses among leaves; from now on these are containers."""
     kinds = {type(value) for value in values if dataclasses.is_dataclass(type(value))}
     for kind in kinds:
         optree.register_pytree_node(

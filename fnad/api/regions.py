@@ -48,7 +48,7 @@ from fnad.trace.tracer import Tracer
 from fnad.trace.tracing import Traced, trace_function
 
 Call = Callable[[list[Tracer]], Any]
-"""What runs the user's function on leaves."""
+"""The call that runs the user's function on leaves."""
 
 
 class Region(NamedTuple):
@@ -61,12 +61,12 @@ class Region(NamedTuple):
 
     @property
     def consts(self) -> list[Symbol]:
-        """What it captured, as operands."""
+        """The captured values, as operands."""
         return list(map(as_symbol, self.captured))
 
     @property
     def leaves(self) -> int:
-        """How many leaves it takes."""
+        """The number of leaves that the region takes."""
         return len(self.program.inputs) - len(self.captured)
 
     def consts_first(self) -> Program:
@@ -156,7 +156,7 @@ def region_of(
 
 
 def with_shared_captures(regions: Sequence[Region]) -> tuple[list[Symbol], list[Program]]:
-    """What any of the regions uses from outside, and their programs on their own leaves and all of that."""
+    """The outside values that any of the regions uses, and the programs on their own leaves and all these values."""
     captured = {_key(value): as_symbol(value) for region in regions for value in region.captured}
     avals = [symbol.aval for symbol in captured.values()]
     places = {key: place for place, key in enumerate(captured)}
@@ -169,7 +169,7 @@ def with_shared_captures(regions: Sequence[Region]) -> tuple[list[Symbol], list[
 
 
 def _key(value: Captured) -> int:
-    """What tells values that regions use from one another."""
+    """The identity of a value that regions use."""
     return id(value.atom if isinstance(value, Symbol) else value)
 
 
@@ -177,7 +177,7 @@ def _key(value: Captured) -> int:
 
 
 class Likeness(NamedTuple):
-    """How errors say that `f` returned something else than a pytree like the one, called `name`, it was given.
+    """The words of errors if `f` returns a pytree unlike the pytree called `name` that it was given.
 
     `returned` and `given` are what they call the two; `shapes` and `remedy` are for a leaf of another shape.
     """
@@ -230,7 +230,7 @@ def check_functions(name: str, **functions: Any) -> None:
 
 
 def described(f: Function) -> str:
-    """What errors call a function: its name and where it is defined, since a lambda has no other."""
+    """The name of a function in errors, with the place of its definition, because a lambda has no other."""
     source = source_of(f)
     return f"{function_name(f)} ({source.file.rpartition(os.sep)[2]}:{source.line})" if source else function_name(f)
 
@@ -250,7 +250,7 @@ def check_structure(expected: Structure, found: Structure, what: str, like: str)
 
 @contextmanager
 def at(source: Source | None) -> Generator[None]:
-    """Have the equations that are made carry this line of the user's."""
+    """Have the equations that are made carry this line of user code."""
     builder = current_builder()
     outer, builder.source = builder.source, source
     try:

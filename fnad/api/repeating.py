@@ -35,14 +35,14 @@ from fnad.transforms.interpret import prepare
 
 SIGNATURES = 64
 TRACES = 4
-"""How many traces of one signature are held: arguments that are not differentiated may go back and forth."""
+"""The most traces of one signature: arguments without derivative may alternate."""
 
 CREDIT = 4
-"""How many calls are watched in vain."""
+"""The number of calls that are recorded without gain."""
 
 
 class Fixed(NamedTuple):
-    """What an argument was that is not differentiated: the content of an array, or the object itself."""
+    """The value of an argument without derivative: the content of an array, or the object itself."""
 
     value: Any
     content: bytes | None
@@ -53,7 +53,7 @@ class Fixed(NamedTuple):
         return cls((value.shape, value.dtype), value.tobytes()) if is_array else cls(value, None)
 
     def is_now(self, value: Any) -> bool:
-        """Whether another one is the same."""
+        """True if another one is the same."""
         if self.content is None:
             return same(value, self.value)
         is_array = type(value) is np.ndarray and (value.shape, value.dtype) == self.value
@@ -65,7 +65,7 @@ class Fixed(NamedTuple):
 
 
 class Decisions:
-    """What Python decided by traced values in a trace, in the order in which it did."""
+    """The decisions of Python on traced values in a trace, in their order."""
 
     def __init__(self, staged: Staged) -> None:
         program, atoms = staged.program, tuple(guard.atom for guard in staged.guards)
@@ -74,7 +74,7 @@ class Decisions:
         self._expected = [guard.expected for guard in staged.guards]
 
     def are_the_same(self, operands: Sequence[Operand]) -> bool:
-        """Whether Python would decide so for these operands; not where a later question cannot be asked of them."""
+        """True if Python would decide so for these operands; not where a later question cannot be asked of them."""
         try:
             return [int(np.asarray(answer)) for answer in self._run(list(map(on_host, operands)))] == self._expected
         except (FnadError, ArithmeticError, ValueError):
@@ -90,7 +90,7 @@ class Repeated(NamedTuple):
     decisions: Decisions | None
 
     def fits(self, fixed: Sequence[Any], operands: Sequence[Operand]) -> bool:
-        """Whether the function would do the same again."""
+        """True if the function would do the same again."""
         is_same = all(before.is_now(value) for before, value in zip(self.fixed, fixed, strict=True))
         if not (is_same and self.environment.holds()):
             return False
@@ -159,7 +159,7 @@ class Repeats:
 
 
 def is_repeatable(staged: Staged, recorder: Recorder) -> bool:
-    """Whether a run does nothing that is seen outside, and would be the same where Python decides the same."""
+    """True if a run does nothing that is seen outside, and would be the same where Python decides the same."""
     return not (staged.writes or recorder.effect) and staged.auxiliary.is_fresh
 
 

@@ -1,4 +1,4 @@
-"""What a pullback keeps of the run before it, for `explain`."""
+"""The values that a pullback keeps of the forward run, for `explain`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Residual(NamedTuple):
 
 
 def residuals_of(program: Program, names: Sequence[str], outputs: int) -> tuple[Residual, ...]:
-    """What the pullback of the first `outputs` keeps, where the first inputs are arguments of these names."""
+    """The residuals of the pullback of the first `outputs`; the first inputs are arguments of these names."""
     wrt = [i < len(names) for i in range(len(program.inputs))]
     forward, _ = derivations.vjp(wrt, outputs).derive(program)
     named = dict(zip(forward.inputs, names, strict=False))

@@ -53,7 +53,7 @@ SHORT = 2000
 
 @dataclass(frozen=True, slots=True)
 class Within:
-    """What was derived of a program within a trace; the program has the lines that its key consists of."""
+    """The programs derived from a program within a trace; the program has the lines of its key."""
 
     program: Program
     made: tuple[Program, ...]
@@ -81,7 +81,7 @@ def _kept_within(
 
 
 def prepared(program: Program, donated: tuple[int, ...] = ()) -> TieredProgram:
-    """What runs a program where the settings say, and programs of the same content, for as long as someone has it.
+    """The executor that the settings choose for a program, shared by programs of equal content while it is referenced.
 
     Results may lie in the memory of the inputs at the positions `donated`.
     """
@@ -100,7 +100,7 @@ class Made(NamedTuple):
 
 
 def made_of(*programs: Program) -> tuple[Made, ...]:
-    """What the store has of programs of these contents."""
+    """The entries of the store for programs of these contents."""
     found = [made for content in dict.fromkeys(map(content_key, programs)) for made in STORE.made_of(content)]
     return tuple(
         Made(key[0] if key and isinstance(key[0], str) else None, all(stages.is_native for stages in made))
@@ -122,7 +122,7 @@ def execute(
 def watched(
     run: Executor, arrays: Sequence[Array], own: Callable[[], Program], count: int | None = None
 ) -> list[Array]:
-    """What an executor returns, whose errors get the line of the function at hand, and whose results are checked."""
+    """The results of an executor; its errors get the line of the current function, and its results are checked."""
     if config.current().debug_nans:
         from fnad.api.nonfinite import checked  # noqa: PLC0415 - not loaded where nobody asks for that
 

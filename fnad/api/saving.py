@@ -1,4 +1,4 @@
-"""What the loops that are traced now save for reverse mode, and the loops that save just that."""
+"""The policies of saving for the loops that are being traced, and the loops that follow them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class SavePolicy(NamedTuple):
     budget: int | None = None
 
     def room(self, carry: Symbols) -> int:
-        """How many copies of a carry are saved."""
+        """The number of copies of a carry that are saved."""
         if self.budget is None:
             return self.snapshots
         return max(1, self.budget // max(1, sum(symbol.aval.nbytes for symbol in carry)))

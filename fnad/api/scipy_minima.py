@@ -39,7 +39,7 @@ from fnad.transforms.interpret import interpret
 from fnad.transforms.pipeline import simplify
 
 NEAR, SMALL = 1e-6, 1e-8
-"""How near a bound or constraint is one that is met; which part of the largest multiplier is none."""
+"""The distance at which a bound or constraint is met; the part of the largest multiplier that counts as zero."""
 
 DEGENERATE = "the solution lies at a bound or constraint whose multiplier cannot be told from 0: it has no derivative"
 UNLESS = "give a smaller tol= if it is not 0, or leave the bound or constraint out"
@@ -54,7 +54,7 @@ def _ends_met(x: Any, low: Any, high: Any) -> tuple[Any, Any]:
 
 
 def _at_bounds(x: Any, slope: Any, low: Any, high: Any) -> tuple[Any, Any]:
-    """What is 0 at a solution within bounds, and what holds where it has a derivative."""
+    """The residual that is 0 at a solution within bounds, and the condition under which it has a derivative."""
     at_low, at_high = _ends_met(x, low, high)
     is_free = ~(at_low | at_high)
     holds = (low == high) | is_free | (np.where(at_low, slope, -slope) > _noise(slope, is_free))
@@ -62,7 +62,7 @@ def _at_bounds(x: Any, slope: Any, low: Any, high: Any) -> tuple[Any, Any]:
 
 
 def _noise(slope: Any, is_free: Any) -> Any:
-    """What may be 0: the error of the slopes that are to be, or a small part of the largest one."""
+    """The tolerance for slopes that are to be 0: their error, or a small part of the largest slope."""
     size = np.abs(slope)
     return np.maximum(np.max(np.where(is_free, size, 0.0)), SMALL * np.max(size))
 
@@ -92,7 +92,7 @@ class _Bounds(NamedTuple):
 
     @classmethod
     def of(cls, bounds: Any, size: int) -> _Bounds | None:
-        """What SciPy takes as bounds of `minimize`: a `Bounds`, or pairs of which None is no limit."""
+        """The bounds of SciPy's `minimize`: a `Bounds`, or pairs in which None is no limit."""
         if bounds is None:
             return None
         if hasattr(bounds, "lb"):
@@ -119,7 +119,7 @@ class _Constraints(NamedTuple):
 
     @classmethod
     def of(cls, given: Any, start: Any) -> _Constraints | None:
-        """What SciPy takes as constraints."""
+        """The constraints of SciPy's `minimize`."""
         parts = [part for one in (given if isinstance(given, (list, tuple)) else [given]) for part in _parts(one)]
         if not parts:
             return None
@@ -148,7 +148,7 @@ def _parts(constraint: Any) -> list[tuple[bool, Callable[[Any], Any]]]:
 
 
 def _side(values: Rule, flags: Any, end: Any, sign: float) -> Rule:
-    """How far values lie on the right side of an end, those that are marked."""
+    """The distances of the marked values from an end, positive on the right side."""
 
     def function(x: Any) -> Any:
         found = values(x)
@@ -181,7 +181,7 @@ class _Problem(NamedTuple):
         return cls(system, simplify(gradient(system.program, system.unknowns)), bounds, constraints)
 
     def residual(self, x: Symbol, *multipliers: Symbol) -> list[Symbol]:
-        """What is 0 at a solution."""
+        """The residual that is 0 at a solution."""
         slope, *minus = inline(self.slopes, [*self.system.captured, x, *multipliers])
         first = slope if self.bounds is None else _conditions(_at_bounds, x, slope, *self.bounds)
         if self.constraints is None:
@@ -371,7 +371,7 @@ def fmin_l_bfgs_b(
 # ---- of one variable -------------------------------------------------------------------------------------------------
 
 NEWTON = 1e-3
-"""How long a step of Newton's may be from a minimum, beside it and 1: at a bound, or a kink, it is longer."""
+"""The longest Newton step at a minimum, relative to it and 1: at a bound, or a kink, the step is longer."""
 
 NO_MINIMUM = "the derivative is not 0 where scipy.optimize.{} ends, as at a bound or a kink: it has no derivative"
 WITHIN = "give bounds with the minimum inside, or minimize with bounds= by scipy.optimize.minimize"
@@ -404,7 +404,7 @@ def _minimum(name: str, f: Rule, args: Any, run: Rule, given: Sequence[Any] = ()
 
 
 def _scalar(name: str, f: Any, args: Any, ends: dict[str, Any], **options: Any) -> Any:
-    """What SciPy's `minimize_scalar` finds, in a bracket or between bounds."""
+    """The result of SciPy's `minimize_scalar`, in a bracket or between bounds."""
     ((where, places),) = ends.items()
     given = [] if places is None else list(places)
 
@@ -415,7 +415,7 @@ def _scalar(name: str, f: Any, args: Any, ends: dict[str, Any], **options: Any) 
 
 
 def _inside(*places: Any) -> tuple[float]:
-    """Where the function may be asked for."""
+    """The points at which the function may be evaluated."""
     known = [float(place) for place in places if not has_traced(place)]
     return (sum(known) / len(known) if known else 0.0,)
 
@@ -496,13 +496,13 @@ def fitted(residuals: Rule, start: Any, limits: _Bounds | None, run: Rule) -> tu
 
 
 def bounds_of_fit(bounds: Any, size: int) -> _Bounds | None:
-    """What SciPy takes as bounds of `least_squares` and `curve_fit`."""
+    """The bounds of SciPy's `least_squares` and `curve_fit`."""
     low, high = (bounds.lb, bounds.ub) if hasattr(bounds, "lb") else bounds
     return _Bounds.between(low, high, size)
 
 
 def squares(jac: Any, method: Any, **options: Any) -> Rule:
-    """How SciPy's `least_squares` finds them."""
+    """The solver of SciPy's `least_squares`."""
 
     def run(f: Rule, jacobian: Rule, start: Any, ends: Any) -> list[Any]:
         given: dict[str, Any] = {"bounds": ends} if ends else {}
@@ -542,7 +542,7 @@ def least_squares(
 
 
 def levenberg(has_jacobian: Any, **options: Any) -> Rule:
-    """How SciPy's `leastsq` finds them."""
+    """The solver of SciPy's `leastsq`."""
 
     def run(f: Rule, jacobian: Rule, start: Any, _: Any) -> list[Any]:
         slopes = jacobian if has_jacobian else None
@@ -573,7 +573,7 @@ def leastsq(
     gtol: Any = 0.0,
     maxfev: Any = 0,
 ) -> Any:
-    """What SciPy returns; a Jacobian that is given is replaced by that of func.
+    """The result of SciPy's `leastsq`; a given Jacobian is replaced by the derivative of func.
 
     The status is 1, whichever tolerance was met: what is no solution is an error.
     """
@@ -645,7 +645,7 @@ def curve_fit(
 
 
 def _weighing(sigma: Any) -> Rule:
-    """What makes residuals of standard deviations or of a covariance ones of the same size."""
+    """The weighting of residuals by standard deviations or a covariance."""
     if sigma is None:
         return lambda r: r
     spread = array(sigma)

@@ -1,6 +1,6 @@
 """SciPy's solvers by their own names, in a trace: they find the solution, and its derivative is that of the equation.
 
-The function of the user's is traced once. When the program runs, SciPy's own solver is called with it on ordinary
+The user's function is traced once. When the program runs, SciPy's own solver is called with it on ordinary
 numbers, so that the solution is SciPy's; by the implicit function theorem (`fnad.control.implicit`) its derivatives are
 those of the equation that it solves, of any order. Where nothing that the function uses is traced, SciPy is called at
 once. The function may not decide by the unknown with Python's `if`: it has no number while tracing.
@@ -40,7 +40,7 @@ from fnad.transforms.pipeline import simplify
 Rule = Callable[..., Any]
 NEARER = "start nearer, or give other options, a larger tol= for example"
 COUNTS = ((I64, ()), (I64, ()))
-"""Of a result of SciPy's: its status, and how often the function was called."""
+"""Of a SciPy result: its status, and how often the function was called."""
 
 
 def solver(path: str, probe: Callable[[dict[str, Any]], tuple[Any, ...]]) -> Callable[[Rule], Rule]:
@@ -79,7 +79,7 @@ def _ask(given: dict[str, Any], probe: Callable[[dict[str, Any]], tuple[Any, ...
 
 
 def _untraced(call: Callable[[], Any]) -> list[Any]:
-    """What a call returns, alone in a list; nothing if it uses traced values, were it only to decide by them."""
+    """The result of a call, alone in a list; an empty list if the call uses traced values, even in a decision."""
     found: list[Any] = []
 
     def run(_: Any) -> list[Any]:
@@ -95,7 +95,7 @@ def _untraced(call: Callable[[], Any]) -> list[Any]:
 
 
 def as_tuple(args: Any) -> tuple[Any, ...]:
-    """What SciPy passes on of `args=`."""
+    """The `args=` of SciPy as a tuple."""
     return args if isinstance(args, tuple) else () if args is None else (args,)
 
 
@@ -105,7 +105,7 @@ def as_tuple(args: Any) -> tuple[Any, ...]:
 def solution(
     system: System, residual: Callable[..., list[Symbol]], find: Rule, given: Sequence[Any] = (), more: Any = ()
 ) -> list[Symbol]:
-    """What `find` returns when the program runs: the unknowns, where the residual is 0, and more.
+    """The results of `find` when the program runs: the unknowns, where the residual is 0, and more.
 
     It is called with the values of what was captured, the starts, and the values of what else was given.
     """
@@ -364,13 +364,13 @@ def root(
 
 
 def check_success(name: str, success: Any, message: str) -> None:
-    """What is no solution has no derivative."""
+    """Raise if a solver did not succeed, because a point that is not a solution has no derivative."""
     if not success:
         raise ConvergenceError(f"scipy.optimize.{name} did not succeed: {message}", remedy=NEARER)
 
 
 def counts_of(name: str, result: Any) -> list[Any]:
-    """What is kept of a result."""
+    """The numbers of a result that are kept."""
     check_success(name, result.success, result.message)
     return [result.get("status", 0), result.get("nfev", 0)]
 

@@ -167,7 +167,7 @@ class Problem(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """How a derivative is computed: from which entry of the products each nonzero is read.
+    """The computation of a sparse derivative: the entry of the products from which each nonzero is read.
 
     It holds for the values `read` of inputs that were captured, by their number. The store has it under the content of
     the function's program, `transform` being the transform's name.
@@ -186,7 +186,7 @@ class Plan(NamedTuple):
 
 
 class SparseDerivative(Transformed):
-    """What `sparse_jacobian` and `sparse_hessian` return."""
+    """The result of `sparse_jacobian` and `sparse_hessian`."""
 
     __slots__ = ("_f", "_has_aux", "_positions", "_problem_of", "_sparsity_of")
 
@@ -242,7 +242,7 @@ def _check_real(name: str, f: Function, wrt: Differentiated) -> None:
 
 
 def _csr(pattern: Any, data: Array) -> Any:
-    """The array with these nonzeros. It has their places to itself: methods of SciPy's write into them."""
+    """The array with these nonzeros. It has their places to itself: SciPy methods write into them."""
     return csr_array((data, pattern.indices.copy(), pattern.indptr.copy()), shape=pattern.shape)
 
 

@@ -33,7 +33,7 @@ def _part_text(part: Part, stage: str) -> str:
 
 
 COMMENTS = {"llvm": ";", "ptx": "//", "sass": "//"}
-"""What comments begin with where that is not #."""
+"""The beginnings of comments in languages whose comments do not begin with #."""
 
 
 def _summary(program: TieredProgram, stage: str) -> str:

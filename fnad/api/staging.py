@@ -41,14 +41,14 @@ from fnad.trace.tracing import trace_function
 
 
 class Auxiliary:
-    """What a function returns beside its output: any pytree, in which only traced values belong to the program."""
+    """The auxiliary results of a function: any pytree, of which only traced values belong to the program."""
 
     def __init__(self, tree: Any) -> None:
         self._values, self._structure = flatten(tree)
 
     @property
     def is_fresh(self) -> bool:
-        """Whether what is rebuilt has no object in it that the function returned."""
+        """True if what is rebuilt has no object in it that the function returned."""
         return all(isinstance(value, (Tracer, np.ndarray, *CONSTANTS)) for value in self._values)
 
     @property
@@ -156,7 +156,7 @@ def stage(
 
 
 def with_labels(tracers: Sequence[Tracer], leaves: Sequence[Leaf]) -> list[Tracer]:
-    """What the user's function receives for leaves: a Series or DataFrame has its labels."""
+    """The arguments of the user's function for leaves: a Series or DataFrame has its labels."""
     return [labelled(tracer, leaf.labels) for tracer, leaf in zip(tracers, leaves, strict=True)]
 
 

@@ -24,7 +24,7 @@ NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
 
 
 class Statics(NamedTuple):
-    """Where static arguments stand when they are given by position, and their names when given by keyword."""
+    """The positions of static arguments, and their names when given by keyword."""
 
     positions: frozenset[int] = frozenset()
     names: frozenset[str] = frozenset()

@@ -67,7 +67,7 @@ def _nests(item: Item) -> int:
 
 
 def _is_open(item: Item) -> bool:
-    """Whether it has a loop whose length is not known before it runs."""
+    """True if it has a loop whose length is not known before it runs."""
     return any(
         isinstance(control, SequentialWhile)
         or (isinstance(control, SequentialFor) and not isinstance(control.extent, int))

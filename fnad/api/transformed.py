@@ -27,7 +27,7 @@ Made_co = TypeVar("Made_co", bound="Transformed", covariant=True)
 
 
 class Transformed:
-    """What `transform(f, **options)` returned; `run` is what it does."""
+    """The result of `transform(f, **options)`; `run` computes it."""
 
     __slots__ = ("__dict__", "__weakref__", "_options", "_run", "_transform")
     __wrapped__: Function
@@ -103,7 +103,7 @@ def described(f: Function) -> str:
 
 
 def _named(module: str, name: str) -> Any:
-    """What a module has under a dotted name."""
+    """The value of a dotted name in a module."""
     return reduce(lambda found, part: getattr(found, part, None), name.split("."), sys.modules.get(module))
 
 

@@ -30,7 +30,7 @@ Executor: TypeAlias = Callable[[Sequence[Array]], list[Array]]
 
 
 ANOTHER: Any = object()
-"""What a call comes to that is not like the one before."""
+"""The result of a direct call whose arguments are unlike those before."""
 
 
 class Tree(NamedTuple):
@@ -68,12 +68,12 @@ class Native(Protocol):
 
     @property
     def is_alone(self) -> bool:
-        """Whether code was compiled for it that runs no program of other sizes."""
+        """True if code was compiled for it that runs no program of other sizes."""
         ...
 
     @property
     def is_plain(self) -> bool:
-        """Whether it was compiled quickly, so that it runs longer than optimised code."""
+        """True if it was compiled quickly, so that it runs longer than optimised code."""
         ...
 
     @property
@@ -87,7 +87,7 @@ class Native(Protocol):
 
     @property
     def is_loaded(self) -> bool:
-        """Whether it was loaded from disk, so that there is nothing to look into."""
+        """True if it was loaded from disk, so that there is nothing to look into."""
         ...
 
     @property
@@ -96,7 +96,7 @@ class Native(Protocol):
         ...
 
     def direct(self, before: CallBefore) -> Callable[..., Any] | None:
-        """What takes the arguments of a call like the one before to its results, or is `ANOTHER`; None if none can."""
+        """A function from the arguments of a call like the one before to its results, or to `ANOTHER`; or None."""
         ...
 
     def llvm(self) -> str:
@@ -139,7 +139,7 @@ class Compiler(Protocol):
         ...
 
     def kept(self, key: str) -> Native | None:
-        """What an earlier process compiled, by its key on disk."""
+        """The native code of an earlier process, by its key on disk."""
         ...
 
     def keep(self, key: str, native: Any) -> None:

@@ -1,4 +1,4 @@
-"""What Python does around kernels: errors, and the loops and branches that it runs.
+"""The steps of Python around kernels: errors, and the loops and branches that it runs.
 
 On the CPU these are loops and branches with a library call in them; on a device they are branches that kernels cannot
 choose themselves. Loops on a device are in `cuda/`.

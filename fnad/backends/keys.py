@@ -1,4 +1,4 @@
-"""What tells compiled programs apart on disk: the text of a program, and what surrounds it.
+"""The keys of compiled programs on disk: the text of a program, and its surroundings.
 
 A program has no key if its text does not say all that it does: it calls a function of the host, or has a primitive that
 is not fnad's own.
@@ -26,12 +26,12 @@ def key_of(program: Program, donated: Sequence[int]) -> str | None:
 
 
 def is_told(equation: Equation) -> bool:
-    """Whether the text of an equation says what it computes."""
+    """True if the text of an equation says what it computes."""
     return equation.primitive.name in OWN and all(map(_is_plain, equation.params.values()))
 
 
 def _is_plain(value: object) -> bool:
-    """Whether it is a static value, and no number that stands for something else."""
+    """True if it is a static value, and no number that stands for something else."""
     return all(map(_is_plain, value)) if type(value) is tuple else type(value) in PLAIN or isinstance(value, np.dtype)
 
 

@@ -36,7 +36,7 @@ class DeviceProgram(TieredProgram):
         return native
 
     def interpreted(self) -> Executor:
-        """What interprets it on the host; the results are on the device."""
+        """The executor that interprets the program on the host; the results are on the device."""
         return self._on_host
 
     def _on_host(self, arguments: Sequence[Array]) -> list[Array]:

@@ -1,4 +1,4 @@
-"""What is known of programs that differ in the sizes of their arrays: whether one more of them has to be compiled.
+"""The record of programs that differ in the sizes of their arrays, which decides if another one has to be compiled.
 
 A backend may have native code that runs programs of many sizes. Whether it does is seen when it compiles some of them,
 and from then on expected of the others. A function that comes with one size after the other may also be one whose code
@@ -13,7 +13,7 @@ from weakref import WeakValueDictionary
 from fnad.ir.program import Program
 
 AWAITED = 3
-"""How many sizes are waited for, though each takes code of its own."""
+"""The number of sizes that are waited for although each has code of its own."""
 
 
 class Sizes:
@@ -30,7 +30,7 @@ class Sizes:
 
     @property
     def is_awaited(self) -> bool:
-        """Whether to wait for the compiler when a new size comes for the second time."""
+        """True if to wait for the compiler when a new size comes for the second time."""
         return self.is_shared or self._alone < AWAITED
 
 
@@ -38,7 +38,7 @@ _SIZES: WeakValueDictionary[int, Sizes] = WeakValueDictionary()
 
 
 def sizes_of(program: Program) -> Sizes:
-    """What is known of programs that are like this one but for sizes and constants."""
+    """The record of programs that differ from this one in sizes and constants alone."""
     return _SIZES.setdefault(hash(_outline(program)), Sizes())
 
 

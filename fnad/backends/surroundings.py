@@ -1,4 +1,4 @@
-"""What native code depends on besides the program: fnad's own sources, the libraries that it calls, Python, the CPU.
+"""The surroundings of native code: fnad's own sources, the libraries that it calls, Python, the CPU.
 
 Of packages the place, the size and the time of change of their files count, for a version may stand for several states
 of a checkout. Nothing is imported for it, since a program that is not on disk is interpreted at first.

@@ -117,7 +117,7 @@ class TieredProgram:
         return native or (self._interpret_for_a_time if self._loops else self._interpret)
 
     def interpreted(self) -> Executor:
-        """What interprets it as it is, in any case."""
+        """The executor that interprets the program as it is."""
         return interpreter(dce(self.program))
 
     def native(self) -> Native | None:
@@ -132,7 +132,7 @@ class TieredProgram:
         return native if native is None or not native.is_plain else self._ready()
 
     def direct(self, before: CallBefore) -> Callable[..., Any] | None:
-        """What makes a call like the one before, while there is optimised code and `before` holds; None if none can."""
+        """A function for calls like the one before, while there is optimised code and `before` holds; or None."""
         native = self._native
         return None if native is None or native.is_plain else native.direct(before)
 
@@ -145,7 +145,7 @@ class TieredProgram:
 
     @property
     def is_native(self) -> bool:
-        """Whether it has been compiled."""
+        """True if it has been compiled."""
         return self._native is not None
 
     @property
@@ -179,7 +179,7 @@ class TieredProgram:
 
     @property
     def is_heavy(self) -> bool:
-        """Whether to interpret it once is expected to take longer than to compile it."""
+        """True if to interpret it once is expected to take longer than to compile it."""
         return self._bytes > INTERPRETED_BYTES * self.expected_cost()
 
     def expected_cost(self) -> float:
@@ -213,7 +213,7 @@ class TieredProgram:
 
     @cached_property
     def _effects(self) -> bool:
-        """Whether running it twice differs from running it once; guards may be checked again."""
+        """True if running it twice differs from running it once; guards may be checked again."""
         equations = (e for e in self.program.equations if not isinstance(e.primitive.lower, GuardCheck))
         return any(map(has_effect, equations))
 
@@ -228,7 +228,7 @@ class TieredProgram:
         return self._compiled(self._in_place_of, at_once=at_once)
 
     def _compiled(self, make: Callable[[Native | None], Native | None], *, at_once: bool) -> Native | None:
-        """What is made of the native code so far, by one thread at a time."""
+        """The result of `make` for the native code so far, in one thread at a time."""
         if not at_once and self in [each.value for each in COMPILING.under_way]:
             return None
         with self._compiling, COMPILING.holding(self):
@@ -238,24 +238,24 @@ class TieredProgram:
 
     @property
     def _is_hot(self) -> bool:
-        """Whether interpreting it took as long as to compile it, or to load it if it is on disk."""
+        """True if interpreting it took as long as to compile it, or to load it if it is on disk."""
         if self._spent >= self.expected_cost():
             return True
         return self._spent >= self._backend.expected_load() and self._is_kept
 
     @cached_property
     def _is_kept(self) -> bool:
-        """Whether an earlier process compiled it; nothing is loaded to find out that none did."""
+        """True if an earlier process compiled it; nothing is loaded to find out that none did."""
         cache = disk_cache()
         return cache is not None and not cache.is_empty and self._key is not None and cache.has(self._key)
 
     @cached_property
     def _key(self) -> str | None:
-        """Where it is on disk, if it can be there."""
+        """The key of the program on disk, if it can have one."""
         return None if disk_cache() is None else import_module("fnad.backends.keys").key_of(self.program, self._donated)
 
     def _compile(self) -> Native | None:
-        """What is on disk, or compiled now and kept there."""
+        """The native code on disk, or compiled now and written to disk."""
         compiler = self._backend.compiler
         start = perf_counter()
         native = None if self._key is None else compiler.kept(self._key)
@@ -273,7 +273,7 @@ class TieredProgram:
         return native
 
     def _made(self, make: Callable[[Program, Sequence[int]], Native]) -> Native | None:
-        """What a compiler makes, which is kept on disk."""
+        """The native code that a compiler makes, which is written to disk."""
         start = perf_counter()
         try:
             with uncollected():
@@ -290,7 +290,7 @@ class TieredProgram:
 
     @property
     def _begins_plainly(self) -> bool:
-        """Whether it is long, known to run briefly, and the first one of its sizes, which can share optimised code."""
+        """True if it is long, known to run briefly, and the first one of its sizes, which can share optimised code."""
         equations = self.simplified.equations
         is_brief = not (any(equation.regions for equation in equations) or self.is_heavy)
         return len(equations) >= self._backend.long and is_brief and not self._sizes.any_compiled
@@ -334,7 +334,7 @@ COMPILING: SharedBlocks[TieredProgram] = SharedBlocks()
 
 
 def _bytes_of(program: Program) -> int:
-    """What interpreting a program takes, as bytes that are written; loops of unknown length run once."""
+    """The cost of interpreting a program, in bytes written; loops of unknown length run once."""
     found = CALL_BYTES * len(program.equations)
     for equation in program.equations:
         found += sum(result.aval.nbytes for result in equation.results)
@@ -343,7 +343,7 @@ def _bytes_of(program: Program) -> int:
 
 
 def staged(program: Program, donated: Sequence[int] = ()) -> TieredProgram:
-    """What runs a program on the device that the settings name."""
+    """The program, staged for the device that the settings name."""
     if is_on_host():
         return TieredProgram(program, donated)
     return import_module("fnad.backends.on_device").DeviceProgram(program, donated)

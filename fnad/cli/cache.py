@@ -12,7 +12,7 @@ from fnad.disk import DiskCache, Entry
 
 
 def show() -> str:
-    """Where it is, how much is in it, and which versions of fnad made it."""
+    """The place of the cache, its size, and the versions of fnad that wrote it."""
     cache = disk.current()
     if cache is None:
         return "off: native code is kept in memory alone"

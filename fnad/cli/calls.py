@@ -93,7 +93,7 @@ class Types:
 
     @property
     def count(self) -> int:
-        """How many arguments there are."""
+        """The number of arguments."""
         return len(self.trees)
 
     @property
@@ -117,7 +117,7 @@ class Values:
 
     @property
     def count(self) -> int:
-        """How many positional arguments there are."""
+        """The number of positional arguments."""
         return len(self.args)
 
     def call(self) -> tuple[Sequence[Any], dict[str, Any]]:
@@ -176,6 +176,6 @@ def _check_fits(
 
 
 def _paths(f: Function, positions: Sequence[int], trees: Sequence[Any]) -> list[str]:
-    """What the leaves of some arguments are called in the function: `x`, `w['W']`."""
+    """The names of the leaves of some arguments in the function: `x`, `w['W']`."""
     count = len(flatten(tuple(trees))[0])
     return [path(tuple(trees), i, lambda k: argument_name(f, positions[k])) for i in range(count)]

@@ -355,7 +355,7 @@ def _argnums(text: str) -> list[int]:
 # ---- answers -----------------------------------------------------------------------------------------------------
 
 Answer: TypeAlias = tuple[str, int]
-"""What is printed, and the exit status."""
+"""The text to print, and the exit status."""
 
 
 def _dump(request: Namespace) -> Answer:

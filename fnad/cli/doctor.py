@@ -64,7 +64,7 @@ def _machine() -> Iterator[tuple[str, str]]:
 
 
 def _cuda() -> Iterator[tuple[str, str]]:
-    """What programs for GPUs take, and whether one runs."""
+    """The packages for GPUs that are here, and if one runs."""
     try:
         compiler = BACKENDS["cuda"].compiler
         yield from compiler.offers()

@@ -28,7 +28,7 @@ CONVERTED = "converted"
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What to dump: the function, its arguments by types or values, the derivative if any, in which, and the stage."""
+    """A dump: the function, its arguments by types or values, the derivative and its variables, the stage."""
 
     target: str
     types: str
@@ -96,7 +96,7 @@ OF_A_SCALAR = {"grad", "value_and_grad"}
 
 
 def _derived(traced: Differentiable, function: Function, request: Request) -> list[Part]:
-    """What runs of the transform find in the store: of `vjp` two programs."""
+    """The programs in the store that run the transform: two for `vjp`."""
     staged, mode = traced.staged, request.mode or ""
     names = input_names(traced.names, staged.program)
     if request.stage == "traced":

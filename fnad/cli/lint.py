@@ -53,7 +53,7 @@ def _lines(finding: Finding) -> Iterator[str]:
 
 
 def _way_out(x: str, required: Range) -> str:
-    """What to write where an operand has to be in a range."""
+    """The remedy for an operand that has to be in a range."""
     low = [f"{x} {'>' if required.above else '>='} {required.low:g}"] if required.low > -INF else []
     high = [f"{x} {'<' if required.below else '<='} {required.high:g}"] if required.high < INF else []
     conditions = [*low, *high, *[f"{x} != 0"] * required.nonzero]

@@ -104,11 +104,11 @@ MEANT = {
         *("for", "foreach", "foriloop", "iterate", "iteration", "loop", "loops", "repeat_until"),
     },
 }
-"""What is said of control flow, by the words that are used for it."""
+"""The answers for words of control flow."""
 
 
 def _suggestion(name: str) -> str:
-    """What a function of this name is made of, or else the primitive that is meant, spelt rightly or nearly so."""
+    """The parts of a function of this name, or the primitive of a similar name."""
     functions, name = _functions(), name.rpartition(".")[2]
     said = next((text for text, words in MEANT.items() if name.lower() in words), None)
     if said is not None:

@@ -99,7 +99,7 @@ def batched_equation(equation: Equation, count: int, operands: Symbols, stacked:
 
 
 def leaves_residuals(equation: Equation) -> bool:
-    """Whether a loop of unknown length saves what its steps need in reverse mode."""
+    """True if a loop of unknown length saves what its steps need in reverse mode."""
     return any(var.aval.is_residual_stack for var in equation.results)
 
 

@@ -40,7 +40,7 @@ def in_blocks(
 
 
 def block_avals(body: Program, groups: Groups, width: int) -> list[Aval]:
-    """What a block of so many steps of a body takes."""
+    """The operands of a block of so many steps of a body."""
     consts, carry, rows = groups.split(body.in_avals)
     return [*consts, *carry, *[aval.with_shape((width, *aval.shape)) for aval in rows]]
 

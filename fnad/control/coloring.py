@@ -70,7 +70,7 @@ def alone(pattern: Pattern, colors: Array) -> Array:
 
 
 def count_of(colors: Array) -> int:
-    """How many colours there are."""
+    """The number of colours."""
     return int(colors.max(initial=-1)) + 1
 
 
@@ -105,7 +105,7 @@ def _linear(pattern: Pattern, shape: Sequence[int], counts: Sequence[int]) -> Ar
 
 
 def _is_valid(pattern: Pattern, colors: Array) -> bool:
-    """Whether no two nonzeros of a row have one colour: then the sum of their bits is the union of them."""
+    """True if no two nonzeros of a row have one colour: then the sum of their bits is the union of them."""
     bits = np.left_shift(1, colors.astype(np.int64))[pattern.indices]
     starts = pattern.indptr[:-1][np.diff(pattern.indptr) > 0]
     return not len(starts) or bool((np.add.reduceat(bits, starts) == np.bitwise_or.reduceat(bits, starts)).all())

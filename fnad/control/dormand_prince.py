@@ -46,7 +46,7 @@ Dynamics: TypeAlias = Callable[[Symbol, Symbol], Symbol]
 ORDER = 5
 
 NODES = (1 / 5, 3 / 10, 4 / 5, 8 / 9, 1.0, 1.0)
-"""Where in a step the stages after the first are; the last is the first of the next step."""
+"""The times of the stages after the first within a step; the last one is the first of the next step."""
 
 STAGES = (
     (1 / 5,),
@@ -80,7 +80,7 @@ DENSE = (
 
 
 class Tolerances(NamedTuple):
-    """How precise the steps are to be, and how many may be taken from one time to the next."""
+    """The precision of the steps, and the most steps from one time to the next."""
 
     rtol: float
     atol: float
@@ -88,7 +88,7 @@ class Tolerances(NamedTuple):
 
 
 class State(NamedTuple):
-    """Where the solver is, its next step, and the polynomial over its last: y + h (θ q₁ + θ² q₂ + θ³ q₃ + θ⁴ q₄)."""
+    """The state of the solver, the next step, and the last one's polynomial: y + h (θ q₁ + θ² q₂ + θ³ q₃ + θ⁴ q₄)."""
 
     t: Symbol
     y: Symbol

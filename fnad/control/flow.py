@@ -1,4 +1,4 @@
-"""Where the operands of repeated blocks come from, and which blocks become a loop."""
+"""The sources of the operands of repeated blocks, and the choice of the blocks that become a loop."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ FARTHEST = 3
 """From how many blocks before a value may come."""
 
 MOST_LENGTHS = 3
-"""How many lengths inner loops have in a loop around them: the first one and the last one may be cut."""
+"""The most lengths of inner loops in a loop around them: the first one and the last one may be cut."""
 
 EQUATIONS_A_NUMBER = 4
-"""How many equations a loop replaces for each float of its tables, at least."""
+"""The fewest equations that a loop replaces for each float of its tables."""
 
 OUTSIDE = -(1 << 40)
 NUMBER = -(1 << 50)
@@ -51,12 +51,12 @@ class Segment:
 
 
 def distance(code: int, size: int) -> int:
-    """How many blocks before the operand was computed; 0 for the same block and for values from outside."""
+    """The number of blocks since the operand was computed; 0 for the same block and for values from outside."""
     return 0 if code >= 0 or code <= OUTSIDE else -(code // size)
 
 
 class Flow:
-    """What flows between the lines of a program: the place of each value, and where operands come from.
+    """The flow of values between the lines of a program: the place of each value, and the sources of operands.
 
     The place of a result is its number among those of lines, in which that of the first one of each line is `first`.
     """
@@ -85,7 +85,7 @@ class Flow:
         return cast("Var", self.listed.values[self.listed.results[place]])
 
     def place(self, atom: Atom) -> int:
-        """Where a value comes from: the place of a result, a negative number from outside, NUMBER for a constant."""
+        """The source of a value: the place of a result, a negative number from outside, NUMBER for a constant."""
         return int(self._places[self.listed.number(atom)])
 
     def weight(self, start: int, end: int) -> int:
@@ -93,7 +93,7 @@ class Flow:
         return int(self._weights[end] - self._weights[start])
 
     def blocks(self, values: Any, start: int, period: int, count: int) -> Any:
-        """What is known of each operand, for so many blocks, a row a block."""
+        """The values of each operand, for so many blocks, a row a block."""
         return values[self.slots[start] : self.slots[start + period * count]].reshape(count, -1)
 
     def views(self, start: int, period: int) -> list[View]:
@@ -102,13 +102,13 @@ class Flow:
         return list(map(self.listed.view, operands))
 
     def starts(self, start: int, period: int, count: int) -> Any:
-        """Where the slices of the operands begin, a row a block."""
+        """The starts of the operands' slices, a row a block."""
         operands = self.blocks(self.listed.operands, start, period, count)
         columns = chain.from_iterable(map(self.listed.starts, operands.T))
         return np.array(list(columns), np.int64).reshape(-1, count).T
 
     def codes(self, start: int, period: int, count: int) -> Any:
-        """Where the operands of blocks come from, a row a block."""
+        """The sources of the operands of blocks, a row a block."""
         base, size = self.first[start], self.first[start + period] - self.first[start]
         places = self.blocks(self.places, start, period, count)
         begin = base + size * np.arange(count)[:, None]
@@ -117,7 +117,7 @@ class Flow:
         return np.where(places == NUMBER, NUMBER, codes)
 
     def is_before(self, number: int, line: int) -> bool:
-        """Whether a value is there before a line runs."""
+        """True if a value is there before a line runs."""
         return bool(self._places[number] < self.first[line])
 
 
@@ -172,7 +172,7 @@ class Run:
         return found if sum(self.flow.weight(each.start, each.end) for each in found) >= SMALLEST else []
 
     def _is_worth_tables(self, segment: Segment) -> bool:
-        """Whether the loop is long, and replaces many more equations than its tables have floats.
+        """True if the loop is long, and replaces many more equations than its tables have floats.
 
         A chain of few operations on arrays runs faster unrolled, where it is fused; what has irregular indices is none.
         """
@@ -203,7 +203,7 @@ class Run:
             begin = max(begin + 1, end - 1)
 
     def _grow(self, first: int, end: int) -> bool:
-        """Whether the numbers that differ among blocks grow evenly to the bit, or may be a table."""
+        """True if the numbers that differ among blocks grow evenly to the bit, or may be a table."""
         for slot in np.flatnonzero(self.codes[end - 1] == NUMBER).tolist():
             roots = self.flow.atoms(self.roots[first:end, slot])
             literals = [root for root in roots if isinstance(root, Literal)]
@@ -212,7 +212,7 @@ class Run:
         return True
 
     def _may_begin(self, first: int, begin: int, end: int) -> bool:
-        """Whether the blocks from `begin` to `end` may be lengthened to the `first`."""
+        """True if the blocks from `begin` to `end` may be lengthened to the `first`."""
         if first == begin:
             return True
         if not self.even[first + 2 : begin + 2].all():
@@ -232,7 +232,7 @@ class Run:
         return [b for b in range(1, self.count) if not self.same[b] or (b > 1 and not self.even[b])]
 
     def difference(self, found: Sequence[Segment]) -> tuple[Source | None, str] | None:
-        """What the first block that goes on otherwise than those before does, and its line; None if none does."""
+        """The first difference between a block and those before, and its line; None if there is none."""
         end = (found[0].end - self.start) // self.period if found else 2
         cuts = [b for b in self.cuts() if b >= end]
         if not cuts:
@@ -268,7 +268,7 @@ class Run:
 
 
 def is_growth(numbers: Sequence[Literal]) -> bool:
-    """Whether numbers are all equal, or grow evenly to the bit."""
+    """True if numbers are all equal, or grow evenly to the bit."""
     indices = integers(numbers)
     if indices is not None:
         return step_of(indices) is not None
@@ -286,13 +286,13 @@ def integers(atoms: Sequence[Atom]) -> Any:
 
 
 def step_of(places: Any) -> int | None:
-    """How far each place, of a vector, is from the one before; None where that differs."""
+    """The distance of each place, of a vector, from the one before; None if the distances differ."""
     moves = np.diff(places)
     return int(moves[0]) if (moves == moves[0]).all() else None
 
 
 def grows_evenly(values: Sequence[Any], keys: Sequence[Any]) -> bool:
-    """Whether three numbers are equal, or about as far from each other; what is no number is neither."""
+    """True if three numbers are equal, or about as far from each other; what is no number is neither."""
     a, b, c = values
     if a is None or b is None or c is None or keys[0] == keys[1] == keys[2]:
         return True

@@ -159,7 +159,7 @@ def _by_krylov(matrix: Callable[[Symbol], Symbol], right: Symbol) -> Symbol:
 
 
 def implicitly(solver: Function, residual: Function, start: Symbols, unknowns: Sequence[Aval]) -> list[Symbol]:
-    """What `solver(*start)` does, (x…, more…), with residual(*x) = 0; both may use what is around them."""
+    """The result of `solver(*start)`, (x…, more…), with residual(*x) = 0; both may use outer values."""
     solving = closed(solver, [value.aval for value in start], "solver")
     equation = closed(residual, unknowns, "residual")
     captured, own = (*solving.captured, *equation.captured), len(solving.captured)

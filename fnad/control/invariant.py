@@ -1,4 +1,4 @@
-"""What is the same in every step of a loop: computed before it, and put into it where it is a number.
+"""The values that are the same in every step of a loop: they are computed before it, and constants are inlined.
 
 A carry that the body hands on as it came in is a constant of the loop. What follows from constants alone is computed
 before the loop if it is expensive: products of matrices, sums, library calls, transcendental functions. Cheap
@@ -67,7 +67,7 @@ def _gains(part: Part, fixed: Mapping[Var, Symbol]) -> bool:
 
 
 def _fixed(part: Part, init: Symbols, same: Flags) -> dict[Var, Symbol]:
-    """What the inputs of a region stand for that are the same in every step."""
+    """The outer values of the inputs of a region that are the same in every step."""
     count = len(part.consts)
     inputs = *part.region.inputs[:count], *compress(part.region.inputs[count:], same)
     return dict(zip(inputs, [*part.consts, *compress(init, same)], strict=True))
@@ -110,7 +110,7 @@ def _invariant(region: Program, fixed: Iterable[Var]) -> list[Equation]:
 
 
 def is_expensive(equation: Equation, *, runs: bool) -> bool:
-    """Whether an equation is computed before a loop rather than in each step of it."""
+    """True if an equation is computed before a loop rather than in each step of it."""
     if not equation.operands or any(var.aval.is_residual_stack for var in equation.results):
         return False
     match equation.primitive.lower:

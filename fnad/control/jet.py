@@ -153,7 +153,7 @@ class Jet:
         return self._once(key, operands, lambda: self._made(equation, operands))
 
     def _once(self, key: Hashable, operands: Sequence[Curve], make: Callable[[], list[Curve]]) -> list[Curve]:
-        """What has this key; the operands, whose identities are part of it, are kept with it."""
+        """The value of this key; the operands, whose identities are part of it, are kept with it."""
         if key not in self.known:
             self.known[key] = operands, make()
         return self.known[key][1]
@@ -226,7 +226,7 @@ def _constant(equation: Equation, operands: Sequence[Curve]) -> list[Curve]:
 
 
 def _at(equation: Equation, operands: Sequence[Symbol]) -> list[Symbol]:
-    """The results of an equation, with its line of the user's."""
+    """The results of an equation, with its line of user code."""
     builder = current_builder()
     outer, builder.source = builder.source, equation.source or builder.source
     found = bind_equation(equation, operands)

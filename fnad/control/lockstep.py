@@ -34,11 +34,11 @@ DEAR = 20
 """The cost from which functions call a library, which rounds otherwise for vectors or takes one element at a time."""
 
 LANES, BRANCH = 4, 15
-"""How many rows vector instructions compute at once, and the cost of a branch that is predicted wrongly."""
+"""The rows that vector instructions compute at once, and the cost of a branch that is predicted wrongly."""
 
 
 def is_vector_code(region: Program) -> bool:
-    """Whether a region is arithmetic on scalars that cannot fail, with the same results in vector instructions."""
+    """True if a region is arithmetic on scalars that cannot fail, with the same results in vector instructions."""
     return all(map(_is_real_number, region.in_avals)) and all(map(_is_vector_instruction, region.equations))
 
 
@@ -55,7 +55,7 @@ def _is_vector_instruction(equation: Equation) -> bool:
 
 
 def _is_real_number(aval: Aval) -> bool:
-    """Whether a value is a scalar and not complex: products of such round otherwise in NumPy's vector code."""
+    """True if a value is a scalar and not complex: products of such round otherwise in NumPy's vector code."""
     return aval.shape == () and not is_complex(aval.dtype)
 
 
@@ -63,7 +63,7 @@ def _is_real_number(aval: Aval) -> bool:
 
 
 def selecting_is_cheaper(regions: Regions) -> bool:
-    """Whether all branches, in vector instructions, take less time than each row's own, if all are equally likely."""
+    """True if all branches, in vector instructions, take less time than each row's own, if all are equally likely."""
     total = sum(map(_cost, regions))
     return total / LANES <= BRANCH + total / len(regions)
 

@@ -1,4 +1,4 @@
-"""What the two loops share: the body, its operands in groups, and the rules that rewrite it.
+"""The parts that both loops share: the body, its operands in groups, and the rules that rewrite it.
 
 The body of a loop takes constants, the carry and, of each of the arrays `xs`, the slice of this step; it returns the
 carry for the next step and a row for each of the arrays `ys`.
@@ -45,7 +45,7 @@ T = TypeVar("T")
 
 
 class Groups(NamedTuple):
-    """How many constants, carried values and arrays to go over the body of a loop takes, in this order."""
+    """The numbers of constants, carried values and scanned arrays that the body of a loop takes, in this order."""
 
     consts: int
     carry: int
@@ -57,7 +57,7 @@ class Groups(NamedTuple):
         return values[: ends[0]], values[ends[0] : ends[1]], values[ends[1] :]
 
     def body_avals(self, operands: Sequence[Symbol | Aval]) -> list[Aval]:
-        """What the body takes where the loop takes these operands."""
+        """The avals of the body's inputs if the loop takes these operands."""
         consts, carry, xs = self.split([Aval(operand.dtype, operand.shape) for operand in operands])
         return [*consts, *carry, *[aval.with_shape(aval.shape[1:]) for aval in xs]]
 
@@ -80,7 +80,7 @@ class Loop(NamedTuple):
 
 
 Scan: TypeAlias = Callable[[Program, Groups, Symbols, Symbols, int | None, bool], Symbols]
-"""How to run a body: `scan(body, groups, count, operands, length, reverse)`, where `count` stands for no length."""
+"""The function that runs a body: `scan(body, groups, count, operands, length, reverse)`; `count` means no length."""
 
 
 def derivative(as_loop: Callable[[Params, Regions], Loop], scan: Scan) -> Structured:
@@ -178,7 +178,7 @@ def two_way(body: Program, groups: Groups, needed: Flags, *, whole: bool = False
 
 
 class Sweep(NamedTuple):
-    """What goes back over a loop: cotangents of the carry, handed on, of constants, summed up, and of ys, gone over."""
+    """The values of a reverse sweep: cotangents of the carry, sums for the constants, and the cotangents of ys."""
 
     way: TwoWay
     on: tuple[Flags, Flags, Flags]

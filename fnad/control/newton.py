@@ -78,7 +78,7 @@ def newton_cg(
     start: Symbol,
     limits: Limits,
 ) -> tuple[Symbol, Symbol]:
-    """Where the gradient is zero and the value was lowered to, and the number of steps.
+    """The point where the gradient is zero, the lowered value, and the number of steps.
 
     Steps are those of a truncated Newton method (Nocedal & Wright, algorithm 7.1); `curvature(x)` is the map
     d -> H(x) d. The line search takes for equal what differs by rounding.

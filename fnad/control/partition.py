@@ -1,4 +1,4 @@
-"""What one pass through a region saves for the way back, and what is computed again there.
+"""The values that one pass through a region saves for the reverse pass, and the values computed again there.
 
 The joint program of a region is cut in two as for `vjp` (`fnad.transforms.split`), by other prices: operands of the
 equation are there on the way back too, so they cost nothing, but the carry of a loop is saved anew at each step; and no

@@ -16,7 +16,7 @@ from fnad.ir.program import Atom, Equation, Literal
 from fnad.records import NamedTuple
 
 FAR, STEP = 2**60, 2**20
-"""How far a number gets that grows by at most `STEP` in a step: a loop takes fewer than 2**40 steps."""
+"""The largest value of a number that grows by at most `STEP` in a step: a loop takes fewer than 2**40 steps."""
 
 
 class Interval(NamedTuple):
@@ -42,7 +42,7 @@ FLOAT = Interval(0, 0)
 WIDEST = Interval(-FAR, FAR)
 COUNTS = Interval(0, 2**40)
 FEW, SHORT = 4, 64
-"""How often intervals grow by what steps return before they are the widest; a loop of so many steps has exact ones."""
+"""The times that intervals grow by results of steps before they are the widest; so many steps have exact ones."""
 
 
 def _corners(function: Callable[[int, int], int]) -> Callable[[Interval, Interval], Interval]:

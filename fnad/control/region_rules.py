@@ -1,4 +1,4 @@
-"""What primitives with regions have in common; the file of each states what is its own alone.
+"""The rules that primitives with regions share; the file of each primitive has the rest.
 
 Such an equation depends on its operands as its regions do. So which results carry a derivative, which operands are
 read, and what is left of the regions where results are dead is found by the transforms of programs, here.

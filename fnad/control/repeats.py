@@ -29,10 +29,10 @@ DEEPEST = 6
 """The most steps of a view; one of more is an array of its own."""
 
 AT_ONCE = 2000
-"""How many equations are looked at at a time."""
+"""The number of equations in one query."""
 
 PERIODS = 8
-"""How many lengths of a block are tried at an equation: distances to the next ones like it."""
+"""The number of block lengths tried at an equation: distances to the next similar equations."""
 
 
 Step: TypeAlias = Equation
@@ -88,7 +88,7 @@ def folded(elements: Any, lengths: Any) -> Any:
 
 
 def before(lengths: Any) -> Any:
-    """How much stands before each of some parts of these lengths."""
+    """The sums of the lengths before each of some parts."""
     return np.cumsum(lengths) - lengths
 
 
@@ -115,7 +115,7 @@ class Values(dict[Atom, int]):
 
 
 class Table:
-    """What is asked of each equation: of a part of them at a time, which fits into the cache of a processor."""
+    """Queries on each equation, for a part of them at a time that fits into the cache of a processor."""
 
     def __init__(self, program: Program) -> None:
         self.values, self.known, self.avals = Values(), Numbers(), Numbers()
@@ -224,11 +224,11 @@ class Lines:
         return self.values[self._roots[self._numbers[atom]]]
 
     def look(self, atom: Atom) -> int:
-        """What views alike to this one have in common."""
+        """The number that similar views share."""
         return int(self.looks[self._numbers[atom]])
 
     def view(self, atom: Atom) -> View:
-        """What an atom shows."""
+        """The view of an atom."""
         number, steps = self._numbers[atom], []
         while self._under[number] >= 0:
             steps.append(self._equations[self._maker[number]])
@@ -238,7 +238,7 @@ class Lines:
         return View(self.values[number], tuple(steps), tuple(starts))
 
     def starts(self, numbers: Any) -> list[Any]:
-        """Where the slices of views that look alike begin: a vector for each axis of each slice."""
+        """The starts of the slices of similar views: a vector for each axis of each slice."""
         found: list[Any] = []
         while self._under[numbers[0]] >= 0:
             made = self._maker[numbers]
@@ -267,7 +267,7 @@ def _special(equation: Equation) -> Hashable:
 
 
 def moves(primitive: Primitive) -> bool:
-    """Whether a primitive, if it has one operand, only moves elements."""
+    """True if a primitive, if it has one operand, only moves elements."""
     lower = primitive.lower
     return isinstance(lower, IndexMap) and lower.guard is None
 
@@ -305,7 +305,7 @@ class Repeats:
             yield place - start
 
     def blocks(self, start: int, period: int, fewest: int) -> int:
-        """How many blocks of this length stand side by side; 0 where there are fewer than `fewest`."""
+        """The number of adjacent blocks of this length; 0 if there are fewer than `fewest`."""
         numbers, last = self._numbers, start + period * (fewest - 1)
         if last + period > len(numbers) or numbers[last] != numbers[start]:  # as nearly always where nothing repeats
             return 0

@@ -48,7 +48,7 @@ class Difference(NamedTuple):
 
 
 ROUNDS = 8
-"""How deeply loops may be nested."""
+"""The most levels of nested loops."""
 
 SPARE = 1 << 20
 """Bytes that rows may take which are not read."""
@@ -90,7 +90,7 @@ STEPS_DIFFER = (
 
 
 def _is_constant(equation: Equation, listed: Lines) -> bool:
-    """Whether an equation is of numbers only, as those that make a table are."""
+    """True if an equation is of numbers only, as those that make a table are."""
     return all(isinstance(listed.root(atom), Literal) for atom in equation.operands)
 
 
@@ -155,7 +155,7 @@ def _once(program: Program, outputs: int, differences: list[Difference] | None) 
 
 
 def is_frugal(flow: Flow, segment: Segment, external: Mapping[int, set[int]]) -> bool:
-    """Whether the rows of all steps, where some are read after the loop, take little more than these."""
+    """True if the rows of all steps, where some are read after the loop, take little more than these."""
     for place, blocks in external.items():
         nbytes = flow.result(flow.first[segment.start] + place).aval.nbytes
         if blocks != {segment.count - 1} and segment.count * nbytes > max(2 * len(blocks) * nbytes, SPARE):
@@ -164,7 +164,7 @@ def is_frugal(flow: Flow, segment: Segment, external: Mapping[int, set[int]]) ->
 
 
 def _segments(flow: Flow, numbers: Any, differences: list[Difference] | None) -> list[Segment]:
-    """What becomes a loop, from the first line to the last."""
+    """The segments that become loops, from the first line to the last."""
     repeats = Repeats(numbers)
     found: list[Segment] = []
     failed: dict[int, int] = {}
@@ -269,7 +269,7 @@ def _outputs(outer: Written, program: Program, listed: Lines) -> list[Symbol]:
 
 
 def is_long(equation: Equation) -> bool:
-    """Whether an equation concatenates so much that it may be rows of a loop."""
+    """True if an equation concatenates so much that it may be rows of a loop."""
     return equation.primitive is concatenate and len(equation.operands) >= FEWEST
 
 
@@ -310,13 +310,13 @@ def _in_order(operands: Sequence[Row]) -> list[list[Row]]:
 
 
 def _are_even(rows: Sequence[Row]) -> bool:
-    """Whether two or three operands are rows of one array at even distances."""
+    """True if two or three operands are rows of one array at even distances."""
     moves = {b.start - a.start for a, b in pairwise(rows)}
     return rows[0].alike is not None and len({row.alike for row in rows}) == len(moves) == 1 and 0 not in moves
 
 
 def _whole(outer: Written, axis: int, rows: Sequence[Row]) -> Symbol | None:
-    """What `concatenate` makes of rows, all at once."""
+    """The result of `concatenate` on rows, all at once."""
     builder, count = outer.builder, len(rows)
     root, steps, _ = rows[0].view
     x = rows_of(builder, outer.value(root), steps[0], 0, rows[1].start - rows[0].start, count)

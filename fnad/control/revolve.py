@@ -79,7 +79,7 @@ def _forward(state: Symbols, snapshots: int, size: int, step: Step) -> Symbols:
 
 
 def _stride(steps: Symbol, free: Symbol) -> Symbol:
-    """How far the next snapshot is, so that the steps are taken forward as few times as can be.
+    """The distance to the next snapshot that makes the fewest forward steps.
 
     With s snapshots, this one and the free ones, β(s, r) = C(s + r, s) steps are taken r times at most. The longest of
     the best strides leaves β(s, r - 1) steps before the next snapshot at most, and behind it β(s - 1, r - 1) at least.

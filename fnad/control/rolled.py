@@ -1,4 +1,4 @@
-"""Whether loops are looked for in a program. Most are short, so what finds loops is loaded when there may be one."""
+"""A quick test for repeated equations, so that the module that finds loops is loaded only when there may be a loop."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SMALLEST = 64
 """The fewest equations that become a loop."""
 
 SAMPLE = 1000
-"""How many equations of a longer program are looked at first: what repeats there does in the whole."""
+"""The equations of a longer program that are tested first: if they repeat, the whole does."""
 
 
 def rolled(program: Program) -> Program:
@@ -28,7 +28,7 @@ def rolled(program: Program) -> Program:
 
 
 def may_repeat(program: Program) -> bool:
-    """Whether enough equations come from so few lines that there may be a loop."""
+    """True if enough equations come from so few lines that there may be a loop."""
     equations = program.equations
     return (len(equations) > SAMPLE and _may_repeat(equations[:SAMPLE])) or _may_repeat(equations)
 

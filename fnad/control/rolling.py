@@ -42,7 +42,7 @@ class Written:
         return found
 
     def view(self, view: View) -> Symbol:
-        """What a view shows."""
+        """The value of a view."""
         return shown(self.builder, self.value(view.root), view.steps)
 
 
@@ -52,7 +52,7 @@ def bound(builder: Builder, primitive: Primitive, *operands: Symbol, **params: A
 
 
 def shown(builder: Builder, x: Symbol, steps: Sequence[Step]) -> Symbol:
-    """What these steps make of a value."""
+    """The result of these view steps on a value."""
     for step in steps:
         x = builder.bind(step.primitive, (x,), step.params)
     return x
@@ -95,17 +95,17 @@ class Box(NamedTuple):
         return self.sizes[: self.axis] + self.sizes[self.axis + 1 :]
 
     def at(self, k: int) -> tuple[int, ...]:
-        """Where it begins in a block."""
+        """The start in a block."""
         return tuple(s + self.by * k if a == self.axis else s for a, s in enumerate(self.starts))
 
     def is_beside(self, other: Box) -> bool:
-        """Whether two boxes have no element in common, wherever along the axis."""
+        """True if two boxes have no element in common, wherever along the axis."""
         pairs = zip(self.starts, self.sizes, other.starts, other.sizes, strict=True)
         apart = [a + m <= b or b + n <= a for a, m, b, n in pairs]
         return any(flag for axis, flag in enumerate(apart) if axis != self.axis)
 
     def is_like(self, other: Box) -> bool:
-        """Whether they are the same but for the place along the axis."""
+        """True if they are the same but for the place along the axis."""
         return self._across() == other._across()
 
     def _across(self) -> tuple[Any, ...]:
@@ -113,7 +113,7 @@ class Box(NamedTuple):
         return self.starts[:cut] + self.starts[cut + 1 :], self.sizes[:cut] + self.sizes[cut + 1 :]
 
     def after(self, written: Box) -> int | None:
-        """How many blocks after it was written an element is read here; None if it never is."""
+        """The number of blocks after which a written element is read here; None if it never is."""
         blocks, rest = divmod(written.starts[self.axis] - self.starts[self.axis], self.by)
         return None if rest else blocks
 
@@ -137,7 +137,7 @@ def box_of(step: Step, places: Sequence[Any]) -> Box | None:
 
 
 def rows_of(builder: Builder, x: Symbol, step: Step, axis: int, by: int, count: int) -> Symbol:
-    """What a slice that moves along an axis reads in each block, as rows."""
+    """The rows that a slice reads in each block while it moves along an axis."""
     starts, limits, strides = (list(step.params[name]) for name in ("starts", "limits", "strides"))
     starts[axis] = min(starts[axis], starts[axis] + by * (count - 1))
     limits[axis], strides[axis] = starts[axis] + abs(by) * (count - 1) + 1, abs(by)
@@ -274,7 +274,7 @@ class Rolling:
         return None
 
     def _box_written(self, slots: Sequence[int], sizes: tuple[int, ...]) -> Box | None:
-        """Where the blocks write, if each writes one element along one axis, side by side."""
+        """The box that the blocks write, if each writes one element along one axis, side by side."""
         places = [integers(self._roots(slot)) for slot in slots]
         if any(starts is None for starts in places):
             return None
@@ -286,7 +286,7 @@ class Rolling:
         return box if min(*box.starts, *box.at(self.count - 1)) >= 0 else None
 
     def _reads(self, slot: int, place: int, written: Box, init: Atom) -> bool:
-        """Whether an operand reads one element of an array that is filled, which is `init` at the start."""
+        """True if an operand reads one element of an array that is filled, which is `init` at the start."""
         view, places = self.views[slot], self.places[slot]
         if self.codes[slot] < 0 and view.root is not init:
             return False
@@ -302,7 +302,7 @@ class Rolling:
         return blocks is None or (box.is_like(written) and blocks <= FARTHEST)
 
     def _blocks_after(self, slot: int, box: Box, written: Box) -> int | None:
-        """How many blocks after it was written an element is read; None for what it was at the start."""
+        """The number of blocks after which a written element is read; None for the element's value at the start."""
         blocks = None if box.is_beside(written) else box.after(written)
         earliest = 0 if self.codes[slot] >= 0 else 1
         return blocks if blocks is not None and earliest <= blocks < self.count else None
@@ -322,7 +322,7 @@ class Rolling:
         return shown(self.body.builder, found, rest)
 
     def _written(self, filled: Filled, blocks: int) -> Symbol:
-        """What was written so many blocks before, without the axis that it moves along."""
+        """The values written so many blocks before, without the axis that the blocks move along."""
         at, shape = filled.box.at(-blocks), filled.box.rest
         limits = tuple(s + n for s, n in zip(at, filled.box.sizes, strict=True))
         init = bound(
@@ -372,7 +372,7 @@ class Rolling:
         return reshaped(self.body.builder, self.body.row(rows), step.results[0].aval.shape)
 
     def _roots(self, slot: int) -> list[Atom]:
-        """What an operand shows in each block."""
+        """The roots of an operand in each block."""
         return self.flow.atoms(self.segment.roots[:, slot])
 
     def _number(self, slot: int) -> Symbol:
@@ -400,7 +400,7 @@ class Rolling:
         return self.body.carry(key, init, lambda: self._register(place, tuple(newer)) if newer else self.values[place])
 
     def _moving(self, x: Symbol, steps: Sequence[Step], places: Sequence[Any]) -> Symbol:
-        """What steps make of a value in the body, of which slices may move."""
+        """The result of view steps on a value in the body, whose slices may move."""
         builder = self.body.builder
         done = 0
         for step in steps:
@@ -421,7 +421,7 @@ class Rolling:
         return bound(builder, slice_, x, starts=(0,) * len(sizes), limits=sizes, strides=strides)
 
     def _place(self, starts: Any) -> Symbol:
-        """Where a slice begins along an axis in a step."""
+        """The start of a slice along an axis in a step."""
         if step_of(starts) == 0:
             return self.body.builder.literal(starts[0])
         return self.body.row(numbers(self.outer.builder, list(starts)))
@@ -457,7 +457,7 @@ class Rolling:
             self.outer.known[self._var(filled.place, self.count - 1)] = self._assembled(filled, ys[i])
 
     def _wanted(self) -> tuple[dict[int, Any], dict[int, int], list[tuple[Filled, int]]]:
-        """What is read after the loop: the last values by the key of the carry, rows, arrays that were filled."""
+        """The values read after the loop: the last values by the key of the carry, rows, arrays that were filled."""
         finals: dict[int, Any] = {}
         rows: dict[int, int] = {}
         arrays: list[tuple[Filled, int]] = []

@@ -87,7 +87,7 @@ def bind_scan(
 
 
 def scan_as_loop(params: Params, regions: Regions) -> Loop:
-    """What rules of loops ask of a scan."""
+    """The loop for rules of loops on a scan."""
     (body,), length, reverse = regions, params["length"], params["reverse"]
     groups = Groups(params["consts"], params["carry"], len(body.inputs) - params["consts"] - params["carry"])
 

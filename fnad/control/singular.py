@@ -45,7 +45,7 @@ from fnad.ops.piecewise import abs_
 from fnad.records import NamedTuple
 
 STEPS = 4
-"""How many steps of a loop are followed before ranges are widened."""
+"""The number of steps of a loop that are followed before ranges are widened."""
 
 Condition: TypeAlias = tuple[Var, bool]
 Conditions: TypeAlias = frozenset[Condition]
@@ -146,7 +146,7 @@ class _Analysis:
         return first | second
 
     def _implied(self, condition: Var, holds: bool, atom: Var, known: Range) -> Range:
-        """What is known of a value, where a condition on it holds or does not."""
+        """The range of a value, given the truth of a condition on it."""
         equation = self.definitions.get(condition)
         if equation is None:
             return known

@@ -61,7 +61,7 @@ FEW = 256
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dependence:
-    """What is known of a value: its pattern, if it depends on the inputs; else its value, if that is known.
+    """The dependence of a value: its pattern, if it depends on the inputs; otherwise its value, if known.
 
     `read` are the known inputs that the value, or the pattern, was computed from.
     """
@@ -114,7 +114,7 @@ def _matrix(columns: Array, ends: Array, width: int) -> Pattern:
 
 
 def _outputs(program: Program, given: Sequence[Dependence]) -> list[Dependence]:
-    """What is known of the outputs where this is known of the inputs."""
+    """The dependences of the outputs, given those of the inputs."""
     env: dict[Var, Dependence] = dict(zip(program.inputs, given, strict=True))
 
     def read(atom: Atom) -> Dependence:
@@ -154,7 +154,7 @@ def _results(equation: Equation, operands: Sequence[Dependence]) -> Sequence[Dep
 
 
 def _evaluated(equation: Equation, operands: Sequence[Dependence]) -> list[Dependence]:
-    """What does not depend on the inputs, evaluated if all that it is made of is known."""
+    """The values that do not depend on the inputs, evaluated if all their operands are known."""
     values = [x.value for x in operands]
     if equation.regions or equation.primitive.effect or any(value is None for value in values):
         return [NOTHING] * len(equation.results)
@@ -207,7 +207,7 @@ def _of_result(equation: Equation, result: Aval, operands: Sequence[Dependence])
 
 
 def _moves(equation: Equation, operands: Sequence[Dependence]) -> bool:
-    """Whether each element of the result is an element of an operand, or a constant, and it is known which."""
+    """True if each element of the result is an element of an operand, or a constant, and it is known which."""
     match equation.primitive.lower:
         case IndexMap() | Concatenation():
             return True
@@ -241,7 +241,7 @@ def _moved(equation: Equation, operands: Sequence[Dependence]) -> Pattern:
 
 
 def _adds(equation: Equation, operands: Sequence[Dependence]) -> bool:
-    """Whether elements are added to elements of the result, and it is known to which."""
+    """True if elements are added to elements of the result, and it is known to which."""
     match equation.primitive.lower:
         case Accumulation():
             return True
@@ -384,7 +384,7 @@ def _branches(equation: Equation, operands: Sequence[Dependence]) -> list[Depend
 
 
 def _either(found: Sequence[Dependence]) -> Dependence:
-    """What is known of a value that is one of several."""
+    """The dependence of a value that is one of several."""
     if len(found) == 1:
         return found[0]
     return _joined([x.pattern for x in found if x.pattern is not None], found)
@@ -421,7 +421,7 @@ def _step_by_step(
 
 
 def _row(x: Dependence, i: int, length: int) -> Dependence:
-    """What is known of a row of an array."""
+    """The dependence of a row of an array."""
     if x.pattern is None:
         return Dependence(value=None if x.value is None else x.value[i], read=x.read)
     size = x.pattern.shape[0] // length
@@ -429,13 +429,13 @@ def _row(x: Dependence, i: int, length: int) -> Dependence:
 
 
 def _any_row(pattern: Pattern, length: int) -> Dependence:
-    """What is known of all rows of an array alike."""
+    """The dependence common to all rows of an array."""
     size = pattern.shape[0] // length
     return Dependence(_grouped(pattern, np.tile(np.arange(size), length), size))
 
 
 def _stacks(rows: Sequence[Sequence[Dependence]], results: Sequence[Var]) -> list[Dependence]:
-    """What is known of arrays, of whose rows this is known."""
+    """The dependences of arrays, given those of their rows."""
     return [_stacked(each, var.aval) for each, var in zip(rows, results, strict=True)]
 
 
@@ -453,7 +453,7 @@ def _stacked(rows: Sequence[Dependence], aval: Aval) -> Dependence:
 def _each_row(
     body: Program, groups: Groups, consts: Sequence[Dependence], xs: Sequence[Dependence], length: int
 ) -> list[Dependence]:
-    """What is known of the results of a loop where each row depends on one step alone, and the carry on none."""
+    """The dependences of the results of a loop in which each row depends on one step alone, and the carry on none."""
     given = [*consts, *[NOTHING] * groups.carry, *xs]
     marks = [x.pattern is not None for x in given]
     local = program_patterns(body, marks, [x.value for x in consts] + [None] * (len(given) - len(consts)))
@@ -489,7 +489,7 @@ def _while_loop(equation: Equation, operands: Sequence[Dependence]) -> Sequence[
 def _steady(
     body: Program, consts: Sequence[Dependence], carry: Sequence[Dependence], xs: Sequence[Dependence]
 ) -> list[Dependence] | None:
-    """What is known of a carry at every step; None if that takes too many rounds to find out."""
+    """The dependence of a carry at every step; None if that takes too many rounds to find."""
     known = [x if x.pattern is not None else NOTHING for x in carry]
     for _ in range(FEW):
         found = _outputs(body, [*consts, *known, *xs])

@@ -49,7 +49,7 @@ from fnad.transforms.joint import Cotangent
 
 
 class Mark(NamedTuple):
-    """What is marked: the name, which leaf of the pytree of that name, and the number of the call."""
+    """A mark on a value: the name, the leaf's number in the pytree of that name, and the number of the call."""
 
     name: str
     leaf: int
@@ -251,5 +251,5 @@ def _branches(equation: Equation, operands: Symbols) -> tuple[Sequence[Symbol], 
 
 
 def _nothing(aval: Aval) -> Symbol:
-    """What stands for a value that was not computed."""
+    """The placeholder of a value that was not computed."""
     return full_like(aval, np.nan if is_inexact(aval.dtype) else 0)

@@ -15,7 +15,7 @@ from fnad.records import NamedTuple
 
 
 class Raveling(NamedTuple):
-    """How values of these avals lie in one vector, one after the other, in the dtype they promote to."""
+    """The layout of values of these avals in one vector, one after the other, in the dtype they promote to."""
 
     avals: tuple[Aval, ...]
 

@@ -31,7 +31,7 @@ RUNNING, EXIT, UNSEEN = 0, 1, 2
 
 
 class Decision(NamedTuple):
-    """What Python decided by, the answer, and how many equations were there before."""
+    """The value that Python decided by, the answer, and the number of equations before."""
 
     atom: Atom
     answer: int
@@ -93,7 +93,7 @@ class _Run:
 
 
 class Form(NamedTuple):
-    """What a loop carries besides the number of the step and values: its state, and its status."""
+    """The carries of a loop besides the number of the step and values: its state, and its status."""
 
     has_state: bool
     has_status: bool

@@ -83,7 +83,7 @@ def _evaluate(
 
 
 def while_as_loop(params: Params, regions: Regions) -> Loop:
-    """What rules of loops ask of a while loop."""
+    """The loop for rules of loops on a while loop."""
     test, body = regions
     head, consts = params["test_consts"], params["body_consts"]
     carry = len(body.inputs) - consts

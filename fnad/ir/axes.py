@@ -1,4 +1,4 @@
-"""How a primitive relates axes of its operands and results: which elements of a result depend on which of an operand.
+"""The relation of a primitive's axes: which elements of a result depend on which elements of an operand.
 
 A record declares it once, as `Primitive.axes`; how the primitive is applied to a stack (`fnad/transforms/batching.py`)
 and which elements of its Jacobian can be nonzero (`fnad/transforms/sparsity.py`) follow.

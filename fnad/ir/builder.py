@@ -52,7 +52,7 @@ class Repeated(NamedTuple):
 
 
 def taking(places: Sequence[int]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
-    """What takes elements by their places."""
+    """A function that takes elements by their places."""
     if len(places) > 1:
         return itemgetter(*places)
     if not places:
@@ -90,7 +90,7 @@ def innermost_builder() -> Builder | None:
 
 
 def is_tracing() -> bool:
-    """Whether a trace is under way in this thread."""
+    """True if a trace is under way in this thread."""
     return bool(_BUILDERS.entries)
 
 
@@ -305,7 +305,7 @@ class Builder:
 
 
 def _number_of(equation: Equation, operands: Sequence[Atom]) -> Any:
-    """What makes equations on these operands equal."""
+    """A key that is equal for equal equations on these operands."""
     return equation.primitive, atom_keys(operands), key_of_params(equation), equation.regions
 
 

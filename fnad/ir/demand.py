@@ -29,7 +29,7 @@ class OnDemand(ABC, Generic[T]):
 
     @abstractmethod
     def admits(self, value: Captured) -> bool:
-        """Whether a value from outside is available."""
+        """True if a value from outside is available."""
 
     @abstractmethod
     def outside(self, value: Captured) -> T:
@@ -44,7 +44,7 @@ class OnDemand(ABC, Generic[T]):
         """The results of an equation."""
 
     def can_compute(self, equation: Equation) -> bool:
-        """Whether the results of an equation are available where its operands are."""
+        """True if the results of an equation are available where its operands are."""
         return not has_effect(equation)
 
     # ---- what there is -------------------------------------------------------------------------------------------
@@ -76,7 +76,7 @@ class OnDemand(ABC, Generic[T]):
             self._origins[var] = value
 
     def has(self, atom: Atom) -> bool:
-        """Whether the value of an atom is available."""
+        """True if the value of an atom is available."""
         return isinstance(atom, Literal) or atom in self._origins
 
     # ---- computing -----------------------------------------------------------------------------------------------

@@ -67,7 +67,7 @@ def _constants_of(builder: Builder) -> Constants:
 
 
 def any_known(symbols: Sequence[Symbol]) -> bool:
-    """Whether one of some symbols of a trace under way is known; mostly they are of one builder, and none is."""
+    """True if one of some symbols of a trace under way is known; mostly they are of one builder, and none is."""
     builder: Builder | None = None
     constants: Constants | None = None
     for symbol in symbols:
@@ -82,6 +82,6 @@ def any_known(symbols: Sequence[Symbol]) -> bool:
 
 
 def is_known(symbol: Symbol) -> bool:
-    """Whether a symbol of a trace under way depends on no input."""
+    """True if a symbol of a trace under way depends on no input."""
     atom, builder = symbol.atom, symbol.builder
     return isinstance(atom, Literal) or (builder.alive and _constants_of(builder).has(atom))

@@ -108,7 +108,7 @@ class _Parser(Reader):
         return params
 
     def at_param(self) -> bool:
-        """Whether a param comes next; a `word =` at the start of a line is an equation without its aval."""
+        """True if a param comes next; a `word =` at the start of a line is an equation without its aval."""
         if self.token.kind != "word" or self.tokens[self.position + 1].text != "=":
             return False
         return self.text[self.line_start(self.token) : self.token.offset].strip() != ""

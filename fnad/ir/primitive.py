@@ -244,7 +244,7 @@ class SpanContraction:
 
 
 class Routine(NamedTuple):
-    """What native code can call on stacks of matrices: its name in kernels, its errors, and other numbers it takes.
+    """A routine for stacks of matrices in native code: its name in kernels, its errors, and other numbers it takes.
 
     One `in_double` computes single precision in double precision.
     """
@@ -265,8 +265,8 @@ class Library(NamedTuple):
     the routine is better.
 
     `dispatched` says that `evaluate` consists of calls of NumPy's functions, which arrays of other libraries take over,
-    and of SciPy's from `scipy_module`. What is `Library(HOST)` is done by the host for any device: it is a function of
-    the user's, an error, or short.
+    and SciPy functions from `scipy_module`. A `Library(HOST)` is called by the host for any device: it is a function of
+    user code, an error, or short.
     """
 
     routine: str | None = None
@@ -361,17 +361,17 @@ IMPLIED: Any = None
 
 
 def nowhere(result: Dtype, *operands: Dtype) -> bool:
-    """Whether results are finite for these dtypes: never."""
+    """True if results are finite for these dtypes: never."""
     return False
 
 
 def everywhere(result: Dtype, *operands: Dtype) -> bool:
-    """Whether results are finite for these dtypes: always."""
+    """True if results are finite for these dtypes: always."""
     return True
 
 
 def on_reals(result: Dtype, *operands: Dtype) -> bool:
-    """Whether results are finite for these dtypes: if real."""
+    """True if results are finite for these dtypes: if real."""
     return result.kind != "c"
 
 
@@ -419,7 +419,7 @@ class Primitive:
 
     @property
     def raises(self) -> bool:
-        """Whether it raises for some operands, so that it must not run where the program would not reach it."""
+        """True if it raises for some operands, so that it must not run where the program would not reach it."""
         match self.lower:
             case Library(raises=raises):
                 return raises
@@ -503,7 +503,7 @@ def register(primitive: Primitive) -> Primitive:
 
 
 def _is_for_fnad(frame: FrameType | None) -> bool:
-    """Whether it is for a module of fnad that is being imported, not through functions of fnad's for a user's."""
+    """True if it is for a module of fnad that is being imported, not through fnad functions for a user module."""
     while frame is not None and frame.f_globals.get("__name__", "").startswith("fnad."):
         if frame.f_code.co_name == "<module>":
             return True

@@ -84,17 +84,17 @@ Atom: TypeAlias = Var | Literal
 
 
 LONGEST = 160
-"""The most characters shown of a line of the user's."""
+"""The most characters shown of a line of user code."""
 
 
 def shortened(text: str) -> str:
-    """A line of the user's, cut where it is long."""
+    """A line of user code, cut where it is long."""
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 2]} …"
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where in the user's code an equation comes from; `mode` says which derivative of that line it is part of."""
+    """The place in user code of an equation; `mode` names the derivative of that line that the equation is part of."""
 
     file: str
     line: int
@@ -144,7 +144,7 @@ class Program:
     equations: tuple[Equation, ...]
     outputs: tuple[Atom, ...]
     asked: frozenset[Atom] = field(default=frozenset(), repr=False)
-    """What Python was told of while it was traced."""
+    """The values that Python read while they were traced."""
     content: Any = field(default=None, init=False, repr=False)
     """Its `content_key`, once somebody has asked for that."""
 

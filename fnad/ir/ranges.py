@@ -34,7 +34,7 @@ class Range:
 
     @property
     def is_nonzero(self) -> bool:
-        """Whether 0 is not in it."""
+        """True if 0 is not in it."""
         return (
             self.nonzero
             or not (self.low <= 0 <= self.high)
@@ -43,11 +43,11 @@ class Range:
 
     @property
     def is_positive(self) -> bool:
-        """Whether all in it is larger than 0."""
+        """True if all in it is larger than 0."""
         return self.low >= 0 and self.is_nonzero
 
     def lies_in(self, other: Range) -> bool:
-        """Whether all in it is in the other."""
+        """True if all in it is in the other."""
         is_above = self.low > other.low or (self.low == other.low and (self.above or not other.above))
         is_below = self.high < other.high or (self.high == other.high and (self.below or not other.below))
         from_low = is_above or other.low == -INF or (self.low == other.low == 0 and self.is_nonzero)
@@ -55,7 +55,7 @@ class Range:
         return from_low and from_high and (not other.nonzero or self.is_nonzero)
 
     def same(self, other: Range) -> bool:
-        """Whether the two are equal."""
+        """True if the two are equal."""
         return self.lies_in(other) and other.lies_in(self)
 
     def __or__(self, other: Range) -> Range:
@@ -160,7 +160,7 @@ WITHIN_ONE = Range(-1.0, 1.0, above=True, below=True)
 
 
 class Singular(NamedTuple):
-    """Where an operation, or its derivative, is finite: with the operand in this range; what it is elsewhere.
+    """The range of an operand in which an operation, or its derivative, is finite, and its value elsewhere.
 
     The range may depend on the other operands and the params: a function of the ranges, and None if it is everywhere.
     """

@@ -64,12 +64,12 @@ def native_dtype(dtype: Any) -> Dtype:
 
 
 def is_inexact(dtype: Dtype) -> bool:
-    """Whether values of this dtype carry derivatives: real or complex floating point."""
+    """True if values of this dtype carry derivatives: real or complex floating point."""
     return dtype.kind in "fc"
 
 
 def is_complex(dtype: Dtype) -> bool:
-    """Whether the dtype is complex."""
+    """True if the dtype is complex."""
     return dtype.kind == "c"
 
 
@@ -109,7 +109,7 @@ class Aval:
 
     @property
     def is_residual_stack(self) -> bool:
-        """Whether the number of rows is known only when the program runs."""
+        """True if the number of rows is known only when the program runs."""
         return self.shape[:1] == (UNKNOWN,)
 
     def with_shape(self, shape: Shape) -> Aval:

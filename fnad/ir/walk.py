@@ -18,7 +18,7 @@ def all_equations(program: Program) -> Iterator[Equation]:
 
 
 def has_effect(equation: Equation) -> bool:
-    """Whether an equation, or one in its regions, must run even if its results are not read."""
+    """True if an equation, or one in its regions, must run even if its results are not read."""
     return equation.primitive.effect or any(has_effect(e) for region in equation.regions for e in region.equations)
 
 
@@ -29,5 +29,5 @@ def use_counts(program: Program) -> Counter[Var]:
 
 
 def equal_up_to_names(first: Program, second: Program) -> bool:
-    """Whether two programs are the same but for names and source lines."""
+    """True if two programs are the same but for names and source lines."""
     return content_key(first) == content_key(second)

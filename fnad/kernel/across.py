@@ -195,7 +195,7 @@ class _RowLoop:
         return self.tile.depth
 
     def varies(self, node: Node) -> bool:
-        """Whether a value is another one for each row."""
+        """True if a value is another one for each row."""
         return self._reads(node, self.tile.depth)
 
     def work(self, roots: Sequence[Node]) -> Iterator[Node]:
@@ -212,7 +212,7 @@ class _RowLoop:
                 pending += children(node)
 
     def _reads(self, node: Node, depth: int) -> bool:
-        """Whether a value depends on the counter of the loop at this depth."""
+        """True if a value depends on the counter of the loop at this depth."""
         found = self.known.get((node, depth))
         if found is None:
             inside = any(index.reads(depth) for index in indices(node))

@@ -76,7 +76,7 @@ class Accesses:
             yield from accesses
 
     def conflict_with(self, others: Iterable[Access], *, later: bool = False) -> bool:
-        """Whether one of the others must wait for these; `later` are those of another iteration of a loop."""
+        """True if one of the others must wait for these; `later` are those of another iteration of a loop."""
         return any(
             (one.is_store or other.is_store) and (one.threads != other.threads or (later and one.varies))
             for other in others
@@ -172,7 +172,7 @@ def _joined(statements: Sequence[Statement]) -> list[Statement]:
 
 
 def is_first_thread(branch: Statement) -> bool:
-    """Whether a branch is that of the first thread, which stores."""
+    """True if a branch is that of the first thread, which stores."""
     match branch:
         case If(Apply(operation, (Apply(inner), Constant(value))), _, []):
             return operation is EQUAL and inner is THREAD and not value
@@ -181,7 +181,7 @@ def is_first_thread(branch: Statement) -> bool:
 
 
 def is_shared_out(statement: Statement) -> bool:
-    """Whether threads run different iterations of a loop, not all of them a branch, or store at different places."""
+    """True if threads run different iterations of a loop, not all of them a branch, or store at different places."""
     match statement:
         case For():
             first = statement.body[0] if statement.body else None
@@ -196,7 +196,7 @@ def is_shared_out(statement: Statement) -> bool:
 
 
 def _asks(expression: Expression) -> bool:
-    """Whether an expression depends on the number of a thread."""
+    """True if an expression depends on the number of a thread."""
     return any(isinstance(e, Apply) and e.operation is THREAD for e in subexpressions(expression))
 
 
@@ -253,7 +253,7 @@ def _access(array: Name, index: Expression, start: str, counters: set[str], *, i
 
 
 def _start(statement: Statement) -> str:
-    """How threads share a statement out: its bounds, and how the counters of several loops follow from its own."""
+    """The bounds of a statement that threads share out, and the counters of several loops as functions of its own."""
     if isinstance(statement, If):
         return expression_text(statement.condition)
     if isinstance(statement, Store):

@@ -104,7 +104,7 @@ def _renamed(statements: Sequence[Statement], names: Mapping[str, str]) -> list[
 
 
 def _is_inside(border: int, loop: For) -> bool:
-    """Whether a border may be between two iterations."""
+    """True if a border may be between two iterations."""
     start, stop = _number(loop.start), _number(loop.stop)
     return (0 if start is None else start) < border and (stop is None or border < stop)
 
@@ -147,7 +147,7 @@ def _borders(condition: Expression, counter: Name) -> Iterator[int]:
 
 
 def _holds(condition: Expression, counter: Name, low: int | None, high: int | None) -> bool | None:
-    """Whether a condition holds in all iterations from one border to the next, or in none; None if neither is known."""
+    """True if a condition holds in all iterations from one border to the next, or in none; None if neither is known."""
     match condition:
         case Apply(operation, (left, right), _) if operation is AND:
             both = _holds(left, counter, low, high), _holds(right, counter, low, high)

@@ -61,7 +61,7 @@ def local_arrays(statements: Iterable[Sequence[Statement]]) -> set[str]:
 
 
 class Touching(Protocol):
-    """What becomes a kernel."""
+    """The content of a kernel."""
 
     @property
     def items(self) -> Sequence[Item]: ...

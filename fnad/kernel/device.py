@@ -63,4 +63,4 @@ SHARED_ARRAYS = {dtype: shared_array(name, dtype) for name, dtype in DTYPES.item
 
 OF_A_THREAD = (THREAD, BLOCK, BARRIER, WARP_BARRIER, SHUFFLE_DOWN, SHUFFLE_UP, SHUFFLE_FIRST, ATOMIC_ADD)
 DEVICE: dict[str, Operation] = {operation.name: operation for operation in (*OF_A_THREAD, *SHARED_ARRAYS.values())}
-"""What kernels of a device may call besides; the plain meaning is that of a single thread."""
+"""The functions that kernels of a device may call besides; the plain meaning is that of a single thread."""

@@ -197,7 +197,7 @@ class DeviceBuilder(Builder):
         self.add(For(first_row(depth), start, integer(size(loops)), blocks * together, body))
 
     def width_of(self, loops: Sequence[NestLoop]) -> int:
-        """How many neighbouring elements of a row a thread takes at once."""
+        """The number of neighbouring elements of a row that a thread takes at once."""
         return self.row_width if loops[-1].extent % self.row_width == 0 else 1
 
     def elements_of(self, loops: Sequence[NestLoop]) -> int:

@@ -83,7 +83,7 @@ class _Forwarding:
         return {other: value for other, value in elements.items() if other[0] == base and other[1] != number}
 
     def stays(self, value: Expression) -> bool:
-        """Whether a value is the same wherever it is read."""
+        """True if a value is the same wherever it is read."""
         return isinstance(value, Constant) or (isinstance(value, Name) and self.assignments[value.name] == 1)
 
     def alias(self, targets: tuple[Name, ...], stored: Expression) -> Statement | None:

@@ -98,7 +98,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """What the numbers of several kernels have in common."""
+    """The common numbers of several kernels."""
 
     groups: tuple[Group, ...]
 
@@ -119,7 +119,7 @@ class Pattern:
         return Pattern(tuple(found))
 
     def fits(self, numbers: Sequence[Number]) -> bool:
-        """Whether a kernel with these numbers is an instance."""
+        """True if a kernel with these numbers is an instance."""
         return all(
             numbers[place] == (numbers[group.places[0]] if group.number is None else group.number)
             for group in self.groups
@@ -201,7 +201,7 @@ def _with_leaves(
 
 
 def short_length(loop: For) -> int | None:
-    """How far a loop goes from its start, if it has so few iterations that LLVM unrolls it."""
+    """The distance of a loop from start to end, if it has so few iterations that LLVM unrolls it."""
     start, stop = index_of(loop.start), index_of(loop.stop)
     if start is None or stop is None or abs(loop.step) != 1 or abs(stop - start) > SHORT:
         return None

@@ -112,7 +112,7 @@ class Mapping:
         return [*found, *self.of_one_block(single, depth)]
 
     def fits_a_block(self, item: Item) -> bool:
-        """Whether one block does all of an item, control flow with short nests inside."""
+        """True if one block does all of an item, control flow with short nests inside."""
         is_called = any(isinstance(effect, Product | LibraryCall) for effect in effects(item))
         return not is_called and width(item) <= OF_A_THREAD * self.grid.threads
 
@@ -272,14 +272,14 @@ class Mapping:
         yield WholeRuns([nest], depth, *self.shape(parts * found.results), *divided)
 
     def runs_in_parts(self, nest: NestLoop, found: Roles) -> bool:
-        """Whether a running fold is so long that a block does it sooner than a thread: of few, or along rows."""
+        """True if a running fold is so long that a block does it sooner than a thread: of few, or along rows."""
         (effect, *_) = loop_effects(nest)
         is_running = isinstance(effect, Scan) and len(found.ordered) == 1
         is_long = is_running and found.ordered[0].extent >= 4 * self.grid.warp
         return is_long and (found.results <= self.grid.blocks or reads_along(found.ordered[0], found.free))
 
     def runs_in_tiles(self, nest: NestLoop, found: Roles) -> bool:
-        """Whether one block for a running fold would leave most of the device idle for long."""
+        """True if one block for a running fold would leave most of the device idle for long."""
         is_long = self.runs_in_parts(nest, found) and found.ordered[0].extent >= 4 * OF_A_TILE * self.grid.threads
         return is_long and 4 * found.results <= self.grid.blocks
 
@@ -348,7 +348,7 @@ class Mapping:
         return OnThreads([nest], depth, *self.shape(-(-size(free) // width)), free, width)
 
     def width_for(self, loops: Sequence[NestLoop], threads: int) -> int:
-        """How many neighbouring iterations each of so many threads takes at once, if all have something to do then."""
+        """The number of neighbouring iterations that each of so many threads takes at once, if all have work then."""
         width = vector_width(loops)
         while len(loops) > 1 and loops[-1].extent % width:
             width //= 2
@@ -369,7 +369,7 @@ class Mapping:
 
     @staticmethod
     def is_for_group(item: Item, group: int) -> bool:
-        """Whether a group of threads can do an item of a row by itself, with all of the row in registers."""
+        """True if a group of threads can do an item of a row by itself, with all of the row in registers."""
         if isinstance(item, BufferStore):
             return True
         if not isinstance(item, NestLoop) or item.extent > LONGEST * group:
@@ -397,7 +397,7 @@ class Mapping:
 
 
 def is_row(loop: NestLoop) -> bool:
-    """Whether the threads of a block have the same elements in all that a loop contains."""
+    """True if the threads of a block have the same elements in all that a loop contains."""
     found = [item for item in loop.items if isinstance(item, Effect)]
     alike = [roles([NestLoop(loop.depth, loop.extent, list[Item](group))]) for group in groups(found, loop.depth)]
     return len(found) == len(loop.items) and not any(each.ordered for each in alike)
@@ -411,13 +411,13 @@ def as_few_loops(nest: NestLoop) -> NestLoop:
 
 
 def is_in_runs(nest: NestLoop, found: Roles) -> bool:
-    """Whether a nest has updates in runs, and one element of each update for each iteration of the free loops."""
+    """True if a nest has updates in runs, and one element of each update for each iteration of the free loops."""
     (effect, *_) = loop_effects(nest)
     return isinstance(effect, Update) and effect.in_runs and len(found.ordered) == 1
 
 
 def may_be_added_at_once(nest: NestLoop) -> bool:
-    """Whether all threads may share out the updates of a nest."""
+    """True if all threads may share out the updates of a nest."""
     (effect, *_) = loop_effects(nest)
     return isinstance(effect, Update) and effect.in_any_order
 

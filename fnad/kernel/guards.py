@@ -1,4 +1,4 @@
-"""What a device knows of loops and branches that the host runs: kernels note it in the array of counters.
+"""The counters and guards on a device of loops and branches that the host runs.
 
 The first numbers there are the counters of the loops, by their depths. Those after them are guards: which of several
 branches runs, and whether a loop goes on. A kernel under a guard ends at once where that has another number, so the

@@ -1,4 +1,4 @@
-"""How often a long loop checks for Ctrl-C."""
+"""The interval at which a long loop checks for Ctrl-C."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ class DevicePlan(Placed):
         self.steps = self._steps(parts, None)
 
     def _is_done(self, piece: Piece) -> bool:
-        """Whether a piece only copies elements to where they are, in the memory of arguments that are given away."""
+        """True if a piece only copies elements to where they are, in the memory of arguments that are given away."""
         return bool(self.donations) and all(self._stays(effect) for item in piece.items for effect in effects(item))
 
     def _stays(self, effect: Effect | Product | LibraryCall) -> bool:
@@ -201,7 +201,7 @@ class DevicePlan(Placed):
 
 
 def is_guardable(part: Part, own: Collection[Buffer] = (), depth: int | None = None) -> bool:
-    """Whether kernels can see themselves that there is nothing to do.
+    """True if kernels can see themselves that there is nothing to do.
 
     A product cannot, but it does no harm if nobody else has the buffer that it writes (`own`), and if what it reads is
     not at the counter of the loop at this depth, which may have gone on.
@@ -253,7 +253,7 @@ def parts_of(items: Iterable[Item], mapping: Mapping, depth: int = 0) -> list[Pa
 
 
 def _part(item: Item, mapping: Mapping, depth: int) -> Part | None:
-    """What the host does for an item; None if kernels do all of it."""
+    """The host's part of an item; None if kernels do all of it."""
     match item:
         case Product() | LibraryCall():
             return item
@@ -268,7 +268,7 @@ def _part(item: Item, mapping: Mapping, depth: int) -> Part | None:
 
 
 def grows(control: Control) -> bool:
-    """Whether a loop has residual stacks, whose memory the host brings."""
+    """True if a loop has residual stacks, whose memory the host brings."""
     return not isinstance(control, Switch) and bool(control.residual_stacks)
 
 

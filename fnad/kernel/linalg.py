@@ -256,7 +256,7 @@ def substitute(is_lower: bool, unit: bool) -> Evaluate:
 # ---- the table -------------------------------------------------------------------------------------------------------
 
 OPTIONS = {"lstsq": 1}
-"""How many other numbers a routine takes."""
+"""The number of further numbers that a routine takes."""
 
 EVALUATE: dict[str, Evaluate] = {
     **{name: by_ufunc(name) for name in UFUNCS},

@@ -51,7 +51,7 @@ def _without_stores(statements: Sequence[Statement], unread: AbstractSet[str]) -
 
 
 def _written(statement: Statement) -> tuple[str, ...]:
-    """What a statement assigns, or the array that it stores into."""
+    """The variables that a statement assigns, or the array that it stores into."""
     match statement:
         case Store(array, _, _):
             return (array.name,)
@@ -123,7 +123,7 @@ def _is_empty(statement: Statement) -> bool:
 
 
 def has_no_code(statements: Sequence[Statement]) -> bool:
-    """Whether there is nothing but comments."""
+    """True if there is nothing but comments."""
     return all(isinstance(statement, Comment) for statement in statements)
 
 

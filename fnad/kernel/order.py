@@ -42,7 +42,7 @@ class Origins(NamedTuple):
 
 
 def is_unvectorised(loop: For) -> bool:
-    """Whether LLVM cannot vectorise a loop.
+    """True if LLVM cannot vectorise a loop.
 
     A branch leaves it, or stores at a place that the iterations share, such as a fault; or a number that it carries is
     computed of itself.
@@ -53,7 +53,7 @@ def is_unvectorised(loop: For) -> bool:
 
 
 def _is_for_all(statement: Statement, changing: set[Name]) -> bool:
-    """Whether a statement leaves the loop, or stores at a place that the iterations share."""
+    """True if a statement leaves the loop, or stores at a place that the iterations share."""
     if isinstance(statement, Store):
         return changing.isdisjoint(subexpressions(statement.index))
     return isinstance(statement, (Break, Return))

@@ -185,7 +185,7 @@ class OnGroups(OnBlocks):
 
     @property
     def there(self) -> Expression | None:
-        """Whether a thread has a row; None if all have."""
+        """True if a thread has a row; None if all have."""
         row, total = row_of_group(self.loops[0].depth, self.group), size(self.loops)
         return apply(LESS, row, integer(total)) if total % (self.threads // self.group) else None
 
@@ -383,7 +383,7 @@ class OfTiles(Parts):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BeforeTiles(OfTiles):
-    """What all tiles up to each come to, in place, by a block for each result."""
+    """The results of all tiles up to each, in place, by a block for each result."""
 
     def part(self, builder: DeviceBuilder, number: Expression) -> None:
         totals = InArray(self.arrays[0], self.results, number)

@@ -53,7 +53,7 @@ FEWEST = 16
 """The fewest strong products that are worth a second loop, which takes as long to compile as the first."""
 
 KEEPING = frozenset({ADD, SUBTRACT, MULTIPLY, NEGATIVE, ACCUMULATE, DIVIDE, STRONG_MULTIPLY, *map(cast_to, CASTS)})
-"""What is nan if an operand is, where the result is a real number."""
+"""The operations whose result is nan if an operand is, for real results."""
 
 Products: TypeAlias = frozenset[int]
 """The strong products that a value is computed of, by number."""
@@ -103,7 +103,7 @@ def _checked(loop: For) -> list[Store]:
 
 
 def _is_repeatable(body: Sequence[Statement]) -> bool:
-    """Whether a loop's iterations read nothing that they change, so that they may run twice; routines may."""
+    """True if a loop's iterations read nothing that they change, so that they may run twice; routines may."""
     if any(isinstance(statement, Evaluate) for statement in walk(body)):
         return False
     changed, before = set(assigned(body)), set[Name]()
@@ -142,7 +142,7 @@ class _Origins:
         return found
 
     def is_concerned(self, branch: If) -> bool:
-        """Whether a branch reads or assigns what is computed of such products."""
+        """True if a branch reads or assigns what is computed of such products."""
         names = (target for target in assigned([branch]) if self.known.get(target))
         read = (part for statement in walk([branch]) for part in expressions(statement))
         return any(names) or any(map(self.of, read))

@@ -82,7 +82,7 @@ class Plan(Placed):
 
     @property
     def calls_libraries(self) -> bool:
-        """Whether it calls routines for whole arrays, which may have threads of their own."""
+        """True if it calls routines for whole arrays, which may have threads of their own."""
         return any(isinstance(effect, LibraryCall) for item in self.loops.items for effect in effects(item))
 
     @property

@@ -114,7 +114,7 @@ class ProductWriter(Writer):
         return array_of(matrix.buffer), self.place(matrix.buffer, matrix.offset), integer(leading), flag
 
     def result_of(self, product: loop_ir.Product) -> tuple[Name, Expression]:
-        """Where the result of a product begins: a task has sums of its own."""
+        """The start of the result of a product: a task has sums of its own."""
         out = product.out
         return self.sums.get(out.buffer) or (array_of(out.buffer), self.place(out.buffer, out.offset))
 

@@ -217,7 +217,7 @@ def constant_text(value: np.generic) -> str:
 
 
 def _is_literal(real: np.generic, imag: np.generic) -> bool:
-    """Whether Python's literal of a complex number, a sum or a negative, has the signs of its zeros."""
+    """True if Python's literal of a complex number, a sum or a negative, has the signs of its zeros."""
     has_signs = all(np.isfinite(part) and (part or not np.signbit(part)) for part in (real, imag))
     return has_signs and bool(real or not np.signbit(imag))
 
@@ -284,7 +284,7 @@ class _Inliner:
 
 
 def is_barrier(statement: Statement) -> bool:
-    """Whether other threads' stores are seen after a statement."""
+    """True if other threads' stores are seen after a statement."""
     return isinstance(statement, Evaluate) and statement.call.operation in (BARRIER, WARP_BARRIER)
 
 

@@ -1,4 +1,4 @@
-"""What a thread of a device keeps in registers: arrays of its own, indexed by counters of loops that are unrolled.
+"""The registers of a device thread: arrays of its own, indexed by counters of unrolled loops.
 
 The passes over a row are loops in one block of statements. Where they have the same bounds, a thread comes to the same
 elements in each, in the same order, so what one pass loads or stores, a later one finds in an array of the thread
@@ -66,7 +66,7 @@ Key: TypeAlias = tuple[str, str, str]
 
 
 def is_own(array: Name) -> bool:
-    """Whether an array is one of a thread's registers."""
+    """True if an array is one of a thread's registers."""
     return OWN.fullmatch(array.name) is not None
 
 
@@ -95,7 +95,7 @@ def made(array: Name, size: int) -> Assign:
 
 
 def is_unrolled(loop: For) -> bool:
-    """Whether a loop must be unrolled: which register an element is in cannot depend on a number at run time."""
+    """True if a loop must be unrolled: which register an element is in cannot depend on a number at run time."""
     if ELEMENT.fullmatch(loop.counter.name):
         return True
     touched = [(s.array, s.index) for s in walk(loop.body) if isinstance(s, Store)]
@@ -179,7 +179,7 @@ def words_for(threads: int) -> int:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Source:
-    """Where a value comes from that may be kept: a load or a store, and what that is."""
+    """The source of a value that may be kept: a load or a store, and its access."""
 
     statement: Statement
     value: Expression
@@ -244,7 +244,7 @@ class _Keeping:
                 self.forget(known, statement)
 
     def stays(self, expression: Expression) -> bool:
-        """Whether a value is the same in all passes, but for the counters of their loops."""
+        """True if a value is the same in all passes, but for the counters of their loops."""
         parts = list(subexpressions(expression))
         names = [part for part in parts if isinstance(part, Name)]
         return not any(isinstance(part, Load) for part in parts) and all(
@@ -252,7 +252,7 @@ class _Keeping:
         )
 
     def is_of_row(self, array: Name, index: Expression, loop: Elements) -> bool:
-        """Whether a load is worth to be kept: what is the same for all rows comes from the cache."""
+        """True if a load is worth to be kept: what is the same for all rows comes from the cache."""
         names = {part for part in subexpressions(index) if isinstance(part, Name)}
         return self.stays(index) and not is_own(array) and not names <= loop.counters
 
@@ -374,7 +374,7 @@ def _indices(statements: Sequence[Statement]) -> dict[str, set[str]]:
 
 
 def _moves(array: Name, index: Expression, indices: dict[str, set[str]], inner: set[Name]) -> bool:
-    """Whether an access may be made before or after all others: nothing else touches the elements that it does."""
+    """True if an access may be made before or after all others: nothing else touches the elements that it does."""
     parts = list(subexpressions(index))
     is_known = not any(isinstance(part, Load) or (isinstance(part, Name) and part in inner) for part in parts)
     return is_known and not is_own(array) and len(indices.get(array.name, ())) <= 1

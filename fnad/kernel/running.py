@@ -61,7 +61,7 @@ class Elements(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OfLoop:
-    """What a loop computes and stores."""
+    """The results that a loop computes and stores."""
 
     loop: NestLoop
     effect: Scan
@@ -122,7 +122,7 @@ class InArray:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Before:
-    """What comes before a tile, if there is anything."""
+    """The value before a tile, if there is one."""
 
     is_there: Expression
     value: Expression

@@ -54,7 +54,7 @@ def _arrays(statements: Sequence[Statement]) -> dict[Name, int]:
 
 
 def makes_array(statement: Statement) -> bool:
-    """Whether a statement makes an array."""
+    """True if a statement makes an array."""
     return (
         isinstance(statement, Assign)
         and isinstance(statement.value, Apply)

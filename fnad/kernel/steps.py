@@ -55,7 +55,7 @@ def cut(items: Iterable[Item], largest: int, depth: int = 0) -> list[Step]:
 
 
 def is_native(item: Item) -> bool:
-    """Whether nothing in it is called from Python."""
+    """True if nothing in it is called from Python."""
     return not any(isinstance(effect, LibraryCall) and effect.routine is None for effect in effects(item))
 
 

@@ -99,7 +99,7 @@ def _calls(statements: Sequence[Statement]) -> bool:
 
 
 def _places(loop: For, statements: Sequence[Statement]) -> dict[Name, Load]:
-    """Where the values of variables are after a loop, each in an element of its own: few enough to be in the cache."""
+    """The places of variables' values after a loop, each in an element of its own: few enough to be in the cache."""
     if loop.parallel or not (isinstance(loop.start, Constant) and isinstance(loop.stop, Constant)):
         return {}
     if not FEWEST <= len(range(int(loop.start.value), int(loop.stop.value), loop.step)) <= MOST:
@@ -117,7 +117,7 @@ def _places(loop: For, statements: Sequence[Statement]) -> dict[Name, Load]:
 
 
 def _advances(index: Expression, counter: Name, changing: Container[Expression]) -> bool:
-    """Whether an index is the counter plus what stays the same, so that each iteration has another one."""
+    """True if an index is the counter plus what stays the same, so that each iteration has another one."""
     match index:
         case Apply(operation, (left, right), _) if operation is ADD:
             return any(

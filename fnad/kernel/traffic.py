@@ -1,4 +1,4 @@
-"""How many bytes a launch moves between a device's memory and its threads.
+"""The bytes that a launch moves between a device's memory and its threads.
 
 Each access in the text counts once for each of the elements that it is made to: those of as many indices as the loops,
 threads and blocks that the index depends on have, but no more than the array has elements. What all blocks read again,
@@ -32,7 +32,7 @@ from fnad.scalar.operation import INDEX, Pointer
 from fnad.scalar.operations import OPERATIONS
 
 Sources: TypeAlias = frozenset[str]
-"""What an index depends on: counters of loops, the numbers of a thread and of its block."""
+"""The sources of an index: counters of loops, the numbers of a thread and of its block."""
 
 
 def moved(launch: Launch, sizes: Mapping[str, int]) -> tuple[int, int]:
@@ -86,7 +86,7 @@ class _Counting:
                 pass
 
     def counter(self, loop: For) -> Sources:
-        """What a counter depends on: itself, with all values that it has in all threads."""
+        """The sources of a counter: itself, with all its values in all threads."""
         first, stop = self.least(loop.start), self.least(loop.stop)
         name = f"{loop.counter.name} from {first}"
         if isinstance(loop.stop, Constant):
@@ -117,7 +117,7 @@ class _Counting:
         return frozenset(found)
 
     def product(self, sources: Sources) -> int:
-        """How many values these have together."""
+        """The number of values of these sources together."""
         return prod(self.extents[source] for source in sources)
 
     def bytes(self, array: Name, index: Expression) -> int:

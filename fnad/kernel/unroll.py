@@ -67,10 +67,10 @@ FAR = 2**62
 FOLDED = frozenset(
     {ADD, SUBTRACT, MULTIPLY, NEGATIVE, LESS, GREATER_EQUAL, EQUAL, NOT_EQUAL, AND, *map(cast_to, CASTS)}
 )
-"""What is computed of numbers here: addresses, conditions of branches, and elements of an identity."""
+"""The operations on numbers that are folded: addresses, conditions of branches, and elements of an identity."""
 
 Names: TypeAlias = Mapping[str, Expression]
-"""What stands for variables."""
+"""The replacements of variables."""
 
 
 def unroll(statements: Sequence[Statement]) -> list[Statement]:
@@ -115,7 +115,7 @@ def iteration_of(statements: Sequence[Statement], counter: Name, value: Expressi
 
 
 def _iterations(statement: Statement) -> float:
-    """How often the blocks in a statement run each time, at most."""
+    """The most runs of the blocks in a statement."""
     match statement:
         case For(start=Constant(), stop=Constant()):
             return len(_counted(statement))
@@ -132,7 +132,7 @@ def _counted(loop: For) -> range:
 
 
 def _is_short(loop: For) -> bool:
-    """Whether a loop is a few iterations of little, without loops or arrays of its own."""
+    """True if a loop is a few iterations of little, without loops or arrays of its own."""
     if loop.parallel or not (isinstance(loop.start, Constant) and isinstance(loop.stop, Constant)):
         return False
     inner = [statement for statement in walk(loop.body) if not isinstance(statement, Comment)]

@@ -1,4 +1,4 @@
-"""How the statements of a kernel are written: blocks, variables for values, addresses, stores.
+"""The writer of a kernel's statements: blocks, variables for values, addresses, stores.
 
 Every value gets its own variable, assigned once, in the block of the innermost loop that it varies in: what does not
 vary in a loop is computed before it, since nodes know their depth. Within a branch everything is computed in the
@@ -183,7 +183,7 @@ class Writer:
         return Load(array_of(buffer), self.place(buffer, address))
 
     def destination(self, effect: loop_ir.Effect) -> tuple[Name, Expression]:
-        """Where an effect writes: a fold of a parallel loop among the task's own results."""
+        """The place that an effect writes: a fold of a parallel loop among the task's own results."""
         if effect not in self.own:
             return array_of(effect.buffer), self.place(effect.buffer, effect.address)
         array, start, index = self.own[effect]
@@ -291,7 +291,7 @@ class Writer:
 
 
 def end_of(start: Expression, length: int, extent: int) -> Expression:
-    """Where a block of a loop ends."""
+    """The end of a block of a loop."""
     end = apply(ADD, start, integer(length))
     return apply(MIN, end, integer(extent)) if extent % length != 0 else end
 

@@ -63,7 +63,7 @@ def _marked(item: NestLoop, own: AbstractSet[Buffer]) -> Item:
 
 
 def is_along_row(effect: Item, loop: NestLoop) -> bool:
-    """Whether an effect folds along the rows that a loop runs over."""
+    """True if an effect folds along the rows that a loop runs over."""
     return isinstance(effect, ArgReduce) or (isinstance(effect, Reduce) and effect.depths == frozenset([loop.depth]))
 
 
@@ -78,7 +78,7 @@ def _may_run_across(loop: NestLoop, tile: NestLoop, own: AbstractSet[Buffer]) ->
 
 
 def _is_simple(effect: Item, loop: NestLoop, tile: NestLoop) -> bool:
-    """Whether an effect is a store or a fold over one of the two loops, without checks."""
+    """True if an effect is a store or a fold over one of the two loops, without checks."""
     match effect:
         case BufferStore() | ArgReduce():
             return not _has_checks(effect.node)
@@ -106,7 +106,7 @@ def _accesses(item: Item) -> list[Access]:
 
 
 def _lies_well(access: Access, row: Counter, column: Counter, own: AbstractSet[Buffer]) -> bool:
-    """Whether what the rows of a tile touch lies together, or can."""
+    """True if what the rows of a tile touch lies together, or can."""
     buffer, address = access
     if address is None or any(not isinstance(atom, Counter) for atom, _ in address.terms):
         return False

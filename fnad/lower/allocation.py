@@ -143,7 +143,7 @@ def donations(
 
 
 def _fits_before(slot: Slot, buffer: Buffer, life: Life, accesses: Callable[[int], list[Accesses]]) -> bool:
-    """Whether a temporary fits into an output's array until the output is written."""
+    """True if a temporary fits into an output's array until the output is written."""
     if slot.dtype != buffer.dtype or slot.size < buffer.aval.size or slot.free_from > life.birth:
         return False
     if slot.closed_from is None or slot.output is None or life.death > slot.closed_from:
@@ -155,7 +155,7 @@ def _fits_before(slot: Slot, buffer: Buffer, life: Life, accesses: Callable[[int
 
 
 def _overwritten_in_step(effects: Sequence[Accesses], buffer: Buffer, output: Buffer) -> bool:
-    """Whether an item stores the output in one effect, and reads each element of the buffer before it is overwritten.
+    """True if an item stores the output in one effect, and reads each element of the buffer before it is overwritten.
 
     That holds where no later effect reads the buffer, and all reads are at the address of the store.
     """

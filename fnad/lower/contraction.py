@@ -31,7 +31,7 @@ class Dimensions:
 
     @property
     def is_outer(self) -> bool:
-        """Whether nothing is summed."""
+        """True if nothing is summed."""
         return prod(self.k) == 1
 
     def operand_indices(self, indices: Sequence[Index]) -> tuple[list[Index], list[Index]]:

@@ -247,7 +247,7 @@ class Regions(Values):
             self._overwrite(carry)
 
     def _is_there(self, carry: Carry) -> bool:
-        """Whether the new value has been computed in the old one's place."""
+        """True if the new value has been computed in the old one's place."""
         made = self.expressions.buffers.get(carry.new) if isinstance(carry.new, Var) else None
         return made is not None and made.root is carry.buffer.root and made.offset == carry.buffer.offset
 
@@ -255,7 +255,7 @@ class Regions(Values):
         return {load.buffer.root for load in loads([self._element(carry)])}
 
     def _overwrites(self, carry: Carry) -> bool:
-        """Whether each element reads no other element of the array than the one it replaces."""
+        """True if each element reads no other element of the array than the one it replaces."""
         buffer = carry.buffer
         here = place(buffer, counters(buffer.aval.shape, self.depth))
         found = loads([self._element(carry)])
@@ -290,5 +290,5 @@ def _split_invariant(program: Program, constants: int) -> tuple[Program, Program
 
 
 def _can_move(equation: Equation) -> bool:
-    """Whether an equation may be computed even if the loop never reaches it."""
+    """True if an equation may be computed even if the loop never reaches it."""
     return not (equation.regions or equation.primitive.effect or equation.primitive.raises)

@@ -31,7 +31,7 @@ INLINED = (Scalar, IndexMap, Concatenation, Iota, Gather, DynamicSlice)
 
 
 def is_inlined(equation: Equation) -> bool:
-    """Whether an element of the result is a short expression; that of an outer product is one multiplication."""
+    """True if an element of the result is a short expression; that of an outer product is one multiplication."""
     lower = equation.primitive.lower
     return isinstance(lower, INLINED) or (isinstance(lower, Contraction) and _dimensions(equation).is_outer)
 
@@ -148,7 +148,7 @@ class ElementExpressions:
         return buffer if buffer is not None and buffer.offset == Index(0) else None
 
     def keeps_order(self, view: Equation, indices: Indices) -> bool:
-        """Whether a view has all elements of its operand in their row-major order, as a reshape has."""
+        """True if a view has all elements of its operand in their row-major order, as a reshape has."""
         operand, result = view.operands[0].aval, view.results[0].aval
         if operand.size != result.size or not isinstance(view.primitive.lower, IndexMap):
             return False

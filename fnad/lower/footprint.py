@@ -1,4 +1,4 @@
-"""What an item touches, and whether the iterations of a loop keep to parts of their own.
+"""The accesses of an item, and the test that the iterations of a loop keep to parts of their own.
 
 Note [Aligned accesses]
     All accesses to a buffer are aligned at depth d if their addresses are  outer + stride · i<d> + rest,  with the
@@ -33,7 +33,7 @@ class Footprint:
         self.products += other.products
 
     def conflicts(self, other: Footprint) -> bool:
-        """Whether two items have to run in their order, since one writes what the other touches."""
+        """True if two items have to run in their order, since one writes what the other touches."""
         return bool(
             self.written.keys() & (other.read.keys() | other.written.keys()) or self.read.keys() & other.written.keys()
         )
@@ -55,7 +55,7 @@ def footprint(item: Item) -> Footprint:
 
 
 def aligned(addresses: Sequence[Index | None], depth: int, extent: int) -> bool:
-    """Whether the accesses are aligned at this depth: see Note [Aligned accesses]."""
+    """True if the accesses are aligned at this depth: see Note [Aligned accesses]."""
     counter = Counter(depth, extent)
     strides: set[int] = set()
     outer: set[tuple[tuple[object, int], ...]] = set()

@@ -22,7 +22,7 @@ from fnad.lower.parallel import is_parallel
 from fnad.records import dataclass
 
 CANDIDATES = 8
-"""How many of the nests that share data with a new one are tried."""
+"""The number of nests tried among those that share data with a new one."""
 
 
 @dataclass(slots=True)
@@ -69,7 +69,7 @@ class Nests:
         self._append(item, touched)
 
     def joins(self, item: Item) -> bool:
-        """Whether an item would be merged with what computes an operand."""
+        """True if an item would be merged with what computes an operand."""
         touched = footprint(item)
         return self._producer(item, touched, self._last_conflict(touched)) is not None
 
@@ -174,7 +174,7 @@ class Nests:
         return sorted(shared)[:CANDIDATES]
 
     def _takes(self, position: int, item: Item, touched: Footprint) -> bool:
-        """Whether the loop at a position can be merged with an item, and has not grown too large."""
+        """True if the loop at a position can be merged with an item, and has not grown too large."""
         member = self.members[position]
         loop = member.item
         if not (isinstance(loop, NestLoop) and isinstance(item, NestLoop) and loop.extent == item.extent):
@@ -228,7 +228,7 @@ def _insert(positions: list[int], position: int) -> None:
 
 
 def _costs_threads(member: Member, item: NestLoop, touched: Footprint) -> bool:
-    """Whether a product would be on one thread for the sake of what is merged with it."""
+    """True if a product would be on one thread for the sake of what is merged with it."""
     if member.footprint.products and not is_parallel(item):
         return True
     loop = _item(member) if touched.products else None

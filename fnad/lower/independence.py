@@ -39,7 +39,7 @@ def chain(nest: NestLoop) -> list[NestLoop]:
 
 
 def is_free(loop: NestLoop, items: Iterable[Item]) -> bool:
-    """Whether the iterations of a loop around items, which may have other loops around them, are independent."""
+    """True if the iterations of a loop around items, which may have other loops around them, are independent."""
     found = [effect for item in items for effect in effects(item)]
     counter = Counter(loop.depth, loop.extent)
     return not any(_runs_along(effect, loop) for effect in found) and all(
@@ -48,7 +48,7 @@ def is_free(loop: NestLoop, items: Iterable[Item]) -> bool:
 
 
 def _runs_along(effect: Effect | Product | LibraryCall, loop: NestLoop) -> bool:
-    """Whether an effect needs the iterations of a loop together, or in order."""
+    """True if an effect needs the iterations of a loop together, or in order."""
     match effect:
         case Reduce():
             return loop.depth in effect.depths
@@ -74,7 +74,7 @@ def written_addresses(found: Iterable[Effect | Product | LibraryCall]) -> dict[B
 
 
 def independent(addresses: Sequence[Index], counter: Counter) -> bool:
-    """Whether accesses at these addresses are to different elements for different values of a counter."""
+    """True if accesses at these addresses are to different elements for different values of a counter."""
     strides = {address.coefficient(counter) for address in addresses}
     stride = abs(next(iter(strides)))
     if len(strides) > 1 or stride == 0:

@@ -89,7 +89,7 @@ class Index:
     terms: tuple[tuple[Atom, int], ...] = ()
 
     def reads(self, depth: int | None) -> bool:
-        """Whether it depends on the counter of the loop at this depth, or may."""
+        """True if it depends on the counter of the loop at this depth, or may."""
         return any(_reads(atom, depth) for atom, _ in self.terms)
 
     def __add__(self, other: Index | int) -> Index:

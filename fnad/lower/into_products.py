@@ -70,7 +70,7 @@ def into_products(loops: LoopProgram, given: AbstractSet[Buffer]) -> LoopProgram
 
 
 class _Items:
-    """What is `alone` has one effect that writes it and one that reads it; outputs written `once` have the former."""
+    """Buffers are `alone` if one effect writes them and one reads them; outputs written `once` have one that writes."""
 
     def __init__(self, alone: AbstractSet[Buffer], once: AbstractSet[Buffer]) -> None:
         self.alone, self.once = alone, once
@@ -137,7 +137,7 @@ class _Items:
         return None
 
     def is_replaced(self, term: Term, store: BufferStore, given: AbstractSet[Buffer]) -> bool:
-        """Whether each element takes the place of the one that is read, or may."""
+        """True if each element takes the place of the one that is read, or may."""
         old, new = term.load.buffer.root, store.buffer.root
         return term.load.address == store.address and (old is new or (old in given and new in self.once))
 
@@ -149,7 +149,7 @@ def earliest(before: Sequence[Item], products: Iterable[Place], memories: Abstra
 
 
 def is_changed(product: Product, items: Iterable[Item]) -> bool:
-    """Whether items write an operand of a product."""
+    """True if items write an operand of a product."""
     operands = product.a.buffer.root, product.b.buffer.root
     return any(buffer.root in operands for item in items for effect in effects(item) for buffer, _ in writes(effect))
 
@@ -191,7 +191,7 @@ def terms_of(node: Node, factor: np.generic) -> list[Term] | None:
 
 
 def parts_of(operation: Operation, operands: Sequence[Node], factor: Any) -> list[tuple[Node, Any]] | None:
-    """What an operation adds up, each part with its factor."""
+    """The summands of an operation, each with its factor."""
     match operation.name, operands:
         case ADD.name, (x, y):
             return [(x, factor), (y, factor)]
@@ -216,14 +216,14 @@ def product_in(item: Item) -> tuple[Product, int] | None:
 
 
 def is_plain(product: Product) -> bool:
-    """Whether a product is nothing but that."""
+    """True if a product is nothing but that."""
     return (product.alpha, product.beta, product.depths, product.parts, product.has_rows) == (
         1, 0, frozenset(), None, False,
     )  # fmt: skip
 
 
 def is_all(product: Product, count: int, start: Index, extent: int) -> bool:
-    """Whether so many elements from a place on are those of a product, or of all products of its buffer."""
+    """True if so many elements from a place on are those of a product, or of all products of its buffer."""
     out, size = product.out, product.m * product.n
     is_in_order = (out.row_stride, out.column_stride) == (product.n, 1) and size * count == extent
     is_whole = start == Index(0) and extent == out.buffer.root.aval.size

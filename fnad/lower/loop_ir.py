@@ -306,7 +306,7 @@ def touched(item: Item) -> Iterator[Buffer]:
 
 
 def writes(item: Effect | Product | LibraryCall) -> list[Access]:
-    """What an effect writes."""
+    """The accesses that an effect writes."""
     match item:
         case Product(out, _, _, m, _, n):
             return corners(out, m, n)
@@ -317,7 +317,7 @@ def writes(item: Effect | Product | LibraryCall) -> list[Access]:
 
 
 def reads(item: Effect | Product | LibraryCall) -> list[Access]:
-    """What an effect reads; an update reads what it writes."""
+    """The accesses that an effect reads; an update reads the elements that it writes."""
     match item:
         case Product(out, a, b, m, k, n):
             changed = corners(out, m, n) if item.beta else []

@@ -28,10 +28,10 @@ from fnad.lower.target import Costs
 from fnad.records import dataclass
 
 MANY = 1000
-"""How many times the elements of what it is computed from a value has if that stays in the cache."""
+"""The largest ratio of a value's elements to those of its operands, if these stay in the cache."""
 
 CHOICE = 8
-"""How many times as many elements there are as a few that are chosen."""
+"""The least ratio of all elements to the few that are chosen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ def _effort(equation: Equation, efforts: dict[Var, _Effort]) -> _Effort:
 
 
 def _has_many_pieces(equation: Equation, costs: Costs) -> bool:
-    """Whether an element would have to test many ranges to find its operand."""
+    """True if an element would have to test many ranges to find its operand."""
     return isinstance(equation.primitive.lower, Concatenation) and len(equation.operands) > costs.most_pieces
 
 
@@ -117,7 +117,7 @@ def _worth_materializing(
 
 
 def _is_one_of_many(var: Var, effort: _Effort, costs: Costs) -> bool:
-    """Whether a value is cheap for one with many more elements than the arrays it is computed from."""
+    """True if a value is cheap for one with many more elements than the arrays it is computed from."""
     has_many = var.aval.size > MANY * sum(load.aval.size for load in effort.loads)
     return has_many and effort.cost(costs) <= costs.recompute_of_many
 
@@ -134,7 +134,7 @@ def _readers(program: Program, used: AbstractSet[Atom]) -> dict[Atom, list[Equat
 
 
 def _read_whole(equation: Equation, readers: list[Equation]) -> bool:
-    """Whether a reader needs a whole array: a library call does, and a matrix product unless this is a plain view."""
+    """True if a reader needs a whole array: a library call does, and a matrix product unless this is a plain view."""
     lower = equation.primitive.lower
     plain_view = isinstance(lower, IndexMap) and lower.guard is None
     kinds = [reader.primitive.lower for reader in readers]
@@ -143,7 +143,7 @@ def _read_whole(equation: Equation, readers: list[Equation]) -> bool:
 
 
 def _guarded_again(equation: Equation, readers: list[Equation]) -> bool:
-    """Whether a view reads elements more than once, so that each read would test the guard again."""
+    """True if a view reads elements more than once, so that each read would test the guard again."""
     lower = equation.primitive.lower
     has_guard = isinstance(lower, IndexMap) and lower.guard is not None
     return has_guard and any(
@@ -152,7 +152,7 @@ def _guarded_again(equation: Equation, readers: list[Equation]) -> bool:
 
 
 def is_read_twice(reader: Equation, costs: Costs) -> bool:
-    """Whether a reader reads its operand twice.
+    """True if a reader reads its operand twice.
 
     Both reads must give the same bits. A function computed again may not: in vector lanes it rounds differently than in
     the remaining elements.
@@ -175,13 +175,13 @@ def _wanted_whole(program: Program, read_in_loops: Iterable[Atom]) -> set[Var]:
 
 
 def _repeats(reader: Equation, var: Var) -> bool:
-    """Whether a reader reads an element more than once."""
+    """True if a reader reads an element more than once."""
     repeats = isinstance(reader.primitive.lower, IndexMap | Gather | Contraction)
     return repeats and reader.results[0].aval.size > var.aval.size
 
 
 def _moves(reader: Equation, var: Var) -> bool:
-    """Whether a reader reads at other indices than its own, so that a chain of such readers would multiply work.
+    """True if a reader reads at other indices than its own, so that a chain of such readers would multiply work.
 
     One that chooses a few of many elements does not.
     """

@@ -33,7 +33,7 @@ def folded_along_rows(program: Program) -> AbstractSet[Var]:
 
 
 def _is_along_rows(equation: Equation) -> bool:
-    """Whether an equation folds along the rows of a matrix."""
+    """True if an equation folds along the rows of a matrix."""
     if not equation.operands or equation.operands[0].aval.ndim != 2:
         return False
     match equation.primitive.lower:

@@ -42,7 +42,7 @@ LARGEST_LOCAL = 1024
 
 
 def is_parallel(loop: NestLoop) -> bool:
-    """Whether the iterations of a nest's loop may run on several threads."""
+    """True if the iterations of a nest's loop may run on several threads."""
     touched = footprint(loop)
     folds = {e.buffer.root for e in effects(loop) if isinstance(e, Reduce) and loop.depth in e.depths}
     folds |= {product.out.buffer.root for product in products_over(loop)}
@@ -54,7 +54,7 @@ def is_parallel(loop: NestLoop) -> bool:
 
 
 def _may_be_split(loop: NestLoop, effect: Effect | Product | LibraryCall, loops: Sequence[NestLoop]) -> bool:
-    """Whether an effect within these loops, the first of which is `loop`, is no reason against it."""
+    """True if an effect within these loops, the first of which is `loop`, is no reason against it."""
     match effect:
         case Check() | LibraryCall():
             return False
@@ -73,12 +73,12 @@ def _may_be_split(loop: NestLoop, effect: Effect | Product | LibraryCall, loops:
 
 
 def is_in_any_order(effect: Reduce) -> bool:
-    """Whether a fold may be put together of parts: a sum, whose order is free, or what is exact."""
+    """True if a fold may be put together of parts: a sum, whose order is free, or what is exact."""
     return effect.is_sum or effect.dtype.kind in "biu" or effect.step.startswith(("maximum", "minimum"))
 
 
 def _is_in_memory(effect: Reduce, loops: Sequence[NestLoop]) -> bool:
-    """Whether a fold accumulates in memory: it has several results in a loop that it runs over."""
+    """True if a fold accumulates in memory: it has several results in a loop that it runs over."""
     return not all(inner.depth in effect.depths for inner in loops)
 
 
@@ -139,7 +139,7 @@ def effects_in_loops(
 
 
 def has_independent_rows(loop: SequentialFor) -> bool:
-    """Whether the iterations of a loop of control flow may run on several threads, each with temporaries of its own."""
+    """True if the iterations of a loop of control flow may run on several threads, each with temporaries of its own."""
     inside = [loop, *(inner for body in loop.bodies for item in body for inner in controls(item))]
     touched = footprint(loop)
     return (
@@ -170,7 +170,7 @@ def _may_end_the_run(control: Control) -> bool:
 
 
 def is_local(buffer: Buffer, loop: SequentialFor) -> bool:
-    """Whether a buffer holds values of one iteration, few enough for a thread's stack."""
+    """True if a buffer holds values of one iteration, few enough for a thread's stack."""
     return buffer.depth > loop.depth and buffer.aval.size <= LARGEST_LOCAL
 
 
@@ -180,7 +180,7 @@ def local_buffers(loop: SequentialFor) -> list[Buffer]:
 
 
 def has_checks(item: Item) -> bool:
-    """Whether an iteration checks an index."""
+    """True if an iteration checks an index."""
     return any(isinstance(node, Checked) for effect in effects(item) for node in _nodes([effect]))
 
 

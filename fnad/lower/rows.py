@@ -46,7 +46,7 @@ class Row:
     turned: bool = False
 
     def stride(self, address: Index) -> int:
-        """How far the rows of successive iterations lie apart, if there are several."""
+        """The distance between the rows of successive iterations, if there are several."""
         stride = _stride(self.loop, address) if self.has_tile else 0
         return int(stride > 0) if self.turned else stride
 
@@ -122,14 +122,14 @@ class _Search:
         return far
 
     def needs_tile(self, buffer: Buffer, loop: NestLoop) -> bool:
-        """Whether several pieces of a tile, a product, or a loop across it touch a buffer."""
+        """True if several pieces of a tile, a product, or a loop across it touch a buffer."""
         users = (
             [p for p in pieces(loop) if any(self.addresses(buffer, item) for item in _items(p))] if loop.tile else []
         )
         return len(users) > 1 or any(isinstance(user, Product) or user.across for user in users)
 
     def is_turned(self, buffer: Buffer, loop: NestLoop) -> bool:
-        """Whether loops across the tile touch the rows of a buffer, and no products but of the tile's single rows."""
+        """True if loops across the tile touch the rows of a buffer, and no products but of the tile's single rows."""
         users = [p for p in pieces(loop) if any(self.addresses(buffer, item) for item in _items(p))]
         found: list[Index | None] = []
         for user in users:
@@ -151,7 +151,7 @@ def _items(piece: NestLoop | Product) -> Sequence[Item]:
 
 
 def is_by_single_rows(product: Product) -> bool:
-    """Whether an iteration of the loop that divides a product takes one row of its matrices."""
+    """True if an iteration of the loop that divides a product takes one row of its matrices."""
     return (product.k if product.depths else product.m) == 1
 
 

@@ -1,4 +1,4 @@
-"""How a machine with many threads may share out the loops of a nest.
+"""The loops of a nest that a machine with many threads may share out.
 
 Of loops that follow one another, around effects alone, each is *free* (`independence.py`), or *folded*, if its
 iterations are independent but for folds over it whose parts may be put together, or else they run in order.
@@ -89,7 +89,7 @@ def groups(effects: Sequence[Effect], outermost: int = 0) -> list[list[Effect]]:
 
 
 def _conflict(effect: Effect, others: Sequence[Effect]) -> bool:
-    """Whether an effect has to stay behind others: one writes what another one touches."""
+    """True if an effect has to stay behind others: one writes what another one touches."""
     written = {other.buffer.root for other in others}
     return effect.buffer.root in _touched(others) or not written.isdisjoint(_touched([effect]))
 
@@ -125,7 +125,7 @@ WIDEST, BYTES, WORK = 4, 16, 256
 
 
 def vector_width(loops: Sequence[NestLoop]) -> int:
-    """How many neighbouring iterations of loops a thread takes at once, since they touch neighbouring elements."""
+    """The number of neighbouring iterations that a thread takes at once, because they touch neighbouring elements."""
     inner = loops[-1]
     found = [item for item in inner.items if isinstance(item, BufferStore | Reduce | Scan)]
     operations = _operations(found)
@@ -148,7 +148,7 @@ def vector_width(loops: Sequence[NestLoop]) -> int:
 
 
 def row_width(loop: NestLoop) -> int:
-    """How many neighbouring elements a thread takes at once of the rows that are iterations of a loop."""
+    """The number of neighbouring elements that a thread takes at once of the rows that are iterations of a loop."""
     nests = [chain(item) for item in loop.items if isinstance(item, NestLoop)]
     simple = [loops for loops in nests if not any(isinstance(item, NestLoop) for item in loops[-1].items)]
     return min(map(vector_width, simple), default=1)
@@ -166,13 +166,13 @@ def _operations(found: Sequence[Effect]) -> set[Node]:
 
 
 def _is_uneven(address: Index, counter: Counter, width: int) -> bool:
-    """Whether an address may be no multiple of a width where the counter is one."""
+    """True if an address may be no multiple of a width where the counter is one."""
     others = [c for atom, c in address.terms if atom != counter]
     return any(number % width for number in (address.constant, *others))
 
 
 def reads_along(loop: NestLoop, others: Sequence[NestLoop]) -> bool:
-    """Whether neighbouring iterations of a loop read neighbouring elements, more often than those of other loops."""
+    """True if neighbouring iterations of a loop read neighbouring elements, more often than those of other loops."""
     loads = [load for effect in loop_effects(loop) for load in effect_loads(effect)]
     # What varies along one of the loops alone is read again and again, and stays in the cache.
     loads = [n for n in loads if _stride(n, loop) and any(_stride(n, other) for other in others)] or loads

@@ -100,7 +100,7 @@ class Grid:
     """The most arrays that the nests of a kernel have, if they are several."""
 
     rounds: int = 1
-    """How many times as many blocks there are where each does the same.
+    """The factor on the number of blocks where all blocks do equal work.
 
     A multiprocessor that has room for three blocks of a kernel with many registers, and not eight, then works in the
     last round as well.
@@ -124,21 +124,21 @@ class Target:
     routines: AbstractSet[str] = frozenset()
     grid: Grid | None = None
     wide_sums: bool = True
-    """Whether single precision is summed in double precision, else with compensation."""
+    """True if single precision is summed in double precision, else with compensation."""
 
     lanes: int = 8
     """The numbers of single precision in a vector as wide as the processor prefers."""
 
     adds_atomically: bool = False
-    """Whether threads add at computed places in any order, where the device can add at once."""
+    """True if threads add at computed places in any order, where the device can add at once."""
 
     def calls(self, library: Library) -> bool:
-        """Whether what computes whole arrays can be called between kernels."""
+        """True if what computes whole arrays can be called between kernels."""
         is_told = library.dispatched or library.routine == HOST or library.routine in self.routines
         return self.memory == "host" or is_told
 
     def sorts(self, updates: Equation) -> bool:
-        """Whether updates at computed places are sorted by these, so that several threads have a part of them each.
+        """True if updates at computed places are sorted by these, so that several threads have a part of them each.
 
         They are many, and the elements of each too few for all threads. Those in any order need no sorting.
         """
@@ -150,12 +150,12 @@ class Target:
 
     @property
     def multiplies(self) -> bool:
-        """Whether there is a routine for matrix products, in kernels or between them."""
+        """True if there is a routine for matrix products, in kernels or between them."""
         return "gemm" in self.instructions or "matmul" in self.routines
 
 
 def is_addition(updates: Equation) -> bool:
-    """Whether updates at computed places are additions that a device can make at once, whatever others do meanwhile.
+    """True if updates at computed places are additions that a device can make at once, whatever others do meanwhile.
 
     It has instructions for words of four and eight bytes; a complex number is two of them.
     """

@@ -47,19 +47,19 @@ PARTS = 16
 
 
 def worth_rows(product: Product, costs: Costs) -> bool:
-    """Whether a product is better divided by rows if a loop over these computes an operand or reads the result."""
+    """True if a product is better divided by rows if a loop over these computes an operand or reads the result."""
     long, short = max(product.k, product.n), min(product.k, product.n)
     return _is_worth(product, product.m, long, short, costs)
 
 
 def worth_terms(product: Product, costs: Costs) -> bool:
-    """Whether a product is better divided by terms if a loop over these computes an operand."""
+    """True if a product is better divided by terms if a loop over these computes an operand."""
     long, short = max(product.m, product.n), min(product.m, product.n)
     return _nbytes(product, long * short) <= costs.tile_bytes and _is_worth(product, product.k, long, short, costs)
 
 
 def worth_narrow(rows: int, one: int, other: int, costs: Costs) -> bool:
-    """Whether a product of so many rows, or terms, is better divided by these though its other sides are short.
+    """True if a product of so many rows, or terms, is better divided by these though its other sides are short.
 
     That is so where loops fold along the narrow rows of one of its matrices: see `across.py`.
     """
@@ -122,7 +122,7 @@ def tiled(item: Item, costs: Costs) -> Item:
 
 
 def is_divided(product: Product, loop: NestLoop) -> bool:
-    """Whether a product in a loop is that of the iteration's rows or terms."""
+    """True if a product in a loop is that of the iteration's rows or terms."""
     if loop.depth in product.depths:
         return True
     this, (out, a, b) = Counter(loop.depth, loop.extent), (product.out, product.a, product.b)
@@ -157,7 +157,7 @@ def _length(products: Sequence[Product], costs: Costs) -> int:
 
 
 def pieces(loop: NestLoop) -> Iterator[Product | NestLoop]:
-    """What runs one after the other in a tile: products, loops across it, and loops with the other items."""
+    """The pieces of a tile in their order: products, loops across it, and loops with the other items."""
     for is_apart, items in groupby(loop.items, lambda item: _is_apart(item, loop)):
         if is_apart:
             yield from (item for item in items if isinstance(item, Product | NestLoop))
@@ -166,5 +166,5 @@ def pieces(loop: NestLoop) -> Iterator[Product | NestLoop]:
 
 
 def _is_apart(item: Item, loop: NestLoop) -> bool:
-    """Whether an item is a piece of its own: a product, or a loop around that over the tile."""
+    """True if an item is a piece of its own: a product, or a loop around that over the tile."""
     return is_divided(item, loop) if isinstance(item, Product) else isinstance(item, NestLoop) and item.across

@@ -153,7 +153,7 @@ class Values:
         return any(self._is_put_together(operand) for operand, _ in self._parts(equation))
 
     def _is_stacked(self, var: Var) -> bool:
-        """Whether a value is what a loop of known length stacks."""
+        """True if a value is what a loop of known length stacks."""
         equation = self.expressions.definitions.get(var)
         if equation is None or not isinstance(equation.primitive.lower, ScanLoop) or var.aval.is_residual_stack:
             return False
@@ -737,7 +737,7 @@ def dtype_in(routine: Routine, dtype: Dtype) -> Dtype:
 
 
 def _reads_what_is_new(effect: Update, is_once: bool) -> bool:
-    """Whether a new element may be computed from one that is new: from its own place only if that comes again."""
+    """True if a new element may be computed from one that is new: from its own place only if that comes again."""
     found = (load for load in loads([effect.node]) if load.buffer.root is effect.buffer.root)
     return any(load.address != effect.address or not is_once for load in found)
 
@@ -746,7 +746,7 @@ def _reads_what_is_new(effect: Update, is_once: bool) -> bool:
 
 
 def _is_there(effect: Effect) -> bool:
-    """Whether an effect stores what is at this place already."""
+    """True if an effect stores what is at this place already."""
     if not isinstance(effect, BufferStore) or not isinstance(effect.node, BufferLoad):
         return False
     return effect.node.buffer.root is effect.buffer.root and effect.node.address == effect.address

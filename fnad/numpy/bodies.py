@@ -1,4 +1,4 @@
-"""Functions of NumPy's, and of SciPy's, that are what their own bodies make of traced values.
+"""NumPy and SciPy functions that are what their own bodies make of traced values.
 
 What such a body computes with, ufuncs, other functions, methods and indexing, is dispatched to traced values by itself.
 What is not, `asarray(m)`, `empty(n)` that is filled afterwards and lists of traced values, takes them here: the body is
@@ -56,10 +56,10 @@ LINALG = (
 )
 
 FILLED = (np.empty, np.full, np.ones, np.zeros)
-"""What makes arrays for traced values to be written into."""
+"""The functions that make arrays into which traced values are written."""
 
 SUBSTITUTES: dict[str, Callable[..., Any]] = {}
-"""What stands for SciPy's own ways to compute with any kind of array, by name."""
+"""The replacements of SciPy's own functions for any kind of array, by name."""
 
 
 class Body:
@@ -77,7 +77,7 @@ _namespaces: dict[str, dict[str, Any]] = {}
 
 
 def anew(function: FunctionType) -> FunctionType:
-    """A function of NumPy's or SciPy's made of the same code, over globals that take traced values."""
+    """A NumPy or SciPy function made of the same code, over globals that take traced values."""
     if function not in _made:
         namespace = _namespace(function.__globals__)
         closure = tuple(map(_cell_taking_traced, function.__closure__ or ())) or None
@@ -96,19 +96,19 @@ def _namespace(original: dict[str, Any]) -> dict[str, Any]:
 
 
 def _cell_taking_traced(cell: CellType) -> CellType:
-    """What stands for a variable around a body: SciPy's decorators have the function that they change in one."""
+    """The replacement of a closure cell of a body: SciPy's decorators keep the decorated function in a cell."""
     content: Any = cell.cell_contents if cell != CellType() else None
     is_scipys = isinstance(content, FunctionType) and content.__module__.startswith("scipy.")
     return CellType(anew(content)) if is_scipys else cell
 
 
 def _is_opened(module: str) -> bool:
-    """Whether what a body finds in a module is made anew: in NumPy's, and SciPy's."""
+    """True if what a body finds in a module is made anew: in NumPy's, and SciPy's."""
     return module.startswith(("numpy", "scipy"))
 
 
 def _taking_traced(value: Any) -> Any:
-    """What stands for a global in a body that is made anew."""
+    """The replacement of a global in a body that is made anew."""
     if isinstance(value, ModuleType):
         return _Names(value) if _is_opened(value.__name__) else value
     if any(value is function for function in FILLED):

@@ -1,4 +1,4 @@
-"""How a ufunc is computed: NumPy's own choice of loop, conversion to its dtypes, broadcasting, then symbols.
+"""The computation of a ufunc: NumPy's choice of loop, conversion to its dtypes, broadcasting, then symbols.
 
 Its methods `outer` and `at` follow from its rule. Of `at`, an operation in place at some elements as often as each is
 named, places that are known while tracing are taken in rounds, the first time each element is named, then the second,
@@ -56,7 +56,7 @@ def loop_dtypes(
 ) -> tuple[Dtype, ...]:
     """The dtypes of the loop that NumPy runs on these operands: what it converts them to, then the results'.
 
-    Raises `DtypeError`, with NumPy's message where there is no loop, and where its dtypes are none of fnad's.
+    Raises `DtypeError`, with NumPy's message where there is no loop, and where fnad has none of its dtypes.
     """
     found = _loop_of(ufunc, operands, dtype, casting)
     if F16 in found:
@@ -200,7 +200,7 @@ def at(ufunc: np.ufunc, a: Symbol, indices: Any, *b: Any) -> Symbol:
 
 
 def are_known(indices: Any) -> bool:
-    """Whether the places that an index names can be told while tracing."""
+    """True if the places that an index names can be told while tracing."""
     parts = indices if isinstance(indices, tuple) else (indices,)
     return all(not contains_symbol(part) or known_value(as_symbol(part)) is not None for part in parts)
 

@@ -106,7 +106,7 @@ def digitize(x: Any, bins: Any, right: bool) -> Symbol:
 
 
 def increases(edges: Symbol) -> Symbol:
-    """Whether no edge is below the one before."""
+    """True if no edge is below the one before."""
     n = edges.shape[0]
     return all_(le(slice_axis(edges, 0, 0, max(n - 1, 0)), slice_axis(edges, 0, min(1, n), n)))
 

@@ -73,7 +73,7 @@ def is_basic(index: Any) -> bool:
 
 
 def is_place(index: Any) -> bool:
-    """Whether an index is an integer or several, as a loop over elements has them."""
+    """True if an index is an integer or several, as a loop over elements has them."""
     return type(index) is int or (type(index) is tuple and len(index) > 0 and INTS.issuperset(map(type, index)))
 
 
@@ -113,7 +113,7 @@ def _place(index: Any, whole: Shape) -> tuple[Box, Shape] | None:
 
 
 def is_traced_mask(index: Any) -> bool:
-    """Whether the index is a bool array that is traced."""
+    """True if the index is a bool array that is traced."""
     return isinstance(index, Symbol) and index.dtype == BOOL and known_value(index) is None
 
 
@@ -226,7 +226,7 @@ def as_tuple(index: Any) -> tuple[Any, ...]:
 
 
 def has_ellipsis(index: Any) -> bool:
-    """Whether there is an ellipsis in an index."""
+    """True if there is an ellipsis in an index."""
     return any(part is Ellipsis for part in as_tuple(index))
 
 
@@ -264,7 +264,7 @@ def _positions(mask: Any, array: Any) -> Sequence[Any]:
 
 
 def is_array(entry: Entry) -> bool:
-    """Whether an entry is an array of integers."""
+    """True if an entry is an array of integers."""
     return isinstance(entry, np.ndarray) or (isinstance(entry, Symbol) and entry.ndim > 0)
 
 
@@ -447,5 +447,5 @@ def _in_bounds(entry: Any, n: int, axis: int) -> Symbol:
 
 
 def is_counting(values: np.ndarray[Any, Any], n: int) -> bool:
-    """Whether integers are 0, 1, …, n - 1 along an axis, of several."""
+    """True if integers are 0, 1, …, n - 1 along an axis, of several."""
     return values.size == n > 1 and n in values.shape and np.array_equal(values.ravel(), np.arange(n))

@@ -81,7 +81,7 @@ class End(NamedTuple):
         return reduction.argmax(select(_spread(nan, axis), nan, self._tied(z, axis)), axis=axis)
 
     def _among(self, z: Symbol) -> Symbol:
-        """Whether each number along axis 0 is the extremum: all that are equal, or the first nan."""
+        """True if each number along axis 0 is the extremum: all that are equal, or the first nan."""
         first = broadcast_to(self.position(z, axis=0), z.shape)
         is_first = eq(iota(dtype=I64, shape=z.shape, axis=0), first)
         return select(_spread(isnan(z), 0), is_first, self._tied(z, 0))
@@ -102,7 +102,7 @@ def _along(x: Symbol, shape: tuple[int, ...], axis: int) -> Symbol:
 
 
 def _spread(mask: Symbol, axis: int) -> Symbol:
-    """Whether any is true along an axis, in the shape of the mask."""
+    """True if any is true along an axis, in the shape of the mask."""
     return _along(reduction.reduce_or(mask, axes=(axis,)), mask.shape, axis)
 
 

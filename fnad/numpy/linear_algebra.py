@@ -92,7 +92,7 @@ def for_columns(solver: Callable[[Symbol, Symbol], Symbol], a: Symbol, b: Symbol
 
 
 def named(function: Callable[..., Any], *results: Symbol) -> Any:
-    """Results as the named tuple that a function of NumPy's returns."""
+    """Results as the named tuple that a NumPy function returns."""
     return _result_type(function)(*results)
 
 

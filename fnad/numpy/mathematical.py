@@ -244,7 +244,7 @@ def i0(x: Any) -> ArrayView:
 
 
 TERMS = 12
-"""How many terms of its series sin(z) / z takes near 0, as its second derivative needs (Note [The cardinal sine])."""
+"""The number of terms of the series of sin(z) / z near 0, as its second derivative needs (Note [The cardinal sine])."""
 
 
 @implements(np.sinc)

@@ -22,7 +22,7 @@ from fnad.ir.builder import is_tracing
 from fnad.numpy.registry import RULES, Rule
 
 CALLS: dict[str, Callable[..., Any]] = {}
-"""How the user's arguments get to a rule: filled by `fnad.trace.dispatch`, where traced values are known.
+"""The functions that pass the user's arguments to a rule: filled by `fnad.trace.dispatch`.
 
 `traced(function, args, kwargs)` calls the rule of a function, `has_traced(value)` says whether there is a traced value
 in nested lists, tuples and dicts, `is_own(function, args, kwargs)` whether the rule of a function runs no code of the
@@ -67,7 +67,7 @@ class _Making(LocalBlocks[Attempt]):
 
 
 MAKING = _Making()
-"""Whether the functions of NumPy that make a new array make a traced one, in code that imports NumPy itself."""
+"""True if the functions of NumPy that make a new array make a traced one, in code that imports NumPy itself."""
 
 
 def making_traced(past: object = None) -> Holding[Attempt]:
@@ -115,7 +115,7 @@ def on_trace(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def numpy_name(name: str) -> Any:
-    """The object that fnad.numpy has under a name of NumPy's."""
+    """The object that fnad.numpy has under a NumPy name."""
     return on_trace(getattr(np, name)) if name in NEW else followed(getattr(np, name))
 
 
@@ -126,7 +126,7 @@ def followed(value: Any) -> Any:
 
 
 def names_of(module: ModuleType, target: str) -> Callable[[str], Any]:
-    """What finds the names of a module of NumPy's in one of fnad's: its functions take traced values anywhere."""
+    """A function that finds NumPy names in an fnad module, whose functions take traced values anywhere."""
 
     def find(name: str) -> Any:
         if name.startswith("__"):

@@ -1,4 +1,4 @@
-"""What a user gives to NumPy's functions: symbols of it, and the axes, shapes and counts, which have to be known.
+"""The operands of NumPy functions: symbols for arguments, and the axes, shapes and counts, which must be known.
 
 Arrays from outside are constants, lists of traced values are stacked.
 """
@@ -74,12 +74,12 @@ class HalfSymbol(Symbol):
 
 
 def strong(symbol: Symbol) -> Symbol:
-    """The symbol as one of a value of NumPy's, whose dtype does not give way."""
+    """The symbol as one of a NumPy value, whose dtype does not give way."""
     return Symbol(symbol.builder, symbol.atom, symbol.aval) if type(symbol) is WeakSymbol else symbol
 
 
 def is_python_number(value: Any) -> TypeGuard[bool | int | float | complex]:
-    """Whether the value is a Python number, and no NumPy scalar (np.float64 is a float too)."""
+    """True if the value is a Python number, and no NumPy scalar (np.float64 is a float too)."""
     return not isinstance(value, np.generic) and isinstance(value, NUMBERS)
 
 
@@ -253,7 +253,7 @@ def _number(value: Any, dtype: Dtype) -> Any:
 
 
 def contains_symbol(value: Any) -> bool:
-    """Whether there is a symbol in a nested list."""
+    """True if there is a symbol in a nested list."""
     return isinstance(value, Symbol) or (isinstance(value, (list, tuple)) and any(map(contains_symbol, value)))
 
 

@@ -63,7 +63,7 @@ class Reduction(NamedTuple):
 
 
 def is_given(option: Any) -> bool:
-    """Whether a number was given."""
+    """True if a number was given."""
     return option is not UNSET and option is not None
 
 
@@ -95,7 +95,7 @@ ALL = Reduction("logical_and", reduction.reduce_and, bitwise_and, lambda _: True
 ANY = Reduction("logical_or", reduction.reduce_or, bitwise_or, lambda _: False)
 
 OF_BOOLS = {SUM: ANY, PRODUCT: ALL, MAX: ANY, MIN: ALL}
-"""What a reduction is on bools."""
+"""The replacement of a reduction on bools."""
 
 
 def reduce(

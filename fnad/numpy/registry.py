@@ -74,7 +74,7 @@ UNSET: Any = np._NoValue  # type: ignore[attr-defined]
 """The default, in NumPy's signatures, of an option that is not given."""
 
 NOT_GIVEN = {"keepdims": False, "where": True}
-"""What a rule finds in the place of that; it finds UNSET for the others."""
+"""The values of a rule's arguments that were not given; the others are UNSET."""
 
 OF_SPEED = {"assume_unique", "check_finite", "lapack_driver", "lwork"}
 OVERWRITING = {"overwrite_a", "overwrite_ab", "overwrite_b", "overwrite_input"}
@@ -101,7 +101,7 @@ def _bound(rule: Rule, function: Any) -> Rule:
 
 
 class Convention:
-    """How a NumPy function is called, and what its rule gets of that."""
+    """The calling convention of a NumPy function, and the arguments of its rule."""
 
     def __init__(self, name: str, called: inspect.Signature, own: inspect.Signature) -> None:
         self.name, self.signature = name, called
@@ -124,7 +124,7 @@ class Convention:
                 yield count, tuple(self.defaults[name] for name in rest)
 
     def given(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-        """What the rule gets, by keyword."""
+        """The arguments of the rule, by keyword."""
         given = dict(zip(self.positional, args, strict=False)) | kwargs
         values = self.defaults | {name: value for name, value in given.items() if value is not UNSET}
         as_named = len(given) == len(args) + len(kwargs) and values.keys() == self.names
@@ -154,7 +154,7 @@ class Bound:
 
     @cached_property
     def convention(self) -> Convention | None:
-        """How it is called; None if as it is. Signatures are read when it is needed: most rules are never called."""
+        """The calling convention; None for the function's own. Signatures are read on demand."""
         own = _signature(self.rule)
         called = own and _signature(self._function)
         return None if own is None or called is None else Convention(self._name or _name(self._function), called, own)

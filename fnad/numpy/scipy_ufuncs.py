@@ -77,6 +77,6 @@ def special_rule(ufunc: np.ufunc) -> Rule | None:
 
 
 def is_scipy(ufunc: np.ufunc) -> bool:
-    """Whether a ufunc is the one of its name in scipy.special, or a private one."""
+    """True if a ufunc is the one of its name in scipy.special, or a private one."""
     modules = (sys.modules.get("scipy.special"), sys.modules.get("scipy.special._ufuncs"))
     return any(getattr(module, ufunc.__name__, None) is ufunc for module in modules)

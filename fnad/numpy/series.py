@@ -30,7 +30,7 @@ Recurrence = tuple[float, float, float]
 
 
 class Basis(NamedTuple):
-    """Polynomials by their recurrence, and the functions of NumPy's that are named after them."""
+    """Polynomials by their recurrence, and the NumPy functions that are named after them."""
 
     module: Any
     prefix: str

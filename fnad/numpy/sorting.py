@@ -36,7 +36,7 @@ from fnad.ops.piecewise import minimum
 from fnad.ops.shape import concatenate, constant, iota, reshape_to, slice_axis, transpose_to
 
 KINDS = {None: False, "quicksort": False, "heapsort": False, "mergesort": True, "stable": True}
-"""Whether equal elements keep their order."""
+"""True if equal elements keep their order."""
 
 
 def one_axis(a: Any, axis: Any) -> tuple[Symbol, int]:

@@ -216,7 +216,7 @@ def constant_exponent(y: Any) -> Any:
 
 
 def is_integral(exponent: Any) -> bool:
-    """Whether a number is an integer that multiplications are written out for, or any Python or NumPy integer."""
+    """True if a number is an integer that multiplications are written out for, or any Python or NumPy integer."""
     if isinstance(exponent, (int, np.integer)):
         return True
     return exponent.imag == 0 and abs(exponent.real) <= UNROLLED and float(exponent.real).is_integer()
@@ -269,7 +269,7 @@ def by_value(x: Any, y: Any) -> Any:
 
 
 def out_of_range(x: Any, y: Any) -> bool:
-    """Whether x is a Python integer that the integer dtype of y does not hold."""
+    """True if x is a Python integer that the integer dtype of y does not hold."""
     dtype: Dtype | None = getattr(y, "dtype", None)
     if not isinstance(x, int) or dtype is None or dtype.kind not in "iu":
         return False

@@ -44,7 +44,7 @@ class ViewStep(Protocol):
 
     @property
     def is_certain(self) -> bool:
-        """Whether NumPy shares memory here whatever the layout of the array."""
+        """True if NumPy shares memory here whatever the layout of the array."""
         ...
 
     @property
@@ -112,7 +112,7 @@ def settled(steps: Steps, shape: Shape) -> Steps:
 
 
 def keeps_order(step: ViewStep, shape: Shape) -> bool:
-    """Whether what a step sees of memory in C order lies there without gaps and in that order too."""
+    """True if what a step sees of memory in C order lies there without gaps and in that order too."""
     match step:
         case Reshape():
             return True
@@ -190,7 +190,7 @@ class Box(NamedTuple):
 
     @property
     def counts(self) -> Shape:
-        """How many elements of each axis."""
+        """The number of elements of each axis."""
         return tuple(len(range(*span)) for span in zip(self.starts, self.limits, self.strides, strict=True))
 
     def read(self, x: Symbol) -> Symbol:

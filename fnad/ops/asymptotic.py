@@ -105,7 +105,7 @@ def _bessel_slope(v: float | Symbol, x: Symbol, alternating: int) -> Symbol:
 
 
 def _bound(v: float | Symbol, x: Symbol) -> Symbol:
-    """Where x is large beside the square of the order too."""
+    """The bound from which x is large beside the square of the order too."""
     least = full_like(x, BESSEL_BOUND)
     return maximum(least, v * v * 8.0) if isinstance(v, Symbol) else least
 

@@ -28,7 +28,7 @@ from fnad.ops.shape import sample, zeros_like
 
 NAN, INF = float("nan"), float("inf")
 PAIRS = ((0.0, -0.0), (NAN, 1.0), (1.0, NAN), (NAN, NAN), (INF, INF), (-INF, INF), (1.0, 1.0))
-"""Where comparisons differ from those of real numbers."""
+"""Operands for which comparisons differ from those of real numbers."""
 SINGULAR = ((NAN,), (INF,), (-INF,), (0.0,), (-0.0,), (1.0,))
 
 # ---- comparisons -------------------------------------------------------------------------------------------------

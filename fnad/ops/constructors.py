@@ -47,7 +47,7 @@ BITS: Domain = BOOLS | INTEGERS
 ANY: Domain = NUMBERS | BOOLS
 
 UNIT: Interval = (0.1, 0.9)
-"""Where most functions are smooth."""
+"""An interval in which most functions are smooth."""
 
 LINE: Interval = (-2.0, 2.0)
 """For functions that are smooth everywhere."""

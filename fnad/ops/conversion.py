@@ -27,7 +27,7 @@ def _convert(x: Any, *, dtype: Dtype) -> Any:
 
 
 def _is_wide(result: Dtype, operand: Dtype) -> bool:
-    """Whether the result has room for all numbers; of integers any float has."""
+    """True if the result has room for all numbers; of integers any float has."""
     return not is_inexact(operand) or real_dtype(operand).itemsize <= real_dtype(result).itemsize
 
 

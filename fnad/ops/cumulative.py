@@ -26,7 +26,7 @@ from fnad.ops.shape import check_axes, concatenate, reshape_to, sample, slice_ax
 from fnad.ops.shape import reverse as reverse_axes
 
 Parts: TypeAlias = Sequence[Symbol]
-"""What one element consists of: a number, or a number and its tangent."""
+"""The parts of one element: a number, or a number and its tangent."""
 
 
 def associative_scan(combine: Callable[[Parts, Parts], Parts], xs: Parts) -> Parts:

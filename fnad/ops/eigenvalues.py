@@ -99,7 +99,7 @@ def apart(x: Symbol, w: Symbol) -> Symbol:
 
 
 def repeated(w: Symbol, v: Symbol) -> Symbol:
-    """Where in v stand vectors whose value is another's too, to rounding."""
+    """The columns of v whose eigenvalue is repeated, to rounding."""
     apart_ = differences(w)
     equal = convert(eq(apart_, zeros_like(apart_)), dtype=I64)
     count = reduce_sum(equal, axes=(w.ndim - 1,))
@@ -193,7 +193,7 @@ def _hermitian_samples() -> Iterable[Sample]:
 
 
 SUFFIX = {"L": "lo", "U": "up"}
-"""What NumPy's ufuncs call the triangle that they read."""
+"""The suffixes of NumPy's ufuncs for the triangle that they read."""
 
 eigvalsh = register(
     Primitive(

@@ -32,7 +32,7 @@ WORDS: dict[str, Any] = {
     "sqrt_pi": math.sqrt(math.pi),
     "sqrt_2pi": math.sqrt(2 * math.pi),
 }
-"""What formulas may name beside primitives."""
+"""The names in formulas besides primitives."""
 
 
 class Formula:

@@ -158,7 +158,7 @@ def _scatter_add_samples() -> Iterable[Sample]:
 
 
 def _in_runs(primitive: Callable[[], Primitive]) -> Callable[..., Symbol]:
-    """What a scatter is where its updates are sorted by the element that they change."""
+    """A scatter whose updates are sorted by the element that they change."""
 
     def sorted_by_element(x: Symbol, updates: Symbol, *indices: Symbol) -> Symbol:
         number = zeros_like(indices[0].aval.with_dtype(I64))
@@ -237,7 +237,7 @@ def _scatter(x: Any, updates: Any, *indices: Any) -> Any:
 
 
 def _transpose_scatter(ct: Symbol, x: Symbol, updates: Symbol, *indices: Symbol) -> list[Symbol | None]:
-    """What was overwritten gets no cotangent: neither x there nor an update that a later one replaced."""
+    """The cotangents of a scatter: overwritten elements and replaced updates get none."""
     count = len(indices)
     order = _order(indices[0].shape)
     written = scatter(constant(0, I64, x.shape[:count]), order, *indices)

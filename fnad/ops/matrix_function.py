@@ -247,7 +247,7 @@ def _plus_identity(a: _Dual, weight: float) -> _Dual:
 
 
 def _scaled(a: _Dual) -> tuple[Symbol, _Dual]:
-    """How often to halve a, and a so often halved."""
+    """The number of halvings of a, and a halved so often."""
     square = a.times(a)
     fourth = square.times(square)
     size = maximum(_root_of_norm(fourth, 4), _root_of_norm(fourth.times(square), 6))
@@ -278,7 +278,7 @@ def _halved(a: _Dual, times: Symbol) -> _Dual:
 
 
 def _more_halvings(a: _Dual) -> Symbol:
-    """What the error of the approximant, of degree 27 in |a|, asks for beyond the powers of a."""
+    """The halvings that the error of the approximant, of degree 27 in |a|, requires beyond the powers of a."""
     powers = [a.sizes]
     for _ in range(2):
         powers.append(powers[-1].times(powers[-1]))

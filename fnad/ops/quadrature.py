@@ -25,7 +25,7 @@ from fnad.scalar.scipy_ufunc import scipy_function
 
 Array: TypeAlias = Any
 Orders: TypeAlias = tuple[int, ...]
-"""How often to differentiate with respect to each parameter."""
+"""The orders of differentiation with respect to each parameter."""
 
 TINY, HUGE = 1e-300, 1e300
 TERMS = 30

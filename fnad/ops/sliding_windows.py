@@ -24,7 +24,7 @@ from fnad.ops.shape import Ints, behind, check_axes, over_dtypes, sample
 
 
 def window_count(n: int, size: int, stride: int, dilation: int) -> int:
-    """How many windows lie in an axis of n elements."""
+    """The number of windows in an axis of n elements."""
     return max(0, (n - (size - 1) * dilation - 1) // stride + 1)
 
 

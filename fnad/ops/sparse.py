@@ -95,7 +95,7 @@ solve_sparse = register(
         Pull(_pull),
         Library(HOST),
         _samples,
-        "The solution of linear equations whose matrix has `data` at `rows` and `columns`, by a `method` of SciPy's.",
+        "The solution of linear equations whose matrix has `data` at `rows` and `columns`, by a SciPy `method`.",
         axes=Custom(_batch, _align),
     )
 )

@@ -74,7 +74,7 @@ COST = 100
 INF, NAN = float("inf"), float("nan")
 POSITIVE: Interval = (0.4, 3.0)
 SINGULAR = (0.0, -0.0, 1.0, -1.0, 2.0, INF, -INF, NAN)
-"""Where special functions have their poles, zeros and limits."""
+"""The poles, zeros and limits of special functions."""
 
 
 def special(

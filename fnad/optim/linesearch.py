@@ -41,7 +41,7 @@ class ZoomLinesearchState(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """What a step length has to fulfil, and how trials grow."""
+    """The conditions on a step length, and the growth of trials."""
 
     slope_rtol: Number
     curv_rtol: Number
@@ -233,7 +233,7 @@ def _after(rules: Rules, zero: Point, search: Search, tried: Point, gradient: An
 
 
 def _decreases(rules: Rules, zero: Point, tried: Point) -> Any:
-    """Whether the function has decreased enough; where rounding hides that, whether its slope says so."""
+    """True if the function has decreased enough; where rounding hides that, whether its slope says so."""
     enough = tried.value <= zero.value + rules.slope_rtol * tried.length * zero.slope
     nearly = tried.value <= zero.value + rules.approx_dec_rtol * np.abs(zero.value)
     return enough | (nearly & (tried.slope <= (2 * rules.slope_rtol - 1) * zero.slope))

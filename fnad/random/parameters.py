@@ -21,7 +21,7 @@ Array: TypeAlias = Any
 
 
 def is_traced(*values: Any) -> bool:
-    """Whether any of these is traced, so that its value is not known."""
+    """True if any of these is traced, so that its value is not known."""
     return is_tracing() and CALLS["has_traced"](values)
 
 

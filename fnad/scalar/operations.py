@@ -183,7 +183,7 @@ TABLE: tuple[Operation, ...] = (
     Operation("erf", among("f"), of_standard_library(math.erf)),
     Operation("erfc", among("f"), of_standard_library(math.erfc)),
     Operation("trigamma", among("f"), lambda x: scipy_call("_zeta")(x.dtype.type(2), x)[()]),
-    Operation("i1e_ratio", among("f"), lambda x: scipy_call("i1e")(x) / x if x else x.dtype.type(0.5)),
+    Operation("i1e_ratio", among("f"), lambda x: x.dtype.type(0.5) if abs(x) < 1e-30 else scipy_call("i1e")(x) / x),
     Operation("power", among("iufc"), np.power),
     Operation("abs", among("iufc", real_dtype), np.abs),
     Operation("real", among("c", real_dtype), np.real),

@@ -20,7 +20,7 @@ from fnad.scalar.operation import INDEX, Kind, OperandError, Operation, real_dty
 PREFIX = "scipy_"
 
 UFUNC = "scipy ufunc"
-"""What a target lists its instructions for all of them under: a function from the operation to its emitter."""
+"""The name of a target's instructions for all SciPy ufuncs: a function from operation to emitter."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

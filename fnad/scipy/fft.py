@@ -94,7 +94,7 @@ Kinds = dict[int, Kind]
 
 
 class Request(NamedTuple):
-    """What is asked for: kinds, one of them, whether its inverse, and how results are normalized."""
+    """A requested transform: kinds, one of them, the inverse, and the normalization of results."""
 
     kinds: Kinds
     type: int

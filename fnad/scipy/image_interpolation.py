@@ -43,7 +43,7 @@ POLES = {
 }
 
 REACH = 50
-"""How many elements away from one do not count in its coefficient: the largest pole is -0.43."""
+"""The number of elements beyond which one does not count in a coefficient: the largest pole is -0.43."""
 
 
 def _coefficients(x: Any, order: int, axis: int, output: Any, mode: int) -> None:

@@ -22,7 +22,7 @@ PRECISION = 1.49012e-8
 """The tolerances of SciPy."""
 
 MOST = 100_000
-"""How many steps there may be from one time to the next."""
+"""The most steps from one time to the next."""
 
 
 def odeint(

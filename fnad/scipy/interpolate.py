@@ -27,12 +27,12 @@ from fnad.scipy.rule import method_of, method_of_body, on_values
 
 MODULE = "scipy.interpolate"
 STATE = ("c", "_c", "x", "_x", "t", "_t")
-"""What of an object of SciPy's may be traced."""
+"""The attributes of a SciPy object that may be traced."""
 
 of_scipy = on_values(MODULE)
 
 
-# ---- attributes of SciPy's objects, which versions name differently --------------------------------------------------
+# ---- SciPy attributes objects, which versions name differently --------------------------------------------------
 
 
 def _place(self: Any, name: str) -> tuple[Any, str]:
@@ -289,7 +289,7 @@ def is_traced(value: Any) -> bool:
 
 
 def places(x: Any) -> Any:
-    """Where values are given: as they are, or if they are traced some that have numbers in their place."""
+    """The places of given values: as they are, or with numbers in place of traced values."""
     return np.arange(float(np.shape(x)[0])) if is_traced(x) else np.asarray(x, dtype=float)
 
 
@@ -431,7 +431,7 @@ def _interp1d(self: Any, x: Any, y: Any, kind: Any = "linear", axis: int = -1, *
 
 
 def _place_kinds(self: Any) -> None:
-    """Where the values of steps change, from where they are given."""
+    """The places where the values of steps change, from the given places."""
     if hasattr(self, "x_bds"):
         self.x_bds = (self.x[1:] + self.x[:-1]) / 2.0
     if hasattr(self, "_x_shift"):

@@ -185,7 +185,7 @@ def _over_all(x: Any, weights: Any, mode: str, cval: Any, origins: list[int]) ->
 
 
 def _neighbours(x: Any, sizes: Any, modes: Any, cval: Any, origins: Any) -> Iterator[tuple[tuple[int, ...], Any]]:
-    """What stands at each place of a window around the elements, with the place."""
+    """The value at each place of a window around the elements, with the place."""
     whole = x
     for axis, (size, mode, origin) in enumerate(zip(sizes, modes, origins, strict=True)):
         before = size // 2 + origin

@@ -61,7 +61,7 @@ def on_values(module: str, where: str | None = None) -> Callable[[Function], Fun
 
 
 def method_of(path: str, *state: str) -> Callable[[Function], Function]:
-    """Enter a function, of the object and the arguments, as what a method of a class of SciPy's does on traced values.
+    """Enter a function, of the object and the arguments, as what a method of a SciPy class does on traced values.
 
     It receives these as the user has them; attributes of the object that are named as its state may be traced too.
     """
@@ -84,7 +84,7 @@ def method_of(path: str, *state: str) -> Callable[[Function], Function]:
 
 
 def method_of_body(path: str, *state: str) -> Function:
-    """A method of a class of SciPy's, which on traced values is what its own body makes of them; see `method_of`."""
+    """A method of a SciPy class, which on traced values is what its own body makes of them; see `method_of`."""
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         return anew(cast("FunctionType", resolve_name(path)))(self, *args, **kwargs)

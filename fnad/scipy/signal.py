@@ -72,7 +72,7 @@ def convolve2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", f
 
 
 OUTSIDE = {"fill": "constant", "wrap": "wrap", "circular": "wrap", "symm": "symmetric", "symmetric": "symmetric"}
-"""What NumPy calls the ways in which an image goes on."""
+"""NumPy's names for the ways in which an image is extended."""
 
 
 @of_scipy

@@ -152,7 +152,7 @@ def perm(N: Any, k: Any) -> Symbol:  # noqa: N803 - SciPy's name
 
 
 def outside(total: Symbol, chosen: Symbol) -> Symbol:
-    """Where not 0 <= chosen <= total; where there is a nan, too."""
+    """The value nan unless 0 <= chosen <= total; nan if one of them is nan."""
     at_least = RULES[np.greater_equal]
     conditions = (at_least(total, chosen), at_least(total, 0), at_least(chosen, 0))
     return bitwise_not(reduce(RULES[np.logical_and], conditions))

@@ -49,7 +49,7 @@ class Blame(NamedTuple):
 
     @property
     def source(self) -> Source | None:
-        """The user's line; of a rule of the user's, a line of the rule."""
+        """The user's line; of a user's rule, a line of the rule."""
         if self.equation.primitive in (custom_jvp, custom_vjp):
             lines = (e.source for region in self.equation.regions[:0:-1] for e in region.equations[::-1])
             return next(filter(None, lines), self.equation.source)
@@ -62,7 +62,7 @@ class Blame(NamedTuple):
 
 
 Fault: TypeAlias = Callable[[Equation, Sequence[Array]], str | None]
-"""What is wrong with the derivative of an equation at these operands; None if nothing can be told."""
+"""The fault of an equation's derivative at these operands; None if none is found."""
 
 
 # ---- an equation that is wrong by itself -------------------------------------------------------------------------
@@ -98,7 +98,7 @@ def _wrong(
 
 
 def _runs_its_regions(equation: Equation) -> bool:
-    """Whether its derivative is that of its regions; a rule of the user's, or of a solver, is not."""
+    """True if its derivative is that of its regions; a user's rule, or of a solver, is not."""
     is_inlined = isinstance(equation.primitive.lower, Inlined)
     return bool(equation.regions) and (not is_inlined or equation.primitive is checkpoint)
 
@@ -179,7 +179,7 @@ def _disagreement(
 
 
 def difference_text(found: Array, truth: Truth) -> str | None:
-    """Where a derivative differs from the truth most; None if it does not."""
+    """The largest difference between a derivative and the truth; None if there is none."""
     error = np.abs(found - truth.value)
     if not np.isfinite(found).all() or not found.size or np.max(error) <= truth.allowed:
         return None

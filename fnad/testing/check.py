@@ -51,7 +51,7 @@ from fnad.transforms.nonfinite import first, follow
 from fnad.transforms.pipeline import simplify
 
 ROWS = 3
-"""How many points are stacked for `vmap`."""
+"""The number of points that are stacked for `vmap`."""
 
 
 WITHOUT_TRUTH = "no derivative was compared with differences: give a point where the function is smooth and finite"
@@ -70,17 +70,17 @@ class Row(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What is compared, and with what."""
+        """The compared derivative and its reference."""
         return f"{self.compared} / {self.against}" if self.against else self.compared
 
     @property
     def is_right(self) -> bool:
-        """Whether it did not fail."""
+        """True if it did not fail."""
         return bool(self.skipped) or self.error <= self.allowed
 
     @property
     def cell(self) -> str:
-        """What the table says of it."""
+        """The text of the table's cell."""
         return self.skipped or ("ok" if self.is_right else f"{self.error:.0e} FAILED")
 
 
@@ -92,7 +92,7 @@ class Report(NamedTuple):
 
     @property
     def is_right(self) -> bool:
-        """Whether all comparisons that could be made agree."""
+        """True if all comparisons that could be made agree."""
         return all(row.is_right for row in self.rows)
 
     @property
@@ -114,7 +114,7 @@ class Report(NamedTuple):
 
     @property
     def _has_truth(self) -> bool:
-        """Whether a first derivative was compared with what is known to be right."""
+        """True if a first derivative was compared with what is known to be right."""
         return any(row.compared == "forward" and not row.skipped for row in self.rows)
 
     def _table(self) -> Iterator[list[str]]:
@@ -322,7 +322,7 @@ def _native_differs(prefix: Program, operands: Sequence[Array]) -> bool:
 
 
 def _stack_differs(prefix: Program, points: Sequence[Sequence[Array]], captured: Sequence[Array]) -> bool:
-    """Whether a program applied to stacked points gives something else than applied to each."""
+    """True if a program applied to stacked points gives something else than applied to each."""
     stacks = [np.stack(each) for each in zip(*points, strict=True)]
     marks = [True] * len(stacks) + [False] * len(captured)
     is_stack: list[bool] = []
@@ -347,7 +347,7 @@ def _close(found: Array, expected: Array, allowed: float | None = None) -> bool:
 
 
 def _origin(f: Function, xs: Sequence[Array], us: Sequence[Array]) -> Blame | None:
-    """Where a derivative that is not finite becomes so."""
+    """The place where a derivative becomes infinite or nan."""
     program, operands = staged_at(lambda *xs: jvp(f, xs, tuple(us))[1], xs)
     origin = first(follow(program, operands)[1])
     return None if origin is None else Blame(origin.equation, f"{origin.call} = {origin.value}", origin.steps)

@@ -1,4 +1,4 @@
-"""What a test asserts of derivatives: `check_grads`, with JAX's parameters."""
+"""An assertion on derivatives for tests: `check_grads`, with JAX's parameters."""
 
 from __future__ import annotations
 

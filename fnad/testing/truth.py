@@ -43,7 +43,7 @@ def derivative(f: Function, xs: Sequence[Array], us: Sequence[Array]) -> Truth |
 
 
 def is_smooth(f: Function, xs: Sequence[Array], us: Sequence[Array], truth: Truth) -> bool:
-    """Whether derivatives along directions are linear in these: a sort of ties has some that are not."""
+    """True if derivatives along directions are linear in these: a sort of ties has some that are not."""
     vs = [np.roll(u, 1) * u.dtype.type(1 + i) for i, u in enumerate(us)]
     along, both = derivative(f, xs, vs), derivative(f, xs, [u + v for u, v in zip(us, vs, strict=True)])
     if not isinstance(along, Truth) or not isinstance(both, Truth):

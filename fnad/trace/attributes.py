@@ -1,4 +1,4 @@
-"""How objects keep their attributes, and the classes in which these are looked up."""
+"""The attributes of objects, and the classes in which they are looked up."""
 
 from __future__ import annotations
 

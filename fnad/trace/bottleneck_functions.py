@@ -1,6 +1,6 @@
 """Functions of bottleneck on traced values, as those of math (`fnad.trace.standard`): reductions that NumPy has too.
 
-Packages use them in the place of NumPy's, which they are but for their speed. Others, as moving windows, have no rule.
+Packages use them for their speed; otherwise they equal NumPy's functions. Others, as moving windows, have no rule.
 """
 
 from __future__ import annotations

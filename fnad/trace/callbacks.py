@@ -1,4 +1,4 @@
-"""NumPy's functions that call a function of the user's: it is called on traced values, as many times as NumPy would."""
+"""NumPy's functions that call a user function: it is called on traced values, as many times as NumPy would."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a function uses from outside while it is traced.
+"""The values from outside that a function uses while it is traced.
 
 Arrays from outside become hidden inputs behind those of the function. Each is known by its identity, and a snapshot of
 its content is taken when it is first used, since the function may write into it later; an array that has changed by
@@ -32,7 +32,7 @@ class Write(NamedTuple):
 
 
 class Guard(NamedTuple):
-    """What Python was told of a scalar, and where: the program is right where the scalar is that.
+    """An answer that Python received about a scalar, and where: the program holds while the scalar equals the answer.
 
     It is a bool or an i64, known when the program had as many equations as `position` says. `is_own` where Python asked
     a value of this trace, not of one inside it. An i64 that stands for a value has the text of it, `shown`, and what to
@@ -147,7 +147,7 @@ APART = (
 
 
 def way_out_of(kind: type[Any]) -> str:
-    """What to write in the place of an array of a class that is not ndarray itself."""
+    """The code to write instead of an array of a class that is not ndarray itself."""
     return APART if kind.__module__.startswith("numpy.ma") else "convert it first with np.asarray"
 
 
@@ -170,7 +170,7 @@ def snapshot_of(array: Array) -> Array:
 
 
 def may_change(array: Any) -> bool:
-    """Whether the memory of an array can be written to, through it or through what it is a view of."""
+    """True if the memory of an array can be written to, through it or through what it is a view of."""
     while isinstance(array, np.ndarray):
         if array.flags.writeable:
             return True
@@ -183,7 +183,7 @@ SMALL = 4096
 
 
 def same_bits(x: Array, y: Array) -> bool:
-    """Whether two arrays are equal to the bit: 0.0 and -0.0 differ, a NaN equals itself, objects are the same."""
+    """True if two arrays are equal to the bit: 0.0 and -0.0 differ, a NaN equals itself, objects are the same."""
     if x is y:
         return True
     if x.shape != y.shape:

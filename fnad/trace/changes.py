@@ -1,4 +1,4 @@
-"""How it is said what has changed of what a function read from outside: with the old and the new value."""
+"""The words for changes of values that a function read from outside: with the old and the new value."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fnad.trace.contents import CONSTANTS, CONTAINERS, Remembered, elements_of, 
 
 
 class Change(NamedTuple):
-    """What is no longer as it was when it was read, and where."""
+    """A change of a value since it was read, with its place."""
 
     what: str
     source: Source | None
@@ -39,7 +39,7 @@ def shown(value: Any) -> str:
 
 
 def container_changed(value: Any, before: tuple[Any, ...]) -> str:
-    """How many elements a container had and has, or the first one that is another, if one is."""
+    """The numbers of elements that a container had and has, or the first element that differs."""
     elements = elements_of(value)
     now = tuple(elements()) if elements and before else ()
     keys = len(now) // 2 if isinstance(value, Mapping) else 0  # before as many values
@@ -59,7 +59,7 @@ def container_changed(value: Any, before: tuple[Any, ...]) -> str:
 
 
 def array_changed(now: Array, before: Array) -> str:
-    """How an array differs from what it was: in its dtype or shape, or else the first element that does."""
+    """The difference of an array from its former value: in dtype or shape, or the first element that differs."""
     for what in ("dtype", "shape"):
         if (old := getattr(before, what)) != (new := getattr(now, what)):
             return f": its {what} was {old}, and is {new}"

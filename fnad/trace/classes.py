@@ -79,4 +79,4 @@ CLASSES: dict[type, Callable[..., Any]] = {
     np.ndenumerate: on_traced_class(np.ndenumerate, enumerated),
     np.nditer: on_traced_class(np.nditer, iterated),
 }
-"""What stands for a class of NumPy's where it is called."""
+"""The replacements of NumPy's classes in calls."""

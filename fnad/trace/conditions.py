@@ -1,4 +1,4 @@
-"""What has to be as it was for a program to run again, in the kinds that native code looks at without Python."""
+"""The conditions under which a program may run again, in the kinds that native code tests without Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Python says where a list of traced values, or None, is used as if it were an array.
+"""The errors for a list of traced values, or None, that is used as if it were an array.
 
 A list of numbers is a container of numbers, so a function that is given one receives it. In NumPy's functions it acts
 as an array, with Python's operators it does not.
@@ -17,7 +17,7 @@ from fnad.trace.source import source_of_error
 from fnad.trace.tracer import Tracer
 
 WORDS = re.compile(r"'list'|'tuple'|(list|tuple) indices|concatenate (list|tuple)|multiply sequence|scalar index")
-"""What Python's messages have where a list or tuple stands in the place of an array."""
+"""The words of Python's messages for a list or tuple in place of an array."""
 
 
 def misused(error: Exception) -> FnadError | None:
@@ -55,7 +55,7 @@ def _read_at(error: Exception) -> Iterator[tuple[str, Any]]:
 
 
 def _is_of_tracers(value: Any) -> bool:
-    """Whether a list or tuple, or those in it, have traced values alone."""
+    """True if a list or tuple, or those in it, have traced values alone."""
     if not isinstance(value, (list, tuple)):
         return False
     items = cast("Iterable[Any]", value)

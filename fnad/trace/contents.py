@@ -1,4 +1,4 @@
-"""What ordinary Python values are made of, and whether they still are what they were."""
+"""The parts of ordinary Python values, and the test that they are unchanged."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Elements: TypeAlias = Callable[[], Iterable[Any]]
 CONSTANTS = (bool, int, float, complex, str, bytes, NoneType, range, np.dtype, np.generic)
 CONTAINERS = (dict, list, tuple, set, frozenset, deque)
 KEPT = (*CONSTANTS, type, ModuleType, BuiltinFunctionType)
-"""Of these nothing leads back to an instance of the user's."""
+"""Of these nothing leads back to a user instance."""
 CACHED = type(functools.lru_cache(len))
 BUILT_IN = frozenset(sys.builtin_module_names)
 EMPTY = (MethodType, BuiltinFunctionType, MethodWrapperType, functools.partial, property, type(np.sum), ContextVar)
@@ -52,7 +52,7 @@ SMALL = 4096
 
 
 def same(now: Any, before: Any) -> bool:
-    """Whether two values are one object, or numbers or strings of one type that are equal to the bit.
+    """True if two values are one object, or numbers or strings of one type that are equal to the bit.
 
     Tuples are compared element by element. Traced values, which pass for numbers, are what they are only themselves.
     """
@@ -73,7 +73,7 @@ def same(now: Any, before: Any) -> bool:
 
 
 class Remembered(NamedTuple):
-    """What is known of a value that is not kept alive: how to tell whether another one is it."""
+    """The record of a value that is not kept alive: the test that another value is equal."""
 
     is_of: Callable[[Any], bool]
 
@@ -90,7 +90,7 @@ class Memory:
         self.seen: set[int] = set()
 
     def of(self, value: Any) -> Any:
-        """The record of a value; the value itself, if nothing leads from it to an object of the user's."""
+        """The record of a value; the value itself, if nothing leads from it to a user object."""
         if isinstance(value, KEPT):
             return value
         if isinstance(value, MethodType):
@@ -147,8 +147,8 @@ def compiled_from(value: Any) -> Any:
 
 
 def is_numba_class(kind: type) -> bool:
-    """Whether a class is Numba's."""
-    return str(getattr(kind, "__module__", "")).startswith("numba.")  # of a class of Cython's, it is not text
+    """True if a class is Numba's."""
+    return str(getattr(kind, "__module__", "")).startswith("numba.")  # of a Cython class, it is not text
 
 
 def parts(value: Any) -> tuple[Any, ...]:
@@ -173,7 +173,7 @@ def parts(value: Any) -> tuple[Any, ...]:
 
 
 def behind(value: Any) -> Any:
-    """What a weak proxy stands for, None where that is gone; any other value itself.
+    """The referent of a weak proxy, None if that is gone; any other value itself.
 
     What is gone cannot even be asked for its class.
     """
@@ -217,7 +217,7 @@ def elements_of(value: Any) -> Elements | None:
 
 
 def is_buffer(value: Any) -> bool:
-    """Whether a value lets others read its memory, as `bytearray`, `array` and the structures of ctypes do."""
+    """True if a value lets others read its memory, as `bytearray`, `array` and the structures of ctypes do."""
     try:
         memoryview(value).release()
     except (TypeError, BufferError):
@@ -341,7 +341,7 @@ def memory_of_array(value: Array) -> Array:
 
 
 def array_before(check: Check) -> Array | None:
-    """What an array was for its check; None if this is the check of something else."""
+    """The former array of a check; None if this is the check of another kind of value."""
     if not isinstance(check, functools.partial):
         return None
     if check.func is _has_bytes:
@@ -376,7 +376,7 @@ def check_of_table(value: Any) -> Check | None:
 
 
 def is_table(value: Any) -> bool:
-    """Whether a value is an object of pandas, of whose code it is not noted what that reads."""
+    """True if a value is an object of pandas, of whose code it is not noted what that reads."""
     return any(str(getattr(kind, "__module__", "")).partition(".")[0] == "pandas" for kind in type(value).__mro__)
 
 
@@ -421,7 +421,7 @@ def _check_of_pickle(value: Any) -> Check | None:
 
 
 def _is_the_same_again(text: bytes, check: Check) -> bool:
-    """Whether a second pickle is the same, which is asked once of all that have the same text."""
+    """True if a second pickle is the same, which is asked once of all that have the same text."""
     if hash(text) in _SAME_AGAIN:
         return True
     if not check():
@@ -439,7 +439,7 @@ def check_of_generator(value: Any) -> Check:
 
 
 def draws_numbers(value: Any) -> bool:
-    """Whether a value is a generator of random numbers, of NumPy or Python."""
+    """True if a value is a generator of random numbers, of NumPy or Python."""
     return any(
         str(getattr(kind, "__module__", "")).startswith(("numpy.random", "random")) for kind in type(value).__mro__
     )
@@ -453,7 +453,7 @@ def shared_states() -> tuple[object, ...]:
 
 
 def is_shared(value: Any) -> bool:
-    """Whether a value is the generator that all users of `numpy.random` share."""
+    """True if a value is the generator that all users of `numpy.random` share."""
     numpy_random = sys.modules.get("numpy.random")
     return numpy_random is not None and value is numpy_random.mtrand._rand
 
@@ -501,7 +501,7 @@ class FunctionCheck(NamedTuple):
 
 
 def in_library(name: Any) -> bool:
-    """Whether a module is one whose content is taken not to change; classes of Cython's have a member in its place."""
+    """True if a module is one whose content is taken not to change; Cython classes have a member in its place."""
     if not isinstance(name, str) or name in BUILT_IN or name.startswith("namedtuple_"):
         return True
     module = sys.modules.get(name)
@@ -513,7 +513,7 @@ _USERS: dict[int, weakref.ref[type]] = {}
 
 
 def is_users(kind: type) -> bool:
-    """Whether a class is no library's, so that it may change; one made where no name is may have no module."""
+    """True if a class is no library's, so that it may change; one made where no name is may have no module."""
     address = id(kind)
     found = _USERS.get(address)
     if found is not None and found() is kind:
@@ -526,22 +526,22 @@ def is_users(kind: type) -> bool:
 
 
 def _is_made_by_code(kind: type) -> bool:
-    """Whether a class only seems to be built in: made by code whose globals have no name, it takes that of builtins."""
+    """True if a class only seems to be built in: made by code whose globals have no name, it takes that of builtins."""
     return bool(kind.__flags__ & HEAP_TYPE) and kind.__name__ not in vars(builtins)
 
 
 def is_own(value: Any) -> bool:
-    """Whether a value is traced, or of a class of this package."""
+    """True if a value is traced, or of a class of this package."""
     return isinstance(value, Handle) or is_own_class(type(value))
 
 
 def is_own_class(kind: type) -> bool:
-    """Whether a class is of traced values, or of this package."""
+    """True if a class is of traced values, or of this package."""
     return issubclass(kind, Handle) or str(getattr(kind, "__module__", "")).partition(".")[0] == "fnad"
 
 
 def is_library_module(module: ModuleType) -> bool:
-    """Whether a module is built in, or its file belongs to a library."""
+    """True if a module is built in, or its file belongs to a library."""
     file = file_of(module)
     return namespace_in(module).get("__name__") in BUILT_IN or (file is not None and is_trusted(file))
 

@@ -205,7 +205,7 @@ def _convert(code: CodeType, namespace: dict[str, Any]) -> CodeType | None:
 
 
 MOST = 16
-"""How many sets of imported names are tried: the blocks of a page share a file, and each is compiled as a module."""
+"""The most sets of imported names that are tried, because the blocks of a page share a file."""
 
 
 def no_source(code: CodeType) -> str:

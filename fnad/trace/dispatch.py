@@ -53,7 +53,7 @@ Owners: TypeAlias = dict[int, Handle]
 Arguments: TypeAlias = Mapping[str, Any]
 
 OPERANDS = (Handle, Elements, np.ndarray, np.generic, int, float, complex, list, tuple)
-"""What a Python operator takes beside a traced value."""
+"""The operands that a Python operator takes beside a traced value."""
 
 LOGICAL = (np.bitwise_and, np.bitwise_or, np.bitwise_xor)
 """Operators that make a Python bool of two."""
@@ -92,14 +92,14 @@ RAISED: dict[type[Exception], type[FnadError]] = {
     TypeError: ArgumentTypeError,
     ValueError: ShapeError,
 }
-"""What the errors of NumPy's bodies are here; the first that fits counts."""
+"""The fnad errors for the errors of NumPy's bodies; the first that fits counts."""
 
 
 # ---- calling a rule ------------------------------------------------------------------------------------------------
 
 
 PLAIN = frozenset({bool, int, float, complex, str, bytes, NoneType, EllipsisType})
-"""Classes of what calls no code of the user's, and is no handle."""
+"""Classes of what calls no user code, and is no handle."""
 
 
 SIMPLE: set[type] = {*PLAIN, np.float64}
@@ -107,7 +107,7 @@ SIMPLE: set[type] = {*PLAIN, np.float64}
 
 
 def go_straight(args: Sequence[Any]) -> bool:
-    """Whether NumPy would hand arguments on to a traced value as they are: one is there, and nothing else has a say."""
+    """True if NumPy would hand arguments on to a traced value as they are: one is there, and nothing else has a say."""
     kinds = list(map(type, args))
     return not TRACED.isdisjoint(kinds) and STRAIGHT.issuperset(kinds)
 
@@ -241,7 +241,7 @@ def _own(handle: Handle, owners: Owners) -> Symbol:
 
 
 def contains_handle(value: Any) -> bool:
-    """Whether there is a handle in a nested list, or a slice, which may have one."""
+    """True if there is a handle in a nested list, or a slice, which may have one."""
     if isinstance(value, (list, tuple)):
         return any(map(contains_handle, value))
     return isinstance(value, (Handle, slice, Elements))
@@ -310,7 +310,7 @@ def operate(ufunc: Callable[..., Any], *operands: Any) -> Any:
 
 
 def is_of_ma(kind: type[Any]) -> bool:
-    """Whether a class is one of masked arrays, which follow rules of their own (`fnad.trace.masked`)."""
+    """True if a class is one of masked arrays, which follow rules of their own (`fnad.trace.masked`)."""
     if kind is ARRAY or not issubclass(kind, ARRAY):
         return False
     module = sys.modules.get("numpy.ma")
@@ -349,7 +349,7 @@ def unlike(ufunc: Callable[..., Any], x: Any, y: Any) -> Any:
 
 
 def is_repetition(x: Any, y: Any) -> bool:
-    """Whether a sequence is multiplied with an integer: Python repeats it, and asks for the integer's index."""
+    """True if a sequence is multiplied with an integer: Python repeats it, and asks for the integer's index."""
     sequence, count = (x, y) if issubclass(type(x), (list, tuple)) else (y, x)
     if not issubclass(type(sequence), (list, tuple)) or not isinstance(count, Handle):
         return False
@@ -357,12 +357,12 @@ def is_repetition(x: Any, y: Any) -> bool:
 
 
 def is_python_like(value: Any) -> bool:
-    """Whether a value is a Python number, or stands for one."""
+    """True if a value is a Python number, or stands for one."""
     return value.is_weak if isinstance(value, Handle) else is_python_number(value)
 
 
 def call_alike(function: Callable[..., Any], x: Handle, *args: Any, **kwargs: Any) -> Any:
-    """What a function makes of a value: a Python number of a Python number."""
+    """The result of a function on a value: a Python number for a Python number."""
     return weakened(function(as_number(x), *args, **kwargs)) if x.is_weak else function(x, *args, **kwargs)
 
 
@@ -447,7 +447,7 @@ def call_function(function: Any, args: Sequence[Any], kwargs: Arguments) -> Any:
 
 
 def has_traced(value: Any) -> bool:
-    """Whether there is a traced value in nested lists, tuples and dicts."""
+    """True if there is a traced value in nested lists, tuples and dicts."""
     if isinstance(value, (Handle, Elements)):
         return True
     if isinstance(value, dict):
@@ -478,7 +478,7 @@ CALLS["has_traced"] = has_traced
 
 
 def may_share_memory(a: Any, b: Any, /, max_work: int | None = 0) -> bool:
-    """Whether two values are seen in one memory; that of a traced value has no part in an ordinary array's."""
+    """True if two values are seen in one memory; that of a traced value has no part in an ordinary array's."""
     return isinstance(a, Handle) and isinstance(b, Handle) and a.shares_memory(b)
 
 
@@ -499,7 +499,7 @@ def call_on_known(name: str, function: Any, args: Sequence[Any], kwargs: Argumen
 
 
 def is_known(value: Any) -> bool:
-    """Whether the traced values in nested lists, tuples and dicts depend on no input."""
+    """True if the traced values in nested lists, tuples and dicts depend on no input."""
     if isinstance(value, (list, tuple, dict)):
         return all(map(is_known, dict.values(value) if isinstance(value, dict) else value))
     return not isinstance(value, Handle) or known_value(value.symbol) is not None

@@ -60,7 +60,7 @@ PURE_MODULES = {
 
 DESCRIBED = {"__dict__", "__weakref__"}
 IN_C = (GetSetDescriptorType, MethodDescriptorType, WrapperDescriptorType)
-"""What a class has that is written in C, other than under these names: nothing says what it reads."""
+"""The attributes of classes written in C; other attributes have no record of what they read."""
 
 SETTING = {"seed", "random", "default_rng", "seterr", "seterrcall", "setbufsize", "set_printoptions"}
 """Attributes of NumPy under which it keeps a state of its own, or changes it."""
@@ -163,7 +163,7 @@ def reads_outside(function: Any) -> tuple[str, bool] | None:
 
 
 def computes(module: str) -> bool:
-    """Whether the code of a module of a library only computes, in tables of its own too."""
+    """True if the code of a module of a library only computes, in tables of its own too."""
     package, _, rest = module.partition(".")
     return package == "optree" or (package == "pandas" and rest.partition(".")[0] not in ("io", "plotting"))
 

@@ -3,7 +3,7 @@
     names       a global, an attribute, a cell, a default, a module: the same object, or an equal number or string
     absence     of an attribute or a global: nothing of that name
     contents    of an array, the same bits; of a list, dict or set, the same elements; of a class, the same names and
-                bases; of an object, the same class, and for one of NumPy's or SciPy's the same attributes
+                bases; of an object, the same class, and for a NumPy or SciPy object the same attributes
 
 `holds()` looks at all of it again. A counter is not compared, until other code reads it: then its value is the one
 before it was counted. A value that can be neither compared nor trusted forces a trace at each call: an iterator, a file

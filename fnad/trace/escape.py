@@ -1,4 +1,4 @@
-"""What happens when Python or NumPy asks a traced value for its numbers: an error with the line and the way out.
+"""The errors when Python or NumPy reads a traced value's numbers, with the line and the way out.
 
 NumPy sometimes puts an exception of its own in the place of the one that a conversion raised (`c[0] = t` ends in
 "setting an array element with a sequence"). So the last escape is kept with its line, and the trace raises it when
@@ -91,7 +91,7 @@ TABLES = {
         "values",
     ),
 }
-"""What Series and DataFrames have, and arrays have not."""
+"""The attributes of Series and DataFrames that arrays do not have."""
 RECORDS = "records hold ordinary numbers: keep an array for each field, as in a dict, {'a': x}"
 OTHERS = {
     "numpy.ma.": f"numpy.ma computes on ordinary arrays: {APART}",
@@ -134,9 +134,9 @@ ATTRIBUTES = {
 TRACED = re.compile(
     r"(\ban? )?'?Tracer'?( object)?|(?<=must return a float, not )float|(?<=must return an int, not )int"
 )
-"""How Python names a traced value: by its class, or by the class that it has for user code."""
+"""The names of a traced value in Python: its class, or the class that it has for user code."""
 SIGNATURES = ("No matching signature found", "Function call with ambiguous argument types")
-"""How Cython says that it has no function for the classes of the arguments."""
+"""The messages of Cython if it has no function for the classes of the arguments."""
 PICKLE = "return it from the traced function, and pickle the result"
 STORE = (
     "make the array with fnad.numpy (zeros, empty, full, array) in place of numpy, or from a traced one with "
@@ -326,7 +326,7 @@ def out_of_package(remedy: str) -> str:
 
 
 def user_text() -> str:
-    """The line of the user's."""
+    """The line of user code."""
     source = current_source()
     return linecache.getline(source.file, source.line) if source else ""
 
@@ -415,6 +415,6 @@ def _attribute_set(error: AttributeError) -> FnadError | None:
 
 
 def is_public(name: str) -> bool:
-    """Whether NumPy or fnad has a function of this name."""
+    """True if NumPy or fnad has a function of this name."""
     own = (sys.modules.get(module) for module in ("fnad", "fnad.nn"))
     return any(hasattr(module, name) for module in (np, *own))

@@ -1,4 +1,4 @@
-"""What a rule makes of its arguments, remembered by their kinds: its equations are added again, and it is not run.
+"""The equations that a rule makes of its arguments, kept by the arguments' kinds: they are added without the rule.
 
 A rule computes with symbols, of which it sees the avals and nothing else, and with what it is given beside them. So it
 makes the same equations of any symbols of these avals. It is run once, on symbols of a program of its own, and its
@@ -7,7 +7,7 @@ of a trace, and programs call the same functions on the same shapes over and ove
 arguments come the second time.
 
 What depends on more than that is run each time: on arrays from outside, which are compared by their content, on values
-that are known while tracing or decide, on code of the user's, with effects, where the user's line is warned of
+that are known while tracing or decide, on user code, with effects, where the user's line is warned of
 something, and where there is an error.
 """
 
@@ -43,7 +43,7 @@ _MET: set[Any] = set()
 
 
 class NotRepeatableError(Exception):
-    """What a rule does depends on more than the kinds of its arguments."""
+    """The rule depends on more than the kinds of its arguments."""
 
 
 # ---- the kinds of arguments ------------------------------------------------------------------------------------------
@@ -56,7 +56,7 @@ FLOATS = (float, complex)
 
 
 def kind_of(value: Any, symbols: list[Symbol]) -> Any:
-    """What a rule sees of an argument; its symbols are appended to a list. Raises where that is not all."""
+    """The parts of an argument that a rule reads; its symbols are appended to a list. Raises if the rule reads more."""
     kind = type(value)
     if kind in TRACED:
         value = value.symbol
@@ -83,7 +83,7 @@ def kind_of(value: Any, symbols: list[Symbol]) -> Any:
 
 @cache
 def is_own(rule: Any) -> bool:
-    """Whether a rule is one of fnad's, with all that it is made of."""
+    """True if a rule belongs to fnad, with all its parts."""
     if isinstance(rule, Bound):
         return is_own(rule.rule)
     if isinstance(rule, partial):
@@ -109,7 +109,7 @@ class Recorder(Builder):
 
 
 Make: TypeAlias = Callable[[Builder, Sequence[Symbol], Sequence[Atom]], Any]
-"""What a rule returns, made of its operands and of the atoms of these and of all results."""
+"""The function that makes the result of a rule from its operands, their atoms and those of all results."""
 
 
 class Expansion(NamedTuple):
@@ -121,7 +121,7 @@ class Expansion(NamedTuple):
     make: Make
 
     def on(self, operands: Sequence[Symbol]) -> Any:
-        """What the rule returns for these operands; its equations are added."""
+        """The result of the rule for these operands; its equations are added."""
         builder, atoms = current_builder(), list[Atom]()
         for operand in operands:
             atoms.append(operand.atom if operand.builder is builder else builder.lift(operand).atom)
@@ -171,7 +171,7 @@ def _like(value: Any, recorder: Recorder, inputs: list[Symbol]) -> Any:
 
 
 def _with_reads(returned: Any) -> Any:
-    """What a rule returned, with what is seen of views, whose steps must be of numbers that are known."""
+    """The result of a rule, with the reads of views, whose steps must be of known numbers."""
     if isinstance(returned, ArrayView):
         if contains_symbol(returned.steps):
             raise NotRepeatableError
@@ -191,7 +191,7 @@ def _repeated(equation: Equation, places: dict[Atom, int]) -> Repeated:
 
 
 def _make(returned: Any, inputs: Sequence[Symbol], places: dict[Atom, int]) -> Make:
-    """What makes a result like this one."""
+    """A function that makes a result like this one."""
     if isinstance(returned, Symbol):
         return _make_symbol(returned, inputs, places)
     if isinstance(returned, ArrayView):
@@ -226,7 +226,7 @@ def _make_symbol(symbol: Symbol, inputs: Sequence[Symbol], places: dict[Atom, in
 
 
 def follow(rule: Callable[..., Any], operands: Sequence[Any], options: Mapping[str, Any]) -> Any:
-    """What a rule makes of its arguments, by its expansion if there is one."""
+    """The result of a rule for its arguments, by its expansion if there is one."""
     if rule in OF_PLACES:
         return rule(*operands, **options)
     symbols: list[Symbol] = []
@@ -246,7 +246,7 @@ def follow(rule: Callable[..., Any], operands: Sequence[Any], options: Mapping[s
 
 
 def again(rule: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], symbols: list[Symbol]) -> Any:
-    """What a rule makes of what the user gave, by its expansion; UNSET where there is none.
+    """The result of a rule for the user's arguments, by its expansion; UNSET if there is none.
 
     Most calls have one: of their arguments nothing else need be made. Symbols of traced values are appended to a list.
     """
@@ -275,7 +275,7 @@ HOLDING = frozenset({np.ndarray, list, tuple})
 
 
 def _captured(value: Any) -> Any:
-    """The symbol of an array that has a dtype of fnad's, also in lists; anything else itself."""
+    """The symbol of an array with an fnad dtype, also in lists; anything else itself."""
     kind = type(value)
     if kind is np.ndarray:
         return current_builder().capture(value) if value.dtype in NAMES else value
@@ -283,7 +283,7 @@ def _captured(value: Any) -> Any:
 
 
 def came_before(key: Any) -> bool:
-    """Whether a rule was met before with these kinds of arguments; from now on it was."""
+    """True if a rule was met before with these kinds of arguments; from now on it was."""
     if key in _MET:
         return True
     if len(_MET) >= MOST:

@@ -79,7 +79,7 @@ def names_in(node: ast.AST) -> Iterator[str]:
 
 
 class Flows(ast.NodeVisitor):
-    """What variables depend on, which ones are written into with what, and which calls they have the results of."""
+    """The dependences of variables, the writes into them, and the calls whose results they have."""
 
     def __init__(self) -> None:
         self.sources: Names = defaultdict(set)

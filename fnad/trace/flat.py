@@ -24,7 +24,7 @@ class Flat(Elements):
 
     @property
     def __class__(self) -> type[Any]:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """What `isinstance` is told."""
+        """The class that `isinstance` reads."""
         return np.flatiter
 
     @property

@@ -36,7 +36,7 @@ from fnad.trace.shadow import Shadow
 from fnad.trace.source import current_source, user_lines
 
 LARGEST = 2**63
-"""What the integers that guards compare are smaller than."""
+"""The bound of the integers that guards compare."""
 
 DIFFERENT = "choose for each row with fnad.cond or np.where, repeat with fnad.while_loop"
 MASK = "choose with np.where(mask, a, b), reduce with where=mask: what has a fixed shape is one path"
@@ -62,7 +62,7 @@ def truth(symbol: Symbol, *, of_loop: bool = False) -> bool | None:
 
 
 def _agreed(symbol: Symbol) -> bool | None:
-    """What all rows of `vmap` say, where they have values and say the same, and guard the path with that."""
+    """The answer of all rows of `vmap`, if they have values and agree; the path is guarded with it."""
     stack = _at_root(symbol)
     if stack is None or not stack.aval.size:
         return None

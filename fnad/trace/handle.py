@@ -63,9 +63,9 @@ class Handle:
     __slots__ = ("__weakref__", "_cell", "_steps", "_symbol", "_version", "aval", "is_scalar")
 
     concrete: ClassVar[Callable[..., Handle]]
-    """What makes one of the classes that users meet of a symbol."""
+    """The function that makes a user-visible class of a symbol."""
     fresh: ClassVar[Callable[[Symbol, bool], Handle]]
-    """What makes an array, or a number of NumPy's, of a symbol that is none of a Python number."""
+    """The function that makes an array, or a NumPy number, of a symbol that is not a Python number's."""
 
     def __init__(self, symbol: Symbol, *, is_scalar: bool = False) -> None:
         if not is_scalar and type(symbol) is WeakSymbol:
@@ -79,7 +79,7 @@ class Handle:
 
     @property
     def is_weak(self) -> bool:
-        """Whether it stands for a Python number, whose dtype gives way to that of an array beside it."""
+        """True if it stands for a Python number, whose dtype gives way to that of an array beside it."""
         return isinstance(self._symbol, WeakSymbol)
 
     @property
@@ -89,11 +89,11 @@ class Handle:
 
     @property
     def is_alive(self) -> bool:
-        """Whether its trace is under way."""
+        """True if its trace is under way."""
         return self._cell.symbol.builder.alive
 
     def is_within(self, trace: Builder) -> bool:
-        """Whether it is a value of this trace, or of one within it."""
+        """True if it is a value of this trace, or of one within it."""
         builder: Any = self._cell.symbol.builder
         while builder is not None and builder is not trace:
             builder = getattr(builder, "outer", None)
@@ -125,12 +125,12 @@ class Handle:
 
     @property
     def is_written(self) -> bool:
-        """Whether its memory was written to, here or in an inner trace that has a copy of it."""
+        """True if its memory was written to, here or in an inner trace that has a copy of it."""
         return self._cell.is_written
 
     @property
     def written_at(self) -> Source | None:
-        """Where its memory was last written to."""
+        """The place of the last write into its memory."""
         return self._cell.written_at
 
     def note_written(self, source: Source | None) -> None:
@@ -138,7 +138,7 @@ class Handle:
         self._cell.is_written, self._cell.written_at = True, source
 
     def shares_memory(self, other: Handle) -> bool:
-        """Whether both are handles on one memory."""
+        """True if both are handles on one memory."""
         return self._cell is other._cell and not self.is_scalar
 
     def overlaps(self, other: Handle) -> bool:
@@ -201,7 +201,7 @@ class Handle:
 
     @property
     def is_writeable(self) -> bool:
-        """Whether NumPy has an array in its place that can be written to."""
+        """True if NumPy has an array in its place that can be written to."""
         return not self.is_scalar and all(step.is_writeable for step in self._steps)
 
     def check_writeable(self) -> None:
@@ -229,7 +229,7 @@ class Handle:
 
 
 class Aside:
-    """What sees itself to what it is computed with."""
+    """A value that handles its own operations."""
 
     __slots__ = ()
 
@@ -254,11 +254,11 @@ class Deferred(Aside, Handle):
 
     @property
     def has_memory(self) -> bool:
-        """Whether its memory was asked for."""
+        """True if its memory was asked for."""
         raise NotImplementedError
 
     def made(self) -> Symbol:
-        """What the memory holds."""
+        """The content of the memory."""
         raise NotImplementedError
 
 
@@ -266,11 +266,11 @@ TRACED: set[type] = set()
 """The classes of traced values with memory from the beginning, as soon as there are some: not that of selections."""
 
 STATE = frozenset(Handle.__slots__) - {"__weakref__"}
-"""What a handle has from its beginning."""
+"""The attributes of a new handle."""
 
 
 class Elements:
-    """What is no array but is taken for one: the elements that `copy` returns."""
+    """An object taken for an array: the elements that `copy` returns."""
 
     __slots__ = ()
 

@@ -25,11 +25,11 @@ from fnad.trace.source import line_naming
 
 PLAIN = {bool, int, float, complex, str, bytes, type(None)}
 LEADING = {CellType, tuple, MappingProxyType, dict}
-"""What only holds what something else has; a dictionary may."""
+"""Containers of values that something else has; a dictionary may be one."""
 
 
 class Holder(NamedTuple):
-    """What has traced values, among what it refers to, and whose it is where it only holds what something else has."""
+    """An object with traced values among its parts, and the owner if it only holds an owner's values."""
 
     value: Any
     parts: list[Any]
@@ -57,7 +57,7 @@ def check_kept(roots: Iterable[Any], trace: Builder, read: Container[int]) -> No
 
 
 def _holders(roots: Iterable[Any], read: Container[int], functions: list[FunctionType]) -> Iterator[Holder]:
-    """What has traced values, of what is reached; the functions that are reached are added to a list.
+    """The objects with traced values, of all that is reached; functions that are reached are added to a list.
 
     A namespace may have thousands of names: of most it takes a look at the identity, and no call. Nothing is reached
     of what has numbers and texts alone, of which there may be many.
@@ -85,7 +85,7 @@ def _holders(roots: Iterable[Any], read: Container[int], functions: list[Functio
 
 
 def _is_namespace(part: dict[Any, Any], owner: Any) -> bool:
-    """Whether it is where an object has its attributes, or a function its globals."""
+    """True if it is where an object has its attributes, or a function its globals."""
     if isinstance(owner, ModuleType):
         return False
     return isinstance(owner, type) or part is getattr(

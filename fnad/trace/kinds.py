@@ -1,4 +1,4 @@
-"""What Python is told of the class of a traced value: that of what NumPy or Python would have in its place.
+"""The class of a traced value as Python sees it: that of the value NumPy or Python would have instead.
 
 There is a class of traced values for each class that they stand for: `np.ndarray`, NumPy's numbers, Python's. It has
 the members that this class has, so that `hasattr`, `len`, `iter` and `isinstance(x, Iterable)` answer as they do
@@ -24,7 +24,7 @@ KINDS: tuple[type[Any], ...] = (np.ndarray, *[dtype.type for dtype in DTYPES.val
 """The classes that traced values stand for."""
 
 OWN = {"__doc__", "__module__", "__qualname__", "__slots__", "__dict__", "__weakref__"}
-"""What every class has of its own."""
+"""The attributes that every class has."""
 
 
 ARRAY = np.ndarray

@@ -33,7 +33,7 @@ OPERATORS = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "o
 
 
 class Labels(NamedTuple):
-    """What is known of the labels: values with equal ones have the same; a Series has no columns."""
+    """The labels of a value: values with equal ones have the same; a Series has no columns."""
 
     rows: Hashable
     columns: Hashable = None
@@ -53,7 +53,7 @@ def labels_of(values: Sequence[Any]) -> dict[int, Labels]:
 
 
 def is_labelled(value: Any) -> bool:
-    """Whether it is a Series or DataFrame of pandas."""
+    """True if it is a Series or DataFrame of pandas."""
     return hasattr(value, "to_numpy") and hasattr(value, "axes") and not isinstance(value, Tracer)
 
 
@@ -149,7 +149,7 @@ class Labelled(Aside, CLASSES[ARRAY]):
         return labelled(result, Labels(along)) if np.ndim(result) else result
 
     def reduced_by_numpy(self, function: Any, axis: Any = None, **options: Any) -> Any:
-        """What NumPy's function makes of it, which calls the method: of all elements, as in pandas 3."""
+        """The result of a NumPy function, which calls the method: of all elements, as in pandas 3."""
         name = OF_NUMPY[function]
         given = {option: value for option, value in options.items() if value is not None}
         return self.reduced(name, axis, True, ({"ddof": 0} if name in ("std", "var") else {}) | given)
@@ -214,7 +214,7 @@ def refused(what: str) -> UnsupportedFunctionError:
 
 
 def array_of(x: Any) -> Any:
-    """What it is without labels."""
+    """The array without labels."""
     if type(x) is list:
         return [array_of(y) for y in x]
     return x.values if type(x) is Labelled else x.to_numpy() if is_labelled(x) else x
@@ -316,7 +316,7 @@ def _same(name: str) -> Callable[..., Any]:
 REDUCTIONS = ("sum", "prod", "mean", "std", "var", "min", "max", "any", "all")
 OF_NUMPY: dict[Any, str] = {getattr(np, name): name for name in REDUCTIONS}
 SAME = (np.clip, np.round, np.cumsum, np.cumprod)
-"""Functions of NumPy's that call the method."""
+"""NumPy functions that call the method."""
 
 for _name in OPERATORS:
     setattr(Labelled, f"__{_name}__", _operator(f"__{_name}__"))

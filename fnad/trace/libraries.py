@@ -18,7 +18,7 @@ _INTERNAL = ("<frozen ", "<__array_function__ ")
 
 @cache
 def _folders(*packages: str) -> tuple[str, ...]:
-    """Where packages are; each may be in another folder, as with several environments in one path, or in Nix."""
+    """The directories of packages; each may be in another one, as with several environments in one path, or in Nix."""
     found = (find_spec(package) for package in packages)
     places = [place for spec in found if spec is not None for place in spec.submodule_search_locations or ()]
     return tuple(f"{place}{os.sep}" for place in places)
@@ -26,7 +26,7 @@ def _folders(*packages: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4096)
 def is_machinery(file: str) -> bool:
-    """Whether a file is one of fnad's, NumPy's or SciPy's: what runs between the user's line and a primitive."""
+    """True if a file belongs to fnad, NumPy or SciPy: what runs between the user's line and a primitive."""
     return file.startswith((_OWN, *_folders("numpy", "scipy")))
 
 
@@ -50,13 +50,13 @@ def is_of_numba(file: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def is_testing(file: str) -> bool:
-    """Whether a file is one of pytest's, whose code an `assert` runs, or that CPython or NumPy runs unasked."""
+    """True if a file belongs to pytest, whose code an `assert` runs, or that CPython or NumPy runs unasked."""
     return file.startswith((*_folders("_pytest", "pluggy"), *_INTERNAL))
 
 
 @lru_cache(maxsize=4096)
 def is_library(file: str) -> bool:
-    """Whether a file belongs to the standard library, to this package or what it stands on, or to pytest."""
+    """True if a file belongs to the standard library, to this package or what it stands on, or to pytest."""
     if is_machinery(file) or is_testing(file) or file.startswith(_folders("numba", "llvmlite", "optree")):
         return True
     if file == _COMMAND:
@@ -66,7 +66,7 @@ def is_library(file: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def is_trusted(file: str) -> bool:
-    """Whether what the code of a file reads is not noted: a library's, or pandas's, whose objects are compared."""
+    """True if what the code of a file reads is not noted: a library's, or pandas's, whose objects are compared."""
     return is_library(file) or package_of(file) == "pandas"
 
 

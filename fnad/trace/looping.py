@@ -47,7 +47,7 @@ class Parted(BaseException):
 
 
 class Loops(Protocol):
-    """What a trace makes of the loops of user code."""
+    """The loops of user code in a trace."""
 
     def each(self, values: Any, place: tuple[Any, ...], frame: FrameType) -> Any: ...
 

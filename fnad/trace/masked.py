@@ -303,17 +303,17 @@ def truth_of(mask: Any) -> bool | None:
 
 
 def is_kept(keepdims: Any) -> bool:
-    """What `keepdims` says; numpy.ma hands on NumPy's mark that it was not given, which is no bool."""
+    """The value of `keepdims`; numpy.ma passes NumPy's mark for an option that was not given, which is not a bool."""
     return not isinstance(keepdims, type(np._NoValue)) and bool(keepdims)
 
 
 def is_handle(x: Any) -> bool:
-    """Whether it is a traced value."""
+    """True if it is a traced value."""
     return isinstance(x, Handle)
 
 
 def is_masked_array(x: Any) -> bool:
-    """Whether it is an array of numpy.ma, traced or not."""
+    """True if it is an array of numpy.ma, traced or not."""
     return isinstance(x, ma.MaskedArray)
 
 
@@ -336,7 +336,7 @@ def whole_mask_of(x: Any) -> Any:
 
 
 def mask_or(*masks: Any) -> Any:
-    """Where one of the masks is true."""
+    """True where one of the masks is true."""
     there = [mask for mask in masks if mask is not ma.nomask]
     return reduce(np.logical_or, there) if there else ma.nomask
 
@@ -366,12 +366,12 @@ def unsupported(what: str) -> UnsupportedFunctionError:
 
 
 def is_no_divisor(a: Any, b: Any) -> Any:
-    """Where a division is not defined to numpy.ma: the divisor is 0, or too small for the quotient to be finite."""
+    """True where a division is not defined in numpy.ma: the divisor is 0, or too small for a finite quotient."""
     return np.absolute(a) * np.finfo(float).tiny >= np.absolute(b)
 
 
 def on_ufunc(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
-    """A ufunc of NumPy's on masked arrays: computed everywhere, and masked outside of its domain too."""
+    """A NumPy ufunc on masked arrays: computed everywhere, and masked outside of its domain too."""
     if ufunc is np.matmul and method == "__call__" and not kwargs:
         return on_function(ufunc, inputs, kwargs)
     if method != "__call__" or kwargs.keys() - {"dtype"} or ufunc.nout != 1 or ufunc.signature is not None:
@@ -389,7 +389,7 @@ OF_DATA = {
     *(np.broadcast_to, np.convolve, np.corrcoef, np.correlate, np.cov, np.einsum, np.inner, np.interp, np.linalg.norm),
     *(np.outer, np.polyval, np.vdot, np.where),
 }
-"""Functions of NumPy's that make ordinary arrays of masked ones."""
+"""NumPy functions that make ordinary arrays of masked ones."""
 
 OF_BOTH_KINDS = {
     *(np.append, np.atleast_1d, np.atleast_2d, np.concatenate, np.diff, np.dot, np.hstack, np.linalg.inv),
@@ -399,7 +399,7 @@ OF_BOTH_KINDS = {
 
 
 def on_function(function: Any, args: Any, kwargs: Any) -> Any:
-    """A function of NumPy's that loses a mask, where nothing is masked."""
+    """A NumPy function that loses a mask, where nothing is masked."""
     name = f"{getattr(function, '__module__', 'numpy')}.{function.__name__}"
     if any(map(may_be_masked, masks_in([*args, *kwargs.values()]))):
         raise unsupported(name)
@@ -427,7 +427,7 @@ def masks_in(operands: Any) -> list[Any]:
 
 
 def may_be_masked(mask: Any) -> bool:
-    """Whether there may be a true element in a mask."""
+    """True if there may be a true element in a mask."""
     return mask is not ma.nomask and truth_of(np.any(mask)) is not False
 
 
@@ -498,7 +498,7 @@ def compared_by(compare: Function) -> Function:
 
 
 def on_numpy(ufunc: Function, reflected: bool = False) -> Function:
-    """An operator that is a ufunc of NumPy's."""
+    """An operator that is a NumPy ufunc."""
     return lambda *operands: on_ufunc(ufunc, "__call__", operands[::-1] if reflected else operands, {})
 
 
@@ -510,7 +510,7 @@ ON_ARRAYS = {
     *("all", "any", "argmax", "argmin", "cumprod", "cumsum", "dot", "max", "mean", "min", "ndim", "prod"),
     *("shape", "size", "std", "sum", "var"),
 } - {"copy", "dot"}
-"""Functions of NumPy's that call the method of a masked array; those two lose the mask."""
+"""NumPy functions that call the method of a masked array; those two lose the mask."""
 
 for _name in ON_BOTH:
     setattr(TracedMaskedArray, _name, of_both(operator_of(_name)))

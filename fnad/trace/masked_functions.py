@@ -39,7 +39,7 @@ Function = Callable[..., Any]
 
 
 def is_traced(values: Iterable[Any]) -> bool:
-    """Whether there is a traced value among arguments, or a masked array of some."""
+    """True if there is a traced value among arguments, or a masked array of some."""
     return any(issubclass(type(x), TracedMaskedArray) or has_traced(x) or is_sequence_of_masked(x) for x in values)
 
 
@@ -48,7 +48,7 @@ def is_sequence_of_masked(x: Any) -> bool:
 
 
 def of_ma(path: str) -> Callable[[Function], Function]:
-    """What takes the place of a function of numpy.ma where an argument is traced."""
+    """The replacement of a numpy.ma function if an argument is traced."""
 
     def enter(rule: Function) -> Function:
         @wraps(rule)

@@ -35,7 +35,7 @@ CALLS["traced"] = call_or_make
 
 
 def asks_for_objects(args: Any, kwargs: Any, place: int) -> bool:
-    """Whether the dtype, at this place among arguments or by name, is that of objects."""
+    """True if the dtype, at this place among arguments or by name, is that of objects."""
     dtype = kwargs.get("dtype", args[place] if len(args) > place else None)
     if isinstance(dtype, str):
         return dtype in ("O", "|O", "object", "object_")
@@ -65,7 +65,7 @@ class Objects(np.ndarray):
 
 
 def in_place(ufunc: np.ufunc, inputs: Any, options: dict[str, Any]) -> Any:
-    """What a ufunc writes into an array of objects, by Python's operators on each element."""
+    """The result of a ufunc written into an array of objects, by Python's operators on each element."""
     return ufunc(*[object_array(x) if isinstance(x, Handle) else x for x in inputs], **options)
 
 

@@ -35,7 +35,7 @@ WRITING = frozenset(
 """Names of what writes into an array, or may be assigned to."""
 
 OPERANDS = {"clip": 3, "dot": 2} | {name: ufunc.nin for name, ufunc in vars(np).items() if isinstance(ufunc, np.ufunc)}
-"""How many operands functions take before the array for their result."""
+"""The number of operands of functions before the array for their result."""
 
 
 class _Array(NamedTuple):

@@ -95,7 +95,7 @@ class Reach:
                     waiting += self._of_object(found)
 
     def _of_function(self, found: Reached) -> Iterator[Reached]:
-        """What a function finds by name; in the code of libraries, only what it was made of."""
+        """The values that a function finds by name; in the code of libraries, only those that it was made of."""
         function: FunctionType = found.value
         code, file = original_of(function.__code__), function.__code__.co_filename
         if not is_library(file) and not self.functions:
@@ -135,7 +135,7 @@ class Reach:
 
 
 def _parts(found: Reached) -> Iterator[Reached]:
-    """What a value leads to that is no function, but its attributes."""
+    """The parts of a value that is not a function, without its attributes."""
     value, name, function = found
     if issubclass(type(value), CONTAINERS) and not is_own(value):
         yield from _elements(found)
@@ -186,7 +186,7 @@ def _attributes(found: Reached, names: AbstractSet[str]) -> Iterator[Reached]:
 
 
 def _spaces(value: Any) -> Iterator[Mapping[str, Any]]:
-    """Where the attributes of an object are."""
+    """The namespaces of an object's attributes."""
     kind: type[Any] = value if issubclass(type(value), type) else type(value)
     if kind is not value:
         yield namespace_of(value) or {}
@@ -194,7 +194,7 @@ def _spaces(value: Any) -> Iterator[Mapping[str, Any]]:
 
 
 def _member(value: Any, member: Any) -> Any:
-    """What a member of a class is for an object: what its slot has, or the function that it calls."""
+    """The value of a class member for an object: the value of its slot, or the function that it calls."""
     if type(member) is not MemberDescriptorType or not issubclass(type(value), member.__objclass__):
         return called_by(member)
     try:

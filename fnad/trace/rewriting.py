@@ -51,7 +51,7 @@ class Facts(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a loop is: line and column, the lines of its steps, and the variables that later steps or code may read.
+    """The place of a loop: line and column, the lines of its steps, and the variables that later code may read.
 
     Code behind the loop may read those in `after`.
     """
@@ -423,7 +423,7 @@ SINGLE = (
     *(ast.Yield, ast.YieldFrom, ast.Await, ast.Delete, ast.Global, ast.Nonlocal, ast.Import),
     *(ast.ImportFrom, ast.ClassDef, ast.AsyncFor, ast.AsyncWith),
 )
-"""What a step may not have that stands for others."""
+"""The statements that a step which represents others may not have."""
 
 TURN, RESULT = "__turn__", "__result__"
 """The variable of the loop that stands for a `while`, and that for what a function returns from within a loop."""

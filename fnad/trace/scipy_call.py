@@ -15,7 +15,7 @@ WRAPPED = ("fun", "f", "func", "hypotest_fun_in")
 
 OLDER = ("optimize.fmin_ncg", "optimize.fmin_tnc", "optimize.fmin_slsqp")
 SOLVERS: dict[str, str] = dict.fromkeys(OLDER, "scipy.optimize.minimize")
-"""What has a rule and finds the same, by the name of a function that has none."""
+"""The functions with a rule that compute the same, by the name of a function without one."""
 
 
 def scipy_remedy(frames: Sequence[FrameType]) -> str | None:
@@ -56,7 +56,7 @@ def _name(frame: FrameType) -> str:
 
 
 def _name_of_callee(frame: FrameType) -> str | None:
-    """The name of what a frame is calling, by the text of the call, if that begins with something of SciPy's."""
+    """The name of what a frame is calling, by the text of the call, if the text begins with a SciPy name."""
     match = re.match(r"(\w+)(.*)\(", text_at(frame.f_code, frame.f_lasti))
     if match is None:
         return None

@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 TABLE: dict[str, dict[str, tuple[str, ...]]] = {}
-"""By module of SciPy's: the modules of fnad.scipy, and the names that these have."""
+"""By SciPy module: the modules of fnad.scipy, and the names that these have."""
 
 # fmt: off
 TABLE["scipy.linalg"] = {"fnad.scipy.linalg": (

@@ -59,7 +59,7 @@ OPTIONS = {"dtype", "ddof", "correction", "initial"}
 """Options of reductions that do not concern the shape."""
 
 OPERANDS = (Handle, np.ndarray, np.generic, int, float, complex, type(None))
-"""What a selection may be computed with as it is; None is an option left out."""
+"""The operands of a selection that are taken as they are; None is an option left out."""
 
 EMPTY = {
     "message": "zero-size array to reduction operation which has no identity: no element is selected",
@@ -118,7 +118,7 @@ class Masked(NDArrayOperatorsMixin, Deferred):
         return operand
 
     def has_mask(self, mask: Any) -> bool:
-        """Whether this is the mask of the selection."""
+        """True if this is the mask of the selection."""
         return self.mask is not None and isinstance(mask, Handle) and mask.symbol.atom is self.mask.symbol.atom
 
     def map(self, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
@@ -139,7 +139,7 @@ class Masked(NDArrayOperatorsMixin, Deferred):
         return call_ufunc(ufunc, method, inputs, kwargs)
 
     def ufunc(self, ufunc: np.ufunc, method: str, inputs: Any, kwargs: Any) -> Any:
-        """What a ufunc makes of selections under this mask; raise `NeedsMask` where that has another shape."""
+        """The result of a ufunc on selections under this mask; raise `NeedsMask` if the mask has another shape."""
         out = kwargs.pop("out", None)
         if method == "reduce" and ufunc in OF_UFUNCS and out is None:
             return self.reduce(OF_UFUNCS[ufunc], kwargs.pop("axis", 0), **kwargs)
@@ -166,7 +166,7 @@ class Masked(NDArrayOperatorsMixin, Deferred):
         return call_function(function, args, kwargs)
 
     def function(self, function: Any, args: Any, kwargs: Any) -> Any:
-        """What a function makes of selections under this mask; raise `NeedsMask` where that has another shape."""
+        """The result of a function on selections under this mask; raise `NeedsMask` if the mask has another shape."""
         if function in ELEMENTWISE and (function is not np.where or len(args) == 3):
             return self.map(function, args, kwargs)
         if (function in WITH_WHERE or function in EXTREMA) and args and args[0] is self:
@@ -276,12 +276,12 @@ def aside_of(operands: Any) -> Any:
 
 
 def is_masked_array(kind: type[Any]) -> bool:
-    """Whether a class is one of arrays of numpy.ma, traced or not."""
+    """True if a class is one of arrays of numpy.ma, traced or not."""
     return is_of_ma(kind) or (issubclass(kind, Aside) and not issubclass(kind, Handle))
 
 
 def is_array(operand: Any) -> bool:
-    """Whether it was a selection, and has memory now."""
+    """True if it was a selection, and has memory now."""
     return isinstance(operand, Masked) and operand.mask is None
 
 
@@ -328,5 +328,5 @@ def put(x: Symbol, mask: Symbol, values: Any) -> Symbol:
 
 
 def is_under(mask: Any, value: Any, ndim: int) -> bool:
-    """Whether a value is a selection by this mask from an array of so many dimensions."""
+    """True if a value is a selection by this mask from an array of so many dimensions."""
     return isinstance(value, Masked) and value.has_mask(mask) and value.values.ndim == ndim

@@ -1,4 +1,4 @@
-"""What the values of a trace are for the arguments at hand.
+"""The values of a trace for the arguments at hand.
 
 The outermost trace knows the arrays that its inputs stand for, so any value of it can be evaluated. The inputs of a
 trace inside it, in `grad` within `jit` say, stand for values of the trace around: there its values are asked for, and

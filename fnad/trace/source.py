@@ -1,4 +1,4 @@
-"""Where the user's code is: the innermost frame outside fnad, what it stands on and the standard library."""
+"""The place in user code: the innermost frame outside fnad, its dependencies and the standard library."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def warning_users(warn: Callable[..., None]) -> Callable[..., None]:
 
 
 class _OfLibraries(dict[str, bool]):
-    """Whether files are those of libraries, as far as they were asked for: to look here takes half as long."""
+    """True if files are those of libraries, as far as they were asked for: to look here takes half as long."""
 
     def __missing__(self, file: str) -> bool:
         if len(self) >= MOST:
@@ -90,13 +90,13 @@ def library_frames() -> list[FrameType]:
 
 
 def current_source() -> Source | None:
-    """The line of the user's code."""
+    """The line of user code code."""
     frame = user_frame()
     return None if frame is None else line_of(frame)
 
 
 def caller_of(source: object) -> Source | None:
-    """The line of the user's own code that runs a line of an installed package; None where the line is the user's."""
+    """The line of user code own code that runs a line of an installed package; None where the line is the user's."""
     if not isinstance(source, Source) or package_of(source.file) is None:
         return None
     passed = _passed(sys.exception())

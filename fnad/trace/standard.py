@@ -99,7 +99,7 @@ def integer(rounding: Function, x: Any) -> Any:
 
 
 def is_at_hand(*values: Any) -> bool:
-    """Whether there are values for traced scalars; arrays are none."""
+    """True if there are values for traced scalars; arrays are none."""
     scalars = (x for x in values if isinstance(x, Handle) and not x.aval.shape)
     return all(guards.outermost(x.symbol) is not None for x in scalars)
 
@@ -123,12 +123,12 @@ def checked(function: Function, rule: Function) -> Function:
 
 
 def all_are(predicate: Primitive, values: Sequence[Any]) -> bool:
-    """Whether all parts of numbers at hand are, and guard the path with it."""
+    """True if all parts of numbers at hand are, and guard the path with it."""
     return all(is_true(predicate, part) for x in values for part in parts(x))
 
 
 def none_is(predicate: Primitive, values: Sequence[Any]) -> bool:
-    """Whether no part of numbers at hand is, and guard the path with it."""
+    """True if no part of numbers at hand is, and guard the path with it."""
     return not any(is_true(predicate, part) for x in values for part in parts(x))
 
 
@@ -229,7 +229,7 @@ RAISING: dict[str, Function] = {
     "pow": np.power,
     "remainder": remainder,
 }
-"""What functions of math that may raise are on floats."""
+"""The replacements of functions of math that may raise, on floats."""
 
 TOTAL: dict[str, Function] = {
     **{name: getattr(np, name) for name in ("cbrt", "copysign", "degrees", "isfinite", "isinf", "isnan", "modf")},
@@ -245,7 +245,7 @@ TOTAL: dict[str, Function] = {
     "issubnormal": lambda x: (x != 0.0) & (np.abs(x) < SMALLEST),
     "ulp": ulp,
 }
-"""What the others are on floats."""
+"""The replacements of the other functions of math, on floats."""
 
 # ---- cmath -----------------------------------------------------------------------------------------------------------
 
@@ -253,7 +253,7 @@ COMPLEX: dict[str, Function] = {
     **{name: getattr(np, name) for name in ("cos", "cosh", "exp", "log10", "sin", "sinh", "sqrt", "tan", "tanh")},
     **{name: getattr(np, ARC[name]) for name in ("acos", "asin", "atan", "acosh", "asinh", "atanh")},
 }
-"""What functions of cmath that may raise are on complex numbers."""
+"""The replacements of functions of cmath that may raise, on complex numbers."""
 
 COMPLEX_TOTAL: dict[str, Function] = {
     **{name: getattr(np, name) for name in ("isfinite", "isinf", "isnan")},
@@ -261,7 +261,7 @@ COMPLEX_TOTAL: dict[str, Function] = {
     "phase": np.angle,
     "polar": lambda z: (np.abs(z), np.angle(z)),
 }
-"""What the others are on complex numbers."""
+"""The replacements of the other functions of cmath, on complex numbers."""
 
 
 def of_complex(compute: Function) -> Function:
@@ -301,7 +301,7 @@ class Asking(type):
 
 
 class_of = Asking("type", (type,), {"__module__": "builtins", "__doc__": type.__doc__})
-"""What `type` is in traced code: of a traced value, the class of what that stands for."""
+"""The replacement of `type` in traced code: for a traced value, the class of the value it represents."""
 
 
 def extreme(function: Function, is_better: Function) -> Function:
@@ -358,7 +358,7 @@ STANDARD: dict[Any, Function] = {
     min: extreme(min, np.less),
     round: nearest,
 }
-"""What functions are where an argument is traced."""
+"""The replacements of functions if an argument is traced."""
 
 LISTING: set[Function] = {math.dist, math.fsum}
 """Functions that go over their arguments; `min` and `max` do if there is one."""
@@ -369,7 +369,7 @@ METHODS: dict[Function, str] = {int: "__int__", complex: "__complex__"}
 
 
 def as_number(x: Any, method: str) -> Any:
-    """What an object says its number is if that is traced, which Python's functions refuse; in a list too."""
+    """The traced number that an object converts to, which Python's functions refuse; in a list too."""
     if isinstance(x, list):
         return [as_number(one, method) for one in x]
     tell = getattr(type(x), method, None)

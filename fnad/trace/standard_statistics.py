@@ -1,4 +1,4 @@
-"""Functions of Python's `statistics` on traced values, as those of math (`fnad.trace.standard`).
+"""Python functions `statistics` on traced values, as those of math (`fnad.trace.standard`).
 
 This is loaded where the module that they are of is there: it takes with it what a twentieth of `import fnad` would be.
 """
@@ -40,7 +40,7 @@ STATISTICS: dict[str, Function] = {
     "stdev": deviation_of(1),
     "variance": variance_of(1),
 }
-"""What functions of statistics are on arrays."""
+"""The replacements of functions of statistics, on arrays."""
 
 
 def of_data(function: Function, compute: Function) -> Function:

@@ -33,7 +33,7 @@ from fnad.trace.handle import Handle
 from fnad.trace.libraries import is_machinery
 
 FIXED = "show the text by fnad.callback, or leave it until the function has returned"
-"""What to write where a text makes many paths."""
+"""The remedy for a text that makes many paths."""
 
 SHOWING = {"logging", "warnings", "traceback", "pdb", "bdb", "cmd", "code", "_pytest", "IPython", "pydevd", "debugpy"}
 """Packages that ask for a text to show it."""
@@ -53,7 +53,7 @@ PASSED = {*OWN, reprlib.__file__, dataclasses.__file__}
 
 
 def text(x: Handle, write: Callable[[Any], str]) -> str:
-    """What `write` makes of the value at hand; raise where there is none and its text is computed with."""
+    """The text of `write` for the value at hand; raise if there is no value and the text is used in computation."""
     if not x.is_alive and write is not repr and use_of_text() == "computed with":
         raise escape.used_after_trace(x.symbol)
     value = value_to_write(x) if x.is_alive else None
@@ -61,7 +61,7 @@ def text(x: Handle, write: Callable[[Any], str]) -> str:
 
 
 def formats_a_number() -> bool:
-    """Whether `"%.2f" % x` asks for a float: only the instruction tells it from `float(x)`."""
+    """True if `"%.2f" % x` asks for a float: only the instruction tells it from `float(x)`."""
     frame = asking_frame()
     nodes = () if frame is None else nodes_at(frame.f_code, frame.f_lasti)
     return any(isinstance(node, ast.BinOp | ast.AugAssign) and isinstance(node.op, ast.Mod) for node in nodes[-1:])
@@ -109,7 +109,7 @@ def as_outside(x: Handle, value: Any) -> Any:
 
 
 def use_of_text() -> str:
-    """Whether a text that is asked for is "shown", "raised" as the message of an error, or "computed with"."""
+    """The use of a text: "shown", "raised" as the message of an error, or "computed with"."""
     frame = asking_frame()
     if frame is None or is_machinery(frame.f_code.co_filename):  # fnad's own messages, and NumPy's
         return "shown"
@@ -171,7 +171,7 @@ def _is_message_of_assert(nodes: tuple[ast.AST, ...]) -> bool:
 
 
 def _is_shown(nodes: tuple[ast.AST, ...], frame: FrameType) -> bool:
-    """Whether there is a call that shows its arguments, and nothing else in these receives the text."""
+    """True if there is a call that shows its arguments, and nothing else in these receives the text."""
     start = next((i for i, node in enumerate(nodes) if isinstance(node, ast.Call) and _shows(node, frame)), None)
     return start is not None and all(map(_keeps_nothing, nodes[start + 1 :]))
 

@@ -328,7 +328,7 @@ TRANSPOSE = np.transpose
 
 
 def is_mask(index: Any) -> bool:
-    """Whether an index is a bool array that is not known while tracing."""
+    """True if an index is a bool array that is not known while tracing."""
     if not isinstance(index, Tracer) or index.aval.dtype != BOOL:
         return False
     return index.aval.ndim > 0 and known_value(index.symbol) is None
@@ -460,14 +460,14 @@ class Selection(Masked, CLASSES[np.ndarray]):
 
 
 def made(symbol: Symbol, *, is_scalar: bool = False) -> Handle:
-    """What `Tracer` makes of a value, which takes twice as long."""
+    """The handle that `Tracer` makes of a value, in half the time."""
     handle: Handle = object.__new__(CLASSES[kind_of(symbol, is_scalar=is_scalar)])
     Handle.__init__(handle, symbol, is_scalar=is_scalar)
     return handle
 
 
 def fresh(symbol: Symbol, is_scalar: bool) -> Handle:
-    """What it makes of a value of NumPy's: with nothing to decide, and so without a constructor."""
+    """The handle of a NumPy value, made without a constructor."""
     aval = symbol.aval
     handle: Any = NEW(CLASSES[aval.dtype.type] if is_scalar else CLASS_OF_ARRAYS)
     handle._cell = cell = NEW(Cell)

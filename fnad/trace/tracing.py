@@ -27,7 +27,7 @@ from fnad.trace.tracer import Tracer
 
 
 class Traced(NamedTuple):
-    """What a trace found.
+    """The findings of a trace.
 
     `program` takes the leaves, then the values of `captured`: what arrays contained when they were first used, or
     symbols of the trace around this one. `guards` are what Python was told of values of the program. `baked` has the

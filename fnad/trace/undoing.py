@@ -102,7 +102,7 @@ class Replayed:
 
 
 class Changes:
-    """What changed since this was made: functions that restore it, by the identities of what they restore.
+    """The changes since this was made: functions that restore values, by the identities of the values.
 
     These functions refer to what they restore, so that no identity comes again.
     """

@@ -24,7 +24,7 @@ def rows_of(equation: Equation, definitions: Mapping[Var, Equation]) -> dict[int
 
 
 def each_is_updated_once(equation: Equation, definitions: Mapping[Var, Equation]) -> bool:
-    """Whether no place comes again among those of a scatter: all axes of its indices count, but those of one place."""
+    """True if no place comes again among those of a scatter: all axes of its indices count, but those of one place."""
     operand, _, *integers = equation.operands
     return _counts_once(integers[0].aval.shape, counted_axes(operand, integers, definitions).values())
 

@@ -35,11 +35,11 @@ from fnad.transforms.by_rows import counted_axes
 from fnad.transforms.sparsity import aligned_axes
 
 FARTHEST = 40
-"""How many equations a value is followed through."""
+"""The number of equations through which a value is followed."""
 
 
 class Shift(NamedTuple):
-    """What becomes of a value if m grows by d: times exp(degree · d) if it `scales`, else plus degree · d.
+    """The change of a value if m grows by d: times exp(degree · d) if it `scales`, otherwise plus degree · d.
 
     The axes of m with several elements are these `axes` of the value.
     """
@@ -96,13 +96,13 @@ class _Cancellation:
         return self.cancelled
 
     def _origin(self, atom: Atom) -> Atom:
-        """What a value is a reshape or broadcast of."""
+        """The value of which a value is a reshape or broadcast."""
         equation = self.made.get(atom) if isinstance(atom, Var) else None
         moved = equation is not None and equation.primitive in (broadcast_in_dim, reshape)
         return self._origin(equation.operands[0]) if equation is not None and moved else atom
 
     def _cancels(self, m: Atom) -> bool:
-        """Whether no result changes as m does."""
+        """True if no result changes as m does."""
         axes = tuple(axis for axis, n in enumerate(m.aval.shape) if n != 1)
         shifts: dict[Atom, Shift] = {m: Shift(False, Fraction(1), axes)}
         pending, met = list(self.readers[m]), set(self.readers[m])
@@ -234,7 +234,7 @@ def _one(shifts: Sequence[Shift | None]) -> Shift:
 
 
 def _moves(equation: Equation) -> bool:
-    """Whether each element of the result is one of an operand."""
+    """True if each element of the result is one of an operand."""
     lower = equation.primitive.lower
     return isinstance(lower, Gather | Concatenation) or (isinstance(lower, IndexMap) and lower.guard is None)
 

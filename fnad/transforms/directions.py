@@ -34,7 +34,7 @@ class Scaled(NamedTuple):
 
     params: Params
     axes: Ints
-    """Where the axis of the directions stands, then those of the argument; the others are stacks."""
+    """The axis of the directions, then those of the argument; the others are stacks."""
     factors: Callable[[], Symbol]
     """The factors, which have all axes but that of the directions."""
 

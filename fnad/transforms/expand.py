@@ -59,7 +59,7 @@ def _without_rows(program: Program, sorts: Chosen) -> Chosen:
 
 
 def _expansion(equation: Equation, sorts: Chosen) -> Callable[..., Any] | None:
-    """What an equation is in native code, if it is other primitives."""
+    """The native form of an equation that consists of other primitives."""
     match equation.primitive.lower:
         case Library(expansion=expansion):
             has_elements = all(atom.aval.size for atom in (*equation.operands, *equation.results))

@@ -17,11 +17,11 @@ MOVING = IndexMap | Concatenation | Gather | DynamicSlice | DynamicUpdate
 """Every element of the result is an element of an operand, or zero."""
 
 DEPTH = 8
-"""How many equations a value is traced back through, to bound the search."""
+"""The number of equations through which a value is traced back, to bound the search."""
 
 
 def is_finite(symbol: Symbol, depth: int = DEPTH) -> bool:
-    """Whether no element can ever be inf or nan."""
+    """True if no element can ever be inf or nan."""
     if not is_inexact(symbol.dtype):
         return True
     value = constant_of(symbol)

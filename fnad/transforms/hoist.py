@@ -52,7 +52,7 @@ def transpose_late(primitive: Primitive, operands: Sequence[Symbol], params: Par
 
 
 def _is_stacked(x: Symbol) -> bool:
-    """Whether a value is one of several that an equation computes: what a loop carries or stacks."""
+    """True if a value is one of several that an equation computes: what a loop carries or stacks."""
     builder, atom = x.builder, x.atom
     return isinstance(atom, Var) and definition(x) is None and atom not in builder.inputs
 

@@ -39,7 +39,7 @@ class Network:
         return [level >= 0 for level in levels]
 
     def _levels(self) -> list[int]:
-        """How many edges with capacity left lead from the source to each node; -1 where none do."""
+        """The number of edges with capacity left from the source to each node; -1 if there is no way."""
         levels = [-1] * len(self._edges)
         levels[SOURCE] = 0
         nodes = [SOURCE]

@@ -1,4 +1,4 @@
-"""Where the first nan or inf arises in a run of a program, among those that reach its results.
+"""The first nan or inf in a run of a program, among those that reach its results.
 
 The program is interpreted, and what is not finite is followed. It arises in an equation that makes it of finite
 operands, or a nan of an inf that came from outside; otherwise it has the origin of the operand that it came from. What
@@ -44,7 +44,7 @@ class Step(NamedTuple):
 
 
 class Origin(NamedTuple):
-    """Where a nan or inf arose: the equation, the element, and the steps of the loops around, the outermost first.
+    """The origin of a nan or inf: the equation, the element, and the steps of the loops around, the outermost first.
 
     `operands` are the elements that an elementwise operation made it of, and whole arrays for other operations.
     """
@@ -130,7 +130,7 @@ def _read(atoms: Sequence[Atom], values: Mapping[Var, Any], origins: Mapping[Var
 
 
 def is_not_finite(value: Any) -> bool:
-    """Whether an array of numbers holds a nan or an inf."""
+    """True if an array of numbers holds a nan or an inf."""
     return np.asarray(value).dtype.kind in "fc" and not np.isfinite(value).all()
 
 

@@ -45,7 +45,7 @@ class OperandPattern(ABC):
 
     @abstractmethod
     def match(self, symbol: Symbol, bindings: Bindings) -> bool:
-        """Whether a value matches; binds the names."""
+        """True if a value matches; binds the names."""
 
     @abstractmethod
     def names(self) -> Iterable[str]:
@@ -136,7 +136,7 @@ class Application(OperandPattern):
         return found is not None and self.match_parts(*found, bindings)
 
     def match_parts(self, operands: Sequence[Symbol], params: Params, bindings: Bindings) -> bool:
-        """Whether an equation of the pattern's primitive has these operands and params."""
+        """True if an equation of the pattern's primitive has these operands and params."""
         for param, name in self.params:
             if bindings.setdefault(name, params[param]) != params[param]:
                 return False
@@ -173,7 +173,7 @@ class Rule(NamedTuple):
 
 
 def same_values(left: Sequence[Symbol], right: Sequence[Symbol]) -> bool:
-    """Whether two lists of symbols stand for the same values."""
+    """True if two lists of symbols stand for the same values."""
     return atom_keys([symbol.atom for symbol in left]) == atom_keys([symbol.atom for symbol in right])
 
 

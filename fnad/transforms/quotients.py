@@ -18,10 +18,10 @@ from fnad.transforms.pattern import same_values
 from fnad.transforms.rewrite import application, definition, operands_of
 
 FACTORS = (mul, strong_mul, neg, reshape)
-"""What keeps a quotient a multiple of one."""
+"""The operations that keep a quotient a multiple of one."""
 
 DEPTH = 6
-"""How many equations a number is traced back through."""
+"""The number of equations through which a number is traced back."""
 
 
 def factored(primitive: Primitive, operands: Sequence[Symbol], params: Params) -> Symbol | None:
@@ -39,7 +39,7 @@ def factored(primitive: Primitive, operands: Sequence[Symbol], params: Params) -
 
 
 def _is_quotient(number: Symbol, total: Symbol, depth: int = DEPTH) -> bool:
-    """Whether a number is a multiple of 1 / total, or of 1 / total + (total - total), the derivative of log."""
+    """True if a number is a multiple of 1 / total, or of 1 / total + (total - total), the derivative of log."""
     equation = definition(number)
     if equation is None or depth == 0:
         return False
@@ -59,7 +59,7 @@ def _is_difference(number: Symbol, total: Symbol) -> bool:
 
 
 def _is_same(number: Symbol, total: Symbol) -> bool:
-    """Whether two values are the same but for their shapes."""
+    """True if two values are the same but for their shapes."""
     return same_values([_flat(number)], [_flat(total)])
 
 

@@ -1,4 +1,4 @@
-"""What crosses a split: for each value that the second part needs of the first, saved or computed again.
+"""The values that cross a split: each value that the second part needs of the first is saved or computed again.
 
 The choice is a minimum cut, as in `min_cut_rematerialization_partition` of PyTorch's AOTAutograd. That saving less is
 worth some work is Chen et al., "Training Deep Nets with Sublinear Memory Cost" (2016); that bytes are weighed against
@@ -44,7 +44,7 @@ NEVER = 1 << 100
 
 
 def price_of(var: Var) -> int:
-    """What saving a value costs: twice that of a temporary, which may lie in the cache; a stack counts as one row."""
+    """The price of saving a value: twice that of a temporary, which may lie in the cache; a stack counts as one row."""
     return 4 * LOAD * abs(var.aval.nbytes)
 
 
@@ -108,7 +108,7 @@ class _Choice:
         return self.places[var]
 
     def _cost(self, equation: Equation) -> int:
-        """What running an equation again costs."""
+        """The cost of running an equation again."""
         if has_effect(equation):
             return NEVER
         work = _work(equation)
@@ -120,7 +120,7 @@ class _Choice:
         return work * max(atom.aval.nbytes for atom in _moved(equation)) + buffer
 
     def _has_buffer(self, equation: Equation) -> bool:
-        """Whether the result would be stored, since a reader needs all of it or several read it at various places."""
+        """True if the result would be stored, since a reader needs all of it or several read it at various places."""
         if _is_view(equation):
             return False
         result = equation.results[0]

@@ -26,7 +26,7 @@ Rewrite: TypeAlias = Callable[[Primitive, Sequence[Symbol], Params], Symbol | No
 
 
 DEEPEST = 40
-"""How deeply rewrites may trigger one another; the next sweep continues where this one stopped."""
+"""The deepest chain of rewrites that trigger one another; the next sweep continues."""
 
 
 class Rewriter(Builder):
@@ -103,7 +103,7 @@ def constant_of(symbol: Symbol) -> np.generic | None:
 
 
 def used_once(symbol: Symbol) -> bool:
-    """Whether a value has at most one use in the program being rewritten."""
+    """True if a value has at most one use in the program being rewritten."""
     builder = symbol.builder
     return isinstance(builder, Rewriter) and isinstance(symbol.atom, Var) and builder.uses[symbol.atom] <= 1
 

@@ -112,7 +112,7 @@ def _number(number: int, chosen: Symbol) -> Symbol:
 
 
 def _chosen(x: Symbol) -> Symbol | None:
-    """Where the elements of a matrix can differ from 0, if it is at the extrema of the rows of another one."""
+    """The places where a matrix can differ from 0, if it is at the extrema of the rows of another one."""
     if not _has_spans(x):
         return None
     for primitive in (neg, convert, strong_mul):
@@ -131,7 +131,7 @@ def _has_spans(x: Symbol) -> bool:
 
 
 def _scaled(x: Symbol) -> Symbol | None:
-    """What a known number is multiplied with, or divided by one, that leaves 0 as it is."""
+    """The value that a known number multiplies, or that one divides, which leaves 0 as it is."""
     if product := application(x, mul):
         for one, other in (product[0], product[0][::-1]):
             if (factor := constant_of(other)) is not None and np.isfinite(factor):
@@ -143,7 +143,7 @@ def _scaled(x: Symbol) -> Symbol | None:
 
 
 def _are_extrema(chosen: Symbol) -> bool:
-    """Whether a mask is that of the elements that are the extremum of their row, or nan."""
+    """True if a mask is that of the elements that are the extremum of their row, or nan."""
     either = application(chosen, bitwise_or)
     is_it, is_nan = (application(x, p) for x, p in zip(either[0], (eq, isnan), strict=True)) if either else (None, None)
     if is_it is None or is_nan is None or is_it[0][0].atom is not is_nan[0][0].atom:

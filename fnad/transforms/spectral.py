@@ -208,7 +208,7 @@ def _guarded(program: Program) -> Program:
 
 
 def _is_view(equation: Equation, marked: Mapping[Atom, Marked]) -> bool:
-    """Whether elements of vectors are read, also at places that are found when the program runs."""
+    """True if elements of vectors are read, also at places that are found when the program runs."""
     return isinstance(equation.primitive.lower, (IndexMap, Gather, DynamicSlice)) and equation.operands[0] in marked
 
 

@@ -1,4 +1,4 @@
-"""Where a program forms V φ(w) Vᴴ of the eigenvalues and eigenvectors (w, V) of a Hermitian matrix.
+"""The places where a program forms V φ(w) Vᴴ of the eigenvalues and eigenvectors (w, V) of a Hermitian matrix.
 
 One walk over the equations records the form of each value that has one:
 
@@ -136,7 +136,7 @@ class Forms:
         return spectrum if all(self._is_uniform(atom, spectrum.of.batch) for atom in others) else None
 
     def _is_uniform(self, atom: Atom, batch: int) -> bool:
-        """Whether a value is constant along all axes but the first `batch`."""
+        """True if a value is constant along all axes but the first `batch`."""
         if isinstance(atom, Literal):
             return True
         equation = self.definitions.get(atom)
@@ -260,7 +260,7 @@ def _first(n: int) -> tuple[int, ...]:
 
 
 def _pairs_batch(equation: Equation, batch: int) -> bool:
-    """Whether a product sums over one axis, for each element of the batch."""
+    """True if a product sums over one axis, for each element of the batch."""
     return equation.params["batch"] == (_first(batch), _first(batch)) and len(equation.params["contract"][0]) == 1
 
 

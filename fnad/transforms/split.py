@@ -49,7 +49,7 @@ def partition(program: Program, inputs: int, outputs: int, price: Callable[[Var]
 
 
 def _by_cotangents(program: Program, inputs: int, outputs: int) -> tuple[Program, Program]:
-    """What depends on the first inputs alone, and what the last outputs need of the rest."""
+    """The part that depends on the first inputs alone, and the part that the last outputs need of the rest."""
     late = set(program.inputs[inputs:])
     first: list[Equation] = []
     second: list[Equation] = []

@@ -20,7 +20,7 @@ from fnad.records import NamedTuple
 
 
 class Part(NamedTuple):
-    """What is added to an array at a place: the update and the operands that say where."""
+    """An addition to an array at a place: the update and the operands of the place."""
 
     primitive: Primitive
     update: Atom

@@ -46,7 +46,7 @@ LONGEST_SUM = 2**9
 """The most terms of other sums: of copies OpenBLAS adds some 400 terms one after the other, otherwise all."""
 
 LANES = 16
-"""What the columns of a part are a multiple of."""
+"""The divisor of the number of columns of a part."""
 
 ROWS = 48
 """The rows of a part, unless it has all columns."""
@@ -181,7 +181,7 @@ def emit_gemm(builder: Builder, kinds: Kinds, values: Values) -> None:
 
 @cache
 def multiplies_in_place() -> bool:
-    """Whether this process's OpenBLAS multiplies small matrices without copies of them."""
+    """True if this process's OpenBLAS multiplies small matrices without copies of them."""
     library = ctypes.CDLL(cython_module("cython_blas").__file__)
     for name in blas_threads.CORE_NAMES:
         if hasattr(library, name):

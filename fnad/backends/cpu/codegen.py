@@ -88,7 +88,7 @@ STACK = 2**23
 
 
 def on_large_stack(run: Callable[[], Result]) -> Result:
-    """What a function returns or raises, which runs in a thread of its own unless this is the main thread."""
+    """The result or error of a function, which runs in a thread of its own unless this is the main thread."""
     if threading.current_thread() is threading.main_thread():
         return run()
     found: list[Result] = []

@@ -39,7 +39,7 @@ NUMBERS = {
     int: "INTEGER",
     bool: "INTEGER",
 }
-"""How a direct call reads a number of each type."""
+"""The way in which a direct call reads a number of each type."""
 
 WORD = 8
 """The bytes of a word."""
@@ -48,7 +48,7 @@ Calls: TypeAlias = Sequence[tuple[Callable[..., None], Sequence[int]]]
 
 
 class Kernels(NamedTuple):
-    """What runs: builtins, each with the positions of the arrays that it takes.
+    """The builtins to run, each with the positions of its arrays.
 
     The arrays are those of the arguments, then captured ones, new results, and the memory of the program, of which the
     last one is its status, and one the table of its residual `stacks`, which are freed after each call. A result is
@@ -62,13 +62,13 @@ class Kernels(NamedTuple):
 
 
 def can_be_direct(before: CallBefore) -> bool:
-    """Whether a call has arguments and results of the kinds that direct calls have."""
+    """True if a call has arguments and results of the kinds that direct calls have."""
     are_known = all(type(value) is np.ndarray or type(value) in NUMBERS for value in before.values)
     return are_known and _is_plain(before.arguments) and _is_plain(before.results)
 
 
 def _is_plain(tree: Tree) -> bool:
-    """Whether a pytree has containers of Python's alone, with keys that are compared without code of the user's."""
+    """True if a pytree has Python containers alone, with keys that are compared without user code."""
     is_known = tree.kind is None or tree.kind is NoneType or tree.kind in CONTAINERS
     return is_known and all(type(key) in (str, int) for key in tree.keys) and all(map(_is_plain, tree.children))
 
@@ -167,7 +167,7 @@ class _Record:
     # ---- results -------------------------------------------------------------------------------------------------
 
     def _result(self, n: int, new: Any, before: CallBefore) -> tuple[list[int], str]:
-        """How a result is made, and what the user gets of it."""
+        """The code that makes a result, and the value that the user receives."""
         make, shape, dtype = new
         if not shape and n not in before.arrays:
             return self._words("NUMBER", np.zeros((), dtype)), "NUMBER"

@@ -44,7 +44,7 @@ WORDS = {
         )
     )
 }
-"""What comes next in a section: conditions, then leaves and containers of pytrees."""
+"""The words that announce what follows in a section: conditions, then leaves and containers of pytrees."""
 
 CODE = r"""
 ; in use, arguments, parameters of a kernel at most, ANOTHER, status, objects, their end, results in objects,
@@ -393,7 +393,7 @@ no:
   ret i1 0
 }
 
-; Keys that are not known to be strings or integers are not compared: that would call functions of the user's.
+; Keys that are not known to be strings or integers are not compared: that would call user functions.
 define internal i1 @is_same_key(ptr %key, ptr %known) {
   %is_known = icmp eq ptr %key, %known
   br i1 %is_known, label %yes, label %look

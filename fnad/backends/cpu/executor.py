@@ -176,7 +176,7 @@ class NativeExecutor:
             WATCH.note(self)
 
     def direct(self, before: CallBefore) -> Callable[..., Any] | None:
-        """What takes the arguments of a call like the one before to its results; None if that is no single builtin."""
+        """A function from the arguments of a call like the one before to its results; None unless it is a builtin."""
         chunks = [step for step in self.plan.steps if isinstance(step, Chunk) and step in self._codes]
         is_plain = len(chunks) == len(self.plan.steps) > 0 and not (self._donations or self._recorded)
         if not is_plain or self._workspace_size > DIRECT or not (IS_KNOWN and has_gil()):
@@ -316,7 +316,7 @@ class NativeExecutor:
 
     @property
     def is_loaded(self) -> bool:
-        """Whether it is not known what its functions were compiled from."""
+        """True if it is not known what its functions were compiled from."""
         return isinstance(self.plan, Recipe)
 
     @property
@@ -327,7 +327,7 @@ class NativeExecutor:
 
     @property
     def recipe(self) -> Recipe:
-        """What it can be made of again."""
+        """The recipe from which the executor can be made again."""
         codes = {chunk: (code.native.key, code.numbers) for chunk, code in self._codes.items()}
         return saved.recipe_of(cast("Plan", self.plan), codes, is_plain=self.is_plain)
 
@@ -376,7 +376,7 @@ def within_limits(run: Run) -> Run:
 
 
 def is_parallel(kernel: Kernel) -> bool:
-    """Whether a kernel has loops that may run on several threads."""
+    """True if a kernel has loops that may run on several threads."""
     return any(isinstance(statement, For) and statement.parallel for statement in walk(kernel.body))
 
 

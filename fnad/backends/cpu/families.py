@@ -20,7 +20,7 @@ from fnad.kernel.generalize import Number, Outline, Pattern, outlined
 from fnad.kernel.statements import Kernel
 
 ALONE = 2
-"""How many kernels of a family have code of their own."""
+"""The number of kernels of a family that have code of their own."""
 
 
 class Family:

@@ -1,4 +1,4 @@
-"""What native code depends on besides its kernel: what surrounds it, and LLVM with all that it knows of this CPU."""
+"""The key of native code besides its kernel: the surroundings, and LLVM with its description of this CPU."""
 
 from __future__ import annotations
 

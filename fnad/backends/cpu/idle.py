@@ -21,7 +21,7 @@ SECONDS = 5.0
 
 
 class Owner(Protocol):
-    """What has workspaces."""
+    """The owner of workspaces."""
 
     def free_workspaces(self) -> int:
         """Free those not in use; return the number of bytes freed."""

@@ -433,6 +433,6 @@ BODIES: Mapping[str, Callable[..., Value]] = {
     "qr_reduced": partial(qr, False),
     "qr_complete": partial(qr, True),
 }
-"""What writes the functions of routines that are not simply a ufunc."""
+"""The functions that emit routines that are not simply a ufunc."""
 
 INSTRUCTIONS: Instructions = {routine: emitter(routine) for routine in LINALG}

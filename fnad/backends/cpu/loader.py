@@ -1,4 +1,4 @@
-"""From modules of LLVM's to code in this process, which is kept on disk for later ones."""
+"""From LLVM modules to code in this process, which is kept on disk for later ones."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fnad.backends.cpu.symbols import available
 from fnad.records import NamedTuple, dataclass
 
 Engine = Any
-"""What owns code in this process, and knows the addresses of its functions."""
+"""The owner of code in this process, which has the addresses of its functions."""
 
 
 LOCK = forks.lock()

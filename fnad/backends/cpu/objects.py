@@ -148,7 +148,7 @@ _api = ctypes.cast(address(import_module("numpy._core._multiarray_umath")._ARRAY
 
 
 def numpy_function(name: str) -> int:
-    """The address of a function of NumPy's C API."""
+    """The address of a NumPy function C API."""
     return _api[FUNCTIONS[name]]
 
 

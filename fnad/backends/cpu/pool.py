@@ -257,12 +257,12 @@ def pool() -> Pool:
 
 
 def has_gil() -> bool:
-    """Whether one thread at a time runs Python."""
+    """True if one thread at a time runs Python."""
     return getattr(sys, "_is_gil_enabled", lambda: True)()
 
 
 def allocator(nbytes: int) -> Callable[[tuple[int, ...], Dtype], Array]:
-    """What makes results of so many bytes."""
+    """The allocator of results of so many bytes."""
     if nbytes < LARGE or not (IS_KNOWN and has_gil()):
         return np.empty
     with LOCK:

@@ -50,7 +50,7 @@ Numbers: TypeAlias = Sequence[Array]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Recipe:
-    """What an executor needs of a plan; `codes` has the keys of their object code, and the numbers that it takes.
+    """The parts of a plan that an executor needs; `codes` has the keys of its object code, and the numbers it takes.
 
     `machine` is the fingerprint of the machine that the code is for; the code `is_plain` if it was not optimised.
     """

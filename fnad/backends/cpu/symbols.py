@@ -19,7 +19,7 @@ FAMILIES = {
 
 
 def available(symbol: str) -> bool:
-    """Whether there is such a function, which is then registered; code that is linked without it ends the process."""
+    """True if there is such a function, which is then registered; code that is linked without it ends the process."""
     codegen.target()
     if llvm.address_of_symbol(symbol) is None:
         for prefix, family in FAMILIES.items():

@@ -96,7 +96,7 @@ MOVING = 2_500_000
 """The time, in nanoseconds, that it takes to move what a core has in its caches to others."""
 
 LOSSES = 6
-"""How often a debt is doubled at most: 64 times what was lost is spent without a loss."""
+"""The most doublings of a debt: 64 times the loss is spent without a further loss."""
 
 PARTS = 64
 """The most parts of the tasks, one for each thread: loops have no more tasks."""
@@ -563,7 +563,7 @@ class Workers:
         return is_started
 
     def launch_nanoseconds(self) -> int:
-        """What it costs to wake all workers, measured."""
+        """The measured cost of waking all workers."""
         self.field("threshold").value = -1
         word, address, flag = ctypes.c_int64, ctypes.c_void_p, ctypes.c_bool
         run = ctypes.CFUNCTYPE(None, address, address, word, word, flag, flag, address, address, word)(self.share)

@@ -44,7 +44,7 @@ def libm(builder: ir.IRBuilder, symbol: str, *values: ir.Value) -> ir.Value:
 
 @cache
 def available() -> bool:
-    """Whether libmvec can be loaded; loading it registers its symbols with LLVM."""
+    """True if libmvec can be loaded; loading it registers its symbols with LLVM."""
     try:
         llvm.load_library_permanently(LIBRARY)
     except RuntimeError:

@@ -1,4 +1,4 @@
-"""What of a program can be captured as a graph: launches and products, at the same places each time."""
+"""The parts of a program that a graph can capture: launches and products, at the same places each time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ be captured in no other way, since products in it are not at the same places in 
 
 
 def is_captured(step: DeviceStep) -> bool:
-    """Whether the host only launches: it waits for nothing, and computes nothing."""
+    """True if the host only launches: it waits for nothing, and computes nothing."""
     match step:
         case Launch() | Product() | Products():
             return True
@@ -24,7 +24,7 @@ def is_captured(step: DeviceStep) -> bool:
 
 
 def is_part_of_graph(step: DeviceStep, depth: int) -> bool:
-    """Whether a step in loops up to this depth may be part of a graph: it launches the same each time, and not much."""
+    """True if a step in loops up to this depth may be part of a graph: it launches the same each time, and not much."""
     return is_captured(step) and not is_at_counters(step, depth) and nodes_of(step) <= LARGEST_GRAPH
 
 
@@ -40,7 +40,7 @@ def nodes_of(step: DeviceStep) -> int:
 
 
 def is_at_counters(step: DeviceStep, depth: int) -> bool:
-    """Whether a product in a step begins where a counter of a loop at this depth, or of one around it, says."""
+    """True if a product in a step begins where a counter of a loop at this depth, or of one around it, says."""
     match step:
         case DeviceControl():
             return any(is_at_counters(inner, depth) for body in step.bodies for inner in body)

@@ -1,9 +1,9 @@
-"""What the executor asks of a device: memory, kernels, matrix products, graphs of both, and to wait.
+"""The operations that the executor requires of a device: memory, kernels, matrix products, graphs, and waiting.
 
 What is asked runs in the order in which it is asked, on the stream that it is given or that is current; only `to_host`
 and `synchronize` wait for it. Launches and products can be captured: then they are noted, not run, and nothing else may
 be asked meanwhile. Arrays are of the driver's class, CuPy's where the device is a GPU (`gpu.py`), and have the
-attributes of NumPy's.
+NumPy attributes.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Driver(Protocol):
     """The class of its arrays."""
 
     failures: tuple[type[Exception], ...]
-    """What CUDA raises where something fails."""
+    """The exceptions that CUDA raises."""
 
     def check_current(self) -> None:
         """Raise `PlacementError` where another device has become the current one."""
@@ -67,11 +67,11 @@ class Driver(Protocol):
         ...
 
     def to_device(self, array: Array) -> DeviceArray:
-        """A copy of an array of NumPy's."""
+        """A copy of a NumPy array."""
         ...
 
     def to_host(self, value: Any) -> Array:
-        """A copy as an array of NumPy's, when all that was asked before is done."""
+        """A copy as a NumPy array, when all that was asked before is done."""
         ...
 
     def empty(self, shape: Shape, dtype: Dtype) -> DeviceArray:
@@ -83,7 +83,7 @@ class Driver(Protocol):
         ...
 
     def address(self, array: DeviceArray) -> int:
-        """Where an array begins in the memory of the device."""
+        """The address of an array in the memory of the device."""
         ...
 
     def stream(self) -> int:
@@ -121,7 +121,7 @@ class Driver(Protocol):
         ...
 
     def evaluate(self, function: Callable[..., Any], values: Sequence[DeviceArray]) -> tuple[DeviceArray, ...]:
-        """The results of a function of NumPy's on arrays of the driver's; raises what the function raises."""
+        """The results of a NumPy function on arrays of the driver's; raises what the function raises."""
         ...
 
     def synchronize(self) -> None:
@@ -129,7 +129,7 @@ class Driver(Protocol):
         ...
 
     def owns(self, array: DeviceArray) -> bool:
-        """Whether nobody else has the memory of an array, so that it may be given away."""
+        """True if nobody else has the memory of an array, so that it may be given away."""
         ...
 
     def hold(self, arrays: Sequence[DeviceArray]) -> None:

@@ -190,7 +190,7 @@ class DeviceExecutor:
         return made
 
     def _is_in_order(self, array: Any) -> bool:
-        """Whether kernels can use an array where it is."""
+        """True if kernels can use an array where it is."""
         return array.flags.c_contiguous and not self._device.address(array) % ALIGNMENT
 
     def _new_outputs(self, arguments: Sequence[Array], arrays: Sequence[Any]) -> list[Any]:
@@ -372,7 +372,7 @@ class DeviceExecutor:
     # ---- residual stacks ---------------------------------------------------------------------------------------------
 
     def _reserve(self, stacks: Sequence[Buffer]) -> Callable[[Frame, int], None]:
-        """What makes room for so many rows of residual stacks, which double if they are full."""
+        """A function that makes room for so many rows of residual stacks, which double when they are full."""
         device = self._device
         sizes = [(self._position(stack), prod(stack.aval.shape[1:]), stack.dtype) for stack in stacks]
 
@@ -458,7 +458,7 @@ def sass(program: Program, arch: str = ARCH) -> str:
 
 
 def queue_of(stream: int) -> Any:
-    """What tells streams apart."""
+    """The identity of a stream."""
     return stream if stream != PER_THREAD else (stream, get_ident())
 
 

@@ -87,7 +87,7 @@ class Frame:
 
     @property
     def call(self) -> Hashable:
-        """What a graph depends on that may be another at the next call."""
+        """The values of a call on which a graph depends."""
         return self.precision, self.given
 
     def graph_again(self, run: Run, *others: int) -> Any:
@@ -100,7 +100,7 @@ class Frame:
         return graph
 
     def _is_worth(self, key: Hashable) -> bool:
-        """Whether to make a graph: of arrays that come again, and as long as those made before are replayed."""
+        """True if to make a graph: of arrays that come again, and as long as those made before are replayed."""
         is_known = key in self._seen
         if len(self._seen) > self._most_graphs * REPAID:
             self._seen.clear()

@@ -59,10 +59,10 @@ OWN_MEMORY = ("PooledMemory", "Memory", "MemoryAsync", "ManagedMemory")
 """CuPy's classes of memory that it has allocated, not been given by another library."""
 
 REFUSALS = (RuntimeError, TypeError, ValueError)
-"""What libraries raise where an array cannot be shared."""
+"""The exceptions that libraries raise if an array cannot be shared."""
 
 DETACH = "give x.detach() of it"
-CONVERT = "give a copy, as an array of NumPy's or one that this process has made on the device"
+CONVERT = "give a copy, as a NumPy array or one that this process has made on the device"
 
 LARGEST = 2**31 - 1
 """The largest number that cuBLAS takes by these functions."""
@@ -148,7 +148,7 @@ class Gpu:
         return made
 
     def _is_read_later(self, array: Array) -> bool:
-        """Whether a copy of an array would be made when the stream is there, by which time it may have other contents.
+        """True if a copy of an array would be made when the stream is there, by which time it may have other contents.
 
         That is so of memory that CUDA knows, pinned or managed; of other memory it has copied when it returns.
         """
@@ -234,7 +234,7 @@ class Gpu:
         multiply(handle, ta, tb, m, n, k, alpha, *left, *right, beta, *result, *counts, *ending)
 
     def _factor(self, letter: str, factor: float) -> int:
-        """Where a factor is, as a number of a dtype, which cuBLAS reads as it is called."""
+        """The address of a factor, as a number of a dtype, which cuBLAS reads when it is called."""
         key = letter, factor
         if key not in self._factors:
             self._factors[key] = np.array([factor], letter)
@@ -263,7 +263,7 @@ class Gpu:
     def evaluate(self, function: Callable[..., Any], values: Sequence[DeviceArray]) -> tuple[DeviceArray, ...]:
         with import_module("cupyx").errstate(linalg="raise"):
             try:
-                found = function(*values)  # NumPy's functions hand arrays of CuPy's over to it
+                found = function(*values)  # NumPy's functions hand CuPy arrays over to it
             except self._cupy.cuda.memory.OutOfMemoryError as error:
                 raise DeviceMemoryError(f"a library has no room: {error}", remedy=self._remedy()) from None
             except ImportError as error:
@@ -312,7 +312,7 @@ def transposed(x: Operand) -> Operand:
 
 
 def _layout(x: Operand, rows: int, columns: int) -> tuple[int, int]:
-    """Whether a matrix is stored by rows, which for cuBLAS is transposed, and the distance of its lines."""
+    """True if a matrix is stored by rows, which for cuBLAS is transposed, and the distance of its lines."""
     if x.row_stride == 1:
         return NO_TRANSPOSITION, max(x.column_stride, rows)
     return TRANSPOSITION, max(x.row_stride, columns)

@@ -31,7 +31,7 @@ def kept_ptx(launches: Sequence[Launch], arch: str) -> bytes:
 
 
 def key_of(launches: Sequence[Launch], arch: str) -> str:
-    """Where the PTX of kernels is on disk."""
+    """The key of the PTX of kernels on disk."""
     parts = [(launch.kernel.name, plain_text(launch.kernel), str(launch.threads)) for launch in launches]
     texts = [part.encode() for each in parts for part in each]
     return disk.digest(b"ptx", surroundings(), library(), f"{arch} {ptx.FEATURES}".encode(), *texts)
@@ -39,7 +39,7 @@ def key_of(launches: Sequence[Launch], arch: str) -> str:
 
 @cache
 def library() -> bytes:
-    """What tells one libdevice from another."""
+    """The identity of a libdevice."""
     with suppress(LoweringError):
         return repr((str(path()), *state(path().stat()))).encode()
     return b""

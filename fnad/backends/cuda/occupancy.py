@@ -1,4 +1,4 @@
-"""How many threads of a launch a multiprocessor of a GPU has room for, by what NVIDIA's assembler says of its kernel.
+"""The threads of a launch for which a multiprocessor has room, from NVIDIA's assembler's report on the kernel.
 
 A block stays on one multiprocessor, which has room for so many threads and blocks, registers and bytes of shared memory
 (CUDA Programming Guide, section 5.1, "Technical specifications per compute capability"). The share of its threads that
@@ -23,7 +23,7 @@ SHARED_AT_ONCE, SHARED_OF_SYSTEM = 128, 1024
 
 
 class Multiprocessor(NamedTuple):
-    """What a multiprocessor has room for: threads, blocks, and bytes of shared memory."""
+    """The capacity of a multiprocessor: threads, blocks, and bytes of shared memory."""
 
     threads: int
     blocks: int
@@ -42,7 +42,7 @@ MULTIPROCESSORS = {
 
 
 class Resources(NamedTuple):
-    """What a kernel takes: registers and bytes of local memory of each thread, bytes of shared memory of a block."""
+    """The resources of a kernel: registers and bytes of local memory a thread, bytes of shared memory a block."""
 
     registers: int
     local: int
@@ -50,7 +50,7 @@ class Resources(NamedTuple):
 
 
 def resources(launches: Sequence[Launch], arch: str) -> list[Resources]:
-    """What each kernel takes; raises `LoweringError` where NVIDIA's assembler is missing."""
+    """The resources of each kernel; raises `LoweringError` if NVIDIA's assembler is missing."""
     report = assembly_report(ptx_of_all(launches, arch), arch)
     found = {text.split("'")[1]: text for text in report.split("Compiling entry function ")[1:]}
     return [_parsed(found[launch.kernel.name]) for launch in launches]

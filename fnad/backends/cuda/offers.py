@@ -1,4 +1,4 @@
-"""What programs for a GPU take: what of it is here, and what brings the rest."""
+"""The requirements of programs for a GPU: the parts that are here, and the packages that bring the rest."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def offers() -> Iterator[tuple[str, str]]:
 
 
 def found(place: Callable[[], str], brings: str) -> str:
-    """Where a part is, or what brings it."""
+    """The place of a part, or the package that brings it."""
     try:
         return place()
     except LoweringError:

@@ -44,7 +44,7 @@ def products(step: Products, device: Driver, position: Callable[[Buffer], int]) 
 
 
 def matrix(part: Matrix, position: Callable[[Buffer], int]) -> Callable[[Frame, Sequence[int]], Operand]:
-    """What gives a matrix where it is in a run."""
+    """A function that returns the operand of a matrix in a run."""
     place, offset = position(part.buffer), offset_of(part.offset)
     strides = part.row_stride, part.column_stride
     return lambda frame, counters: Operand(frame.arrays[place], offset(counters), *strides)
@@ -71,10 +71,10 @@ def _atom(atom: Any) -> Offset:
 
 
 def is_even(index: Index, depth: int) -> bool:
-    """Whether an index goes equally far with each iteration of the loop at this depth."""
+    """True if an index goes equally far with each iteration of the loop at this depth."""
     return all(isinstance(atom, Counter) or not Index(0, ((atom, 1),)).reads(depth) for atom, _ in index.terms)
 
 
 def step_of(index: Index, depth: int) -> int:
-    """How far an index goes with each iteration of the loop at this depth."""
+    """The distance by which an index advances with each iteration of the loop at this depth."""
     return sum(coefficient for atom, coefficient in index.terms if isinstance(atom, Counter) and atom.depth == depth)

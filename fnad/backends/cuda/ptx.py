@@ -32,7 +32,7 @@ ARCHITECTURES = (70, 72, 75, 80, 86, 87, 89, 90)
 """Those that this version of PTX has, of which LLVM ends the process for others; a later GPU takes PTX for the last."""
 
 ALIGNMENT = 16
-"""What the address of each array is a multiple of: so many bytes a thread loads and stores at once."""
+"""The divisor of each array's address: the bytes that a thread loads and stores at once."""
 
 ANY_REGISTERS = 256
 """The most threads of a block each of which may have all the registers that a thread can have."""

@@ -65,7 +65,7 @@ def machine_code(ptx: str, arch: str) -> str:
 
 
 def assembly_report(ptx: str, arch: str) -> str:
-    """What the assembler says of the kernels of a text: their registers, and their memory."""
+    """The assembler's report on the kernels of a text: their registers, and their memory."""
     assemble = program("nvidia-cuda-nvcc", "ptxas")
     with TemporaryDirectory() as folder:
         text = Path(folder, "kernels.ptx")
@@ -80,7 +80,7 @@ def assembly_report(ptx: str, arch: str) -> str:
 
 
 def output(*command: str) -> str:
-    """What a program prints; raises `LoweringError` where it fails."""
+    """The output of a program; raises `LoweringError` if the program fails."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise LoweringError(f"{Path(command[0]).name} fails: {done.stderr.strip() or done.stdout.strip()}")

@@ -15,7 +15,7 @@ from fnad.scalar.operation import real_dtype
 WORD = ir.IntType(32)
 
 Libm: TypeAlias = Callable[..., Value]
-"""How a target calls a function of libm: libm(builder, symbol, *values), with the symbol of f64."""
+"""The call of a libm function on a target: libm(builder, symbol, *values), with the symbol of f64."""
 
 # ---- NumPy's own -------------------------------------------------------------------------------------------------
 
@@ -78,7 +78,7 @@ def define_power(module: ir.Module, name: str, dtype: Dtype, general: Emit) -> i
 
 
 def is_small_integer(builder: Builder, exponent: Value, order: Value) -> Value:
-    """Whether the exponent is the integer `order`, and below 100 in magnitude."""
+    """True if the exponent is the integer `order`, and below 100 in magnitude."""
     real, imaginary = parts(builder, exponent)
     is_integer = builder.fcmp_ordered("==", builder.sitofp(order, real.type), real)
     is_real = builder.fcmp_ordered("==", imaginary, imaginary.type(0.0))

@@ -59,7 +59,7 @@ given. A loop that `stops` ends early where the status is set, as it is after an
 """
 
 SCALAR = "scalar_"
-"""What the name of an instruction begins with that takes the place of another one where no loop is vectorised."""
+"""The prefix of instructions that replace another one in loops that are not vectorised."""
 
 BYTES, WORD = ir.IntType(8).as_pointer(), ir.IntType(32)
 
@@ -132,7 +132,7 @@ def add_task(function: ir.Function, body: Kernel, record: ir.Type) -> ir.Functio
 
 
 def is_long(loop: For) -> bool:
-    """Whether the tasks of a loop are known to take long: only large matrix products are divided."""
+    """True if the tasks of a loop are known to take long: only large matrix products are divided."""
     return any(isinstance(statement, Evaluate) for statement in loop.body)
 
 

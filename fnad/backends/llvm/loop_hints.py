@@ -1,4 +1,4 @@
-"""What LLVM is told of loops: which it must not unroll, which it must, and how wide its vectors are.
+"""The loop metadata for LLVM: which loops to unroll, which not, and how wide their vectors are.
 
 LLVM unrolls a short loop as a whole before it vectorises, so that its calls of `exp` or `tanh` stay scalar, at five
 times the cost. That is an advantage only where the loop around it becomes one block by that, and is vectorised instead.
@@ -92,7 +92,7 @@ def has_apart(loop: For) -> bool:
 
 
 def is_along_row(loop: For, around: For | None) -> bool:
-    """Whether a loop takes neighbours one after the other, and the loop around it does not."""
+    """True if a loop takes neighbours one after the other, and the loop around it does not."""
     count = iterations(loop)
     if around is None or count is None or not SHORTEST_ROW <= count <= MOST:
         return False
@@ -143,7 +143,7 @@ def is_for(text: str, lanes: int) -> bool:
 
 
 def has_wide_sums(loop: For, carried: Container[str]) -> bool:
-    """Whether a loop computes sums of doubles and nothing else from one iteration to the next.
+    """True if a loop computes sums of doubles and nothing else from one iteration to the next.
 
     LLVM may change the order of all that a loop accumulates if it is told how many lanes there are.
     """
@@ -154,7 +154,7 @@ def has_wide_sums(loop: For, carried: Container[str]) -> bool:
 
 
 def is_vectorised(around: For | None) -> bool:
-    """Whether LLVM may vectorise a loop, since it makes one block of its body."""
+    """True if LLVM may vectorise a loop, since it makes one block of its body."""
     if around is None or around.span:
         return False
     inner = [iterations(statement) for statement in _loops(around.body)]

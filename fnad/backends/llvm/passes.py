@@ -1,4 +1,4 @@
-"""What has to be freed by hand when LLVM runs its passes."""
+"""The memory of LLVM's passes that has to be freed by hand."""
 
 from __future__ import annotations
 

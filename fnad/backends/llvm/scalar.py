@@ -52,7 +52,7 @@ def multiply_complex(builder: Builder, left: Value, right: Value) -> Value:
 
 
 def is_true(builder: Builder, dtype: Dtype, value: Value) -> Value:
-    """Whether the value is not 0; nan is true."""
+    """True if the value is not 0; nan is true."""
     if dtype.kind == "b":
         return value
     if dtype.kind == "c":

@@ -19,7 +19,7 @@ from fnad.ops.shape import broadcast_in_dim, concatenate, full_like, ones_like, 
 from fnad.scipy.stats.distribution import Distribution, real_symbol
 
 ROUNDING = 1e-9
-"""How far from 1 a sum of components may be."""
+"""The largest distance of a sum of components from 1."""
 
 
 def log_density(x: Any, alpha: Any) -> Symbol:

@@ -25,7 +25,7 @@ class Distribution:
         self.name = name
 
     def add_method(self, name: str, doc: str, rule: Rule, parameters: Signature | None = None) -> None:
-        """Give it a method of SciPy's, with the parameters of the rule if none are given.
+        """Give it a SciPy method, with the parameters of the rule if none are given.
 
         The rule gets all parameters by position, but those that have to be named, if they are given.
         """

@@ -1,6 +1,6 @@
 """SciPy's distributions of one variable on traced values.
 
-Those that `fnad.scipy.stats` has are computed by its rules. The others are what the formulas of SciPy's classes
+Those that `fnad.scipy.stats` has are computed by its rules. The others are what the SciPy formulas classes
 (`_logpdf`, `_cdf`, `_ppf`, …), which are for the standard form, make of traced values: SciPy's methods pick the
 elements for which a formula is meant, here all are computed and chosen from. What SciPy integrates or searches for is
 refused.
@@ -35,7 +35,7 @@ SEARCHING = {
     "_entropy": "its entropy",
     "_munp": "its moments",
 }
-"""What the base classes compute by numerical derivatives, integrals and searches, for those that have no formula."""
+"""The methods that base classes compute by numerical derivatives, integrals and searches."""
 
 WRONG = {"gennorm": ("_cdf", "_sf", "_ppf", "_isf"), "norminvgauss": ("_isf",)}
 """Formulas with a kink where the function has none, and those that search element by element."""
@@ -132,19 +132,19 @@ def _chosen(valid: Any, inside: Any, value: Any, low: Any, below: float, above: 
 
 
 class rv_continuous:  # noqa: N801  # SciPy's name
-    """Methods of SciPy's class."""
+    """SciPy methods class."""
 
 
 class rv_discrete:  # noqa: N801  # SciPy's name
-    """Methods of SciPy's class."""
+    """SciPy methods class."""
 
 
 class rv_generic:  # noqa: N801  # SciPy's name
-    """Methods of SciPy's class."""
+    """SciPy methods class."""
 
 
 class rv_frozen:  # noqa: N801  # SciPy's name
-    """Methods of SciPy's class."""
+    """SciPy methods class."""
 
 
 def _method(kind: type) -> Callable[[Callable[..., Any]], None]:
@@ -302,15 +302,15 @@ rv_frozen.__init__ = method_of(f"{INFRASTRUCTURE}:rv_frozen.__init__")(_freeze)
 
 
 class multivariate_normal_gen:  # noqa: N801  # SciPy's name
-    """Methods of SciPy's class."""
+    """SciPy methods class."""
 
 
 class multivariate_normal_frozen:  # noqa: N801  # SciPy's name
-    """Methods of SciPy's class."""
+    """SciPy methods class."""
 
 
 class dirichlet_gen:  # noqa: N801  # SciPy's name
-    """Methods of SciPy's class."""
+    """SciPy methods class."""
 
 
 def _several(kind: type, name: str) -> None:

@@ -25,7 +25,7 @@ from fnad.scipy.special import logsumexp
 
 CLASS = "scipy.stats._kde:gaussian_kde"
 STATE = ("dataset", "_weights", "covariance")
-"""What of an estimate may be traced."""
+"""The attributes of an estimate that may be traced."""
 
 
 def _set_bandwidth(self: Any, bw_method: Any = None) -> None:

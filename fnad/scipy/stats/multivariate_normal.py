@@ -43,7 +43,7 @@ from fnad.ops.shape import (
 from fnad.scipy.stats.distribution import Distribution, real_symbol
 
 NEGLIGIBLE = {4: 1e3, 8: 1e6}
-"""What SciPy takes for 0 among the eigenvalues: so many times the precision of the largest, by the size of a float."""
+"""The factors on the precision of the largest eigenvalue below which SciPy takes one for 0, by the size of a float."""
 
 INDEFINITE: dict[str, Any] = {
     "message": "The input matrix must be symmetric positive semidefinite.",

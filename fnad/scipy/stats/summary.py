@@ -1,4 +1,4 @@
-"""scipy.stats: summaries of samples, as formulas of NumPy's; they do not warn of values for which they are nan."""
+"""scipy.stats: summaries of samples, as NumPy formulas; they do not warn of values for which they are nan."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _sample(values: Any, axis: Any) -> tuple[Any, Any]:
 
 
 def _of_shape(found: Any, values: Any, axis: Any, keepdims: Any) -> Any:
-    """What was found with the axis kept, without it unless it is to be kept, or in as many as the values had."""
+    """The result, found with the axis kept: without the axis unless it is kept, or with as many as the values had."""
     if not keepdims:
         return np.squeeze(found, axis=axis)
     return found if np.ndim(found) == np.ndim(values) else np.reshape(found, (1,) * np.ndim(values))
@@ -38,7 +38,7 @@ def _of_shape(found: Any, values: Any, axis: Any, keepdims: Any) -> Any:
 
 @rule
 def zmap(scores: Any, compare: Any, axis: Any = 0, ddof: Any = 0) -> Any:
-    """How many standard deviations of `compare` the scores lie above its mean."""
+    """The scores' distances from the mean of `compare`, in standard deviations of `compare`."""
     mean, deviation = _mean_and_deviation(_floats(compare), axis, ddof)
     return (_floats(scores) - mean) / deviation
 

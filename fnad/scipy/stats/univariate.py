@@ -36,7 +36,7 @@ MEANINGS = {
 PROBABILITIES = {"pdf": (0.0, 0.0), "pmf": (0.0, 0.0), "cdf": (0.0, 1.0), "sf": (1.0, 0.0)}
 LOG = {0.0: -INF, 1.0: 0.0}
 OUTSIDE = PROBABILITIES | {f"log{name}": (LOG[below], LOG[above]) for name, (below, above) in PROBABILITIES.items()}
-"""What the methods give below and above the support."""
+"""The values of the methods below and above the support."""
 
 
 def log_of(probability: str, rest: str) -> str:
@@ -72,7 +72,7 @@ class Univariate(Distribution):
         return lambda *operands: self.compute(method, formula, operands)
 
     def compute(self, method: str, formula: Formula, operands: Sequence[Any]) -> Symbol:
-        """What a method gives for the operands, options included."""
+        """The value of a method for the operands, options included."""
         raise NotImplementedError
 
 
@@ -160,7 +160,7 @@ def without(value: Any, default: float) -> list[Any]:
 
 
 def is_positive_number(value: Any) -> bool:
-    """Whether an operand is a positive Python number, which needs no check at run time."""
+    """True if an operand is a positive Python number, which needs no check at run time."""
     return is_python_number(value) and not isinstance(value, complex) and value > 0
 
 

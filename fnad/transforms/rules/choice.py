@@ -38,7 +38,7 @@ LOGIC = (
 
 
 def _keeps_values(source: Dtype, target: Dtype) -> bool:
-    """Whether every value of one dtype is one of the other (NumPy calls i64 to f64 safe, which rounds)."""
+    """True if every value of one dtype is one of the other (NumPy calls i64 to f64 safe, which rounds)."""
     rounds = source in BITS and source.itemsize == 8 and target.kind in "fc"
     return bool(np.can_cast(source, target)) and not rounds
 

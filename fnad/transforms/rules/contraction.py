@@ -68,7 +68,7 @@ def _without(axes: Ints, gone: Ints) -> Ints:
 
 
 DOUBLES = frozenset({F64, DTYPES["c128"]})
-"""Where sums may be taken first: in f32 they overflow where products with small numbers are finite."""
+"""The dtypes whose sums may be taken first: in f32 they overflow where products with small numbers are finite."""
 
 CONTRACTION = (
     Rule(

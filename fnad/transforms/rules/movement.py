@@ -98,7 +98,7 @@ def _slice_of_padded_sum(
 
 
 def _is_apart(shape: Shape, low: Ints, interior: Ints, starts: Ints, limits: Ints) -> bool:
-    """Whether a box has no element of an array of this shape that is padded."""
+    """True if a box has no element of an array of this shape that is padded."""
     ends = (a + (n - 1) * (i + 1) + 1 for n, a, i in zip(shape, low, interior, strict=True))
     return any(limit <= a or start >= end for start, limit, a, end in zip(starts, limits, low, ends, strict=True))
 

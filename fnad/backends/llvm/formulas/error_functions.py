@@ -13,7 +13,7 @@ from fnad.backends.llvm.formulas.twofold import Twofold, choose, exact_product, 
 from fnad.backends.llvm.lane import Lane, where
 
 FARTHEST = 40.0
-"""Where all tails are 0."""
+"""The argument from which all tails are 0."""
 
 LARGE = 2.0**40
 """A number whose square is finite in f32, and beyond which only the first terms of asymptotic series are left."""
