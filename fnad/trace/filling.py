@@ -115,8 +115,10 @@ class Flows(ast.NodeVisitor):
     def _bind(self, target: ast.expr, value: ast.expr) -> None:
         """Note an assignment; one to an attribute or an element keeps a result and writes into what has it."""
         if isinstance(target, (ast.Tuple, ast.List)):
-            is_pair = isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(target.elts)
-            for part, item in zip(target.elts, value.elts if is_pair else [value] * len(target.elts), strict=True):
+            items = value.elts if isinstance(value, (ast.Tuple, ast.List)) else []
+            if len(items) != len(target.elts):
+                items = [value] * len(target.elts)
+            for part, item in zip(target.elts, items, strict=True):
                 self._bind(part, item)
             return
         base = base_of(target)
