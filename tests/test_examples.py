@@ -80,7 +80,7 @@ def test_python_control_flow_has_the_derivatives_of_the_textbook() -> None:
         assert (slope, curvature) == (exact, exact_curvature)
     assert [line.split()[2:] for line in huber.splitlines()[1:4]] == [
         ["-1.00000", "0.00000"], ["0.50000", "1.00000"], ["1.00000", "0.00000"]]  # fmt: skip
-    assert "3 paths" in printed
+    assert "2 paths" in printed  # that of the first call, and one for all later numbers of steps
     assert "-> True x 5, False" in printed
     assert "[-1.   0.5  1. ] [0.1 0.2 1. ]" in printed
 

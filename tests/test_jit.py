@@ -1153,16 +1153,20 @@ def test_a_callback_of_the_garbage_collector_reads_nothing_for_the_function() ->
 
     def f(x: Any) -> Any:
         traces.append("f")
-        gc.collect()
+        _ = [[] for _ in range(100)]  # which collects garbage
         return x * 2
 
+    threshold = gc.get_threshold()
+    gc.set_threshold(1)
     gc.callbacks.append(note_collection)
     try:
         jitted = jit(f)
         assert [jitted(1.0), jitted(1.0), jitted(1.0)] == [2.0, 2.0, 2.0]
     finally:
         gc.callbacks.remove(note_collection)
+        gc.set_threshold(*threshold)
     assert len(traces) == 1
+    assert collections_seen > 0
 
 
 collections_seen = 0

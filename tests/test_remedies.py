@@ -85,7 +85,7 @@ UNREACHED = {
     "pip install 'nvidia-cuda-nvcc": "tests install nothing",
     "call them under cupy.cuda.Device": "it takes two GPUs",
     "give x.detach() of it": "it takes a GPU",
-    "give a copy, as an array of NumPy's": "it takes a GPU",
+    "give a copy, as a NumPy array": "it takes a GPU",
     "use smaller batches, or fnad.checkpoint": "it takes a GPU",
 }
 """The beginnings of remedies that no call is known to raise, each with the reason."""

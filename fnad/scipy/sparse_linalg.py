@@ -73,6 +73,7 @@ def _solution(A: Any, b: Any, method: str, **options: Any) -> Any:  # noqa: N803
 def spsolve(A: Any, b: Any, permc_spec: Any = None, use_umfpack: bool = True) -> Any:  # noqa: N803  # SciPy's name
     """The solution x of A x = b, for one right side or several.
 
+    >>> from scipy.sparse import coo_array
     >>> spsolve(coo_array([[2.0, 1.0], [0.0, 4.0]]).tocsc(), np.array([4.0, 8.0]))
     array([1., 2.])
     """

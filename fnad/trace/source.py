@@ -90,13 +90,13 @@ def library_frames() -> list[FrameType]:
 
 
 def current_source() -> Source | None:
-    """The line of user code code."""
+    """The line of user code."""
     frame = user_frame()
     return None if frame is None else line_of(frame)
 
 
 def caller_of(source: object) -> Source | None:
-    """The line of user code own code that runs a line of an installed package; None where the line is the user's."""
+    """The line of user code that runs a line of an installed package; None where the line is the user's."""
     if not isinstance(source, Source) or package_of(source.file) is None:
         return None
     passed = _passed(sys.exception())

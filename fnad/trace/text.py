@@ -31,6 +31,7 @@ from fnad.ir.known import known_value
 from fnad.trace import escape, guards
 from fnad.trace.handle import Handle
 from fnad.trace.libraries import is_machinery
+from fnad.trace.source import HOOKS
 
 FIXED = "show the text by fnad.callback, or leave it until the function has returned"
 """The remedy for a text that makes many paths."""
@@ -48,7 +49,7 @@ TEXTS = {"__str__", "__repr__", "__format__"}
 """Methods that make a text for whoever calls them."""
 
 OWN = [__file__.replace("text.py", f"{name}.py") for name in ("text", "tracer", "hooks")]
-PASSED = {*OWN, reprlib.__file__, dataclasses.__file__}
+PASSED = {*OWN, *HOOKS, reprlib.__file__, dataclasses.__file__}
 """Files whose functions stand between such a method and its caller."""
 
 

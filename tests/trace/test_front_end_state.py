@@ -250,7 +250,7 @@ def process_state():
     """The values of all names of modules and classes but those of fnad and the tests, and the code of functions."""
     found = {}
     for module in [module for module in sys.modules.values() if isinstance(module, ModuleType)]:
-        if module.__name__.partition(".")[0] in ("fnad", "tests"):
+        if module.__name__.partition(".")[0] in ("fnad", "tests", "hypothesis"):  # the last one counts collections
             continue
         found[module.__name__, "class"] = type(module)
         classes = {name: vars(kind) for name, kind in vars(module).items() if type(kind) is type}
