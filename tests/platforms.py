@@ -17,6 +17,7 @@ import os
 import platform as machine
 import random  # noqa: F401
 import re
+import shutil
 import signal
 import struct
 import subprocess  # noqa: F401
@@ -181,6 +182,7 @@ def refuse(error: BaseException) -> Any:
 
 
 def pretend_windows() -> None:
+    shutil.which = lambda *_, **__: None  # type: ignore[assignment] - Windows' own function looks for programs
     for name in ("open", "stat", "mkdir", "unlink", "utime", "replace"):
         setattr(os, name, without_descriptors(getattr(os, name), follows=name == "utime"))
     listed, opened = os.listdir, os.open

@@ -7,6 +7,7 @@ attributes of its arguments are recorded. Methods that `dataclasses` has made re
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
 import textwrap
 import warnings
@@ -60,15 +61,19 @@ def refused(name: str, code: CodeType) -> TracerEscapeError:
     )
 
 
+PASSING = {0: "", inspect.CO_GENERATOR: "yield from ", inspect.CO_COROUTINE: "await "}
+"""The word before the call of a function of each kind in a function of this kind, by the flag of the kind."""
+
+
 @cache
-def _code(free: int) -> CodeType:
-    """The code of functions with so many free variables: a frame copies as many as its function has."""
+def _code(free: int, kind: int) -> CodeType:
+    """The code of functions of a kind with so many free variables: a frame copies as many as its function has."""
     names = ", ".join(["", *[f"v{i}" for i in range(free)]])
     source = f"""
 def around(_{names}):
-    def watched(*args, **kwargs):
+    {"async " * (kind == inspect.CO_COROUTINE)}def watched(*args, **kwargs):
         if False: (None{names})
-        return "the callee"(*args, **kwargs)
+        return ({PASSING[kind]}"the callee"(*args, **kwargs))
     return watched
 """
     namespace: dict[str, Any] = {}
@@ -80,8 +85,10 @@ def around(_{names}):
 def watched_code(function: FunctionType) -> CodeType:
     """Code in the place of the code of a function without source: it reports the call (`fnad.trace.hooks`)."""
     own = function.__code__
+    if own.co_flags & inspect.CO_ASYNC_GENERATOR:
+        return own  # no code of this kind passes all that another one does
     callee = without_source(with_code(function, own))
-    like = _code(len(own.co_freevars))
+    like = _code(len(own.co_freevars), own.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE))
     made = like.replace(
         co_consts=tuple(callee if constant == "the callee" else constant for constant in like.co_consts),
         co_freevars=own.co_freevars,
