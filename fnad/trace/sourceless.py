@@ -113,7 +113,7 @@ def evaluating(function: Any) -> Any:
         inner = locals if locals is not None else frame.f_locals if globals is None else own
         text = textwrap.dedent(source).strip() if function is eval and isinstance(source, str) else source
         code = converted_text(text, "eval" if function is eval else "exec") if isinstance(text, str) else text
-        if code is source and isinstance(code, CodeType) and "type" in names_of(code) and has_traced(inner):
+        if code is source and isinstance(code, CodeType) and "type" in names_of(code) and has_traced(dict(inner)):
             raise refused("the text of eval or exec", code)
         return function(code, own, inner, **options)
 
