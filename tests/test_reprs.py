@@ -37,6 +37,11 @@ SHOWN: dict[str, tuple[Callable[[], Any], str]] = {
     "call": (lambda: fnad.make_program(loss)(X), r"# loss: 2 equations\n.*"),
     "paths": (lambda: compiled.paths(), r"1 path\n  1\. \(f64\[4\]\)  ran 1 time, .*"),
     "path": (lambda: compiled.paths()[0], r"\(f64\[4\]\)  ran 1 time, .*"),
+    "exported": (lambda: fnad.export(loss, X), r"<exported loss\(f64\[4\]\) -> f64\[\]>"),
+    "exported, with no form in C": (
+        lambda: fnad.export(np.linalg.solve, np.eye(4), X),
+        r"<exported solve\(f64\[4,4\], f64\[4\]\) -> f64\[4\]>",
+    ),
     "pullback": (lambda: fnad.vjp(loss, X)[1], "<pullback of loss>"),
     "pushforward": (lambda: fnad.linearize(loss, X)[1], "<pushforward of loss>"),
     "transpose": (lambda: fnad.linear_transpose(np.cumsum, X), "<transpose of cumsum>"),

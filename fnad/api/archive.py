@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from fnad.api.exporting import Exported
+from fnad.api.exporting import Exported, write_files
 from fnad.api.leaves import Array, flatten
 from fnad.api.staging import Output
 from fnad.backends.keys import is_told
@@ -54,8 +54,6 @@ def save(file: str | Path, exported: Exported, *, force: bool = False) -> None:
     """
     if not all(map(is_told, all_equations(exported.program))):
         raise ExportError(f"{exported.name} calls functions of this process", remedy="leave callbacks out of it")
-    if not force and Path(file).exists():
-        raise ExportError(f"{file} exists", source=current_source(), remedy="give another path, or force=True")
     content = {
         "format": FORMAT,
         "fnad": __version__,
@@ -68,7 +66,8 @@ def save(file: str | Path, exported: Exported, *, force: bool = False) -> None:
         "program": print_program(exported.program).split("\n"),
         "captured": [_array_text(array) for array in exported.captured],
     }
-    Path(file).write_text(json.dumps({**content, "digest": _digest(content)}, indent=1), encoding="utf-8")
+    text = json.dumps({**content, "digest": _digest(content)}, indent=1)
+    write_files({Path(file): text.encode()}, force)
 
 
 @boundary

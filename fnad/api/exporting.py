@@ -211,7 +211,8 @@ class Exported:
         return _forms().standalone(program, self.name, arguments, results, self.captured)
 
     def __repr__(self) -> str:
-        return f"<exported {self.prototype}>"
+        results = ", ".join(map(str, self.program.out_avals))
+        return f"<exported {self.name}({', '.join(map(str, self.in_avals))}) -> {results}>"
 
 
 class CFunction:
@@ -233,15 +234,20 @@ def _forms() -> Any:
 
 
 def _written(path: str | Path, suffix: str, contents: dict[str, bytes], force: bool) -> list[Path]:
-    """Write files of one name; raise before anything is written if one is there."""
+    """Write files of one name."""
     path = Path(path)
     stem = path.with_suffix("") if path.suffix == suffix else path
     files = {stem.with_name(stem.name + ending): content for ending, content in contents.items()}
-    if not force and (there := [file for file in files if file.exists()]):
-        raise ExportError(f"{there[0]} exists", source=current_source(), remedy="give another path, or force=True")
-    for file, content in files.items():
-        file.write_bytes(content)
+    write_files(files, force)
     return list(files)
+
+
+def write_files(contents: dict[Path, bytes], force: bool) -> None:
+    """Write files; raise before anything is written if one exists, unless `force`."""
+    if not force and (there := [file for file in contents if file.exists()]):
+        raise ExportError(f"{there[0]} exists", source=current_source(), remedy="give another path, or force=True")
+    for file, content in contents.items():
+        file.write_bytes(content)
 
 
 def _name_of(f: Function) -> str:

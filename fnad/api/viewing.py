@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from fnad.api.compilation import Compiled, jit
+from fnad.api.exporting import write_files
 from fnad.api.leaves import Function, check_function, function_name
 from fnad.api.lowered import TracedCall
 from fnad.api.transformed import Transformed
-from fnad.errors import ExportError, LoweringError
+from fnad.errors import LoweringError
 from fnad.ir.types import DTYPES
 from fnad.ir.walk import all_equations
 from fnad.records import NamedTuple
-from fnad.trace.source import current_source
 from fnad.tracebacks import boundary
 
 FOLDED = 300
@@ -57,9 +57,7 @@ class Page:
     @boundary
     def save(self, file: str | Path, *, force: bool = False) -> None:
         """Write the page to a file; raises `ExportError` if the file exists."""
-        if not force and Path(file).exists():
-            raise ExportError(f"{file} exists", source=current_source(), remedy="give another path, or force=True")
-        Path(file).write_text(self.html, encoding="utf-8")
+        write_files({Path(file): self.html.encode()}, force)
 
 
 @boundary
