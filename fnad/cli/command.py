@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace, RawDescriptionHelpFormatter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn, TypeAlias
 
 import fnad
@@ -91,6 +91,10 @@ linked by lines. The page is one file, for any browser.
 VIEW_EXAMPLE = """\
 examples:
   fnad view model.py:loss --args 'f64[3], {"W": f32[4,5], "b": f32[5]}' --value-and-grad -o loss.html
+"""
+OPS = """\
+List the primitives of the language that functions are traced to, or describe one of them:
+its derivative, its lowering, the dtypes it takes, and its forward and reverse mode as programs.
 """
 CACHE = """\
 Look after the cache on disk, in which native code is kept for later processes:
@@ -187,14 +191,17 @@ def _parser() -> ArgumentParser:
     return parser
 
 
-def _add_dump(commands: Any) -> None:
+def _add(commands: Any, name: str, answer: Callable[..., Answer], use: str, description: str, example: str) -> Any:
+    """The parser of a command."""
     parser = commands.add_parser(
-        "dump",
-        help="print a function at one stage of its compilation",
-        description=DUMP,
-        epilog=DUMP_EXAMPLE,
-        formatter_class=RawDescriptionHelpFormatter,
+        name, help=use, description=description, epilog=example, formatter_class=RawDescriptionHelpFormatter
     )
+    parser.set_defaults(answer=answer)
+    return parser
+
+
+def _add_dump(commands: Any) -> None:
+    parser = _add(commands, "dump", _dump, "print a function at one stage of its compilation", DUMP, DUMP_EXAMPLE)
     _add_call(parser)
     _add_modes(parser, MODES)
     _add_argnums(parser, "the arguments to differentiate in, from 0; by default 0, and with --vjp and --jvp all")
@@ -202,23 +209,15 @@ def _add_dump(commands: Any) -> None:
         "--stage", choices=(CONVERTED, *STAGES), default="simplified", help="the stage, by default simplified"
     )
     _add_device(parser)
-    parser.set_defaults(answer=_dump)
 
 
 def _add_explain(commands: Any) -> None:
-    parser = commands.add_parser(
-        "explain",
-        help="say what a trace of a function finds",
-        description=EXPLAIN,
-        epilog=EXPLAIN_EXAMPLE,
-        formatter_class=RawDescriptionHelpFormatter,
-    )
+    parser = _add(commands, "explain", _explain, "say what a trace of a function finds", EXPLAIN, EXPLAIN_EXAMPLE)
     _add_call(parser)
     _add_modes(parser, transformed.MODES)
     _add_argnums(parser, "the arguments to differentiate in, from 0; by default 0")
     parser.add_argument("--memory", action="store_true", help="list what vjp keeps for the pullback, with its bytes")
     _add_device(parser)
-    parser.set_defaults(answer=_explain)
 
 
 def _add_modes(parser: ArgumentParser, names: Iterable[str]) -> None:
@@ -248,36 +247,39 @@ def _add_call(parser: ArgumentParser) -> None:
 
 
 def _add_check(commands: Any) -> None:
-    parser = commands.add_parser(
-        "check",
-        help="check the derivatives of a function in every way they may be computed",
-        description=CHECK,
-        epilog=CHECK_EXAMPLE,
-        formatter_class=RawDescriptionHelpFormatter,
+    _add_call(
+        _add(
+            commands,
+            "check",
+            _check,
+            "check the derivatives of a function in every way they may be computed",
+            CHECK,
+            CHECK_EXAMPLE,
+        )
     )
-    _add_call(parser)
-    parser.set_defaults(answer=_check)
 
 
 def _add_lint(commands: Any) -> None:
-    parser = commands.add_parser(
-        "lint",
-        help="find operations that can reach a point where they are singular",
-        description=LINT,
-        epilog=LINT_EXAMPLE,
-        formatter_class=RawDescriptionHelpFormatter,
+    _add_call(
+        _add(
+            commands,
+            "lint",
+            _lint,
+            "find operations that can reach a point where they are singular",
+            LINT,
+            LINT_EXAMPLE,
+        )
     )
-    _add_call(parser)
-    parser.set_defaults(answer=_lint)
 
 
 def _add_export(commands: Any) -> None:
-    parser = commands.add_parser(
+    parser = _add(
+        commands,
         "export",
-        help="write a function to C, an object file or Python, to be used without fnad",
-        description=EXPORT,
-        epilog=EXPORT_EXAMPLE,
-        formatter_class=RawDescriptionHelpFormatter,
+        _export,
+        "write a function to C, an object file or Python, to be used without fnad",
+        EXPORT,
+        EXPORT_EXAMPLE,
     )
     _add_call(parser)
     _add_modes(parser, transformed.MODES)
@@ -286,22 +288,14 @@ def _add_export(commands: Any) -> None:
     for form, meaning in FORMS.items():
         forms.add_argument(f"--{form}", dest="form", action="store_const", const=form, help=meaning)
     _add_output(parser)
-    parser.set_defaults(answer=_export)
 
 
 def _add_view(commands: Any) -> None:
-    parser = commands.add_parser(
-        "view",
-        help="write a page that shows what became of a function",
-        description=VIEW,
-        epilog=VIEW_EXAMPLE,
-        formatter_class=RawDescriptionHelpFormatter,
-    )
+    parser = _add(commands, "view", _view, "write a page that shows what became of a function", VIEW, VIEW_EXAMPLE)
     _add_call(parser)
     _add_modes(parser, transformed.MODES)
     _add_argnums(parser, "the arguments to differentiate in, from 0; by default 0")
     _add_output(parser)
-    parser.set_defaults(answer=_view)
 
 
 def _add_output(parser: ArgumentParser) -> None:
@@ -310,39 +304,26 @@ def _add_output(parser: ArgumentParser) -> None:
 
 
 def _add_ops(commands: Any) -> None:
-    parser = commands.add_parser(
-        "ops",
-        help="list the primitives, or describe one",
-        description="List the primitives of the language that functions are traced to, or describe one of them:\n"
-        "its derivative, its lowering, the dtypes it takes, and its forward and reverse mode as programs.",
-        epilog="example:\n  fnad ops tanh",
-        formatter_class=RawDescriptionHelpFormatter,
-    )
+    parser = _add(commands, "ops", _ops, "list the primitives, or describe one", OPS, "example:\n  fnad ops tanh")
     parser.add_argument("name", metavar="NAME", nargs="?", help="the primitive to describe")
-    parser.set_defaults(answer=_ops)
 
 
 def _add_cache(commands: Any) -> None:
-    parser = commands.add_parser(
-        "cache",
-        help="show, check or clear the cache on disk",
-        description=CACHE,
-        epilog="example:\n  fnad cache show",
-        formatter_class=RawDescriptionHelpFormatter,
+    parser = _add(
+        commands, "cache", _cache, "show, check or clear the cache on disk", CACHE, "example:\n  fnad cache show"
     )
     parser.add_argument("action", choices=("show", "check", "clear"), nargs="?", default="show")
-    parser.set_defaults(answer=_cache)
 
 
 def _add_doctor(commands: Any) -> None:
-    parser = commands.add_parser(
+    _add(
+        commands,
         "doctor",
-        help="say what fnad stands on here",
-        description="Say what fnad stands on here: versions, CPU, vector math, BLAS, threads, cache.",
-        epilog="example:\n  fnad doctor",
-        formatter_class=RawDescriptionHelpFormatter,
+        _doctor,
+        "say what fnad stands on here",
+        "Say what fnad stands on here: versions, CPU, vector math, BLAS, threads, cache.",
+        "example:\n  fnad doctor",
     )
-    parser.set_defaults(answer=_doctor)
 
 
 def _argnums(text: str) -> list[int]:
