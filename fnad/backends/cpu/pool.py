@@ -10,7 +10,7 @@ its last view are gone. To its holder the array is like any other: it owns its m
         the block becomes the first of the free ones; those at the end that exceed the limit: NumPy's free
 
 NumPy calls a handler with the GIL, which guards the free blocks, before a fork too, and orders what threads read of
-them. Where there is none, in free- threaded Python, there is no pool. A GIL that is there stays: Python may enable it
+them. Where there is none, in free-threaded Python, there is no pool. A GIL that is there stays: Python may enable it
 later, but does not disable it again. The functions are native and never unloaded, since the last arrays go when Python
 has ended. `tracemalloc` sees arrays, as with any handler, and no free blocks. Where the user has set a handler, results
 are allocated by that.

@@ -63,15 +63,12 @@ define internal void @wait(ptr %condition, ptr %mutex) {
 define internal i1 @wait_in_vain(ptr %condition, ptr %mutex) {
   %time = alloca [2 x i64]
   %fraction = getelementptr i64, ptr %time, i64 1
-  call i32 @clock_gettime(i32 0, ptr %time)
-  %seconds = load i64, ptr %time
-  %nanoseconds = load i64, ptr %fraction
-  %later_nanoseconds = add i64 %nanoseconds, 50000000
-  %carry = udiv i64 %later_nanoseconds, 1000000000
-  %left_nanoseconds = urem i64 %later_nanoseconds, 1000000000
-  %later_seconds = add i64 %seconds, %carry
-  store i64 %later_seconds, ptr %time
-  store i64 %left_nanoseconds, ptr %fraction
+  %now = call i64 @time_of(i32 0)
+  %until = add i64 %now, 50000000
+  %seconds = udiv i64 %until, 1000000000
+  %nanoseconds = urem i64 %until, 1000000000
+  store i64 %seconds, ptr %time
+  store i64 %nanoseconds, ptr %fraction
   %error = call i32 @pthread_cond_timedwait(ptr %condition, ptr %mutex, ptr %time)
   %is_late = icmp ne i32 %error, 0
   ret i1 %is_late

@@ -126,12 +126,13 @@ def _registered(program: Standalone) -> int:
             place = (place + 1) % SIZE
         TABLE[2 * place + 1] = function.address
         TABLE[2 * place] = key
-        _RETIRED.append(_FUNCTIONS.get(key))
+        if key in _FUNCTIONS:
+            _RETIRED.append(_FUNCTIONS[key])
         _FUNCTIONS[key] = function
     return key
 
 
-_RETIRED: list[Function | None] = []
+_RETIRED: list[Function] = []
 """Code that another thread may still run."""
 
 
