@@ -17,24 +17,13 @@ import numpy as np
 import pytest
 
 import fnad
+from benchmarks.problems.deciding_loops import drawdown, three_ways
 from fnad import grad, hessian, jit, jvp, vmap
 
 pytestmark = pytest.mark.filterwarnings("ignore::fnad.errors.ControlFlowWarning")
 
 CALLS = 6
 N = 12
-
-
-def three_ways(x: Any, a: Any) -> Any:
-    s = 0.0
-    for v in x:
-        if v > a:
-            s += np.sin(v)
-        elif v < -a:
-            s -= v * v
-        else:
-            s += a * v
-    return s
 
 
 def nested(x: Any, a: Any) -> Any:
@@ -97,18 +86,6 @@ def flags(x: Any, a: Any) -> Any:
             mode, up = "a", not up
         s += v if up else -0.5 * v
     return s + (1.0 if mode == "a" else 2.0)
-
-
-def deepest_fall(x: Any, a: Any) -> Any:
-    wealth = peak = 1.0
-    worst = 0.0
-    for v in x:
-        wealth = wealth * (1.0 + 0.1 * a * v)
-        if wealth > peak:
-            peak = wealth
-        elif peak - wealth > worst:
-            worst = peak - wealth
-    return worst + wealth
 
 
 def node_of_a_tree(x: Any, a: Any) -> Any:
@@ -267,7 +244,7 @@ def looked_up(x: Any, a: Any) -> Any:
 
 ONE: list[tuple[Callable[..., Any], int]] = [
     *((three_ways, 5), (nested, 10), (chained, 6), (smallest, 7), (going_on, 6), (counted, 6), (flags, 8)),
-    *((deepest_fall, 6), (node_of_a_tree, 6)),
+    *((drawdown, 6), (node_of_a_tree, 6)),
     *((remembered, 4), (defined_on_some_ways, 4), (pairs, 4), (written, 4), (seen_through_a_view, 4)),
     *((in_both_loops, 6), (neighbours, 5), (helped, 4), (tried, 4), (bisection, 4), (until_large, 4), (collatz, 6)),
     *((returning, 6), (looked_up, 6)),

@@ -29,11 +29,11 @@ from fnad.backends.cuda.target import CUDA
 from fnad.backends.cuda.tools import output, program
 from fnad.kernel.launches import DevicePlan, Launch, launches_of
 from fnad.lower.lowering import lower
-from tests.cuda.ptx.emulator import Memory, Program, Stats
+from tests.cuda.ptx.emulator import SECTOR, WARP, Memory, Program, Stats
 from tests.cuda.test_grid import program_of
 
 ARCH = "sm_90"
-MULTIPROCESSORS, CLOCK, BANDWIDTH, WARPS, WARP, SECTOR = 132, 1.755e9, 3.35e12, 64, 32, 32
+MULTIPROCESSORS, CLOCK, BANDWIDTH, WARPS = 132, 1.755e9, 3.35e12, 64
 REACHED = 0.92
 """The share of the bandwidth that a copy reaches."""
 

@@ -91,22 +91,30 @@ class Memory:
         self.free: defaultdict[int, list[int]] = defaultdict(list)
         self.made_up: dict[int, Any] = {}
 
+    def room(self, size: int) -> int:
+        """The bytes of an allocation, in whole guards."""
+        return -(-max(size, 1) // self.GUARD) * self.GUARD
+
+    def enter(self, place: int, size: int) -> int:
+        """The number of a new allocation."""
+        self.starts.append(place)
+        self.sizes.append(size)
+        self.live.append(True)
+        return len(self.starts) - 1
+
     def make_up(self, size: int, contents: Any) -> int:
         """The address of memory that takes none: what is in it is a function of the places, and stores are dropped.
 
         For launches on arrays that are too large, of which some blocks are run to count what they do.
         """
         place = self.top
-        self.top += -(-max(size, 1) // self.GUARD) * self.GUARD + self.GUARD
-        self.made_up[len(self.starts)] = contents
-        self.starts.append(place)
-        self.sizes.append(size)
-        self.live.append(True)
+        self.top += self.room(size) + self.GUARD
+        self.made_up[self.enter(place, size)] = contents
         return BASE + place
 
     def allocate(self, size: int) -> int:
         """The address of new memory, which has no contents; what was freed is handed out again."""
-        room = -(-max(size, 1) // self.GUARD) * self.GUARD
+        room = self.room(size)
         if self.free[room]:
             place = self.free[room].pop()
         else:
@@ -114,11 +122,7 @@ class Memory:
             self.top += room + self.GUARD
             if self.top > self.bytes.size:
                 raise EmulationError("the emulator's memory is full")
-        number = len(self.starts)
-        self.starts.append(place)
-        self.sizes.append(size)
-        self.live.append(True)
-        self.owner[place >> 4 : (place + room) >> 4] = number
+        self.owner[place >> 4 : (place + room) >> 4] = self.enter(place, size)
         self.bytes[place : place + room] = 0xA5
         self.written[place : place + room] = False
         return BASE + place
@@ -126,7 +130,7 @@ class Memory:
     def release(self, address: int) -> None:
         place = address - BASE
         number = int(self.owner[place >> 4])
-        room = -(-max(self.sizes[number], 1) // self.GUARD) * self.GUARD
+        room = self.room(self.sizes[number])
         self.live[number] = False
         self.owner[place >> 4 : (place + room) >> 4] = 0
         self.bytes[place : place + room] = 0x5A
