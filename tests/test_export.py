@@ -141,8 +141,7 @@ def test_native_code_by_address(name: str) -> None:
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_python_module_as_plain_python(name: str) -> None:
     found, given, expected = exported(name)
-    namespace: dict[str, Any] = {}
-    exec(found.python_source().replace("from numba import njit", "njit = lambda **_: lambda f: f"), namespace)
+    namespace = as_plain_python(found)
     with np.errstate(all="ignore"):
         result = namespace[found.name](*[array[()] for array in given])
     check(list(result) if len(expected) > 1 else [result], expected, name)
@@ -270,8 +269,7 @@ def test_an_error_of_the_program_is_a_number_in_c_and_an_exception_in_python_and
     assert "1: an index is out of range" in found.c_header()
     made = np.empty(())
     assert found.cfunc().call(X.ctypes.data, np.array(7).ctypes.data, made.ctypes.data) == 1
-    namespace: dict[str, Any] = {}
-    exec(found.python_source().replace("from numba import njit", "njit = lambda **_: lambda f: f"), namespace)
+    namespace = as_plain_python(found)
     with pytest.raises(ValueError, match="an index is out of range"):
         namespace[found.name](X, 7)
     with pytest.raises(ValueError, match="ended in an error"):
@@ -285,6 +283,63 @@ def test_scipys_integrators_call_it_without_python() -> None:
     assert_allclose(found, expected, rtol=1e-12)
 
 
+def reversed_and_summed(x: Any) -> Any:
+    return x[::-1] * 2, np.cumsum(x)
+
+
+def as_plain_python(found: Any) -> dict[str, Any]:
+    """The names of the Python module of a program, which runs without Numba."""
+    namespace: dict[str, Any] = {}
+    exec(
+        found.python_source().replace("from numba import njit", "njit = lambda f=None, **_: f or (lambda f: f)"),
+        namespace,
+    )
+    return namespace
+
+
+def as_numba(found: Any) -> dict[str, Any]:
+    """The names of the Python module of a program, which Numba compiles."""
+    namespace: dict[str, Any] = {}
+    exec(found.python_source(), namespace)
+    return namespace
+
+
+INTO: dict[str, Callable[[Any], Any]] = {
+    "njit_into": lambda found: found.njit_into(),
+    "Python": lambda found: as_plain_python(found)[f"{found.name}_into"],
+    "the module in Numba": lambda found: as_numba(found)[f"{found.name}_into"],
+}
+
+
+@pytest.mark.parametrize("form", INTO)
+def test_results_are_written_into_memory_that_is_theirs(form: str) -> None:
+    into = INTO[form](fnad.export(reversed_and_summed, np.arange(4.0)))
+    memory, other = np.arange(8.0), np.empty(4)
+    for x, out in ((memory[:4], memory[:4]), (memory[1:5], memory[:4]), (memory[::2], memory[4:])):
+        expected = reversed_and_summed(x)
+        into(x, out, other)
+        assert_allclose((out, other), expected)
+        memory[:] = range(8)
+    fixed = np.empty(4)
+    fixed.flags.writeable = False
+    into(fixed, other, np.empty(4))
+    for first, second in ((other, other), (memory[2:6], memory[:4]), (memory[::2], other), (fixed, other)):
+        with pytest.raises((ValueError, numba.TypingError), match=r"share memory|contiguous|read-?only|mutate"):
+            into(np.arange(4.0), first, second)
+
+
+LOSSY = [(np.int64(3), 2.5), (np.int8(3), 300), (np.uint8(1), -1), (np.True_, 2)]
+
+
+@pytest.mark.parametrize(("example", "value"), LOSSY)
+def test_a_number_that_its_type_does_not_have_is_an_error(example: Any, value: Any) -> None:
+    found = fnad.export(lambda i: i + i, example)
+    for function in (found.njit(), as_numba(found)[found.name]):
+        assert function(example) == example + example
+        with pytest.raises(ValueError, match=r"i was exported as .*, which does not have this value"):
+            function(value)
+
+
 # ---- refusals --------------------------------------------------------------------------------------------------------
 
 
@@ -294,8 +349,14 @@ def decides(x: Any) -> Any:
 
 REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "a decision by values": (lambda: fnad.export(decides, 1.0), "decides by values: .*test_export.py"),
-    "a callback": (lambda: fnad.export(lambda x: fnad.callback(np.sin, x, result=x), X).c_source(), "calls callback"),
-    "a solver": (lambda: fnad.export(np.linalg.solve, np.eye(3), V).c_source(), "calls (solve|lu)"),
+    "a callback": (
+        lambda: fnad.export(lambda x: fnad.callback(np.sin, x, result=x), X).c_source(),
+        "Python: callback at test_exp",
+    ),
+    "a solver": (
+        lambda: fnad.export(np.linalg.solve, np.eye(3), V).c_source(),
+        "Python: (solve|lu) at test_exp",
+    ),
     "a large array from outside": (lambda: fnad.export(lambda x: x + LARGE, 1.0).c_source(), "100000 elements"),
     "the steps of a loop": (lambda: fnad.export(fnad.grad(lambda a: newton(a)[0]), 2.0).c_source(), "unknown length"),
     "numbers for an integrator": (lambda: fnad.export(np.sin, X).low_level(), "does not take numbers"),

@@ -20,7 +20,7 @@ from fnad import forks
 from fnad.backends.cpu import codegen, loader
 from fnad.backends.standalone.native import Function
 from fnad.backends.standalone.program import Parameter, Standalone
-from fnad.backends.standalone.python_module import dtype_text
+from fnad.backends.standalone.python_module import OVERLAP, dtype_text, number_check, result_checks, shape_check
 from fnad.errors import ExportError
 
 SIZE = 2**12
@@ -50,7 +50,7 @@ def numba_function(program: Standalone, arguments: str, leaves: list[str], resul
 def numba_into(program: Standalone, arguments: str, leaves: list[str]) -> Any:
     """The Numba function of a program that writes results into arrays, which it takes after the arguments."""
     lines = [f"{_local(p)} = {p.name}" for p in program.results]
-    lines += [line for p in program.results for line in (*_shape_check(p), *_order_check(p))]
+    lines += result_checks(program, _local)
     lines += [_call(program.parameters, [])]
     names = ", ".join([*([arguments] if arguments else []), *[p.name for p in program.results]])
     return _njit(program, names, leaves, lines, program.results, [])
@@ -69,8 +69,12 @@ def _njit(
 
     given = [(f"{_local(p)} = {leaf}", *_prepared(p)) for p, leaf in zip(program.arguments, leaves, strict=True)]
     text = [f"def {program.name}({parameters}):", *[f"    {line}" for part in given for line in part]]
-    space: dict[str, Any] = {"fnad_np": np, "fnad_call": _intrinsic(program, _registered(program), arrays, numbers)}
-    exec("\n".join([*text, *[f"    {line}" for line in lines]]), space)
+    space: dict[str, Any] = {
+        "njit": njit,
+        "fnad_np": np,
+        "fnad_call": _intrinsic(program, _registered(program), arrays, numbers),
+    }
+    exec("\n".join([OVERLAP, *text, *[f"    {line}" for line in lines]]), space)
     return njit(space[program.name])
 
 
@@ -93,19 +97,9 @@ def _prepared(parameter: Parameter) -> list[str]:
     """The check of an argument, and its conversion to what native code takes."""
     name, aval = _local(parameter), parameter.aval
     if aval.shape == ():
-        return [f"{name} = fnad_{dtype_text(aval.dtype)}({name})"]
-    return [*_shape_check(parameter), f"{name} = fnad_np.ascontiguousarray({name})"]
-
-
-def _shape_check(parameter: Parameter) -> list[str]:
-    shape = parameter.aval.shape
-    message = f"{parameter.name} does not have the shape {shape} that was exported"
-    return [f"if {_local(parameter)}.shape != {shape}:", f"    raise ValueError('{message}')"]
-
-
-def _order_check(parameter: Parameter) -> list[str]:
-    message = f"{parameter.name} is not contiguous in C order"
-    return [f"if not {_local(parameter)}.flags.c_contiguous:", f"    raise ValueError('{message}')"]
+        converted = f"{name} = fnad_{dtype_text(aval.dtype)}({name})"
+        return [f"fnad_given = {name}", converted, *number_check(name, "fnad_given", parameter)]
+    return [*shape_check(name, parameter), f"{name} = fnad_np.ascontiguousarray({name})"]
 
 
 # ---- the table -------------------------------------------------------------------------------------------------------
@@ -185,7 +179,7 @@ def _intrinsic(program: Standalone, key: int, arrays: list[Parameter], numbers: 
         for parameter, kind in zip(parameters, given, strict=True):
             dtype, ndim = from_dtype(parameter.aval.dtype), len(parameter.aval.shape)
             found = (kind.dtype, kind.ndim) if isinstance(kind, types.Array) else (kind, 0)
-            if found != (dtype, ndim):
+            if found != (dtype, ndim) or (parameter in arrays and not kind.mutable):
                 raise TypingError(f"{parameter.name} of {program.name} is {parameter.aval}, not {kind}")
 
     @intrinsic

@@ -66,10 +66,10 @@ def standalone(
     """
     plan = Plan(lower(program, STANDALONE), STANDALONE)
     calls = [effect for item in plan.loops.items for effect in effects(item) if isinstance(effect, LibraryCall)]
-    called = {call.primitive.name for call in calls}
-    if called or not all(isinstance(step, Chunk) for step in plan.steps):
-        what = ", ".join(sorted(called)) or "Python"
-        raise ExportError(f"{name} calls {what}, which has no code without Python", remedy=OUTSIDE)
+    if calls or not all(isinstance(step, Chunk) for step in plan.steps):
+        called = dict.fromkeys(f"{call.primitive.name}{f' at {call.source}' if call.source else ''}" for call in calls)
+        what = "; ".join(called) or "Python"
+        raise ExportError(f"{name} calls what has no code without Python: {what}", remedy=OUTSIDE)
     if plan.loops.residual_stacks:
         raise ExportError(
             f"{name} saves the steps of a loop of unknown length",

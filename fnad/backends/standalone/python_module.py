@@ -6,10 +6,13 @@ With `NUMBA_DISABLE_JIT=1` the module runs in CPython, where a debugger can step
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from fnad.backends.standalone.program import Parameter, Standalone
 from fnad.errors import ExportError
+from fnad.ir.types import is_inexact
 from fnad.kernel.prelude import missing
 from fnad.kernel.python_source import kernel_text, module_text
 from fnad.kernel.statements import STATUS_SIZE
@@ -23,7 +26,15 @@ def source(program: Standalone) -> str:
         raise ExportError(f"Numba has no {', '.join(words)}", remedy="export an object file instead")
     constants = [_constant(name, array) for name, array in program.captured.items()]
     return (
-        "\n\n".join([module_text(kernels).rstrip("\n"), *constants, f"\n{_into(program)}", f"\n{_returning(program)}"])
+        "\n\n".join(
+            [
+                module_text(kernels).rstrip("\n"),
+                *constants,
+                f"\n{OVERLAP}",
+                _into(program),
+                f"\n{_returning(program)}",
+            ]
+        )
         + "\n"
     )
 
@@ -48,8 +59,11 @@ def _into(program: Standalone) -> str:
     """The function that writes into given arrays."""
     names = [parameter.name for parameter in program.parameters]
     lines = ["@njit(error_model='numpy')", f"def {program.name}_into({', '.join(names)}):"]
-    lines += [line for parameter in program.parameters for line in _checked(parameter)]
+    lines += [f"    {line}" for p in program.arguments if p.aval.shape != () for line in shape_check(p.name, p)]
+    lines += [f"    {line}" for line in result_checks(program, lambda parameter: parameter.name)]
     lines += [f"    flat_{parameter.buffer} = {_flat(parameter, program)}" for parameter in program.parameters]
+    numbers = [p for p in program.arguments if p.aval.shape == ()]
+    lines += [f"    {line}" for p in numbers for line in number_check(f"flat_{p.buffer}[0]", p.name, p)]
     slots = program.plan.slots
     lines += [f"    memory_{slot.name} = np.empty({slot.size}, {dtype_text(slot.dtype)})" for slot in slots]
     lines += [f"    status = np.zeros({STATUS_SIZE}, np.int64)", "    status[2] = 1"]
@@ -61,15 +75,45 @@ def _into(program: Standalone) -> str:
     return "\n".join(lines)
 
 
-def _checked(parameter: Parameter) -> list[str]:
-    """The check of an array's shape; a number has none."""
-    shape = parameter.aval.shape
-    if shape == ():
+def shape_check(variable: str, parameter: Parameter) -> list[str]:
+    """The check that an array has the shape of a parameter."""
+    message = f"{parameter.name} does not have the shape {parameter.aval.shape} that was exported"
+    return [f"if {variable}.shape != {parameter.aval.shape}:", f"    raise ValueError('{message}')"]
+
+
+def number_check(variable: str, given: str, parameter: Parameter) -> list[str]:
+    """The check that a conversion to an integer or a bool has kept the value; floats may be rounded."""
+    if is_inexact(parameter.aval.dtype):
         return []
-    return [
-        f"    if {parameter.name}.shape != {shape}:",
-        f"        raise ValueError('{parameter.name} does not have the shape {shape}')",
-    ]
+    message = f"{parameter.name} was exported as {parameter.aval}, which does not have this value"
+    return [f"if {variable} != {given}:", f"    raise ValueError('{message}')"]
+
+
+def result_checks(program: Standalone, variable: Callable[[Parameter], str]) -> list[str]:
+    """The checks of arrays for results; an argument that shares their memory is copied."""
+    lines: list[str] = []
+    for n, result in enumerate(program.results):
+        name = variable(result)
+        message = f"{result.name} is not contiguous in C order"
+        lines += shape_check(name, result)
+        lines += [f"if not {name}.flags.c_contiguous:", f"    raise ValueError('{message}')"]
+        for other in program.results[:n]:
+            message = f"{other.name} and {result.name} share memory"
+            lines += [f"if fnad_overlap({variable(other)}, {name}):", f"    raise ValueError('{message}')"]
+        for given in program.arguments:
+            if given.aval.shape != ():
+                lines += [f"if fnad_overlap({variable(given)}, {name}):"]
+                lines += [f"    {variable(given)} = {variable(given)}.copy()"]
+    return lines
+
+
+OVERLAP = """\
+@njit
+def fnad_overlap(a, b):
+    first, second = a.ctypes.data, b.ctypes.data
+    return first < second + b.nbytes and second < first + a.nbytes
+"""
+"""The function that is true if two contiguous arrays share memory."""
 
 
 def _flat(parameter: Parameter, program: Standalone) -> str:
