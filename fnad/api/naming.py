@@ -17,12 +17,12 @@ from fnad.ir.program import Program, Var
 def input_names(leaves: Sequence[str], program: Program) -> list[str]:
     """The names of all inputs of a program, the first of which are these leaves of arguments."""
     words = [re.sub(r"\W+", "_", leaf).strip("_") or "x" for leaf in leaves]
-    return _unique([*words, *["captured"] * (len(program.inputs) - len(leaves))])
+    return unique([*words, *["captured"] * (len(program.inputs) - len(leaves))])
 
 
 def tangent_names(names: Sequence[str], wrt: Sequence[bool]) -> list[str]:
     """The names of the inputs, and of the tangents behind them."""
-    return _unique([*names, *[f"d{name}" for name, marked in zip(names, wrt, strict=True) if marked]])
+    return unique([*names, *[f"d{name}" for name, marked in zip(names, wrt, strict=True) if marked]])
 
 
 def pullback_names(forward: Program, names: Sequence[str], staged: Staged) -> list[str]:
@@ -30,10 +30,10 @@ def pullback_names(forward: Program, names: Sequence[str], staged: Staged) -> li
     known = name_values(forward, names)
     residuals = forward.outputs[len(staged.program.outputs) :]
     found = [known[atom] if isinstance(atom, Var) else "residual" for atom in residuals]
-    return _unique([*found, *["ct"] * staged.outputs])
+    return unique([*found, *["ct"] * staged.outputs])
 
 
-def _unique(words: Iterable[str]) -> list[str]:
+def unique(words: Iterable[str]) -> list[str]:
     """Words that differ from each other and name values."""
     found: dict[str, None] = {}
     for word in words:

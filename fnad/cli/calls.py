@@ -151,6 +151,17 @@ def given_call(target: Target, types: str, values: str | None) -> Types | Values
     return Types(types, target) if values is None else Values(values, target)
 
 
+def checked_argnums(argnums: Sequence[int], count: int) -> Sequence[int]:
+    """The numbers of some of `count` arguments, from 0; raise `UsageError` for a number twice or of no argument."""
+    for n in argnums:
+        if not -count <= n < count:
+            raise UsageError(f"--argnums names argument {n} of {count}; the first is 0")
+    chosen = [n % count for n in argnums]
+    if len(set(chosen)) < len(chosen):
+        raise UsageError("--argnums names an argument twice")
+    return chosen
+
+
 def _leaf(type_: Aval | type) -> Leaf:
     aval = type_ if isinstance(type_, Aval) else Aval(PYTHON_DTYPES[type_])
     return Leaf(np.broadcast_to(np.zeros((), aval.dtype), aval.shape), aval, weak=type_ is not aval)

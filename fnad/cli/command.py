@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace, RawDescriptionHelpFormatter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, TypeAlias
 
 import fnad
 from fnad import config
 from fnad.api.stages import STAGES
-from fnad.cli import cache, doctor, explain, ops, transformed
+from fnad.cli import cache, doctor, explain, ops
 from fnad.cli.check import check_call
 from fnad.cli.dump import CONVERTED, Request, dump
 from fnad.cli.export import FORMS, export_call
@@ -75,7 +75,7 @@ examples:
   fnad lint package.model:loss --values 'np.linspace(0, 1, 5), scale=2.0'   (on the path that these take)
 """
 EXPORT = """\
-Write a function, or its gradient, to files that need nothing of fnad: C, an object file, or a Python module. Prints the
+Write a function, or a derivative, to files that need nothing of fnad: C, an object file, or a Python module. Prints the
 declaration in C and the files. Arguments and results are arrays of the given types, in C order; pytrees have a
 parameter a leaf.
 """
@@ -112,6 +112,13 @@ MODES = {
     "value_and_grad": "the value and the gradient",
     "vjp": "the two programs that run: forward, whose last results are the residuals, and the pullback of cotangents",
     "jvp": "the results and their tangents, where the tangents of the arguments follow the inputs",
+}
+OF_A_SCALAR = {mode: MODES[mode] for mode in ("grad", "value_and_grad")}
+EXPORT_MODES = {
+    **OF_A_SCALAR,
+    "vjp": "the results and the cotangents of arguments, where the cotangent of the results follows the arguments",
+    "jvp": MODES["jvp"],
+    "jacobian": "the Jacobian",
 }
 
 
@@ -214,17 +221,17 @@ def _add_dump(commands: Any) -> None:
 def _add_explain(commands: Any) -> None:
     parser = _add(commands, "explain", _explain, "say what a trace of a function finds", EXPLAIN, EXPLAIN_EXAMPLE)
     _add_call(parser)
-    _add_modes(parser, transformed.MODES)
+    _add_modes(parser, OF_A_SCALAR)
     _add_argnums(parser, "the arguments to differentiate in, from 0; by default 0")
     parser.add_argument("--memory", action="store_true", help="list what vjp keeps for the pullback, with its bytes")
     _add_device(parser)
 
 
-def _add_modes(parser: ArgumentParser, names: Iterable[str]) -> None:
+def _add_modes(parser: ArgumentParser, meanings: dict[str, str]) -> None:
     modes = parser.add_mutually_exclusive_group()
-    for mode in names:
+    for mode, meaning in meanings.items():
         flag = f"--{mode.replace('_', '-')}"
-        modes.add_argument(flag, dest="mode", action="store_const", const=mode, help=MODES[mode])
+        modes.add_argument(flag, dest="mode", action="store_const", const=mode, help=meaning)
 
 
 def _add_argnums(parser: ArgumentParser, meaning: str) -> None:
@@ -282,8 +289,8 @@ def _add_export(commands: Any) -> None:
         EXPORT_EXAMPLE,
     )
     _add_call(parser)
-    _add_modes(parser, transformed.MODES)
-    _add_argnums(parser, "the arguments to differentiate in, from 0; by default 0")
+    _add_modes(parser, EXPORT_MODES)
+    _add_argnums(parser, "the arguments to differentiate in, from 0; by default 0, and with --vjp and --jvp all")
     forms = parser.add_mutually_exclusive_group(required=True)
     for form, meaning in FORMS.items():
         forms.add_argument(f"--{form}", dest="form", action="store_const", const=form, help=meaning)
@@ -293,7 +300,7 @@ def _add_export(commands: Any) -> None:
 def _add_view(commands: Any) -> None:
     parser = _add(commands, "view", _view, "write a page that shows what became of a function", VIEW, VIEW_EXAMPLE)
     _add_call(parser)
-    _add_modes(parser, transformed.MODES)
+    _add_modes(parser, OF_A_SCALAR)
     _add_argnums(parser, "the arguments to differentiate in, from 0; by default 0")
     _add_output(parser)
 

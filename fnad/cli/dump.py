@@ -15,7 +15,7 @@ from fnad.api.leaves import Function
 from fnad.api.naming import input_names, pullback_names, tangent_names
 from fnad.api.running import derived, prepared
 from fnad.api.stages import Part, stage_text
-from fnad.cli.calls import Differentiable, given_call
+from fnad.cli.calls import Differentiable, checked_argnums, given_call
 from fnad.cli.load import Target, load_target, user_code
 from fnad.cli.usage import UsageError
 from fnad.records import dataclass
@@ -77,13 +77,7 @@ def _chosen(request: Request, count: int) -> Sequence[int]:
     """The arguments to differentiate with respect to: by default all, and for a scalar the first."""
     if request.argnums is None:
         return range(min(count, 1) if request.mode in OF_A_SCALAR else count)
-    for n in request.argnums:
-        if not -count <= n < count:
-            raise UsageError(f"--argnums names argument {n} of {count}; the first is 0")
-    chosen = [n % count for n in request.argnums]
-    if len(set(chosen)) < len(chosen):
-        raise UsageError("--argnums names an argument twice")
-    return chosen
+    return checked_argnums(request.argnums, count)
 
 
 MODES: dict[str, Callable[[Sequence[bool], int], Derivation]] = {

@@ -1,4 +1,4 @@
-"""`fnad export`: `fnad.export` of a call, or of its gradient, written to files."""
+"""`fnad export`: `fnad.export` of a call, or of a derivative, written to files."""
 
 from __future__ import annotations
 

@@ -1,31 +1,112 @@
-"""The call that a command names, or that of its gradient: `explain`, `export` and `view` run something on it."""
+"""The call that a command names, or that of a derivative: `explain`, `export` and `view` run something on it."""
 
 from __future__ import annotations
 
+import re
 from argparse import Namespace
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Sequence
+from inspect import Parameter, Signature
+from typing import Any, TypeVar
 
+import numpy as np
+
+from fnad.api.forward import jvp
 from fnad.api.gradient import grad, value_and_grad
-from fnad.cli.calls import Types, given_call
+from fnad.api.jacobian import jacobian
+from fnad.api.leaves import Function, argument_name, flatten, function_name
+from fnad.api.lowered import eval_shape
+from fnad.api.naming import unique
+from fnad.api.reverse import vjp
+from fnad.cli.calls import Types, checked_argnums, given_call
 from fnad.cli.load import load_target, user_code
 from fnad.cli.usage import UsageError
+from fnad.ir.types import is_inexact
+from fnad.records import NamedTuple
 
 T = TypeVar("T")
-MODES = {"grad": grad, "value_and_grad": value_and_grad}
+OF_A_FUNCTION = {"grad": grad, "value_and_grad": value_and_grad, "jacobian": jacobian}
+"""The modes that make a function of the same arguments."""
+
+
+class Call(NamedTuple):
+    """A function and its arguments."""
+
+    function: Function
+    args: Sequence[Any]
+    kwargs: dict[str, Any]
 
 
 def on_call(request: Namespace, run: Callable[..., T]) -> T:
     """The result of `run(f, *args, **kwargs)`; raises `UsageError` if `f` does not exist or cannot be traced."""
     if request.argnums is not None and request.mode is None:
-        raise UsageError("--argnums says in what to differentiate: add --grad or --value-and-grad")
+        raise UsageError("--argnums says in what to differentiate: add a derivative, such as --grad")
     target = load_target(request.target)
     with user_code(target.path):
         given = given_call(target, request.args, request.values)
         if isinstance(given, Types):
             given.staged()  # which refuses a function that decides by values
-        args, kwargs = given.call()
-        f = target.function
+        call = Call(target.function, *given.call())
         if request.mode is not None:
-            f = MODES[request.mode](f, tuple(request.argnums or (0,)))
-        return run(f, *args, **kwargs)
+            call = _derivative(call, request.mode, request.argnums)
+        return run(call.function, *call.args, **call.kwargs)
+
+
+def _derivative(call: Call, mode: str, argnums: Sequence[int] | None) -> Call:
+    """The call of a derivative; `jvp` and `vjp` differentiate in all arguments with floats unless some are chosen."""
+    chosen = checked_argnums(argnums or (), len(call.args))
+    if mode in OF_A_FUNCTION:
+        return call._replace(function=OF_A_FUNCTION[mode](call.function, tuple(chosen or (0,))))
+    chosen = chosen or [i for i, arg in enumerate(call.args) if _has_floats(arg)] or [0]
+    return _pushforward(call, chosen) if mode == "jvp" else _pullback(call, chosen)
+
+
+def _has_floats(tree: Any) -> bool:
+    return any(is_inexact(np.asarray(leaf).dtype) for leaf in flatten(tree)[0])
+
+
+def _pushforward(call: Call, argnums: Sequence[int]) -> Call:
+    """The call with the tangents of some arguments behind the arguments: values and their tangents."""
+    count = len(call.args)
+
+    def pushforward(*given: Any, **kwargs: Any) -> Any:
+        f, primals = _of_arguments(call.function, argnums, given[:count], kwargs)
+        return jvp(f, primals, given[count:])
+
+    names = [f"d{argument_name(call.function, i)}" for i in argnums]
+    return _named(call, pushforward, "jvp", [call.args[i] for i in argnums], names)
+
+
+def _pullback(call: Call, argnums: Sequence[int]) -> Call:
+    """The call with the cotangent of the result behind the arguments: values, and the cotangents of some arguments."""
+
+    def pullback(*given: Any, **kwargs: Any) -> Any:
+        f, primals = _of_arguments(call.function, argnums, given[:-1], kwargs)
+        value, pull = vjp(f, *primals)
+        return value, pull(given[-1])
+
+    result = eval_shape(call.function, *call.args, **call.kwargs)
+    return _named(call, pullback, "vjp", [result], ["ct"])
+
+
+def _of_arguments(
+    f: Function, argnums: Sequence[int], args: Sequence[Any], kwargs: dict[str, Any]
+) -> tuple[Function, tuple[Any, ...]]:
+    """A function of some arguments, and these arguments."""
+
+    def of_chosen(*chosen: Any) -> Any:
+        given = dict(zip(argnums, chosen, strict=True))
+        return f(*[given.get(i, arg) for i, arg in enumerate(args)], **kwargs)
+
+    return of_chosen, tuple(args[i] for i in argnums)
+
+
+def _named(call: Call, f: Function, mode: str, args: Sequence[Any], names: Sequence[str]) -> Call:
+    """The call of a derivative with arguments behind those of the function, and with names for all."""
+    known = [argument_name(call.function, i) for i in range(len(call.args))]
+    words = unique(re.sub(r"\W+", "_", name).strip("_") for name in [*known, *names])
+    parameters = [Parameter(word, Parameter.POSITIONAL_OR_KEYWORD) for word in words]
+    f.__signature__ = Signature(  # type: ignore[attr-defined]
+        [*parameters, Parameter("keywords", Parameter.VAR_KEYWORD)]
+    )
+    f.__name__ = f"{function_name(call.function)}_{mode}"
+    return Call(f, [*call.args, *args], call.kwargs)

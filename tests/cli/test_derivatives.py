@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 import fnad
 from fnad.api.running import traced
 from fnad.backends import tiers
+from fnad.cli import main
 from fnad.cli.dump import MODES, Request, dump
 from fnad.cli.load import load_target
 from fnad.ir.parser import parse_program
@@ -21,6 +23,7 @@ from fnad.testing import direction, marks
 from fnad.transforms.interpret import interpret
 from tests.catalogue.cases import CASES, Case, has_derivative, over
 
+MODEL = Path(__file__).with_name("model.py")
 ONE_EACH = {case.primitive.name: case for case in reversed(CASES) if has_derivative(case) and not case.sample.regions}
 
 
@@ -108,3 +111,54 @@ def test_dumped_gradient_of_a_function_of_eigenvectors(stage: str, tmp_path: Pat
     dumped = dump(Request(f"{file}:exponential", "f64[2,2]", "grad", None, stage))
     (found,) = interpret(parse_program(dumped), [np.eye(2)])
     np.testing.assert_allclose(found, [[np.e, 0], [2 * np.e, np.e]], rtol=1e-15)
+
+
+def exported(tmp_path: Path, *options: str) -> Any:
+    """The function that `fnad export --python` writes of the layer of the tests' model, as plain Python."""
+    types = """f64[3], {"W": f64[3,2], "b": f64[2]}"""
+    path = tmp_path / "layer.py"
+    command = ["export", f"{MODEL}:layer", "--args", types, *options, "--python", "-o", str(path), "--force"]
+    assert main(command) == 0
+    space: dict[str, Any] = {}
+    exec(path.read_text().replace("from numba import njit", "njit = lambda f=None, **_: f or (lambda f: f)"), space)
+    return space[f"layer_{options[0].removeprefix('--')}"]
+
+
+def test_exported_derivatives_are_those_of_complex_steps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rng = np.random.default_rng(5)
+    x, w, b, dx, dw, db = (rng.normal(size=shape) for shape in ((3,), (3, 2), (2,)) * 2)
+    ct = rng.normal(size=2)
+
+    def slope(*directions: Any) -> Any:
+        stepped = [z + 1e-30j * d for z, d in zip((x, w, b), directions, strict=True)]
+        return np.imag(np.tanh(stepped[0] @ stepped[1] + stepped[2])) / 1e-30
+
+    value, tangent = exported(tmp_path, "--jvp")(x, w, b, dx, dw, db)
+    assert_allclose(value, np.tanh(x @ w + b), rtol=1e-14)
+    assert_allclose(tangent, slope(dx, dw, db), rtol=1e-13)
+    assert_allclose(exported(tmp_path, "--jvp", "--argnums", "-1")(x, w, b, dw, db)[1], slope(0, dw, db), rtol=1e-13)
+    value, *cotangents = exported(tmp_path, "--vjp")(x, w, b, ct)
+    pairs = zip(cotangents, (dx, dw, db), strict=True)
+    assert_allclose(sum(np.sum(c * d) for c, d in pairs), ct @ slope(dx, dw, db), rtol=1e-13)
+    jacobian = exported(tmp_path, "--jacobian")(x, w, b)
+    assert_allclose(jacobian @ dx, slope(dx, 0, 0), rtol=1e-13)
+    assert "int64_t layer_vjp(const double *x, const double *w_W, const double *w_b, const double *ct," in (
+        capsys.readouterr().out
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--jvp", "--argnums", "2"], "--argnums names argument 2 of 2"),
+        (["--vjp", "--argnums", "0,-2"], "--argnums names an argument twice"),
+        (["--grad", "--argnums", "7"], "--argnums names argument 7 of 2"),
+        (["--argnums", "0"], "add a derivative"),
+    ],
+)
+def test_arguments_that_are_not_there_are_refused(
+    options: list[str], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call = ["export", f"{MODEL}:layer", "--values", "np.ones(3), {'W': np.ones((3, 2)), 'b': np.ones(2)}"]
+    assert main([*call, *options, "--c", "-o", str(tmp_path / "layer.c")]) == 2
+    assert words in capsys.readouterr().err
