@@ -25,34 +25,38 @@ from fnad.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from fnad import debug, flatten_util, nn, numpy, optim, random, scipy, test_util, testing, tree
-    from fnad.api.archive import load, save
-    from fnad.api.associative import associative_scan
-    from fnad.api.batching import vmap
-    from fnad.api.branches import cond, switch
-    from fnad.api.callbacks import callback
-    from fnad.api.checkpointing import checkpoint, remat
-    from fnad.api.compilation import jit, make_program
-    from fnad.api.constant import stop_gradient
-    from fnad.api.custom import custom_jvp, custom_vjp
-    from fnad.api.explaining import explain
-    from fnad.api.exporting import export
-    from fnad.api.external import external
-    from fnad.api.forward import jvp
-    from fnad.api.gradient import grad, value_and_grad
-    from fnad.api.implicit import Minimum, fixed_point, minimize, root
-    from fnad.api.iteration import fori_loop, scan, while_loop
-    from fnad.api.jacobian import hessian, jacfwd, jacobian, jacrev, laplacian
-    from fnad.api.jet import jet
-    from fnad.api.linear import hvp, linear_transpose, linearize
-    from fnad.api.lowered import ShapeDtypeStruct, eval_shape
-    from fnad.api.mapping import map  # noqa: A004
-    from fnad.api.ode import odeint
-    from fnad.api.placing import block_until_ready, device, to_device, to_host
-    from fnad.api.reverse import vjp
-    from fnad.api.sparse import sparse_hessian, sparse_jacobian
-    from fnad.api.tapping import cotangent_tap, tap, tapped
-    from fnad.api.vectorizing import vectorize
-    from fnad.api.viewing import view
+    from fnad.api.functions.associative_scan import associative_scan
+    from fnad.api.functions.branches import cond, switch
+    from fnad.api.functions.callback import callback
+    from fnad.api.functions.checkpoint import checkpoint, remat
+    from fnad.api.functions.custom_rules import custom_jvp, custom_vjp
+    from fnad.api.functions.device import block_until_ready, device, to_device, to_host
+    from fnad.api.functions.explain import explain
+    from fnad.api.functions.export import export
+    from fnad.api.functions.external import external
+    from fnad.api.functions.grad import grad, value_and_grad
+    from fnad.api.functions.implicit import Minimum, fixed_point, minimize, root
+    from fnad.api.functions.jacobian import hessian, jacfwd, jacobian, jacrev, laplacian
+    from fnad.api.functions.jet import jet
+    from fnad.api.functions.jit import jit, make_program
+    from fnad.api.functions.jvp import jvp
+    from fnad.api.functions.linear import hvp, linear_transpose, linearize
+    from fnad.api.functions.loops import (
+        fori_loop,
+        map,  # noqa: A004
+        scan,
+        while_loop,
+    )
+    from fnad.api.functions.lowered import ShapeDtypeStruct, eval_shape
+    from fnad.api.functions.ode import odeint
+    from fnad.api.functions.save_load import load, save
+    from fnad.api.functions.sparse import sparse_hessian, sparse_jacobian
+    from fnad.api.functions.stop_gradient import stop_gradient
+    from fnad.api.functions.tap import cotangent_tap, tap, tapped
+    from fnad.api.functions.vectorize import vectorize
+    from fnad.api.functions.view import view
+    from fnad.api.functions.vjp import vjp
+    from fnad.api.functions.vmap import vmap
 
 __all__ = [
     "Minimum",
@@ -126,36 +130,35 @@ __all__ = [
 ]
 
 _MODULES = {
-    "archive": ("load", "save"),
-    "associative": ("associative_scan",),
-    "batching": ("vmap",),
+    "associative_scan": ("associative_scan",),
     "branches": ("cond", "switch"),
-    "callbacks": ("callback",),
-    "checkpointing": ("checkpoint", "remat"),
-    "compilation": ("jit", "make_program"),
-    "constant": ("stop_gradient",),
-    "custom": ("custom_jvp", "custom_vjp"),
-    "explaining": ("explain",),
-    "exporting": ("export",),
+    "callback": ("callback",),
+    "checkpoint": ("checkpoint", "remat"),
+    "custom_rules": ("custom_jvp", "custom_vjp"),
+    "device": ("block_until_ready", "device", "to_device", "to_host"),
+    "explain": ("explain",),
+    "export": ("export",),
     "external": ("external",),
-    "forward": ("jvp",),
-    "gradient": ("grad", "value_and_grad"),
+    "grad": ("grad", "value_and_grad"),
     "implicit": ("Minimum", "fixed_point", "minimize", "root"),
-    "iteration": ("fori_loop", "scan", "while_loop"),
     "jacobian": ("hessian", "jacfwd", "jacobian", "jacrev", "laplacian"),
     "jet": ("jet",),
+    "jit": ("jit", "make_program"),
+    "jvp": ("jvp",),
     "linear": ("hvp", "linear_transpose", "linearize"),
+    "loops": ("fori_loop", "map", "scan", "while_loop"),
     "lowered": ("ShapeDtypeStruct", "eval_shape"),
-    "mapping": ("map",),
     "ode": ("odeint",),
-    "placing": ("block_until_ready", "device", "to_device", "to_host"),
-    "reverse": ("vjp",),
+    "save_load": ("load", "save"),
     "sparse": ("sparse_hessian", "sparse_jacobian"),
-    "tapping": ("cotangent_tap", "tap", "tapped"),
-    "vectorizing": ("vectorize",),
-    "viewing": ("view",),
+    "stop_gradient": ("stop_gradient",),
+    "tap": ("cotangent_tap", "tap", "tapped"),
+    "vectorize": ("vectorize",),
+    "view": ("view",),
+    "vjp": ("vjp",),
+    "vmap": ("vmap",),
 }
-_MODULE_OF = {name: f"fnad.api.{module}" for module, names in _MODULES.items() for name in names}
+_MODULE_OF = {name: f"fnad.api.functions.{module}" for module, names in _MODULES.items() for name in names}
 _PACKAGES = ("debug", "flatten_util", "nn", "numpy", "optim", "random", "scipy", "test_util", "testing", "tree")
 
 if not TYPE_CHECKING:  # with a `__getattr__`, checkers accept any name

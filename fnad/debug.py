@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from fnad.api.callbacks import callback as call_host
-from fnad.api.leaves import Function, check_function, flatten
+from fnad.api.functions.callback import callback as call_host
+from fnad.api.staging.leaves import Function, check_function, flatten
 from fnad.trace.tracer import Tracer
 from fnad.tracebacks import boundary
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fnad.api.leaves import flatten, leaves_of
+from fnad.api.staging.leaves import flatten, leaves_of
 from fnad.errors import ShapeError
 from fnad.ir.types import Aval, is_complex
 from fnad.trace.source import current_source

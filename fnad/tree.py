@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
-from fnad.api.leaves import Structure, of_trees, pytrees
+from fnad.api.staging.leaves import Structure, of_trees, pytrees
 from fnad.trace.missing import missing
 from fnad.tracebacks import boundary
 

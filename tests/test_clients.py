@@ -72,10 +72,10 @@ def test_the_shim_traces_an_unchanged_function_no_more(tmp_path: Path) -> None:
     script.write_text("""
 import autograd.numpy as np
 from autograd import elementwise_grad, grad, value_and_grad
-from fnad.api import staging
+from fnad.api.staging import stage
 
-traces, trace = [], staging.trace_function
-staging.trace_function = lambda *args, **kwargs: traces.append(args) or trace(*args, **kwargs)
+traces, trace = [], stage.trace_function
+stage.trace_function = lambda *args, **kwargs: traces.append(args) or trace(*args, **kwargs)
 
 def loss(x, data):
     return np.sum(elementwise_grad(lambda y: y**3)(x - data)) * grad(lambda y: y * x[1])(x[0])

@@ -18,7 +18,7 @@ import scipy.special
 
 import fnad
 from fnad import errors, grad, jit, jvp, value_and_grad, vjp
-from fnad.api import gradient
+from fnad.api.functions import grad as grad_module
 
 FLAGS = np.array([True, False])
 K = np.arange(3)
@@ -795,7 +795,7 @@ def test_settings() -> None:
 def test_the_structure_of_a_result_is_printed_for_errors_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Which takes longer than a line of small code."""
     printed: list[Any] = []
-    monkeypatch.setattr(gradient, "structure_text", lambda structure: printed.append(structure))
+    monkeypatch.setattr(grad_module, "structure_text", lambda structure: printed.append(structure))
     assert value_and_grad(lambda x: x * x)(3.0) == (9.0, 6.0)
     assert printed == []
 

@@ -19,7 +19,7 @@ from numpy.testing import assert_allclose
 from scipy import integrate
 
 import fnad
-import fnad.api.archive
+import fnad.api.functions.save_load
 from fnad.errors import ExportError
 from fnad.tree import leaves
 
@@ -110,7 +110,7 @@ GCC = shutil.which("gcc")
 FLAGS = ["-std=c99", "-O1", "-fwrapv", "-fopenmp-simd", "-Wall", "-Werror", "-Wno-unused"]
 
 
-def exported(name: str) -> tuple[fnad.api.exporting.Exported, list[np.ndarray], list[np.ndarray]]:
+def exported(name: str) -> tuple[fnad.api.functions.export.Exported, list[np.ndarray], list[np.ndarray]]:
     """A program, its arguments and its results under `jit`, as arrays."""
     f, args = PROGRAMS[name]
     expected = [np.asarray(leaf) for leaf in leaves(fnad.jit(f)(*args))]
@@ -248,7 +248,7 @@ def test_user_code_from_numbas_cache_runs_the_derivative_of_its_process(tmp_path
 MODEL = """\
 import numpy as np
 import fnad
-import fnad.api.archive
+import fnad.api.functions.save_load
 
 derivative = fnad.export(fnad.grad(lambda x: np.sum(x ** {power})), np.ones(2)).njit()
 """
@@ -456,7 +456,7 @@ def edited(content: dict[str, Any], rng: np.random.Generator) -> dict[str, Any]:
         junk = [None, 3, -1.5, "x", [], {}, ["tuple"], ["dict", 1], [[0]], "leaf", True, [{"dtype": "f64"}], 10**40]
         changed = {**content, key: junk[int(rng.integers(len(junk)))]}
     changed.pop("digest")
-    return {**changed, "digest": fnad.api.archive._digest(changed)}
+    return {**changed, "digest": fnad.api.functions.save_load._digest(changed)}
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -467,7 +467,7 @@ def test_a_file_that_someone_made_is_a_program_or_an_error(seed: int, tmp_path: 
     for _ in range(60):
         file.write_text(json.dumps(edited(content, rng)))
         try:
-            assert isinstance(fnad.load(file), fnad.api.exporting.Exported)
+            assert isinstance(fnad.load(file), fnad.api.functions.export.Exported)
         except ExportError as error:
             assert "is not a program that fnad.save wrote" in str(error)  # noqa: PT017
 

@@ -19,8 +19,8 @@ import pytest
 
 import fnad
 from fnad import config
-from fnad.api.saving import SavePolicy, saving
-from fnad.api.tapping import _TAPS
+from fnad.api.functions.tap import _TAPS
+from fnad.api.staging.save_policy import SavePolicy, saving
 from fnad.backends.cpu import threads
 from fnad.backends.cpu.executor import compile_program
 from fnad.backends.tiers import COMPILING, TieredProgram

@@ -162,7 +162,7 @@ def test_the_mode_with_fewer_directions(matrix: Any, count: int, monkeypatch: py
     def counting(f: Any, **axes: Any) -> Any:
         return lambda *stacks: (counts.append(len(stacks[0])), fnad.vmap(f, **axes)(*stacks))[1]
 
-    monkeypatch.setattr("fnad.api.jacobian.vmap", counting)
+    monkeypatch.setattr("fnad.api.functions.jacobian.vmap", counting)
     np.testing.assert_allclose(fnad.jacobian(lambda x: matrix @ x)(np.ones(matrix.shape[1])), matrix)
     assert set(counts) == {count}
 

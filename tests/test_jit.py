@@ -35,7 +35,7 @@ from numpy.testing import assert_array_equal
 
 import fnad
 from fnad import grad, jit, value_and_grad
-from fnad.api import compilation
+from fnad.api.functions import jit as jit_module
 from fnad.ir.types import F64
 from fnad.numpy.operands import as_symbol
 from fnad.ops.arithmetic import mul
@@ -266,7 +266,7 @@ def test_a_zero_from_outside_is_another_number_if_its_sign_changes() -> None:
 
 
 def test_the_oldest_signatures_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compilation, "SIGNATURES", 3)
+    monkeypatch.setattr(jit_module, "SIGNATURES", 3)
     traces: list[int] = []
 
     @jit
@@ -959,7 +959,7 @@ def test_retracing_the_same_program_compiles_nothing(monkeypatch: pytest.MonkeyP
     w = np.ones(2)
     run = jit(lambda x: np.sum(np.cosh(w * x)))
     run(X)
-    monkeypatch.setattr("fnad.api.running.TieredProgram", None)
+    monkeypatch.setattr("fnad.api.running.execution.TieredProgram", None)
     w[0] = 7.0
     assert run(X) == np.cosh(7.0) + np.cosh(2.0)
 

@@ -12,7 +12,7 @@ import pytest
 import scipy.special
 
 import fnad
-from fnad.api.arguments import stage_call
+from fnad.api.staging.arguments import stage_call
 from fnad.cli.lint import found_in, lint
 from fnad.control.singular import Finding, range_of
 from fnad.ir.builder import trace

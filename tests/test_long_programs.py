@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fnad.api.leaves import leaf_of
-from fnad.api.staging import stage
+from fnad.api.staging.leaves import leaf_of
+from fnad.api.staging.stage import stage
 from fnad.backends.cpu.compiler import by_position, module_of
 from fnad.backends.cpu.target import CPU
 from fnad.backends.reference import interpreter

@@ -14,7 +14,7 @@ from numpy.testing import assert_allclose
 
 import fnad
 from fnad import config, errors, grad, jit, value_and_grad
-from fnad.api import paths as paths_module
+from fnad.api.running import paths as paths_module
 from fnad.backends import tiers
 from fnad.backends.cpu import executor as native
 from fnad.backends.tiers import TieredProgram

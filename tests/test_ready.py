@@ -11,8 +11,8 @@ import pytest
 
 import fnad
 from fnad import tree
-from fnad.api.paths import Paths
-from fnad.api.ready import OFTEN
+from fnad.api.running.paths import Paths
+from fnad.api.running.ready import OFTEN
 from fnad.backends.cpu.executor import NativeExecutor
 from fnad.errors import DtypeError, FnadError, MutationError, NonFiniteError, SettingError
 from fnad.kernel import residual_stack

@@ -24,7 +24,7 @@ from numpy import where
 from numpy.testing import assert_array_equal
 
 import fnad
-from fnad.api import repeating
+from fnad.api.running import reused_traces
 from fnad.trace import recording
 
 X = np.array([1.0, 2.0])
@@ -39,8 +39,8 @@ def _interpreted() -> Iterator[None]:
 @pytest.fixture
 def traces(monkeypatch: pytest.MonkeyPatch) -> Mock:
     """Counts the runs of functions; of a library's class, since what the user's code does is an effect."""
-    counter = Mock(wraps=repeating.stage_in)
-    monkeypatch.setattr(repeating, "stage_in", counter)
+    counter = Mock(wraps=reused_traces.stage_in)
+    monkeypatch.setattr(reused_traces, "stage_in", counter)
     monkeypatch.setattr(sys, "gettrace", lambda: None)  # coverage is no debugger
     return counter
 
@@ -442,7 +442,7 @@ def test_a_function_is_not_watched_for_ever(monkeypatch: pytest.MonkeyPatch, tra
     for i in range(20):
         LIST[0] = float(i)
         assert gradient(X)[0] == i
-    assert len(watched) == repeating.CREDIT
+    assert len(watched) == reused_traces.CREDIT
     watched.clear()
     gradient = fnad.grad(lambda x: (np.sum(x), SEEN.append(1))[0])
     for _ in range(10):
@@ -462,7 +462,7 @@ def test_nothing_more_is_looked_at_once_an_effect_is_found() -> None:
 
 
 def test_what_is_large_is_not_kept(traces: Mock) -> None:
-    data = np.ones(repeating.LARGE // 8 + 1)
+    data = np.ones(reused_traces.LARGE // 8 + 1)
     gradient, other = fnad.grad(lambda x: np.sum(x[0] * data)), fnad.grad(lambda x, y: np.sum(x[0] * y))
     for _ in range(4):
         gradient(X)

@@ -13,7 +13,7 @@ from scipy.optimize import least_squares, minimize
 from scipy.sparse import csr_array, issparse
 
 import fnad
-from fnad.api import sparse
+from fnad.api.functions import sparse
 from fnad.control.coloring import alone, column_colors, count_of, star_colors
 from fnad.errors import (
     NonDifferentiableArgumentError,

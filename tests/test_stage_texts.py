@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import fnad
-from fnad.api.leaves import leaf_of
-from fnad.api.staging import stage
-from fnad.api.summary import loops_summary, program_summary
-from fnad.api.wrapping import WIDTH, wrapped_python, wrapped_text
+from fnad.api.inspect.summary import loops_summary, program_summary
+from fnad.api.inspect.wrapping import WIDTH, wrapped_python, wrapped_text
+from fnad.api.staging.leaves import leaf_of
+from fnad.api.staging.stage import stage
 from fnad.backends.cpu.executor import plan
 from fnad.transforms.pipeline import simplify
 

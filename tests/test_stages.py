@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fnad.api.stages import STAGES
+from fnad.api.inspect.stages import STAGES
 from fnad.backends.cpu.executor import plan
 from fnad.cli.dump import Request, dump
 from fnad.ir.builder import trace

@@ -15,7 +15,7 @@ known to be that long.
 Simplifying has a price as well, small but higher than that of one run of a small program. So a program is interpreted
 as it is at first, and simplified at its second call.
 
-What `jit` made is compiled at its second call (`fnad.api.paths`): it is there to be called often. The first one is
+What `jit` made is compiled at its second call (`fnad.api.running.paths`), because it is called often. The first one is
 interpreted, since many functions are called once; unless that is expected to take longer than to compile it, by the
 bytes that it writes. Where a function comes with ever new sizes that need code of their own (`fnad.backends.sizes`),
 they are interpreted until that has cost enough. Where they share code, there is little to wait for; nor where an

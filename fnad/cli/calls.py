@@ -12,13 +12,13 @@ from typing import Any, cast
 
 import numpy as np
 
-from fnad.api.arguments import stage_call, with_traced_arrays
-from fnad.api.compilation import Compiled, jit
-from fnad.api.leaves import Function, Leaf, argument_name, flatten, path
-from fnad.api.naming import input_names
-from fnad.api.running import prepared
-from fnad.api.stages import stage_text
-from fnad.api.staging import Staged, stage
+from fnad.api.functions.jit import Compiled, jit
+from fnad.api.inspect.input_names import input_names
+from fnad.api.inspect.stages import stage_text
+from fnad.api.running.execution import prepared
+from fnad.api.staging.arguments import stage_call, with_traced_arrays
+from fnad.api.staging.leaves import Function, Leaf, argument_name, flatten, path
+from fnad.api.staging.stage import Staged, stage
 from fnad.cli.arguments import parse_arguments
 from fnad.cli.load import Target
 from fnad.cli.usage import UsageError, one_line

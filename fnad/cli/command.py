@@ -14,7 +14,7 @@ from typing import Any, NoReturn, TypeAlias
 
 import fnad
 from fnad import config
-from fnad.api.stages import STAGES
+from fnad.api.inspect.stages import STAGES
 from fnad.cli import cache, doctor, explain, ops
 from fnad.cli.check import check_call
 from fnad.cli.dump import CONVERTED, Request, dump

@@ -9,12 +9,12 @@ from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any
 
-from fnad.api.derivations import Derivation, gradient, jvp, value_and_gradient, vjp
-from fnad.api.gradient import check_scalar
-from fnad.api.leaves import Function
-from fnad.api.naming import input_names, pullback_names, tangent_names
-from fnad.api.running import derived, prepared
-from fnad.api.stages import Part, stage_text
+from fnad.api.functions.grad import check_scalar
+from fnad.api.inspect.input_names import input_names, pullback_names, tangent_names
+from fnad.api.inspect.stages import Part, stage_text
+from fnad.api.running.derivations import Derivation, gradient, jvp, value_and_gradient, vjp
+from fnad.api.running.execution import derived, prepared
+from fnad.api.staging.leaves import Function
 from fnad.cli.calls import Differentiable, checked_argnums, given_call
 from fnad.cli.load import Target, load_target, user_code
 from fnad.cli.usage import UsageError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from functools import partial
 
-from fnad.api.explaining import explain
+from fnad.api.functions.explain import explain
 from fnad.cli.transformed import on_call
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from fnad.api.exporting import export
+from fnad.api.functions.export import export
 from fnad.cli.transformed import on_call
 from fnad.cli.usage import UsageError
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fnad.api.staging import Staged
+from fnad.api.staging.stage import Staged
 from fnad.cli.calls import given_call
 from fnad.cli.load import load_target, user_code
 from fnad.control.singular import Finding, findings, range_of

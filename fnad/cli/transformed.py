@@ -10,13 +10,13 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from fnad.api.forward import jvp
-from fnad.api.gradient import grad, value_and_grad
-from fnad.api.jacobian import jacobian
-from fnad.api.leaves import Function, argument_name, flatten, function_name
-from fnad.api.lowered import eval_shape
-from fnad.api.naming import unique
-from fnad.api.reverse import vjp
+from fnad.api.functions.grad import grad, value_and_grad
+from fnad.api.functions.jacobian import jacobian
+from fnad.api.functions.jvp import jvp
+from fnad.api.functions.lowered import eval_shape
+from fnad.api.functions.vjp import vjp
+from fnad.api.inspect.input_names import unique
+from fnad.api.staging.leaves import Function, argument_name, flatten, function_name
 from fnad.cli.calls import Types, checked_argnums, given_call
 from fnad.cli.load import load_target, user_code
 from fnad.cli.usage import UsageError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from fnad.api.viewing import view
+from fnad.api.functions.view import view
 from fnad.cli.transformed import on_call
 from fnad.cli.usage import UsageError
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fnad.api.leaves import flatten
+from fnad.api.staging.leaves import flatten
 from fnad.optim.hyperparameters import Number, as_dtype_of, check_positive, named
 from fnad.optim.transformation import GradientTransformation, State, stateless
 from fnad.optim.trees import Tree, tree_map

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from fnad.api.compilation import jit
-from fnad.api.gradient import value_and_grad
-from fnad.api.leaves import Function, check_function, function_name
+from fnad.api.functions.grad import value_and_grad
+from fnad.api.functions.jit import jit
+from fnad.api.staging.leaves import Function, check_function, function_name
 from fnad.errors import DtypeError, UnsupportedFunctionError
 from fnad.flatten_util import ravel_pytree
 from fnad.ir.builder import is_tracing

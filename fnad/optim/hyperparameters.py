@@ -9,7 +9,7 @@ from typing import Any, ParamSpec, TypeAlias, TypeVar, cast
 
 import numpy as np
 
-from fnad.api.leaves import type_name
+from fnad.api.staging.leaves import type_name
 from fnad.errors import HyperparameterError
 from fnad.ir.builder import is_tracing
 from fnad.trace.source import current_source

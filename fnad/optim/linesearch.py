@@ -14,10 +14,10 @@ from typing import Any, Literal, cast
 import numpy as np
 
 import fnad.numpy as fnp
-from fnad.api.branches import cond
-from fnad.api.gradient import value_and_grad
-from fnad.api.iteration import while_loop
-from fnad.api.leaves import function_name
+from fnad.api.functions.branches import cond
+from fnad.api.functions.grad import value_and_grad
+from fnad.api.functions.loops import while_loop
+from fnad.api.staging.leaves import function_name
 from fnad.errors import HyperparameterError, UpdateError
 from fnad.flatten_util import ravel_pytree
 from fnad.optim.hyperparameters import Number, check_count, check_positive, named

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from fnad.api.leaves import Leaf, LeafError, flatten, leaf_of, leaves_of, of_trees, path, structure_text
+from fnad.api.staging.leaves import Leaf, LeafError, flatten, leaf_of, leaves_of, of_trees, path, structure_text
 from fnad.errors import UpdateError
 from fnad.trace.source import current_source
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from fnad.api.ode import odeint as solve
+from fnad.api.functions.ode import odeint as solve
 from fnad.numpy import array
 
 PRECISION = 1.49012e-8

@@ -28,11 +28,11 @@ from typing import Any
 import numpy as np
 
 from fnad import config
-from fnad.api.batching import vmap
-from fnad.api.columns import columns
-from fnad.api.forward import jvp
-from fnad.api.leaves import Function, check_function, function_name
-from fnad.api.reverse import vjp
+from fnad.api.functions.jvp import jvp
+from fnad.api.functions.vjp import vjp
+from fnad.api.functions.vmap import vmap
+from fnad.api.inspect.columns import columns
+from fnad.api.staging.leaves import Function, check_function, function_name
 from fnad.backends.base import current_backend
 from fnad.control.batching import batched_program
 from fnad.flatten_util import ravel_pytree

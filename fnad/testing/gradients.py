@@ -7,10 +7,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from fnad.api.arguments import differentiated, stage_in
-from fnad.api.forward import jvp
-from fnad.api.leaves import Function, check_function, flatten, leaves_of
-from fnad.api.reverse import vjp
+from fnad.api.functions.jvp import jvp
+from fnad.api.functions.vjp import vjp
+from fnad.api.staging.arguments import differentiated, stage_in
+from fnad.api.staging.leaves import Function, check_function, flatten, leaves_of
 from fnad.errors import NonDifferentiableArgumentError, SettingError
 from fnad.flatten_util import ravel_pytree
 from fnad.ir.program import Program

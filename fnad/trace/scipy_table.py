@@ -71,14 +71,14 @@ TABLE["scipy.special"] = {"fnad.scipy.special": (
     "comb", "factorial", "log_softmax", "logsumexp", "multigammaln", "perm", "polygamma", "softmax", "spherical_in",
     "spherical_jn", "spherical_kn", "spherical_yn",
 )}
-TABLE["scipy.integrate"] = {"fnad.api.scipy_ode": ("odeint", "solve_ivp"), "fnad.api.scipy_quadrature": (
+TABLE["scipy.integrate"] = {"fnad.api.solvers.ode": ("odeint", "solve_ivp"), "fnad.api.solvers.quadrature": (
     "dblquad", "fixed_quad", "nquad", "quad", "quad_vec", "tplquad",
 )}
 TABLE["scipy.optimize"] = {
-    "fnad.api.scipy_solvers": (
+    "fnad.api.solvers.roots": (
         "bisect", "brenth", "brentq", "fsolve", "newton", "ridder", "root", "root_scalar", "toms748",
     ),
-    "fnad.api.scipy_minima": (
+    "fnad.api.solvers.minima": (
         "brent", "curve_fit", "fmin", "fmin_bfgs", "fmin_cg", "fmin_l_bfgs_b", "fmin_powell", "fminbound", "golden",
         "least_squares", "leastsq", "minimize", "minimize_scalar",
     ),

@@ -11,7 +11,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import fnad
-from fnad.api.running import traced
+from fnad.api.staging.inlining import traced
 from fnad.backends import tiers
 from fnad.cli import main
 from fnad.cli.dump import MODES, Request, dump

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import fnad
-from fnad.api import running
-from fnad.api.leaves import leaf_of
-from fnad.api.staging import Staged, stage
+from fnad.api.running import execution
+from fnad.api.staging.leaves import leaf_of
+from fnad.api.staging.stage import Staged, stage
 from fnad.backends.cpu.target import CPU
 from fnad.backends.reference import interpreter
 from fnad.control import flow, reroll
@@ -427,8 +427,8 @@ def test_a_long_program_within_a_trace_is_looked_up_as_loops(
         found.append(len(program.equations))
         return content_key(program)
 
-    monkeypatch.setattr(running, "content_key", content)
-    monkeypatch.setattr(running, "SHORT", 100)
+    monkeypatch.setattr(execution, "content_key", content)
+    monkeypatch.setattr(execution, "SHORT", 100)
     fnad.jit(fnad.value_and_grad(filtered)).lower(0.5, X)
     assert found
     assert max(found) < 30

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 import fnad
-from fnad.api.leaves import flatten
+from fnad.api.staging.leaves import flatten
 from fnad.ir.types import aval_of, is_inexact, real_dtype
 from fnad.testing import (
     ULPS,

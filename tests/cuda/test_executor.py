@@ -16,7 +16,7 @@ import scipy.special
 from numpy.testing import assert_allclose, assert_array_equal
 
 import fnad
-from fnad.api.compilation import Compiled
+from fnad.api.functions.jit import Compiled
 from fnad.backends.cuda import tools
 from fnad.backends.cuda.ptx import ptx_of
 from fnad.backends.cuda.target import CUDA

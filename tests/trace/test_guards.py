@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from fnad import grad, jit, jvp, vjp
-from fnad.api.leaves import Leaf
-from fnad.api.staging import Staged, stage
+from fnad.api.staging.leaves import Leaf
+from fnad.api.staging.stage import Staged, stage
 from fnad.errors import GuardFailed
 from fnad.ir.known import Evaluated
 from fnad.ir.parser import parse_program

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import fnad
-from fnad.api import derivations
+from fnad.api.running import derivations
 from fnad.backends.cpu.executor import compile_program
 from fnad.backends.cpu.target import CPU
 from fnad.ir.builder import trace

@@ -1,0 +1,282 @@
+"""`explain`: what a trace of a function found, for a person to read."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import nullcontext
+from typing import Any
+
+from fnad import config
+from fnad.api.functions.jit import Placed
+from fnad.api.inspect.known_paths import Decision, decision_lines, decisions_of
+from fnad.api.running.derivations import vjp
+from fnad.api.running.execution import Made, made_of
+from fnad.api.staging.arguments import protected
+from fnad.api.staging.leaves import (
+    Function,
+    Leaf,
+    LeafError,
+    argument_name,
+    check_function,
+    flatten,
+    function_name,
+    leaf_of,
+    map_leaves,
+    path,
+)
+from fnad.api.staging.python_loops import PythonLoops
+from fnad.api.staging.stage import output_leaves, with_labels
+from fnad.backends.base import current_backend
+from fnad.backends.tiers import staged
+from fnad.control.reroll import differences, loops
+from fnad.control.widening import widening_lines
+from fnad.errors import LoweringError
+from fnad.ir.content import content_key
+from fnad.ir.program import Atom, Equation, Program, Source, Var
+from fnad.ir.types import Aval, is_inexact
+from fnad.placement import is_on_host
+from fnad.records import NamedTuple
+from fnad.store import STORE
+from fnad.trace.capture import Write
+from fnad.trace.environment import Met
+from fnad.trace.guards import guarded
+from fnad.trace.recording import Recorder
+from fnad.trace.source import is_in_loop
+from fnad.trace.tracer import Tracer
+from fnad.trace.tracing import Traced, trace_function
+
+
+class Found(NamedTuple):
+    """A value that the program takes: its name, or the line where it is first used."""
+
+    name: str
+    aval: Aval
+    source: Source | None
+
+
+class Explanation(NamedTuple):
+    """The findings of a trace; the text has a line for each.
+
+    `traced` are the leaves of the arguments that are numbers with a derivative. `captured` are the arrays from outside,
+    or made by NumPy alone, whose content is read anew at each call; each has the line that first uses it. Each of the
+    `copies` is a write into a traced array, of which the program makes a new version. `decisions` are what Python was
+    told of traced values, as `if` or `range` asked. `outside` are the clocks, files and other things met that cannot be
+    compared: under `jit` they are as they were when it was traced, or it is traced `anew` at each call for them.
+    `operations` counts the equations of the program by primitive. `made` is what the store has of this program: itself,
+    if a compiled function runs it, and what transforms have derived from it. `sparsity` has a line for each pattern of
+    a sparse derivative of it. `loops` are the loops of Python that are one loop in what runs, and `unrolled` says of
+    others why they are not. `residuals`, where asked for, are the values that a pullback of all that is traced keeps.
+    `launches` are the kernels on the device that the settings name, with the bytes of the arrays that they touch.
+    `paths` says of loops whose steps decide why they stay paths under `jit`.
+    `widened` are the lines where float32 becomes float64 by NumPy's promotion.
+    """
+
+    function: str
+    traced: tuple[Found, ...]
+    captured: tuple[Found, ...]
+    copies: tuple[Write, ...]
+    decisions: tuple[Decision, ...]
+    outside: tuple[Met, ...]
+    operations: dict[str, int]
+    made: tuple[Made, ...]
+    sparsity: tuple[str, ...]
+    loops: tuple[str, ...]
+    unrolled: tuple[str, ...]
+    residuals: tuple[Residual, ...] | None = None
+    launches: tuple[str, ...] = ()
+    widened: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return "\n".join(_lines(self))
+
+    __repr__ = __str__
+
+
+def explain(f: Function, *args: Any, memory: bool = False, **kwargs: Any) -> Explanation:
+    """A report of what a trace of `f(*args, **kwargs)` finds, with user lines.
+
+    Parameters:
+        f (function): It runs once, as under `grad`, and its errors are raised.
+        *args, **kwargs (pytrees): Floats, numbers and arrays, are traced; all else is passed on.
+        memory (bool): If true, the report lists the values that `vjp` keeps for the pullback, with bytes and lines.
+    Returns:
+        Explanation: A named tuple of the values traced, captured, copied and decided by, and of the loops found;
+            `print` shows it.
+    Raises:
+        ArgumentTypeError: If `f` is not callable.
+    Examples:
+        >>> import numpy as np, fnad
+        >>> table = np.arange(3.0)
+        >>> print(fnad.explain(lambda x: np.sum(x * table), np.ones(3)).captured[0].aval)
+        f64[3]
+    """
+    check_function(f, "explain")
+    with config.on(f.device) if isinstance(f, Placed) else nullcontext():
+        return _explained(f, args, kwargs, memory=memory)
+
+
+def _explained(f: Function, args: tuple[Any, ...], kwargs: dict[str, Any], *, memory: bool) -> Explanation:
+    values, structure = flatten(args)
+    leaves = {i: leaf for i, value in enumerate(values) if (leaf := _leaf(value)) is not None}
+
+    def attempt(f: Function, receive: Any) -> Traced:
+        def call(tracers: Sequence[Tracer]) -> list[Any]:
+            given = dict(zip(leaves, with_labels(tracers, list(leaves.values())), strict=True))
+            received = [given[i] if i in given else receive(value) for i, value in enumerate(values)]
+            return output_leaves(f(*structure.unflatten(received), **map_leaves(receive, kwargs)), f)[0]
+
+        found = list(leaves.values())
+        avals, weak, arrays = [x.aval for x in found], [x.weak for x in found], [x.is_array for x in found]
+        now = [x.value for x in found]
+        return trace_function(call, avals, name=function_name(f), weak=weak, arrays=arrays, values=now)
+
+    recorder = Recorder()
+    recorder.follow(f)
+    trial = PythonLoops()
+    with recorder.active():
+        traced = protected(f, attempt)
+        trial.marked = {line for guard in traced.guards if is_in_loop(guard.source) for line in guard.lines}
+        if trial.marked:
+            trial.traced(lambda: protected(f, attempt))
+    names = [path(args, i, lambda k: argument_name(f, k)) for i in leaves]
+    first = [Found(name, leaf.aval, None) for name, leaf in zip(names, leaves.values(), strict=True)]
+    counts = Counter(equation.primitive.name for equation in traced.program.equations)
+    captured = tuple(_captured(traced.program, len(leaves)))
+    decisions, operations = decisions_of(traced.guards), dict(counts.most_common())
+    made = made_of(guarded(traced.program, traced.guards), traced.program)
+    return Explanation(
+        function_name(f),
+        tuple(first),
+        captured,
+        traced.writes,
+        decisions,
+        tuple(recorder.environment.met),
+        operations,
+        made,
+        tuple(STORE.notes_of(content_key(traced.program))),
+        tuple(loops(traced.program)),
+        tuple(map(str, differences(traced.program))),
+        residuals_of(traced.program, names, len(traced.program.outputs)) if memory else None,
+        () if is_on_host() else tuple(_launches(traced.program)),
+        tuple(map(str, widening_lines(traced.program))),
+        tuple(trial.reasons()),
+    )
+
+
+def _launches(program: Program) -> Iterator[str]:
+    compiler: Any = current_backend().compiler
+    try:
+        yield from compiler.launch_lines(compiler.plan(staged(program).simplified))
+    except LoweringError as error:
+        yield f"none: {error.what}"
+
+
+def _leaf(value: Any) -> Leaf | None:
+    try:
+        leaf = leaf_of(value)
+    except LeafError:
+        return None
+    return leaf if is_inexact(leaf.aval.dtype) else None
+
+
+def _captured(program: Program, leaves: int) -> Iterator[Found]:
+    uses: dict[Any, Source | None] = {}
+    for equation in reversed(program.equations):
+        uses.update({operand: equation.source for operand in equation.operands if isinstance(operand, Var)})
+    for var in program.inputs[leaves:]:
+        yield Found("", var.aval, uses.get(var))
+
+
+# ---- residuals -------------------------------------------------------------------------------------------------------
+
+
+class Residual(NamedTuple):
+    """A value that a pullback keeps: the name of the argument that it is, or the line that computes or first reads it.
+
+    A residual stack, of a loop whose length only the run knows, has one row for each step.
+    """
+
+    name: str
+    aval: Aval
+    source: Source | None
+
+    @property
+    def nbytes(self) -> int:
+        """Its size in bytes; that of one row for a residual stack."""
+        return abs(self.aval.nbytes)
+
+    def __str__(self) -> str:
+        place = f" {self.name}" if self.name else f" at {self.source}" if self.source else ""
+        return f"{self.nbytes} bytes{' a step' if self.aval.is_residual_stack else ''}: {self.aval}{place}"
+
+
+def residuals_of(program: Program, names: Sequence[str], outputs: int) -> tuple[Residual, ...]:
+    """The residuals of the pullback of the first `outputs`; the first inputs are arguments of these names."""
+    wrt = [i < len(names) for i in range(len(program.inputs))]
+    forward, _ = vjp(wrt, outputs).derive(program)
+    named = dict(zip(forward.inputs, names, strict=False))
+    kept = [atom for atom in forward.outputs[len(program.outputs) :] if isinstance(atom, Var)]
+    return tuple(
+        Residual(named[var], var.aval, None)
+        if var in named
+        else Residual("", var.aval, _source(var, forward.equations))
+        for var in kept
+    )
+
+
+def _source(atom: Atom, equations: Sequence[Equation]) -> Source | None:
+    """The line that computes a value, in the body of a loop if it is a row of that; else the first that reads it."""
+    maker = next((equation for equation in equations if atom in equation.results), None)
+    if maker is None:
+        return next((equation.source for equation in equations if atom in equation.operands), None)
+    if maker.regions:
+        body, place = maker.regions[-1], maker.results.index(atom) - len(maker.results)
+        inner = body.outputs[place] if -place <= len(body.outputs) else atom
+        return _source(inner, body.equations) or maker.source
+    return maker.source
+
+
+# ---- the text --------------------------------------------------------------------------------------------------------
+
+
+def _lines(explanation: Explanation) -> Iterator[str]:
+    count = sum(explanation.operations.values())
+    yield f"{explanation.function}: {count} operation{'s' * (count != 1)}"
+    yield from _section("traced", [f"{found.name}: {found.aval}" for found in explanation.traced])
+    yield from _section("captured", _counted(f"{found.aval}{_place(found.source)}" for found in explanation.captured))
+    yield from _section("copies", _counted(f"{write.aval}{_place(write.source)}" for write in explanation.copies))
+    yield from _section("decisions", list(decision_lines(explanation.decisions)))
+    yield from _section("outside", _counted(map(str, explanation.outside)))
+    yield from _section("operations", [f"{count} {name}" for name, count in explanation.operations.items()])
+    yield from _section("in the store", _counted(map(str, explanation.made)))
+    if explanation.sparsity:
+        yield from _section("sparse", explanation.sparsity)
+    if explanation.loops:
+        yield from _section("loops", _counted(explanation.loops))
+    if explanation.unrolled:
+        yield from _section("left unrolled", _counted(explanation.unrolled))
+    if explanation.paths:
+        yield from _section("paths under jit", explanation.paths)
+    if explanation.widened:
+        yield from _section("float32 becomes float64", explanation.widened)
+    if explanation.launches:
+        yield from _section("launches", explanation.launches)
+    if explanation.residuals is not None:
+        total = sum(residual.nbytes for residual in explanation.residuals)
+        yield from _section(f"kept for the pullback, {total} bytes", _counted(map(str, explanation.residuals)))
+
+
+def _section(title: str, lines: Sequence[str]) -> Iterator[str]:
+    yield f"{title}: {'none' if not lines else ''}".rstrip()
+    yield from (f"  {line}" for line in lines)
+
+
+def _counted(lines: Iterable[str]) -> list[str]:
+    """Each line once, with how often it stands there."""
+    return [line if count == 1 else f"{count} times {line}" for line, count in Counter(lines).items()]
+
+
+def _place(source: Source | None) -> str:
+    return f" at {source}" if source is not None else ""

@@ -1,0 +1,287 @@
+"""Programs that leave fnad: `export`, and the forms of what it returns."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Sequence
+from functools import cached_property
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fnad.api.functions.jit import Compiled, jit
+from fnad.api.functions.lowered import TracedCall
+from fnad.api.inspect.input_names import input_names
+from fnad.api.inspect.known_paths import decision_lines, decisions_of
+from fnad.api.running.execution import prepared, staged
+from fnad.api.running.transformed import Transformed
+from fnad.api.staging.inlining import inlined
+from fnad.api.staging.leaves import (
+    Array,
+    Function,
+    Structure,
+    check_function,
+    function_name,
+    leaves_of,
+    path,
+    to_user,
+)
+from fnad.api.staging.stage import Output
+from fnad.backends.base import STANDALONE
+from fnad.errors import ArgumentTypeError, ExportError
+from fnad.ir.builder import is_tracing
+from fnad.ir.program import Program
+from fnad.ir.types import Aval
+from fnad.numpy.operands import as_symbol
+from fnad.trace.source import current_source
+from fnad.tracebacks import boundary
+
+if TYPE_CHECKING:
+    from fnad.backends.standalone.forms import Function as NativeFunction
+    from fnad.backends.standalone.forms import Standalone
+
+
+@boundary
+def export(f: Function, /, *args: Any, **kwargs: Any) -> Exported:
+    """The program of a function for arguments of given types, to be used without fnad: in Numba, C, a file.
+
+    It is compiled without threads and without Python, so it can be called from any native code.
+
+    Parameters:
+        f (function): A function of pytrees of arrays and numbers, which may be transformed.
+        *args, **kwargs (pytrees of arrays, numbers and ShapeDtypeStructs): Its arguments, of which types are read.
+    Returns:
+        Exported: The program in its forms: `njit()`, `cfunc()`, `c(path)`, `object(path)`, `python(path)`.
+    Raises:
+        ExportError: If Python decides by values, if the program calls a library or Python, or uses large arrays from
+            outside.
+        TracerEscapeError: If `f` uses a traced value where an ordinary one is required.
+    Examples:
+        >>> import numpy as np, fnad
+        >>> def f(x):
+        ...     return np.sum(x**2)
+        >>> gradient = fnad.export(fnad.grad(f), np.ones(3))
+        >>> print(gradient.prototype)
+        int64_t f_grad(const double *x, double *out);
+        >>> gradient.njit()(np.arange(3.0))
+        array([0., 2., 4.])
+    """
+    check_function(f, "export")
+    compiled = f if isinstance(f, Compiled) else jit(f)
+    return _exported(compiled.lower(*args, **kwargs), _name_of(f))
+
+
+def _exported(call: TracedCall, name: str) -> Exported:
+    """The program of a traced call; raise `ExportError` if Python has decided by values."""
+    path = call.path
+    if path.guards:
+        lines = "; ".join(decision_lines(decisions_of(path.guards)))
+        raise ExportError(
+            f"{name} decides by values: {lines}",
+            source=current_source(),
+            remedy="decide within the program, by np.where, fnad.cond or fnad.while_loop",
+        )
+    return Exported(name, path.traced, call.names, call.structure, path.output, list(path.captured))
+
+
+class Exported:
+    """A function's program for arguments of given types, in forms that need nothing of fnad.
+
+    Arguments and results are arrays in C order of these shapes; pytrees have a parameter a leaf. It can be called, and
+    `fnad.save` writes it to a file.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        program: Program,
+        names: Sequence[str],
+        structure: Structure,
+        output: Output,
+        captured: Sequence[Array],
+    ) -> None:
+        self.name, self.program, self.captured = name, program, captured
+        self.names, self.structure, self.output = names, structure, output
+        trees = structure.unflatten(range(structure.num_leaves))
+        self.leaves = [path(trees, i, names.__getitem__) for i in range(structure.num_leaves)]
+
+    @property
+    def in_avals(self) -> Sequence[Aval]:
+        """The types of the arguments' leaves."""
+        return self.program.in_avals[: len(self.leaves)]
+
+    @boundary
+    def __call__(self, /, *args: Any) -> Any:
+        """The result for arguments of these types, given by position; raises `ArgumentTypeError` for others."""
+        leaves, structure = leaves_of(args, lambda i: self.names[i] if i < len(self.names) else f"argument {i}")
+        if structure != self.structure or [leaf.aval for leaf in leaves] != list(self.in_avals):
+            raise ArgumentTypeError(
+                f"{self.name} was exported for other types of arguments: {', '.join(map(str, self.in_avals))}",
+                source=current_source(),
+                remedy="export it for these types, too",
+            )
+        operands: list[Any] = [leaf.value for leaf in leaves]
+        if is_tracing():
+            return self.output.rebuild(
+                inlined(self.program, [*map(as_symbol, operands), *map(as_symbol, self.captured)])
+            )
+        run = prepared(self.program).executor()
+        return self.output.rebuild(map(to_user, run([*operands, *self.captured])))
+
+    @property
+    def prototype(self) -> str:
+        """The declaration of the function in C; it returns 0, or the number of an error."""
+        return f"{_forms().c_source.prototype(self._standalone)};"
+
+    # ---- in this process
+
+    @boundary
+    def cfunc(self) -> CFunction:
+        """The native function, by its address."""
+        return CFunction(_forms().Function(self._standalone), len(self._standalone.parameters))
+
+    @boundary
+    def low_level(self) -> Any:
+        """The function as a `scipy.LowLevelCallable`, for `quad` and its like.
+
+        Raises `ExportError` unless it takes numbers of f64 to one number of f64. A run that ends in an error gives nan.
+        """
+        return _forms().low_level_callable(self._standalone)
+
+    @boundary
+    def njit(self) -> Any:
+        """The function for code that Numba compiles: it takes arrays, numbers and tuples, and returns new arrays.
+
+        Shapes are compared at each call, dtypes when the caller is compiled. User code that Numba keeps on disk
+        (`cache=True`) runs the program that is exported in its process; without one there it raises RuntimeError.
+        """
+        structure = self.output.structure
+        result = _expression(structure.unflatten([f"{_forms().RESULT}{n}" for n in range(structure.num_leaves)]))
+        return _forms().numba_function(self._standalone, ", ".join(self.names), self._for_numba(), result)
+
+    @boundary
+    def njit_into(self) -> Any:
+        """The function for Numba code that writes results into arrays, one for each, which follow the arguments."""
+        return _forms().numba_into(self._standalone, ", ".join(self.names), self._for_numba())
+
+    def _for_numba(self) -> list[str]:
+        """The expressions of the arguments' leaves, which Numba takes if there is no dict among them."""
+        if others := [leaf for leaf in self.leaves if not re.fullmatch(r"\w+(\[\d+\]|\.\w+)*", leaf)]:
+            raise ExportError(f"Numba takes no dict for {others[0]}", remedy="give arrays, numbers or tuples of them")
+        return self.leaves
+
+    # ---- in files
+
+    def c_source(self) -> str:
+        """The program as C, readable and without dependencies."""
+        return _forms().c_source.source(self._standalone)
+
+    def c_header(self) -> str:
+        """The header of the C source and of the object file."""
+        return _forms().c_source.header(self._standalone)
+
+    def python_source(self) -> str:
+        """The program as a Python module that needs NumPy and Numba alone."""
+        return _forms().python_module.source(self._standalone)
+
+    @boundary
+    def c(self, file: str | Path, *, force: bool = False) -> list[Path]:
+        """Write the C source, and the header beside it; return both paths."""
+        return _written(file, ".c", {".c": self.c_source().encode(), ".h": self.c_header().encode()}, force)
+
+    @boundary
+    def object(self, file: str | Path, *, force: bool = False) -> list[Path]:
+        """Write a relocatable object file for this CPU, and the header beside it; return both paths."""
+        code = _forms().object_file(self._standalone)
+        return _written(file, ".o", {".o": code, ".h": self.c_header().encode()}, force)
+
+    @boundary
+    def python(self, file: str | Path, *, force: bool = False) -> list[Path]:
+        """Write the Python module; return its path."""
+        return _written(file, ".py", {".py": self.python_source().encode()}, force)
+
+    @cached_property
+    def _standalone(self) -> Standalone:
+        names = [_identifier(name) for name in input_names(self.leaves, self.program)]
+        arguments = names[: len(self.leaves)]
+        count = len(self.program.outputs)
+        results = ["out"] if count == 1 else [f"out{n}" for n in range(count)]
+        results = [f"{name}_" if name in arguments else name for name in results]
+        program = staged(self.program).simplified
+        return _forms().standalone(program, self.name, arguments, results, self.captured)
+
+    def __repr__(self) -> str:
+        results = ", ".join(map(str, self.program.out_avals))
+        return f"<exported {self.name}({', '.join(map(str, self.in_avals))}) -> {results}>"
+
+
+class CFunction:
+    """A native function: its `address`, and `call(*addresses)`, which returns 0 or the number of an error.
+
+    The code lives as long as this object or `call`.
+    """
+
+    def __init__(self, function: NativeFunction, parameters: int) -> None:
+        import ctypes  # noqa: PLC0415 - not needed for files
+
+        self.address = function.address
+        self.call: Any = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * parameters)(function.address)
+        self.call.function = function
+
+
+def _forms() -> Any:
+    return import_module(STANDALONE)
+
+
+def _written(path: str | Path, suffix: str, contents: dict[str, bytes], force: bool) -> list[Path]:
+    """Write files of one name."""
+    path = Path(path)
+    stem = path.with_suffix("") if path.suffix == suffix else path
+    files = {stem.with_name(stem.name + ending): content for ending, content in contents.items()}
+    write_files(files, force)
+    return list(files)
+
+
+def write_files(contents: dict[Path, bytes], force: bool) -> None:
+    """Write files; raise before anything is written if one exists, unless `force`."""
+    if not force and (there := [file for file in contents if file.exists()]):
+        raise ExportError(f"{there[0]} exists", source=current_source(), remedy="give another path, or force=True")
+    for file, content in contents.items():
+        file.write_bytes(content)
+
+
+def _name_of(f: Function) -> str:
+    """The name of a function and of its transforms: `loss_grad`."""
+    transforms: list[str] = []
+    while isinstance(f, Transformed):
+        if not isinstance(f, Compiled):
+            transforms.insert(0, f.transform_name)
+        f = f.__wrapped__
+    return _identifier("_".join([re.sub(r"\W+", "_", function_name(f)).strip("_"), *transforms]))
+
+
+def _identifier(name: str) -> str:
+    """A name that is a word in C and in Python."""
+    return f"{name}_" if name in C_WORDS or keyword.iskeyword(name) else name
+
+
+C_WORDS = frozenset(
+    """
+    auto break case char complex const continue default do double else enum extern float for goto if inline int long
+    register restrict return short signed sizeof static struct switch typedef union unsigned void volatile while bool
+    true false main status end I malloc free abs acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf
+    erfc exp exp2 expm1 fabs floor fmax fmin fmod hypot log log10 log1p log2 pow power remainder rint round sin sinh
+    sqrt tan tanh trunc gamma lgamma j0 j1 jn y0 y1 yn
+    """.split()  # noqa: SIM905
+)
+"""Words that a function or parameter cannot be called in C: keywords, functions of its library, and names here."""
+
+
+def _expression(tree: Any) -> str:
+    """A pytree of names as source code that Numba takes."""
+    if tree is None or isinstance(tree, str):
+        return str(tree)
+    if type(tree) is tuple:
+        return f"({''.join(f'{_expression(child)}, ' for child in tree)})"  # pyright: ignore[reportUnknownVariableType]
+    raise ExportError(f"Numba returns no {type(tree).__name__}", remedy="return arrays, numbers or tuples of them")

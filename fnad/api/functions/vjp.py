@@ -1,0 +1,162 @@
+"""Reverse mode for any output: `vjp`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pickle import PicklingError
+from typing import Any, NoReturn, TypeAlias
+
+import numpy as np
+
+from fnad import config
+from fnad.api.running import derivations
+from fnad.api.running.debug_nans import checked
+from fnad.api.running.execution import derived, derived_within, execute
+from fnad.api.staging.arguments import differentiated, stage_in
+from fnad.api.staging.expected_trees import ExpectedTree
+from fnad.api.staging.inlining import inlined
+from fnad.api.staging.leaves import Array, Function, Operand, argument_name, check_function, function_name, to_user
+from fnad.api.staging.stage import Staged
+from fnad.backends.tiers import TieredProgram
+from fnad.errors import CotangentError
+from fnad.ir.builder import inline, is_tracing, trace
+from fnad.ir.program import Program
+from fnad.ir.symbol import Symbol
+from fnad.trace.source import current_source
+from fnad.tracebacks import boundary
+
+MISSING = object()
+Linear: TypeAlias = Callable[[Sequence[Operand]], list[Any]]
+
+
+def vjp(f: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
+    """The output of `f` at `primals`, and the pullback there.
+
+    Parameters:
+        f (function): Takes and returns pytrees of arrays and numbers.
+        *primals (pytrees): The arguments of `f`.
+        has_aux (bool): If true, `f` returns a pair (output, aux) of its output and anything else.
+    Returns:
+        tuple: (output, pullback), or (output, pullback, aux). `pullback(cotangent)` takes a pytree with the structure,
+            shapes and dtypes of the output (0 for integers and bools) and returns the tuple of the cotangents of the
+            primals. It may be called any number of times, from any thread.
+    Raises:
+        CotangentError: If the cotangent does not match the output; the pullback raises it.
+        NonDifferentiableArgumentError: If a primal has integers and bools only; let `f` take it from its closure.
+        ArgumentTypeError, DtypeError, AuxiliaryError: As in `grad`.
+    Examples:
+        >>> import numpy as np, fnad
+        >>> y, pullback = fnad.vjp(np.sin, np.array([0.0, np.pi]))
+        >>> pullback(np.array([1.0, 10.0]))
+        (array([  1., -10.]),)
+    """
+    check_function(f, "vjp")
+    wrt = differentiated(primals, lambda i: argument_name(f, i))
+    staged = stage_in(f, range(len(primals)), wrt, primals, has_aux=has_aux)
+    results, pull = run_cut(staged, derivations.vjp(staged.wrt, staged.outputs))
+    avals = staged.program.out_avals[: staged.outputs]
+    like = f"the output of {function_name(f)}"
+    cotangents = ExpectedTree("cotangent", like, staged.structure, avals, CotangentError)
+
+    def pull_back(cotangent: Any = MISSING, *others: Any) -> tuple[Any, ...]:
+        if cotangent is MISSING or others:
+            raise CotangentError(
+                f"the pullback was given {len(others) + (cotangent is not MISSING)} cotangents, and takes one",
+                source=current_source(),
+                remedy=f"give one pytree like {like}; several arrays go into one tuple",
+            )
+        return wrt.gradients(pull(cotangents.match(cotangent)))
+
+    pullback = AtPoint("pullback", f, pull_back)
+    output = staged.output.rebuild(results[: staged.outputs])
+    auxiliary = staged.auxiliary.rebuild(results[staged.outputs :])
+    return (output, pullback, auxiliary) if has_aux else (output, pullback)
+
+
+class AtPoint:
+    """The derivative of the function `f` at a point: `run`, a closure with the values that it needs."""
+
+    __slots__ = ("__name__", "__weakref__", "__wrapped__", "_of")
+
+    def __init__(self, name: str, f: Function, run: Function) -> None:
+        self.__name__, self._of, self.__wrapped__ = name, function_name(f), run
+
+    @boundary
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        return self.__wrapped__(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<{self.__name__} of {self._of}>"
+
+    def __copy__(self) -> AtPoint:
+        return self
+
+    def __deepcopy__(self, memo: object) -> AtPoint:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise PicklingError(
+            f"{self} has values and compiled code of this process: pickle the function and the point, and take the "
+            "derivative where they are loaded"
+        )
+
+
+def run_cut(staged: Staged, derivation: derivations.Derivation) -> tuple[list[Any], Linear]:
+    """Run the first of two programs; return its outputs, and what the second one makes of co- or tangents."""
+    program, count = staged.program, len(staged.program.outputs)
+    if is_tracing():
+        forward, backward = derived_within(program, derivation)
+        found = inlined(forward, staged.operands)
+        residuals = [tracer.symbol for tracer in found[count:]]
+        return found[:count], lambda cts: inlined(backward, [*residuals, *cts])
+    forward, backward = derived(program, derivation)
+    arrays = execute(forward, staged.operands, lambda: derivation.derive(program)[0], count)
+    linear = _linear(backward, _sealed(arrays[count:]), lambda: derivation.derive(program)[1])
+    if config.current().debug_nans:
+        linear = _debugged(linear, lambda: _joined(derivation.derive(program), count), staged.operands)
+    return [to_user(array) for array in arrays[:count]], linear
+
+
+def _debugged(linear: Linear, whole: Callable[[], Program], operands: Sequence[Operand]) -> Linear:
+    """The second program, followed into the first one by `fnad.debug_nans`."""
+    given = [
+        np.array(operand) for operand in operands
+    ]  # as they are now: the user may write into them before the second program is run
+
+    def debugged(cts: Sequence[Operand]) -> list[Any]:
+        if is_tracing() or not config.current().debug_nans:
+            return linear(cts)
+        with config.override(debug_nans=False):
+            return checked(lambda _: linear(cts), [*given, *map(np.asarray, cts)], whole())
+
+    return debugged
+
+
+def _joined(programs: Sequence[Program], count: int) -> Program:
+    """Two programs as one, of which the first hands what follows its first `count` results to the second."""
+    forward, backward = programs
+    given = len(forward.inputs)
+
+    def run(*args: Symbol) -> list[Symbol]:
+        return inline(backward, [*inline(forward, args[:given])[count:], *args[given:]])
+
+    cts = backward.in_avals[len(forward.outputs) - count :]
+    return trace(run, *forward.in_avals, *cts, name=forward.name)
+
+
+def _linear(backward: TieredProgram, residuals: Sequence[Array], own: Callable[[], Program]) -> Linear:
+    """The second program, on residuals that were computed; called in a trace, it becomes part of that."""
+
+    def linear(cts: Sequence[Operand]) -> list[Any]:
+        operands = [*residuals, *cts]
+        if is_tracing():
+            return inlined(backward.program, operands)
+        return [to_user(array) for array in execute(backward, operands, own)]
+
+    return linear
+
+
+def _sealed(arrays: list[Array]) -> list[Array]:
+    for array in arrays:
+        array.flags.writeable = False
+    return arrays

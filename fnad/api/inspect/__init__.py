@@ -1,0 +1,1 @@
+"""Programs, their stages and paths as text."""

@@ -1,0 +1,136 @@
+"""The last call of a compiled function, ready to be made again.
+
+Most calls are like the one before: arguments of the same structure, types, dtypes and shapes, under the same settings,
+where what the function reads is as it was, and one path that is native code and asks nothing of the values, or only
+whether loops go known ways. Such a call is a comparison of each of these and the native code. Any other one is looked
+up by its signature (`functions/jit.py`). What came some times in a row is one call of a builtin, where the backend
+has one (`Native.direct`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from operator import is_
+from typing import Any
+
+import numpy as np
+
+from fnad import config
+from fnad.api.running.paths import TracedPath
+from fnad.api.staging.leaves import Array, Structure, array_of, flatten, to_user
+from fnad.backends.base import ANOTHER, CallBefore, Tree
+from fnad.errors import GuardFailed
+from fnad.ir.types import NAMES
+from fnad.placement import is_drivers
+
+NUMBERS = {bool, int, float, complex, *(dtype.type for dtype in NAMES)}
+"""Types of numbers that are as good as any other number of the type, but for an int that is too large."""
+
+INTEGERS = range(-(2**63), 2**63)
+"""The integers that are not."""
+
+
+OFTEN = 8
+"""The calls in a row after which they are made directly: to prepare that takes as long as some fifty direct calls."""
+
+
+class Ready:
+    """A call of a path; `values` are the leaves of the arguments, of this structure."""
+
+    __slots__ = ("_are_leaves", "_calls", "_direct", "_kinds", "_path", "_program", "_settings", "_structure")
+
+    def __init__(self, path: TracedPath, args: tuple[Any, ...], values: Sequence[Any], structure: Structure) -> None:
+        self._path, self._structure, self._settings = path, structure, config.current()
+        self._program = path.programs[0]
+        self._direct: Callable[..., Any] | None = None
+        self._calls = 0
+        self._are_leaves = len(values) == len(args) and all(map(is_, values, args))
+        self._kinds = [
+            (type(value), None, ()) if type(value) in NUMBERS else (type(value), value.dtype, value.shape)
+            for value in values
+        ]
+
+    def __call__(self, args: tuple[Any, ...]) -> Any:
+        """The result for these arguments, or `ANOTHER`."""
+        path = self._path
+        if self._direct is not None and self._program.ready() is not None:
+            try:
+                result = self._direct(*args)
+            except GuardFailed:
+                return ANOTHER
+            if result is not ANOTHER:
+                path.runs = path.next_run()
+                return result
+        if config.current() is not self._settings or not path.environment.holds():
+            return ANOTHER
+        arrays = self._arrays(args)
+        try:
+            results = None if arrays is None else path.run_ready(arrays)
+        except GuardFailed:
+            return ANOTHER
+        if results is None:
+            return ANOTHER
+        self._calls += 1
+        if self._calls == OFTEN:
+            self._direct = self._made_direct(args)
+        return path.output.rebuild([to_user(result) for result in results])
+
+    def _made_direct(self, args: tuple[Any, ...]) -> Callable[..., Any] | None:
+        path = self._path
+        conditions = path.environment.conditions()
+        if conditions is None or path.output.halves:
+            return None
+        name, variable = config.conditions()
+        conditions = conditions._replace(names=[*conditions.names, name], variables=[variable])
+        values, structure = flatten(args)
+        trees, output = tree_of(structure), path.output
+        before = CallBefore(values, trees, path.captured, tree_of(output.structure), output.arrays, conditions)
+        return self._program.direct(before)
+
+    def _arrays(self, args: tuple[Any, ...]) -> list[Array] | None:
+        """The leaves as arrays, if they are as those of the call before."""
+        if self._are_leaves:
+            values: Sequence[Any] = args
+            is_like = len(args) == len(self._kinds)
+        else:
+            values, structure = flatten(args)
+            is_like = structure == self._structure
+        if not is_like:
+            return None
+        arrays: list[Array] = []
+        for value, (kind, dtype, shape) in zip(values, self._kinds, strict=True):
+            if type(value) is not kind:
+                return None
+            if dtype is None:
+                if kind is int and value not in INTEGERS:
+                    return None
+                arrays.append(array_of(value))
+            elif value.dtype is dtype and value.shape == shape:
+                arrays.append(value)
+            else:
+                return None
+        return arrays
+
+
+def tree_of(structure: Structure) -> Tree:
+    """The pytree of a structure."""
+    keys = tuple(structure.entries()) if structure.type is dict else ()
+    return Tree(structure.type, tuple(map(tree_of, structure.children())), keys)
+
+
+def ready(
+    path: TracedPath, args: tuple[Any, ...], values: Sequence[Any], structure: Structure, *, again: bool
+) -> Ready | None:
+    """A call that has just been made, ready to be made again, if it can be; `again` if its path came twice in a row."""
+    settings = config.current()
+    is_native = path.is_compiled and settings.executor != "interpreter" and not settings.debug_nans
+    if (path.guards and not (again and any(path.version))) or len(path.programs) > 1 or path.written or not is_native:
+        return None
+    return Ready(path, args, values, structure) if all(map(is_given_as_it_is, values)) else None
+
+
+def is_given_as_it_is(value: Any) -> bool:
+    """True if a program takes the memory of a value, or any other number of its type, and nothing made of it."""
+    if type(value) is np.ndarray:
+        return value.dtype in NAMES  # in another byte order it is copied
+    return type(value) in NUMBERS or is_drivers(value)

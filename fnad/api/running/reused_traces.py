@@ -1,0 +1,168 @@
+"""Traces without `jit` that are used again.
+
+Without `jit` a function is traced at each call, and any Python may run. But to run it again is in vain where it would
+do the same: where it reads what it read (`fnad.trace.environment`), has no effect (`fnad.trace.effects`) and leaves
+what it reads as it was, where what Python decides by traced values comes out the same, and where the arguments that are
+not differentiated are those of the trace. Such a trace is used again at the next call.
+
+To watch what a function reads takes time too. So its first call with arguments of given shapes is not watched, since
+it may be the only one, and no call is any more where an effect was met, or watching has saved less than it has cost.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+
+from fnad.api.running.transformed import note_keeper
+from fnad.api.staging.arguments import LARGE, Differentiated, differentiated, resolved, stage_in
+from fnad.api.staging.leaves import Array, Function, Operand, argument_name, flatten
+from fnad.api.staging.stage import Staged
+from fnad.errors import FnadError
+from fnad.ir.builder import is_tracing
+from fnad.ir.program import Program
+from fnad.ir.types import NAMES
+from fnad.placement import is_on_device, on_host
+from fnad.records import NamedTuple
+from fnad.trace.contents import CONSTANTS, same
+from fnad.trace.environment import Environment
+from fnad.trace.recording import Recorder
+from fnad.transforms.dce import without_effects
+from fnad.transforms.interpret import prepare
+
+SIGNATURES = 64
+TRACES = 4
+"""The most traces of one signature: arguments without derivative may alternate."""
+
+CREDIT = 4
+"""The number of calls that are recorded without gain."""
+
+
+class Fixed(NamedTuple):
+    """The value of an argument without derivative: the content of an array, or the object itself."""
+
+    value: Any
+    content: bytes | None
+
+    @classmethod
+    def of(cls, value: Any) -> Fixed:
+        is_array = type(value) is np.ndarray and value.dtype in NAMES
+        return cls((value.shape, value.dtype), value.tobytes()) if is_array else cls(value, None)
+
+    def is_now(self, value: Any) -> bool:
+        """True if another one is the same."""
+        if self.content is None:
+            return same(value, self.value)
+        is_array = type(value) is np.ndarray and (value.shape, value.dtype) == self.value
+        return is_array and value.tobytes() == self.content
+
+    @property
+    def is_constant(self) -> bool:
+        return self.content is not None or isinstance(self.value, CONSTANTS)
+
+
+class Decisions:
+    """The decisions of Python on traced values in a trace, in their order."""
+
+    def __init__(self, staged: Staged) -> None:
+        program, atoms = staged.program, tuple(guard.atom for guard in staged.guards)
+        asked = Program(program.name, program.inputs, program.equations, atoms)
+        self._run = prepare(without_effects(asked))
+        self._expected = [guard.expected for guard in staged.guards]
+
+    def are_the_same(self, operands: Sequence[Operand]) -> bool:
+        """True if Python would decide so for these operands; not where a later question cannot be asked of them."""
+        try:
+            return [int(np.asarray(answer)) for answer in self._run(list(map(on_host, operands)))] == self._expected
+        except (FnadError, ArithmeticError, ValueError):
+            return False
+
+
+class Repeated(NamedTuple):
+    """A trace that may be used again."""
+
+    staged: Staged
+    fixed: list[Fixed]
+    environment: Environment
+    decisions: Decisions | None
+
+    def fits(self, fixed: Sequence[Any], operands: Sequence[Operand]) -> bool:
+        """True if the function would do the same again."""
+        is_same = all(before.is_now(value) for before, value in zip(self.fixed, fixed, strict=True))
+        if not (is_same and self.environment.holds()):
+            return False
+        return self.decisions is None or self.decisions.are_the_same(self.on(operands).operands)
+
+    def on(self, operands: Sequence[Operand]) -> Staged:
+        """The trace on other values."""
+        return self.staged._replace(operands=[*operands, *self.staged.operands[len(operands) :]])
+
+
+class Repeats:
+    """A function that is differentiated at each call, and its traces that may be used again."""
+
+    def __init__(self, f: Function, argnums: tuple[int, ...], has_aux: bool) -> None:
+        self._f = f
+        self._argnums = argnums
+        self._has_aux = has_aux
+        self._known: dict[Hashable, list[Repeated]] = {}
+        self._credit = CREDIT
+        note_keeper(self)
+
+    def forget(self) -> None:
+        """Drop all traces."""
+        self._known.clear()
+
+    def stage_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Staged, Differentiated]:
+        """Trace a call on the leaves of the arguments that are differentiated; return it with these arguments."""
+        chosen = resolved(self._f, self._argnums, len(args))
+        wrt = differentiated([args[i] for i in chosen], lambda i: argument_name(self._f, chosen[i]))
+        if self._credit <= 0 or is_tracing() or sys.gettrace() is not None:  # a debugger sees each run
+            return stage_in(self._f, chosen, wrt, args, kwargs, has_aux=self._has_aux), wrt
+        return self._stage(chosen, wrt, args, kwargs), wrt
+
+    def _stage(
+        self, chosen: tuple[int, ...], wrt: Differentiated, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Staged:
+        others, structure = flatten(([arg for i, arg in enumerate(args) if i not in chosen], kwargs))
+        fixed = [*wrt.constants, *others]
+        if any(map(is_on_device, fixed)):  # whose content is not compared
+            return stage_in(self._f, chosen, wrt, args, kwargs, has_aux=self._has_aux)
+        marks = tuple([(leaf.aval, leaf.weak, leaf.is_array, leaf.labels) for leaf in wrt.leaves])
+        signature = wrt.structure, marks, chosen, structure
+        known = self._known.get(signature)
+        if known is None:
+            if len(self._known) < SIGNATURES:
+                self._known[signature] = []
+            return stage_in(self._f, chosen, wrt, args, kwargs, has_aux=self._has_aux)
+        operands = [wrt.leaves[i].value for i in wrt.places]
+        for repeated in known:
+            if repeated.fits(fixed, operands):
+                self._credit = CREDIT
+                return repeated.on(operands)
+        self._credit -= 1
+        before, recorder = list(map(Fixed.of, fixed)), Recorder(seeks_effects=True)
+        for value in (self._f, *[value.value for value in before if not value.is_constant]):
+            recorder.follow(value)
+        with recorder.active():
+            staged = stage_in(self._f, chosen, wrt, args, kwargs, has_aux=self._has_aux)
+        if not is_repeatable(staged, recorder) or _nbytes(before, staged) > LARGE:
+            self._credit = 0
+            self._known.clear()
+        elif recorder.environment.holds():
+            decisions = Decisions(staged) if staged.guards else None
+            known[:] = [Repeated(staged, before, recorder.environment, decisions), *known[: TRACES - 1]]
+        return staged
+
+
+def is_repeatable(staged: Staged, recorder: Recorder) -> bool:
+    """True if a run does nothing that is seen outside, and would be the same where Python decides the same."""
+    return not (staged.writes or recorder.effect) and staged.auxiliary.is_fresh
+
+
+def _nbytes(fixed: Sequence[Fixed], staged: Staged) -> int:
+    captured: list[Array] = [value for value in staged.operands if isinstance(value, np.ndarray)]
+    return sum(len(value.content or b"") for value in fixed) + sum(array.nbytes for array in captured)

@@ -1,0 +1,164 @@
+"""Functions that transforms make of functions.
+
+Such a function says what it is, binds as a method does, and is pickled: by its name where its module has it under that,
+as a decorator leaves it, else as the transform of a function that is pickled. A transform that is called without a
+function returns the decorator that has its options: `@fnad.grad(argnums=1)`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import sys
+from collections.abc import Callable
+from functools import partial, reduce, update_wrapper, wraps
+from types import FunctionType, MethodType
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
+from weakref import ref
+
+from fnad.api.staging.leaves import Function, function_name, source_of
+from fnad.signals import refuse_handlers
+from fnad.trace.unknown import check_keywords
+from fnad.tracebacks import boundary
+
+P = ParamSpec("P")
+Options = ParamSpec("Options")
+Made_co = TypeVar("Made_co", bound="Transformed", covariant=True)
+
+
+class Transformed:
+    """The result of `transform(f, **options)`; `run` computes it."""
+
+    __slots__ = ("__dict__", "__weakref__", "_options", "_run", "_transform")
+    __wrapped__: Function
+
+    def __init__(self, transform: Function, f: Function, options: dict[str, Any], run: Function) -> None:
+        self.__name__ = transform.__name__
+        update_wrapper(self, f)
+        self._transform, self._options, self._run = transform, options, run
+
+    @boundary
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        refuse_handlers()
+        return self._run(*args, **kwargs)
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None else MethodType(self, instance)
+
+    @property
+    def transform_name(self) -> str:
+        """The name of the transform that made it."""
+        return self._transform.__name__
+
+    def __repr__(self) -> str:
+        return f"<{self._words()}>"
+
+    def _words(self) -> str:
+        options = ", ".join(f"{name}={value!r}" for name, value in self._options.items())
+        inside = self.__wrapped__
+        of = inside._words() if isinstance(inside, Transformed) else described(inside)
+        return f"fnad.{self._transform.__name__}{options and f'({options})'} of {of}"
+
+    def __reduce__(self) -> Any:
+        name = getattr(self, "__qualname__", "")
+        if _named(self.__module__, name) is self:
+            return name
+        return _again, (self._transform, self.__wrapped__, self._options)
+
+    def __copy__(self) -> Any:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self
+
+
+class Traces(Protocol):
+    """Caches of the traces of a function."""
+
+    def forget(self) -> None:
+        """Drop all traces."""
+        ...
+
+
+_KEEPERS: set[ref[Traces]] = set()
+
+
+def note_keeper(traces: Traces) -> None:
+    """Have `forget_traces` find it: not by a WeakSet, whose code would run as part of a function that is traced."""
+    _KEEPERS.add(ref(traces, _KEEPERS.discard))
+
+
+def forget_traces() -> None:
+    """Drop the traces of all functions, because the rule of a function that they may call has changed."""
+    for traces in [keeper() for keeper in list(_KEEPERS)]:
+        if traces is not None:
+            traces.forget()
+
+
+def described(f: Function) -> str:
+    """The name of a function, and where it is defined."""
+    source = source_of(f)
+    place = f" at {source.file.rpartition(os.sep)[2]}:{source.line}" if source else ""
+    return f"{getattr(f, '__qualname__', function_name(f))}{place}"
+
+
+def _named(module: str, name: str) -> Any:
+    """The value of a dotted name in a module."""
+    return reduce(lambda found, part: getattr(found, part, None), name.split("."), sys.modules.get(module))
+
+
+def _again(transform: Function, f: Function, options: dict[str, Any]) -> Any:
+    return transform(f, **options)
+
+
+# ---- transforms as decorators ----------------------------------------------------------------------------------------
+
+
+class Transform(Protocol[Options]):
+    """A transform to a function of the same arguments, or without a function the decorator with these options."""
+
+    __name__: str
+
+    @overload
+    def __call__(self, f: Callable[P, Any], /, *args: Options.args, **options: Options.kwargs) -> Callable[P, Any]: ...
+    @overload
+    def __call__(self, **options: Any) -> Callable[[Callable[P, Any]], Callable[P, Any]]: ...
+
+
+class Maker(Protocol[Options, Made_co]):
+    """A transform to an object of a class of its own, or without a function the decorator with these options."""
+
+    __name__: str
+
+    @overload
+    def __call__(self, f: Function, /, *args: Options.args, **options: Options.kwargs) -> Made_co: ...
+    @overload
+    def __call__(self, **options: Any) -> Callable[[Function], Made_co]: ...
+
+
+@overload
+def with_options(transform: Callable[Concatenate[Function, Options], Made_co]) -> Maker[Options, Made_co]: ...
+@overload
+def with_options(transform: Callable[Concatenate[Function, Options], Function]) -> Transform[Options]: ...
+def with_options(transform: Function) -> Any:
+    """A transform that may be called without a function, for the decorator with these options.
+
+    A plain function that it returns is that which a `Transformed` runs; anything else is what it returns.
+    """
+    names = tuple(inspect.signature(transform).parameters)
+    known = frozenset(names)
+
+    @boundary
+    @wraps(transform)
+    def made(*args: Any, **options: Any) -> Any:
+        if not known.issuperset(options):
+            check_keywords(transform.__name__, names, options)
+        if not args and "f" not in options:
+            return partial(made, **options)
+        result = transform(*args, **options)
+        if not isinstance(result, FunctionType):
+            return result
+        given = dict(zip(names, args, strict=False)) | options
+        return Transformed(made, given.pop("f"), given, result)
+
+    return made

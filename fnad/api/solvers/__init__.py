@@ -1,0 +1,1 @@
+"""SciPy's solvers under their own names, in a trace."""

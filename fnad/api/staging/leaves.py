@@ -1,0 +1,317 @@
+"""Pytrees of arrays and numbers, and what may stand at their leaves.
+
+A leaf is an array of a supported dtype, a NumPy scalar, a Python number, or a traced value. Containers are those of
+optree: tuples, lists, dicts and what is registered with it, under its namespace "fnad" too; None is a container of
+nothing. A list of numbers is therefore a container of numbers, not an array.
+"""
+
+from __future__ import annotations
+
+import atexit
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
+from functools import cache
+from threading import Event, current_thread, main_thread
+from types import CodeType, ModuleType
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from fnad.api.staging import dataclass_trees
+from fnad.api.staging.dataclass_trees import NAMESPACE
+from fnad.errors import ArgumentTypeError, DtypeError, ExitError, FnadError, PlacementError
+from fnad.forks import end_threads
+from fnad.ir.program import Source
+from fnad.ir.symbol import Symbol
+from fnad.ir.types import NAMES, Aval, aval_of, in_native_order
+from fnad.numpy.operands import PYTHON_DTYPES
+from fnad.placement import adopted, is_on_device
+from fnad.records import NamedTuple
+from fnad.trace.capture import way_out_of
+from fnad.trace.dispatch import tracing_builder
+from fnad.trace.escape import nested_too_deeply
+from fnad.trace.hooks import callee
+from fnad.trace.labelled import Labels, is_labelled, labels_of
+from fnad.trace.source import current_source
+from fnad.trace.tracer import Tracer
+
+if TYPE_CHECKING:
+    import optree
+
+Array: TypeAlias = "np.ndarray[Any, Any]"
+Function: TypeAlias = Callable[..., Any]
+Structure: TypeAlias = "optree.PyTreeSpec"
+Operand: TypeAlias = "Array | Symbol"
+"""An operand of a program: an array, or a symbol of the trace under way."""
+
+METHOD = (
+    "transform the bound method, or a function of the other arguments inside the method; or register the class with "
+    "optree"
+)
+
+
+CONTAINERS = "put arrays and numbers in tuples, lists, dicts, dataclasses or classes registered with optree"
+NAMED = f"convert it with astype to one of {', '.join(map(str, NAMES))}"
+
+
+class Leaf(NamedTuple):
+    """The operand of a program for one leaf; `weak` marks a Python number, `is_array` an array without dimensions.
+
+    `labels` are those of a Series or DataFrame.
+    """
+
+    value: Operand
+    aval: Aval
+    weak: bool
+    is_array: bool = False
+    labels: Labels | None = None
+
+
+class LeafError(Exception):
+    """A value that cannot be a leaf; whoever knows where it stands says so in the error for the user."""
+
+    def __init__(self, kind: type[FnadError], what: str, remedy: str) -> None:
+        super().__init__(what)
+        self.kind, self.what, self.remedy = kind, what, remedy
+
+    def at(self, path: str, source: Source | None) -> FnadError:
+        """The error for the user."""
+        is_self = self.kind is ArgumentTypeError and path == "self"
+        return self.kind(f"{path} {self.what}", source=source, remedy=METHOD if is_self else self.remedy)
+
+
+# ---- containers ----------------------------------------------------------------------------------------------------
+
+
+@cache
+def pytrees() -> ModuleType:
+    """optree, set up; loaded at the first call, which takes a quarter off the time of `import fnad`."""
+    if _IS_OVER.is_set():
+        if current_thread() is not main_thread():
+            raise SystemExit
+        raise ExitError(
+            "fnad is called while Python ends, after optree has forgotten all containers",
+            remedy="call atexit.register after the first call of fnad, or after import optree",
+        )
+    import optree  # noqa: PLC0415
+
+    ordered = optree.dict_insertion_ordered(True, namespace=NAMESPACE)
+    ordered.__enter__()  # a function may depend on the order of keys, so structures differ where it does
+    atexit.register(_end, ordered)  # before optree's own function
+    return optree
+
+
+_IS_OVER = Event()
+
+
+def _end(ordered: AbstractContextManager[None]) -> None:
+    """Make calls of fnad errors, because optree works only until Python ends."""
+    _IS_OVER.set()
+    pytrees.cache_clear()
+    end_threads()
+    ordered.__exit__(None, None, None)
+
+
+def flatten(tree: Any) -> tuple[list[Any], Structure]:
+    """The leaves of a pytree, unchecked, and its structure."""
+    return of_trees("tree_flatten", tree)
+
+
+def of_trees(name: str, *args: Any, **options: Any) -> Any:
+    """A function of optree on pytrees; raise `ArgumentTypeError` for one of too many levels."""
+    try:
+        return getattr(pytrees(), name)(*args, **options, namespace=NAMESPACE)
+    except RecursionError as error:
+        if "flattening" not in str(error):  # that of a function which is called on leaves
+            raise
+        raise nested_too_deeply("pytree") from error
+
+
+def are_records(values: Sequence[Any]) -> bool:
+    """True if there are dataclasses among leaves; from now on these are containers (`dataclass_trees.py`)."""
+    return dataclass_trees.are_records(values, pytrees())
+
+
+def map_leaves(function: Callable[[Any], Any], tree: Any) -> Any:
+    """The pytree with `function` applied to each leaf."""
+    values, structure = flatten(tree)
+    return unflatten(structure, map(function, values))
+
+
+def unflatten(structure: Structure, leaves: Iterable[Any]) -> Any:
+    """The pytree of a structure and leaves."""
+    return structure.unflatten(leaves)
+
+
+def leaves_of(trees: Sequence[Any], names: Callable[[int], str]) -> tuple[list[Leaf], Structure]:
+    """The leaves of several pytrees, as programs receive them, and the structure of the sequence as a tuple.
+
+    Errors call tree i `names(i)`.
+    """
+    trees = tuple(trees)
+    values, structure = flatten(trees)
+    leaves: list[Leaf] = []
+    for value in values:
+        try:
+            leaves.append(leaf_of(value))
+        except LeafError as error:
+            if are_records(values):
+                return leaves_of(trees, names)
+            raise error.at(path(trees, len(leaves), names), current_source()) from None
+    for i, labels in labels_of(values).items():
+        leaves[i] = leaves[i]._replace(labels=labels)
+    return leaves, structure
+
+
+def path(trees: Any, index: int, names: Callable[[int], str]) -> str:
+    """The path of a leaf in several pytrees: `w['W'][0]`."""
+    accessor = of_trees("tree_accessors", trees)[index]
+    return accessor[1:].codify(names(accessor[0].entry))
+
+
+def structure_text(structure: Structure) -> str:
+    """A structure as text, with a star for each leaf: `{'W': *, 'b': *}`."""
+    return str(structure).removeprefix("PyTreeSpec(").removesuffix(")").removesuffix(f", namespace={NAMESPACE!r}")
+
+
+# ---- leaves --------------------------------------------------------------------------------------------------------
+
+
+def leaf_of(value: Any) -> Leaf:
+    """A value as a leaf; raise `LeafError` where it is none."""
+    if isinstance(value, Tracer) and tracing_builder([value]):
+        return Leaf(value.symbol, value.aval, value.is_weak, is_zero_dimensional(value))
+    array = array_of(value)
+    return Leaf(array, aval_of(array), is_weak(value), is_zero_dimensional(value))
+
+
+def is_weak(value: Any) -> bool:
+    """True if a value is a Python number, whose dtype gives way to that of an array beside it."""
+    return isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic)
+
+
+def is_zero_dimensional(value: Any) -> bool:
+    """True if a value is an array without dimensions, which NumPy tells apart from a number."""
+    return isinstance(value, np.ndarray) and not value.shape
+
+
+def array_of(value: Any) -> Array:
+    """A value as an array of a supported dtype in native byte order; raise `LeafError` where it is none."""
+    if type(value) is np.ndarray and value.dtype in NAMES:
+        return value
+    if isinstance(value, Tracer):
+        tracing_builder([value])  # raises: a traced value that is not looked for here is one that was kept
+    if isinstance(value, (np.ndarray, np.generic)):
+        return _native_array(value)
+    for kind, dtype in PYTHON_DTYPES.items():
+        if isinstance(value, kind):
+            return _number(value, dtype)
+    if is_on_device(value):
+        return _adopted(value)
+    if hasattr(value, "to_numpy"):  # a Series or DataFrame, of which a program takes the values
+        return _values(value)
+    remedy = "give np.asarray of it" if hasattr(value, "__array__") else CONTAINERS
+    raise LeafError(ArgumentTypeError, f"is of type {type_name(value)}, not an array or a number", remedy)
+
+
+def _adopted(value: Any) -> Array:
+    try:
+        array = adopted(value)
+    except PlacementError as error:
+        raise LeafError(PlacementError, error.what, error.remedy or "") from None
+    if array.dtype not in NAMES:
+        raise LeafError(DtypeError, f"has dtype {array.dtype}, which is not supported", NAMED)
+    return array
+
+
+def _values(table: Any) -> Array:
+    # The methods of polars' tables are others: `std` has n - 1 in it, and passes over what is missing.
+    if hasattr(table, "std") and not is_labelled(table):
+        what = f"is of type {type_name(table)}, whose methods are not those of an array"
+        raise LeafError(ArgumentTypeError, what, "give its values, x.to_numpy(), which have NumPy's")
+    values = callee(table.to_numpy)()
+    if values.dtype.kind in "biufc":
+        return _native_array(values)
+    what = f"is of type {type_name(table)} with values of dtype {values.dtype}, not numbers alone"
+    raise LeafError(ArgumentTypeError, what, "give its columns of numbers, df[names].to_numpy()")
+
+
+def _native_array(value: Any) -> Array:
+    if isinstance(value, np.ndarray) and type(value) not in (np.ndarray, np.memmap):
+        raise LeafError(
+            ArgumentTypeError,
+            f"is of type {type_name(value)}, which follows other rules than an ordinary array",
+            way_out_of(type(value)),
+        )
+    native = in_native_order(value.dtype)
+    if native.kind == "O":
+        others = sorted({type_name(x) for x in value.flat if not isinstance(x, tuple(PYTHON_DTYPES))})
+        what = f"has dtype object{', and has ' + ', '.join(others) + ' in it' if others else ''}"
+        raise LeafError(DtypeError, what, "write np.array(x, dtype=float), with np.nan in the place of None")
+    if native not in NAMES:
+        raise LeafError(DtypeError, f"has dtype {value.dtype}, which is not supported", NAMED)
+    return np.asarray(value, dtype=native)
+
+
+def _number(value: Any, dtype: np.dtype[Any]) -> Array:
+    try:
+        return np.array(value, dtype)
+    except OverflowError:
+        raise LeafError(DtypeError, f"is {value}, which does not fit i64", "pass it as a float") from None
+
+
+def to_user(array: Array) -> Any:
+    """A result as NumPy's own functions do: a scalar where there are no dimensions; those of devices have none."""
+    return array if array.ndim or type(array) is not np.ndarray else array[()]
+
+
+# ---- names, for errors and programs --------------------------------------------------------------------------------
+
+
+def as_float(leaf: Leaf, name: str) -> str:
+    """The float in the place of an integer or bool that is called `name`, as a user would write it."""
+    if leaf.weak and isinstance(leaf.value, np.ndarray):
+        return repr(float(leaf.value))
+    return f"{name}.astype(float)"
+
+
+def type_name(value: Any) -> str:
+    """The name of a value's type, as a user would write it; the aval of a traced value."""
+    if isinstance(value, Tracer):
+        return str(value.aval)
+    kind = type(value)
+    module = getattr(kind, "__module__", "builtins")
+    return kind.__qualname__ if module == "builtins" else f"{module}.{kind.__qualname__}"
+
+
+def function_name(function: Function) -> str:
+    """The name of a function in errors and programs."""
+    return getattr(function, "__name__", type(function).__name__)
+
+
+def check_function(function: object, transform: str) -> None:
+    """Raise `ArgumentTypeError` where the first argument of a transform is no function."""
+    if not callable(function):
+        raise ArgumentTypeError(
+            f"the first argument of {transform} has to be a function, not {type_name(function)}",
+            source=current_source(),
+            remedy=f"give the function itself, not its result: {transform}(f, ...)",
+        )
+
+
+def source_of(function: Function) -> Source | None:
+    """The place where a function is defined, if it is written in Python."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    return Source(code.co_filename, code.co_firstlineno, code.co_name) if isinstance(code, CodeType) else None
+
+
+def argument_name(function: Function, position: int) -> str:
+    """The name of a positional argument, or `args[i]` where there is none to be had."""
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return f"args[{position}]"
+    if position < len(parameters) and parameters[position].kind <= inspect.Parameter.POSITIONAL_OR_KEYWORD:
+        return parameters[position].name
+    return f"args[{position}]"

@@ -1,0 +1,228 @@
+"""The variables of a loop at the begin of a step: a state, and the values that are carried.
+
+Note [States]
+    A state is what the variables are apart from the values that are carried. A number is part of the state until it
+    has had several values; then it is carried. A variable that is 0.0 before the loop and a traced float in it makes
+    two states. If each way from the first is one from the second with the number put in, both have the ways of the
+    second (`fnad.control.ways`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any, NoReturn
+
+import numpy as np
+
+from fnad.api.staging.loop_items import as_number, as_traced
+from fnad.ir.builder import Builder
+from fnad.ir.program import Literal
+from fnad.ir.symbol import Symbol
+from fnad.ir.types import Aval
+from fnad.numpy.operands import HalfSymbol, as_symbol
+from fnad.records import NamedTuple
+from fnad.trace.capture import note_write
+from fnad.trace.handle import Aside, Cell, Handle
+from fnad.trace.looping import Refused
+
+MOST_STATES, MOST_VALUES = 12, 2
+"""The most states of a loop; the most values of a number in states before it is carried."""
+
+Where = tuple[Any, ...]
+"""The place of a value: the name of a variable and numbers of elements, or the number of an array."""
+
+
+class Slot(NamedTuple):
+    """A value that is carried: where it is, and its type."""
+
+    where: Where
+    aval: Aval
+    weak: bool = False
+    is_scalar: bool = False
+
+
+class State(NamedTuple):
+    """A state: what each variable is, and the numbers of the slots that have values in it."""
+
+    number: int
+    parts: tuple[tuple[str, Any], ...]
+    slots: tuple[int, ...]
+
+
+class RestartError(Exception):
+    """A number has to be carried, or a loop in a step has more ways: the ways are recorded anew."""
+
+
+class States:
+    """The states of a loop that a trace has met.
+
+    `numbers` has the number of each state for all traces, `carried` where numbers are that are carried. The arrays
+    that the variables lead to are `cells`, whose values are carried wherever steps write into them.
+    """
+
+    def __init__(
+        self,
+        names: tuple[str, ...],
+        start: Mapping[str, Any],
+        builder: Builder,
+        numbers: dict[Hashable, int],
+        carried: set[Where],
+    ) -> None:
+        self.names, self.numbers, self.carried = names, numbers, carried
+        self.cells = list(cells_of(start.values(), builder).values())
+        self.slots: dict[Slot, int] = {}
+        self.met: dict[int, State] = {}
+        self._before = {id(value) for value in start.values()}
+        self._objects: list[Any] = []
+        self._values: dict[tuple[Where, type], set[Any]] = {}
+
+    def clear(self) -> None:
+        """Forget the states of this trace."""
+        for known in (self.slots, self.met, self._objects, self._values):
+            known.clear()
+
+    def slot_of(self, number: int) -> int:
+        """The slot of the array of this number."""
+        slot = Slot(("array", number), self.cells[number].symbol.aval)
+        return self.slots.setdefault(slot, len(self.slots))
+
+    def of(self, namespace: Mapping[str, Any], leaves: dict[int, Symbol]) -> State:
+        """The state of variables; the values that are carried are put into `leaves`."""
+        for i, cell in enumerate(self.cells):
+            leaves[self.slot_of(i)] = cell.symbol
+        memory: dict[int, Any] = {}
+        found = [(name, namespace[name]) for name in self.names if name in namespace]
+        parts = tuple((name, self._part(value, (name,), leaves, memory)) for name, value in found)
+        number = self.numbers.setdefault(parts, len(self.numbers))
+        if number not in self.met:
+            if len(self.met) >= MOST_STATES:
+                self._carry_all()
+            self.met[number] = State(number, parts, tuple(sorted(leaves)))
+        return self.met[number]
+
+    def variables(self, state: State, symbols: Mapping[int, Symbol]) -> dict[str, Any]:
+        """The variables in a state, with these values for those that are carried."""
+        return {name: self._value(part, symbols) for name, part in state.parts}
+
+    def write(self, changed: Iterable[int], symbols: Mapping[int, Symbol], builder: Builder) -> None:
+        """Write the values behind the loop into the arrays that it has changed."""
+        changed = set(changed)
+        for i, cell in enumerate(self.cells):
+            slot = self.slot_of(i)
+            if slot in changed:
+                cell.symbol, cell.version = symbols[slot], cell.version + 1
+                cell.is_written, cell.written_at = True, builder.source
+                note_write(cell.symbol.aval)
+
+    def numbers_in(self, special: Any, general: Any) -> dict[int, Literal] | None:
+        """The numbers in a state for the slots that another one has there; None if they differ otherwise."""
+        if special == general:
+            return {}
+        match special, general:
+            case ("number", kind, key), ("carried", slot) if slot.is_scalar and kind in (float, int, np.float64):
+                number: Any = np.asarray(number_of(kind, key))[()]
+                return {self.slots[slot]: Literal(number)} if number.dtype == slot.aval.dtype else None
+            case tuple(), tuple() if len(special) == len(general):
+                found = [self.numbers_in(*pair) for pair in zip(special, general, strict=True)]
+                return None if None in found else {slot: x for each in found if each for slot, x in each.items()}
+            case _:
+                return None
+
+    # ---- what a variable is ------------------------------------------------------------------------------------------
+
+    def _part(self, value: Any, where: Where, leaves: dict[int, Symbol], memory: dict[int, Any]) -> Any:
+        if isinstance(value, Handle):
+            return self._traced(value, where, leaves, memory)
+        if type(value) is tuple:
+            return "tuple", tuple(self._part(part, (*where, i), leaves, memory) for i, part in enumerate(value))
+        if type(value) in (int, float, complex) or isinstance(value, np.generic):
+            return self._number(value, where, leaves)
+        if value is None or isinstance(value, (bool, str, bytes)):
+            return "constant", type(value), value
+        return self._object(value)
+
+    def _object(self, value: Any) -> Any:
+        """An object that no step changes, by its identity."""
+        number = next((i for i, known in enumerate(self._objects) if known is value), len(self._objects))
+        if number == len(self._objects):
+            self._objects.append(value)
+        return "object", number
+
+    def _number(self, value: Any, where: Where, leaves: dict[int, Symbol]) -> Any:
+        kind = type(value)
+        is_own = kind in (int, float)
+        if where in self.carried and kind is not complex:
+            symbol = as_symbol(value)
+            return self._carried(Slot(where, symbol.aval, is_own, True), symbol, leaves)
+        key = value if kind is int else np.asarray(value).tobytes()
+        values = self._values.setdefault((where, kind), set())
+        values.add(key)
+        if len(values) > MOST_VALUES and kind is not complex:
+            self.carried.add(where)
+            raise RestartError
+        return "number", kind, key
+
+    def _carry_all(self) -> NoReturn:
+        """Carry all numbers that have had several values."""
+        several = {where for (where, _), values in self._values.items() if len(values) > 1} - self.carried
+        if not several:
+            raise Refused("its variables have ever other values that are not numbers")
+        self.carried |= several
+        raise RestartError
+
+    def _traced(self, value: Handle, where: Where, leaves: dict[int, Symbol], memory: dict[int, Any]) -> Any:
+        if not value.is_alive:  # of a step before, which no way reads
+            return "nothing", None
+        if isinstance(value, Aside) or type(value.symbol) is HalfSymbol:
+            raise Refused(f"{where[0]} is a traced value that no loop carries")
+        if not value.is_scalar:
+            if id(value) in self._before:
+                return self._object(value)
+            is_shared = memory.setdefault(id(value.cell), value) is not value
+            if is_shared or any(value.cell is cell for cell in self.cells):
+                raise Refused(f"{where[0]} shares memory with another variable")
+        return self._carried(Slot(where, value.aval, value.is_weak, value.is_scalar), value.symbol, leaves)
+
+    def _carried(self, slot: Slot, symbol: Symbol, leaves: dict[int, Symbol]) -> Any:
+        leaves[self.slots.setdefault(slot, len(self.slots))] = symbol
+        return "carried", slot
+
+    def _value(self, part: Any, symbols: Mapping[int, Symbol]) -> Any:
+        match part:
+            case "tuple", parts:
+                return tuple(self._value(each, symbols) for each in parts)
+            case "carried", slot:
+                symbol = symbols[self.slots[slot]]
+                return as_number(symbol, slot.weak) if slot.is_scalar else as_traced(symbol, is_scalar=False)
+            case "object", number:
+                return self._objects[number]
+            case "number", kind, key:
+                return number_of(kind, key)
+            case "constant", _, value:
+                return value
+            case _:
+                return None
+
+
+def number_of(kind: type, key: Any) -> Any:
+    """A number by its class and its bits."""
+    if kind is int:
+        return key
+    found = np.frombuffer(key, np.dtype(kind))[0]
+    return found if issubclass(kind, np.generic) else found.item()
+
+
+def cells_of(values: Iterable[Any], builder: Builder, depth: int = 3) -> dict[int, Cell]:
+    """The memory of traced arrays of a trace that values lead to."""
+    found: dict[int, Cell] = {}
+    for value in values:
+        if isinstance(value, Handle):
+            if not (value.is_scalar or isinstance(value, Aside)) and value.cell.symbol.builder is builder:
+                found[id(value.cell)] = value.cell
+        elif depth and isinstance(value, (list, tuple, set)):
+            found |= cells_of(value, builder, depth - 1)
+        elif depth and isinstance(value, dict):
+            found |= cells_of(value.values(), builder, depth - 1)
+        elif depth and type(value).__module__ not in ("builtins", "numpy") and hasattr(value, "__dict__"):
+            found |= cells_of(vars(value).values(), builder, depth - 1)
+    return found
