@@ -1,4 +1,4 @@
-"""`external`: functions that are not traced, with derivatives that rules state."""
+"""`external`: functions that are not traced, with derivatives that rules state; arrays of other libraries."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import fnad
+from fnad.api.staging.leaves import leaf_of
 from fnad.errors import CallbackError, CustomRuleError
 
 X, XS = 0.7, np.array([0.3, -1.2, 2.0])
@@ -187,3 +188,116 @@ def test_what_does_not_fit_is_an_error_with_the_line(name: str) -> None:
 def test_a_rule_is_a_function() -> None:
     with pytest.raises(fnad.errors.ArgumentTypeError):
         fnad.external(math.erf, result=0.0, vjp=3)  # type: ignore[arg-type]
+
+
+# ---- arrays of other libraries ---------------------------------------------------------------------------------------
+
+
+class Tensor:
+    """An array of another library, whose method has another meaning than that of NumPy."""
+
+    def __init__(self, data: Any) -> None:
+        self.data = np.array(data)
+        self.shape, self.dtype = self.data.shape, self.data.dtype
+
+    def std(self) -> Any:
+        return self.data.std(ddof=1)
+
+
+class ByInterface(Tensor):
+    @property
+    def __array_interface__(self) -> Any:
+        return self.data.__array_interface__
+
+
+class ByDLPack(Tensor):
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.data.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> Any:
+        return self.data.__dlpack_device__()
+
+
+class Stored(Tensor):
+    """Data in a file, which is read when NumPy asks for an array."""
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return self.data.copy()
+
+
+class WithLabels(Tensor):
+    """An array that defines NumPy's functions for itself."""
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return self.data
+
+    def __array_ufunc__(self, *args: Any, **options: Any) -> Any:
+        return NotImplemented
+
+
+class Graph(Tensor):
+    """An array that may not be read."""
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        raise RuntimeError("it requires a gradient: call detach")
+
+
+P = np.array([0.1, 0.7, 1.9])
+
+
+def spread(x: Any, y: Any) -> Any:
+    return np.sum(np.sin(x) * y) + x.std()
+
+
+@pytest.mark.parametrize("kind", [ByInterface, ByDLPack, Stored])
+def test_arguments_may_be_arrays_of_other_libraries(kind: type[Tensor]) -> None:
+    x = kind(P)
+    slope = np.cos(P) * P + (P - P.mean()) / (3 * P.std())
+    assert_allclose(fnad.grad(spread)(x, P), slope, rtol=1e-14)
+    assert_allclose(fnad.jit(fnad.grad(spread))(x, kind(P)), slope, rtol=1e-14)
+    assert_allclose(fnad.jit(spread)(x, y=kind(P)), spread(P, P), rtol=1e-14)
+    assert_allclose(fnad.vjp(lambda p: spread(p["x"], P), {"x": x})[1](1.0)[0]["x"], slope, rtol=1e-14)
+    assert_allclose(fnad.jvp(np.sin, (x,), (kind(P),))[1], np.cos(P) * P, rtol=1e-14)
+    assert_allclose(fnad.vmap(np.sin)(x), np.sin(P))
+    assert_allclose(fnad.jacobian(lambda x, y: x * y)(P, kind(P) if kind is not Stored else P), np.diag(P))
+    assert_allclose(fnad.jit(np.sin)(kind(P.astype("f4"))), np.sin(P.astype("f4")), rtol=1e-6)
+    write = fnad.jit(lambda x: [x.__setitem__(0, 5.0), np.sum(x)][1])
+    assert write(x) == 5.0 + P[1] + P[2]
+    assert_allclose(x.data, P)
+
+
+@pytest.mark.parametrize("kind", [ByInterface, ByDLPack])
+def test_memory_of_other_libraries_is_not_copied_and_is_read_at_each_call(kind: type[Tensor]) -> None:
+    x, total = kind(P), fnad.jit(np.sum)
+    assert np.shares_memory(leaf_of(x).value, x.data)
+    for value in (1.0, 2.0, 3.0):
+        x.data[:] = value
+        assert total(x) == 3 * value
+    pullback = fnad.vjp(lambda x, y: np.sum(x * y), x, P)[1]
+    x.data[:] = 0.0
+    assert_allclose(pullback(1.0)[1], [3.0, 3.0, 3.0])
+
+
+@pytest.mark.parametrize("kind", [ByInterface, ByDLPack])
+def test_arguments_that_are_not_differentiated_are_arrays_of_numpy(kind: type[Tensor]) -> None:
+    def f(x: Any, y: Any) -> Any:
+        return x * y.std()
+
+    assert_allclose(fnad.grad(f)(2.0, kind(P)), P.std(), rtol=1e-15)
+    assert_allclose(fnad.jit(fnad.grad(f))(2.0, kind(P)), P.std(), rtol=1e-15)
+
+
+REFUSED = {
+    "labels": (WithLabels(P), "is of type .*WithLabels, not an array or a number"),
+    "no array": (Graph(P), "is of type .*Graph, which gives NumPy no array: it requires a gradient: call detach"),
+    "dtype": (ByInterface(P.astype("f2")), "has dtype float16"),
+    "words": (Stored(np.array(["a"])), "has dtype <U1"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_arrays_of_other_libraries_that_are_refused(name: str) -> None:
+    x, words = REFUSED[name]
+    for call in (fnad.grad(spread), fnad.jit(spread)):
+        with pytest.raises((fnad.errors.ArgumentTypeError, fnad.errors.DtypeError), match=f"x {words}"):
+            call(x, P)

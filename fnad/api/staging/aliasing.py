@@ -14,7 +14,7 @@ from typing import Any, cast
 import numpy as np
 
 from fnad import config
-from fnad.api.staging.leaves import Function, function_name
+from fnad.api.staging.leaves import Function, function_name, plain
 from fnad.errors import MutationError
 from fnad.ir.builder import current_builder
 from fnad.ir.program import Source
@@ -39,6 +39,7 @@ class Received:
         """`receive`, which makes of a leaf what the function receives, with its answers noted."""
 
         def note(value: Any) -> Any:
+            value = plain(value)
             self._pairs.append((value, received := receive(value)))
             return received
 

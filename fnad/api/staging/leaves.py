@@ -10,7 +10,7 @@ from __future__ import annotations
 import atexit
 import inspect
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from functools import cache
 from threading import Event, current_thread, main_thread
 from types import CodeType, ModuleType
@@ -211,8 +211,47 @@ def array_of(value: Any) -> Array:
         return _adopted(value)
     if hasattr(value, "to_numpy"):  # a Series or DataFrame, of which a program takes the values
         return _values(value)
+    if _is_memory(value):
+        return _native_array(_shared(value))
     remedy = "give np.asarray of it" if hasattr(value, "__array__") else CONTAINERS
     raise LeafError(ArgumentTypeError, f"is of type {type_name(value)}, not an array or a number", remedy)
+
+
+def _is_memory(value: Any) -> bool:
+    """True for an array of another library that leaves the meaning of NumPy functions to NumPy."""
+    kind = type(value)
+    if hasattr(kind, "__array_function__") or hasattr(kind, "__array_ufunc__"):
+        return False
+    exports = hasattr(kind, "__array__") or _exports_memory(kind)
+    return exports and hasattr(value, "shape") and hasattr(value, "dtype")
+
+
+def _exports_memory(kind: type) -> bool:
+    """True if objects of a class give their memory to other libraries without a copy."""
+    return hasattr(kind, "__dlpack__") or hasattr(kind, "__array_interface__")
+
+
+def plain(value: Any) -> Any:
+    """A leaf as a function receives it: NumPy's array in the place of another library's."""
+    if isinstance(value, (np.ndarray, np.generic, Tracer)) or not _exports_memory(type(value)):
+        return value
+    with suppress(LeafError):
+        if _is_memory(value) and not is_on_device(value):
+            return _native_array(_shared(value))
+    return value
+
+
+def _has_dlpack_alone(value: Any) -> bool:
+    return not any(hasattr(value, name) for name in ("__array__", "__array_interface__"))
+
+
+def _shared(value: Any) -> Array:
+    """The memory of another library's array as an array, without a copy if the library permits it."""
+    try:
+        return np.from_dlpack(value) if _has_dlpack_alone(value) else np.asarray(value)
+    except Exception as error:  # noqa: BLE001  whatever the library raises
+        what = f"is of type {type_name(value)}, which gives NumPy no array: {str(error).partition(chr(10))[0]:.100}"
+        raise LeafError(ArgumentTypeError, what, "give the array that NumPy is to compute with") from None
 
 
 def _adopted(value: Any) -> Array:
