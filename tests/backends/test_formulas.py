@@ -98,7 +98,7 @@ CASES = (
     Case("sin", mpmath.sin, 0.85, NEAR, (*AT_0, *NOWHERE), "f"),
     Case("cos", mpmath.cos, 0.85, NEAR, ((0, 1), *NOWHERE), "f"),
     Case("tan", mpmath.tan, 1.2, NEAR, (*AT_0, *NOWHERE), "f"),
-    Case("exp", mpmath.exp, 0.8, ((-745, 709), *NEAR), ((0, 1), (-INF, 0), (1e5, INF), UP, AT_NAN)),
+    Case("exp", mpmath.exp, 1.0, ((-745, 709), *NEAR), ((0, 1), (-INF, 0), (1e5, INF), UP, AT_NAN)),
     Case("expm1", mpmath.expm1, 0.9, ((-40, 709), *NEAR), (*AT_0, (-INF, -1), UP, AT_NAN)),
     Case("tanh", mpmath.tanh, 0.8, ((-20, 20), *NEAR), TO_1),
     Case("log", mpmath.log, 0.7, ((1e-320, 1e300), (0.5, 2)), ((0, -INF), (-0.0, -INF), (1, 0), (-1, NAN), UP)),

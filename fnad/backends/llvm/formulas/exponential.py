@@ -10,7 +10,7 @@ import math
 
 from fnad.backends.llvm.formulas import twofold
 from fnad.backends.llvm.formulas.coefficients import table
-from fnad.backends.llvm.formulas.twofold import Twofold, polynomial, sorted_sum
+from fnad.backends.llvm.formulas.twofold import Twofold, paired, polynomial, sorted_sum
 from fnad.backends.llvm.lane import Lane, where
 from fnad.records import NamedTuple
 
@@ -26,6 +26,8 @@ class Format(NamedTuple):
     """A number whose exponential is 0."""
     largest: float
     """A number whose exponential is infinite, by less than a factor of 2."""
+    highest: float
+    """The largest number whose exponential is finite."""
     to_half_root: int
     """The difference of the representations of 1 and the root of 1/2."""
     ln2: tuple[float, float]
@@ -42,8 +44,10 @@ class Format(NamedTuple):
         return 2.0 ** (1 - self.bias)
 
 
-F64 = Format(52, 1023, -746.0, 710.0, 0x0009_5F61_9980_C433, (0.6931471803691238, 1.9082149292705877e-10))
-F32 = Format(23, 127, -104.0, 89.0, 0x004A_FB0D, (0.693359375, -2.1219444005469057e-4))
+F64 = Format(
+    52, 1023, -746.0, 710.0, 709.782712893384, 0x0009_5F61_9980_C433, (0.6931471803691238, 1.9082149292705877e-10)
+)
+F32 = Format(23, 127, -104.0, 89.0, 88.72283172607422, 0x004A_FB0D, (0.693359375, -2.1219444005469057e-4))
 
 
 def format_of(x: Lane) -> Format:
@@ -115,7 +119,21 @@ def exp_of(x: Twofold) -> Scaled:
 
 
 def exp(x: Lane) -> Lane:
-    return exp_of(twofold.of(x)).total()
+    """The number 2**k (1 + q), rounded twice: less accurate than `exp_of`, and faster than libmvec.
+
+    Its factor has two parts, because alone it may be infinite or subnormal; the first is made of the bits of k.
+    """
+    f = format_of(x)
+    biased = f.rounding + (f.bias - 1)
+    shifted = x.muladd(1 / math.log(2), biased)
+    k = shifted - biased
+    r = k.muladd(-f.ln2[1], k.muladd(-f.ln2[0], x))
+    q = (r * r).muladd(paired(table("exp", r), r), r)
+    is_small = x < math.log(f.tiny) + 2.0
+    bits = shifted.bits()
+    scale = (where(is_small, bits + 64, bits) << f.mantissa).as_float()
+    value = q.muladd(scale, scale) * where(is_small, x.number(2.0**-63), 2.0)
+    return where((x >= f.least) & (x <= f.highest), value, where(x < 0.0, 0.0, x + INF))
 
 
 def exp2(x: Lane) -> Lane:

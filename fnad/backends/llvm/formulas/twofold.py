@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import reduce
+from itertools import zip_longest
 from typing import Any
 
 from fnad.backends.llvm.formulas.coefficients import TABLES, table
@@ -105,6 +106,15 @@ def polynomial(coefficients: Sequence[float], x: Lane) -> Lane:
     """The polynomial with these coefficients, the constant first, by Horner's rule."""
     *rest, last = coefficients
     return reduce(lambda value, coefficient: value.muladd(x, coefficient), rest[::-1], x.number(last))
+
+
+def paired(coefficients: Sequence[float], x: Lane) -> Lane:
+    """The polynomial by Estrin's scheme, whose terms do not wait for each other."""
+    terms = [x.number(c) for c in coefficients]
+    while len(terms) > 1:
+        pairs = [low if high is None else high.muladd(x, low) for low, high in zip_longest(terms[::2], terms[1::2])]
+        terms, x = pairs, x * x
+    return terms[0]
 
 
 def precise(name: str, x: Lane) -> Twofold:
