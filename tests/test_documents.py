@@ -5,7 +5,7 @@ In README.md, CONTRIBUTING.md and docs/*.md
     ```python          is executed, all blocks of a page in one namespace;
     ```text            directly after it is what it printed;
     ```console         is a line `$ fnad …` and what that command printed;
-    ```python no-run   and every other fence is shown, not executed.
+    <!-- not run -->   before a fence, as every other fence, is shown, not executed.
 
 In expected output `...` stands for anything, and numbers are compared to six significant digits. Run as a program, this
 file writes the real outputs into the pages:
@@ -49,7 +49,7 @@ LINKED = [MAP, *(ROOT / name for name in ("SECURITY.md", "benchmarks/README.md",
 DECISIONS = sorted((ROOT / "docs" / "decisions").glob("*.md"))
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 
-FENCE = re.compile(r"^```(?P<kind>[^\n`]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(r"^(?P<shown><!-- not run -->\n)?```(?P<kind>[^\n`]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 NUMBER = re.compile(r"(?<![\w.])-?\d+\.\d*(?:e[+-]?\d+)?")
 CHECKER = doctest.OutputChecker()
 
@@ -66,7 +66,8 @@ class Block:
 
 def blocks(text: str) -> list[Block]:
     """Return the fenced blocks of a page."""
-    return [Block(m["kind"].strip(), m["body"], m.start("body"), m.end("body")) for m in FENCE.finditer(text)]
+    found = FENCE.finditer(text)
+    return [Block("shown" if m["shown"] else m["kind"].strip(), m["body"], *m.span("body")) for m in found]
 
 
 def executed(page: Path) -> Iterator[tuple[Block, str, str]]:
@@ -150,8 +151,9 @@ def test_files_that_a_page_names_are_there(page: Path) -> None:
     assert [name for name in named if not any(file.endswith(f"/{name}") for file in files)] == []
 
 
-def test_the_map_is_short() -> None:
+def test_the_map_and_the_first_page_are_short() -> None:
     assert len(MAP.read_text(encoding="utf-8").split()) <= 2500
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 150
 
 
 def test_the_list_of_decisions_has_each() -> None:
