@@ -236,14 +236,17 @@ def test_only_the_branch_taken_runs():
 # ---- interruption ----------------------------------------------------------------------------------------------------
 
 
-def endless():
-    return looped(lambda s: [lt(s, np.int64(2**62))], lambda s: [s + 1], [np.int64(0)])
+ENDLESS = {
+    "while": lambda: looped(lambda s: [lt(s, np.int64(2**62))], lambda s: [s + 1], [np.int64(0)]),
+    "a given number of steps": lambda: scanned(lambda s: [sin(s)], [], [np.float64(1.0)], [], length=10**12),
+}
 
 
-def test_a_native_loop_answers_ctrl_c(request):
+@pytest.mark.parametrize("kind", ENDLESS)
+def test_a_native_loop_answers_ctrl_c(request, kind):
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)  # a process in the background ignores it
     request.addfinalizer(lambda: signal.signal(signal.SIGINT, handler))
-    program, arguments = endless()
+    program, arguments = ENDLESS[kind]()
     run = compile_program(program)
     timer = threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT))
     timer.start()

@@ -13,10 +13,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.lib.stride_tricks import as_strided
 from numpy.testing import assert_array_equal
 
 import fnad
 from fnad import config, errors, grad, jit, jvp, value_and_grad, vjp
+from fnad.api.staging.aliasing import WORK, shares_memory
 from tests.together import together
 
 Function = Callable[..., Any]
@@ -441,6 +443,16 @@ def test_row_40_refused(name: str) -> None:
     if name != "masked":  # beside traced values it masks their products
         with pytest.raises(TypeError):
             grad(lambda y: np.sum(y * x))(np.ones(2))
+
+
+def test_memory_that_is_too_hard_to_compare_is_shared() -> None:
+    """Three strides against three, of which NumPy does not decide in time whether an element is common."""
+    memory = np.zeros(192_163_377, "i1")  # of which no page is touched
+    x = as_strided(memory, (1049,) * 3, (36_674, 61_119, 85_569))
+    y = as_strided(memory[64_023_025:], (1049, 1049, 1), (12_223, 12_224, 1))
+    with pytest.raises(np.exceptions.TooHardError):
+        np.shares_memory(x, y, max_work=WORK)  # pyright: ignore[reportArgumentType]
+    assert shares_memory(x, y)
 
 
 # ---- copies of values from outside ----------------------------------------------------------------------------------

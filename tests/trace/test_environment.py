@@ -445,11 +445,34 @@ def list_that_is_taken_from() -> Any:
     return lambda x: x * stack.pop(), lambda: stack.append(7.0)
 
 
-@case
-def sign_of_a_global_zero(patch: pytest.MonkeyPatch) -> Any:
-    namespace: dict[str, Any] = {"zero": 0.0, "np": np}
-    f = eval("lambda x: x * np.copysign(1.0, zero)", namespace)
-    return f, lambda: patch.setitem(namespace, "zero", -0.0)
+ZERO: Any = 0.0
+ZEROS: dict[str, Callable[[float], Any]] = {
+    "Python": float, "f64": np.float64, "f32": np.float32,
+    "complex": complex, "c128": np.complex128, "c64": np.complex64,
+    "tuple": lambda z: (1.0, z), "list": lambda z: [z],
+    "numbers": lambda z: [(np.float32(z),)],
+    "no axes": np.array, "array": lambda z: np.array([z]), "long": lambda z: np.full(10_000, z),
+    "f32 array": lambda z: np.full(3, z, "f4"), "complex array": lambda z: np.full(3, z, "c8"),
+    "objects": lambda z: np.array([z], object),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ZEROS)
+def test_the_sign_of_a_zero_outside(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    """Equal numbers may differ in their bits; a new value of a name, and an array that is written into."""
+
+    def f(x: Any) -> Any:
+        return x * np.copysign(1.0, np.ravel(np.asarray(ZERO))[-1].real)
+
+    zero, minus = ZEROS[kind](0.0), ZEROS[kind](-0.0)
+    jitted = jit(f)
+    for value, expected in ((zero, 2.0), (minus, -2.0)):
+        monkeypatch.setitem(globals(), "ZERO", value)
+        assert [jitted(2.0) for _ in range(3)] == [expected] * 3
+    if isinstance(zero, np.ndarray):
+        minus[...] = zero
+        assert jitted(2.0) == 2.0
+    assert len(jitted.paths()) > 1, "each sign is traced, but not at each call"
 
 
 # ---- modules ---------------------------------------------------------------------------------------------------------
