@@ -7,8 +7,8 @@ In README.md, CONTRIBUTING.md and docs/*.md
     ```console         is a line `$ fnad …` and what that command printed;
     <!-- not run -->   before a fence, as every other fence, is shown, not executed.
 
-In expected output `...` stands for anything, and numbers are compared to six significant digits. Run as a program, this
-file writes the real outputs into the pages:
+The cells of docs/notebooks/*.ipynb are executed, too. In expected output `...` stands for anything, and numbers are
+compared to six significant digits. Run as a program, this file writes the real outputs into the pages:
 
     python -m tests.test_documents [PAGE...]
 """
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import doctest
 import io
+import json
 import linecache
 import re
 import runpy
@@ -48,6 +49,8 @@ PACKAGE = Path(fnad.__file__).parent
 LINKED = [MAP, *(ROOT / name for name in ("SECURITY.md", "benchmarks/README.md", "examples/README.md"))]
 DECISIONS = sorted((ROOT / "docs" / "decisions").glob("*.md"))
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
 
 FENCE = re.compile(r"^(?P<shown><!-- not run -->\n)?```(?P<kind>[^\n`]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 NUMBER = re.compile(r"(?<![\w.])-?\d+\.\d*(?:e[+-]?\d+)?")
@@ -95,6 +98,18 @@ def executed_blocks(page: Path, text: str, found: list[Block]) -> Iterator[tuple
             yield block, expected, run_command(command)
 
 
+def executed_cells(page: Path, notebook: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
+    """Run the cells of a notebook in order; yield each with what it prints."""
+    namespace: dict[str, Any] = {"__name__": page.stem}
+    codes = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    for number, cell in enumerate(codes, 1):
+        source, name = "".join(cell["source"]), f"{page.stem} [{number}]"
+        linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
+        with np.printoptions(), redirect_stdout(io.StringIO()) as printed:
+            exec(compile(source, name, "exec", dont_inherit=True), namespace)
+        yield cell, printed.getvalue()
+
+
 def is_adjacent(text: str, block: Block, following: Block) -> bool:
     """Say whether only blank lines and fences stand between two blocks."""
     return text[block.stop : following.start].replace("```text", "").replace("```", "").strip() == ""
@@ -132,6 +147,14 @@ def same(expected: str, printed: str) -> bool:
 def test_page_prints_what_it_shows(page: Path) -> None:
     for _, expected, printed in executed(page):
         assert same(expected, printed), f"{page.name} shows\n{expected}\nbut this is printed:\n{printed}"
+
+
+@pytest.mark.parametrize("page", NOTEBOOKS, ids=lambda page: page.stem)
+def test_notebook_prints_what_it_shows(page: Path) -> None:
+    cells = list(executed_cells(page, json.loads(page.read_text(encoding="utf-8"))))
+    assert cells
+    for cell, printed in cells:
+        assert same("".join(line for output in cell["outputs"] for line in output["text"]), printed)
 
 
 @pytest.mark.parametrize("page", [*PAGES, *LINKED, *DECISIONS], ids=lambda page: str(page.relative_to(ROOT)))
@@ -188,7 +211,19 @@ def update(page: Path) -> bool:
     return bool(changes)
 
 
+def update_notebook(page: Path) -> None:
+    """Write the real outputs into a notebook."""
+    notebook = json.loads(page.read_text(encoding="utf-8"))
+    for number, (cell, printed) in enumerate(executed_cells(page, notebook), 1):
+        stream = {"name": "stdout", "output_type": "stream", "text": printed.splitlines(keepends=True)}
+        cell.update(execution_count=number, outputs=[stream] if printed else [])
+    page.write_text(json.dumps(notebook, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
 if __name__ == "__main__":
-    for each in [Path(name).resolve() for name in sys.argv[1:]] or PAGES:
+    for each in [Path(name).resolve() for name in sys.argv[1:]] or [*PAGES, *NOTEBOOKS]:
+        if each.suffix == ".ipynb":
+            update_notebook(each)
+            continue
         while update(each):  # a longer output moves the lines that errors below it name
             linecache.checkcache()
