@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.util
 import math
 import random
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ import numpy as np
 import pytest
 
 import fnad
-from benchmarks.problems.deciding_loops import drawdown, three_ways
+from benchmarks.problems.deciding_loops import drawdown, three_ways, van_leer
 from fnad import grad, hessian, jit, jvp, vmap
 
 pytestmark = pytest.mark.filterwarnings("ignore::fnad.errors.ControlFlowWarning")
@@ -139,6 +140,63 @@ def written(x: Any, a: Any) -> Any:
     return y.sum() + y[-1] ** 2
 
 
+def written_on_some_ways(x: Any, a: Any) -> Any:
+    y = np.ones(len(x))
+    for i in range(len(x)):
+        if x[i] > a and i + 2 < len(x):
+            y[i + 2] = x[i + 2] * x[i]
+        elif x[i] < -a and i > 3:
+            y[-i] = y[i - 4] * a
+    return (y * x).sum()
+
+
+def read_within_bounds(x: Any, a: Any) -> Any:
+    i, s = 0, 0.0
+    for v in x:
+        if i < 4 and x[3 * i] > a:
+            s += x[3 * i] * v
+        elif v > a:
+            s -= x[i % 12] * v
+        i += 2 if v > 0 else 1
+    return s
+
+
+def sunk(x: Any, a: Any) -> Any:
+    y = x * 1.0
+    for i in range(len(x) - 1):
+        if y[i] > y[i + 1]:
+            y[i], y[i + 1] = y[i + 1], y[i]
+    return (y * np.arange(12.0)).sum() * a
+
+
+def replaced(x: Any, a: Any) -> Any:
+    u = x
+    for i in range(8):
+        u = u * 0.5 - x * i if u.sum() > a else u * u + a
+    return u.sum()
+
+
+def replaced_and_restored(x: Any, a: Any) -> Any:
+    u = x
+    for v in x:
+        if v > a:
+            u = u * 0.5
+        elif v > -1:
+            u = x
+    return (u * u).sum()
+
+
+def one_array_of_two_names(x: Any, a: Any) -> Any:
+    u = x + 1.0
+    w = u
+    for v in x:
+        if v > a:
+            w[0] = w[0] + v
+        else:
+            w = w * 0.9
+    return u.sum() + (w * w).sum()
+
+
 def seen_through_a_view(x: Any, a: Any) -> Any:
     y = np.zeros((2, len(x)))
     row = y[1]
@@ -247,7 +305,8 @@ ONE: list[tuple[Callable[..., Any], int]] = [
     *((drawdown, 6), (node_of_a_tree, 6)),
     *((remembered, 4), (defined_on_some_ways, 4), (pairs, 4), (written, 4), (seen_through_a_view, 4)),
     *((in_both_loops, 6), (neighbours, 5), (helped, 4), (tried, 4), (bisection, 4), (until_large, 4), (collatz, 6)),
-    *((returning, 6), (looked_up, 6)),
+    *((returning, 6), (looked_up, 6), (written_on_some_ways, 7), (read_within_bounds, 9), (sunk, 4), (replaced, 4)),
+    *((replaced_and_restored, 5), (one_array_of_two_names, 5)),
 ]
 """The functions whose loops are one loop, each with the number of ways through a step, and two."""
 
@@ -268,6 +327,18 @@ def test_one_loop(f: Callable[..., Any], traces: int) -> None:
     assert len(values.paths()) <= traces
     assert len(slopes.paths()) <= traces
     assert loops_of(values) > 0
+
+
+def test_a_step_is_as_written_by_hand() -> None:
+    """An array from before the loop has the ways of those that replace it, and branches take and return elements."""
+    u = [np.random.default_rng(seed).random(20) for seed in range(3)]
+    f, slope = jit(van_leer), jit(grad(van_leer))
+    for each in u:
+        np.testing.assert_allclose(slope(each, 0.4), grad(van_leer)(each, 0.4), rtol=1e-10, atol=1e-12)
+        f(each, 0.4)
+    text = str(f.lower(u[0], 0.4).program)
+    assert text.count(" scan(") == 2
+    assert re.findall(r"f64\[\S*\] = cond\(", text) == ["f64[1] = cond("]
 
 
 def loops_of(f: Any) -> int:

@@ -10,21 +10,23 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from fnad.control.closures import closed
-from fnad.control.cond import cond
-from fnad.control.region_rules import taking
+from fnad.control.branch_memory import choose
+from fnad.control.closures import Closed, closed
 from fnad.control.signatures import Symbols
 from fnad.ir.builder import Captured, current_builder
 from fnad.ir.content import content_key, key_of_params
 from fnad.ir.primitive import DynamicSlice
-from fnad.ir.program import Atom, Equation, Literal, Source, Var
+from fnad.ir.program import Atom, Equation, Literal, Program, Source, Var
 from fnad.ir.symbol import Symbol
 from fnad.ops.comparison import bitwise_or, eq, select
+from fnad.ops.shape import Ints, reshape, slice_
 from fnad.records import NamedTuple
+
+T = TypeVar("T")
 
 RUNNING, EXIT, UNSEEN = 0, 1, 2
 """The status of a loop: it goes on, it has ended, or its next step goes a way that is not known."""
@@ -182,6 +184,45 @@ def _read_rows(run: _Run, count: int) -> None:
         read.update(equation.results if name == "reshape" else ())
 
 
+def with_rows(step: Closed, count: int) -> tuple[Closed, list[Symbol]]:
+    """The step with an input, behind the others, for each read of the next row of an array; and these rows.
+
+    The number of the step grows by one at each, so none may be left undone.
+    """
+    program, outside = step.program, dict(zip(step.program.inputs, step.captured, strict=False))
+    places: dict[Atom, tuple[int, int]] = {program.inputs[len(outside)]: (1, 0)}
+    builder, equations, inputs, rows = current_builder(), list[Equation](), list(program.inputs), list[Symbol]()
+    for equation in program.equations:
+        name, starts = equation.primitive.name, [_affine(atom, places) for atom in equation.operands]
+        if name in AFFINE and None not in starts:
+            places[equation.results[0]] = AFFINE[name](*starts)
+        found = _rows(equation, starts[1:], count) if equation.operands and equation.operands[0] in outside else None
+        if found is not None:
+            builder.source = equation.source
+            limits = [start + size for start, size in zip(*found, strict=True)]
+            strides = (1,) * len(limits)
+            array = builder.lift(outside[equation.operands[0]])  # pyright: ignore[reportArgumentType]
+            rows.append(slice_(array, starts=found[0], limits=tuple(limits), strides=strides))
+            inputs.append(Var(rows[-1].aval.with_shape(rows[-1].shape[1:])))
+            shape = equation.results[0].aval.shape
+            equation = Equation(equation.results, reshape, (inputs[-1],), {"shape": shape}, (), equation.source)  # noqa: PLW2901
+        equations.append(equation)
+    return Closed(Program(program.name, tuple(inputs), tuple(equations), program.outputs), step.captured), rows
+
+
+def _rows(equation: Equation, starts: Sequence[tuple[int, int] | None], count: int) -> tuple[Ints, Ints] | None:
+    """The starts and sizes of the box of rows that a loop reads one by one; None if an equation does not read so."""
+    if not isinstance(equation.primitive.lower, DynamicSlice) or not starts or None in starts:
+        return None
+    (first, *rest), sizes = starts, equation.params["sizes"]
+    if first is None or first[0] != 1 or sizes[0] != 1 or any(place is None or place[0] for place in rest):
+        return None
+    begins, box = tuple(place[1] for place in starts if place), (count, *sizes[1:])
+    shape = equation.operands[0].aval.shape
+    is_inside = all(0 <= start <= n - size for start, size, n in zip(begins, box, shape, strict=True))
+    return (begins, box) if is_inside else None
+
+
 def _last(place: tuple[int, int], count: int) -> int:
     return max(place[1], place[0] * (count - 1) + place[1])
 
@@ -293,18 +334,7 @@ def _one(
 
 def _cond(pred: Symbol, yes: Callable[[], list[Symbol]], no: Callable[[], list[Symbol]]) -> list[Symbol]:
     """The results of one of two functions on symbols that use those around them."""
-    regions = [closed(no, (), "no"), closed(yes, (), "yes")]
-    builder = current_builder()
-    lifted = [[builder.lift(symbol) for symbol in region.captured] for region in regions]
-    operands = {id(symbol.atom): symbol for symbols in lifted for symbol in symbols}
-    places = {key: place for place, key in enumerate(operands)}
-    avals = [symbol.aval for symbol in operands.values()]
-    programs = tuple(
-        taking(region.program, avals, [places[id(symbol.atom)] for symbol in symbols])
-        for region, symbols in zip(regions, lifted, strict=True)
-    )
-    results = cond(pred, *operands.values(), regions=programs)
-    return list(results) if isinstance(results, tuple) else [results]
+    return choose(pred, closed(no, (), "no"), closed(yes, (), "yes"))
 
 
 def evaluated(way: Way, values: Mapping[Var, Any]) -> dict[Atom, Any] | None:
@@ -332,11 +362,19 @@ def _value(atom: Atom, env: Mapping[Atom, Any]) -> Any:
     return np.asarray(atom.value) if isinstance(atom, Literal) else env[atom]
 
 
-def is_instance(special: Way, general: Way, numbers: Mapping[int, Literal]) -> bool:
-    """True if a way is another one with numbers put in for some of its inputs, equation by equation."""
+def put_in(values: Mapping[int, Literal | int], atoms: Mapping[int, T]) -> dict[int, Literal | T]:
+    """The values of a state for the slots that another one has: numbers, and the content of other slots."""
+    found = {slot: value if isinstance(value, Literal) else atoms.get(value) for slot, value in values.items()}
+    return {slot: value for slot, value in found.items() if value is not None}
+
+
+def is_instance(special: Way, general: Way, values: Mapping[int, Literal | int]) -> bool:
+    """True if a way is another one with values put in for some of its inputs, equation by equation."""
     same: dict[Atom, Any] = {general.counter: special.counter}
+    inputs = {**special.inputs, **put_in(values, special.inputs)}
     for slot, var in general.inputs.items():
-        same[var] = numbers[slot].key if slot in numbers else special.inputs.get(slot)
+        found = inputs.get(slot)
+        same[var] = found.key if isinstance(found, Literal) else found
     outside = {_identity(value): var for var, value in special.outside}
     same.update((var, outside.get(_identity(value))) for var, value in general.outside)
 
@@ -356,9 +394,8 @@ def is_instance(special: Way, general: Way, numbers: Mapping[int, Literal]) -> b
     pairs = zip(special.decisions, general.decisions, strict=True)
     if not all(agree(x.atom, y.atom) and x.position == y.position for x, y in pairs):
         return False
-    return all(
-        agree(special.outputs.get(slot, numbers.get(slot, _NOTHING)), atom) for slot, atom in general.outputs.items()
-    )
+    outputs = {**put_in(values, special.outputs), **special.outputs}
+    return all(agree(outputs.get(slot, _NOTHING), atom) for slot, atom in general.outputs.items())
 
 
 _NOTHING = Literal(np.bool_(False))

@@ -4,7 +4,7 @@ Note [States]
     A state is what the variables are apart from the values that are carried. A number is part of the state until it
     has had several values; then it is carried. A variable that is 0.0 before the loop and a traced float in it makes
     two states. If each way from the first is one from the second with the number put in, both have the ways of the
-    second (`fnad.control.ways`).
+    second (`fnad.control.ways`). So it is with an array from before the loop that steps replace by new ones.
 """
 
 from __future__ import annotations
@@ -114,19 +114,33 @@ class States:
                 cell.is_written, cell.written_at = True, builder.source
                 note_write(cell.symbol.aval)
 
-    def numbers_in(self, special: Any, general: Any) -> dict[int, Literal] | None:
-        """The numbers in a state for the slots that another one has there; None if they differ otherwise."""
+    def values_in(self, special: Any, general: Any) -> dict[int, Literal | int] | None:
+        """The values of a state for the slots that another one has there; None if they differ otherwise.
+
+        Each is a number, or the slot of an array from before the loop.
+        """
         if special == general:
             return {}
         match special, general:
+            case ("object", number), ("carried", slot) if not slot.is_scalar:
+                own = self._slot_of_object(number)
+                return None if own is None or own.aval != slot.aval else {self.slots[slot]: self.slots[own]}
             case ("number", kind, key), ("carried", slot) if slot.is_scalar and kind in (float, int, np.float64):
                 number: Any = np.asarray(number_of(kind, key))[()]
                 return {self.slots[slot]: Literal(number)} if number.dtype == slot.aval.dtype else None
             case tuple(), tuple() if len(special) == len(general):
-                found = [self.numbers_in(*pair) for pair in zip(special, general, strict=True)]
+                found = [self.values_in(*pair) for pair in zip(special, general, strict=True)]
                 return None if None in found else {slot: x for each in found if each for slot, x in each.items()}
             case _:
                 return None
+
+    def _slot_of_object(self, number: int) -> Slot | None:
+        """The slot of an object that is all of an array from before the loop."""
+        value = self._objects[number]
+        if not isinstance(value, Handle) or isinstance(value, Aside) or value.symbol.atom is not value.cell.symbol.atom:
+            return None
+        own = (Slot(("array", i), value.aval) for i, cell in enumerate(self.cells) if cell is value.cell)
+        return next(own, None)
 
     # ---- what a variable is ------------------------------------------------------------------------------------------
 

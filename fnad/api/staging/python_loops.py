@@ -22,7 +22,20 @@ from fnad.api.staging.save_policy import run_scan, run_while
 from fnad.control.closures import Closed, closed
 from fnad.control.loop import Groups
 from fnad.control.python_numbers import FLOAT, WIDEST, Interval, UnsafeError, check_numbers
-from fnad.control.ways import EXIT, RUNNING, UNSEEN, Body, Decision, DifferError, Form, Way, evaluated, is_instance
+from fnad.control.ways import (
+    EXIT,
+    RUNNING,
+    UNSEEN,
+    Body,
+    Decision,
+    DifferError,
+    Form,
+    Way,
+    evaluated,
+    is_instance,
+    put_in,
+    with_rows,
+)
 from fnad.ir.builder import Captured, current_builder
 from fnad.ir.program import Literal, Source, Var
 from fnad.ir.symbol import Symbol
@@ -394,8 +407,9 @@ class PythonLoop:
             return self._stray()
         start, leaves = self._begin()
         self._check_numbers(leaves)
-        ways, numbers, alike = self._joined()
-        leaves |= {slot: self.builder.literal(number.value) for slot, number in numbers.get(start.number, {}).items()}
+        ways, values, alike = self._joined()
+        for slot, value in put_in(values.get(start.number, {}), leaves).items():
+            leaves[slot] = self.builder.literal(value.value) if isinstance(value, Literal) else value
         changed = [slot for slot in range(len(self.states.slots)) if _changes(ways, slot)]
         places = {slot: place for place, slot in enumerate(changed)}
         ways = [_placed(way, places, leaves) for way in ways]
@@ -467,36 +481,35 @@ class PythonLoop:
             why = "it computes with Python's numbers what may be too large for 64 bits, or divides by them"
             raise Refused(why) from None
 
-    def _joined(self) -> tuple[list[Way], dict[int, dict[int, Literal]], dict[int, int]]:
-        """The ways without those of states that are others with numbers put in; these numbers, and these others."""
-        numbers: dict[int, dict[int, Literal]] = {}
+    def _joined(self) -> tuple[list[Way], dict[int, dict[int, Literal | int]], dict[int, int]]:
+        """The ways without those of states that are others with values put in; these values, and these others."""
+        values: dict[int, dict[int, Literal | int]] = {}
         alike: dict[int, int] = {}
         for special in self.states.met.values():
             for other in self.states.met.values():
                 if other.number in alike or special.number in alike.values():
                     continue
-                found = self.states.numbers_in(special.parts, other.parts)
+                found = self.states.values_in(special.parts, other.parts)
                 if found and self._is_instance(special.number, other.number, found):
-                    numbers[special.number], alike[special.number] = found, other.number
+                    values[special.number], alike[special.number] = found, other.number
                     break
         ways: list[Way] = []
         for way in self.ways:
             if way.state not in alike:
                 members = [m for m in self.ways if alike.get(m.state) == way.state and m.answers == way.answers]
-                outputs = {**way.outputs, **numbers.get(way.next, {})}
+                outputs = {**way.outputs, **put_in(values.get(way.next, {}), way.outputs)}
                 others = {member.state: member.next for member in members if member.next != way.next}
                 ways.append(way._replace(outputs=outputs, others=others))
-        return ways, numbers, alike
+        return ways, values, alike
 
-    def _is_instance(self, special: int, general: int, numbers: dict[int, Literal]) -> bool:
-        """True if each way from a state is one from another with these numbers put in."""
+    def _is_instance(self, special: int, general: int, values: dict[int, Literal | int]) -> bool:
+        """True if each way from a state is one from another with these values put in."""
         ways, others = ({w.answers: w for w in self.ways if w.state == state} for state in (special, general))
         if ways.keys() != others.keys():
             return False
         pairs = [(way, others[answers]) for answers, way in ways.items()]
         return all(
-            is_instance(way, other, numbers)
-            and (way.next == other.next or (way.next, other.next) == (special, general))
+            is_instance(way, other, values) and (way.next == other.next or (way.next, other.next) == (special, general))
             for way, other in pairs
         )
 
@@ -510,8 +523,9 @@ class PythonLoop:
         if not (body.meets_unseen or ends):
             body, init, step = self._step(Body(ways, Form(has_state, False), alike, count, ends=ends), state, given)
         if not ends and count is not None:
-            groups = Groups(len(step.captured), len(init), 0)
-            return body, list(run_scan(step.program, groups, [*step.captured, *init], count))[: len(init)]
+            step, rows = (step, []) if body.meets_unseen else with_rows(step, count)
+            groups = Groups(len(step.captured), len(init), len(rows))
+            return body, list(run_scan(step.program, groups, [*step.captured, *init, *rows], count))[: len(init)]
 
         def goes_on(counter: Symbol, *carried: Symbol) -> list[Symbol]:
             literal = current_builder().literal
