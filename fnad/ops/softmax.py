@@ -99,7 +99,7 @@ def _symbolic_terms(x: Symbol, axes: Ints) -> tuple[Symbol, Symbol, Symbol]:
     terms = exp(shifted)
     terms += terms * rest
     total = reduce_sum(terms, axes=axes)
-    return shifted, terms * spread(1.0 / total, x, axes), total
+    return shifted, terms / spread(total, x, axes), total
 
 
 def softmax_by_parts(x: Symbol, axes: Ints) -> Symbol:
