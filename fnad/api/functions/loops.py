@@ -84,7 +84,7 @@ def _while(cond_fun: Function, body_fun: Function, init: Any, limit: int | None)
     body, types = _settled(body_fun, calling(body_fun, arrange), carry)
     test = _repeated(cond_fun, calling(cond_fun, arrange), types)
     if test.program.out_avals != (Aval(BOOL),):
-        found = ", ".join(map(str, test.program.out_avals)) or "nothing"
+        found = ", ".join(str(aval) for aval in test.program.out_avals) or "nothing"
         raise ArgumentTypeError(
             f"the condition of while_loop, {described(cond_fun)}, returned {found}, not one bool",
             source=current_source(),
