@@ -33,7 +33,7 @@ MODULES = ("numpy.linalg._umath_linalg", "scipy.linalg._flapack")
 PREFIXES, SUFFIXES = ("scipy_openblas_", "openblas_"), ("64_", "")
 
 
-class Library:
+class BlasLibrary:
     """An OpenBLAS, whose threads are limited to the least of what blocks of code ask for."""
 
     def __init__(self, get: Callable[[], int], set_: Callable[[int], object]) -> None:
@@ -62,7 +62,7 @@ class Library:
 class AtMost:
     """A context in which libraries have at most so many threads."""
 
-    def __init__(self, libraries: Sequence[Library], limit: int) -> None:
+    def __init__(self, libraries: Sequence[BlasLibrary], limit: int) -> None:
         self._blocks = [library.limits.holding(limit) for library in libraries]
 
     def __enter__(self) -> None:
@@ -98,18 +98,18 @@ def _loaded() -> tuple[str, ...]:
 
 
 @cache
-def _libraries(modules: tuple[str, ...]) -> tuple[Library, ...]:
+def _libraries(modules: tuple[str, ...]) -> tuple[BlasLibrary, ...]:
     found = [_library(name) for name in modules]
     return tuple(library for library in found if library is not None)
 
 
 @cache
-def _library(module: str) -> Library | None:
+def _library(module: str) -> BlasLibrary | None:
     path = sys.modules[module].__file__
     library = ctypes.CDLL(path) if path else None
     for prefix in PREFIXES:
         for suffix in SUFFIXES:
             get, set_ = (getattr(library, f"{prefix}{verb}_num_threads{suffix}", None) for verb in ("get", "set"))
             if get is not None and set_ is not None:
-                return Library(get, set_)
+                return BlasLibrary(get, set_)
     return None

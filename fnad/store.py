@@ -69,7 +69,7 @@ _is_off = False
 """True if the garbage collector is off because of a block."""
 
 
-class Memory(Protocol):
+class KeptMemory(Protocol):
     """An owner of memory that is kept for the next call."""
 
     @property
@@ -82,7 +82,7 @@ class Memory(Protocol):
         ...
 
 
-class Stages(Memory, Protocol):
+class Stages(KeptMemory, Protocol):
     """A program and its compilation stages."""
 
     used: int
@@ -133,7 +133,7 @@ class ProgramStore:
         self._kept: OrderedDict[Key, Any] = OrderedDict()
         self._stages: WeakValueDictionary[Key, Stages] = WeakValueDictionary()
         self._known: dict[int, None] = {}
-        self._shared: list[Memory] = []
+        self._shared: list[KeptMemory] = []
         self._unweighed = 0
         self._lock = forks.lock()
 
@@ -191,7 +191,7 @@ class ProgramStore:
             del self._known[next(iter(self._known))]
         return known
 
-    def share(self, memory: Memory) -> None:
+    def share(self, memory: KeptMemory) -> None:
         """Count memory that programs share, which is freed before their own."""
         self._shared.append(memory)
 

@@ -17,7 +17,7 @@ from fnad.ops.constructors import elementwise_samples
 from fnad.ops.elementary import cos, sin
 from fnad.testing import Report, check, check_grads, wrong_equation
 from fnad.testing.blame import first_prefix
-from fnad.testing.check import Point, points_of
+from fnad.testing.check import CheckedPoint, points_of
 from fnad.testing.gradients import as_vectors
 from fnad.testing.truth import Truth, derivative
 from fnad.transforms.interpret import interpret
@@ -63,7 +63,7 @@ def at_two_points(f: Callable[..., Any], *args: Any) -> Report:
     """The report of `check` on two of its points, which takes a third of the time."""
     g, xs = as_vectors(f, args, {})
     points = [(name, at) for name, at in points_of(xs) if name in {"given", "ties"}]
-    return Report(f.__name__, tuple(row for name, at in points for row in Point(g, name, at).rows()))
+    return Report(f.__name__, tuple(row for name, at in points for row in CheckedPoint(g, name, at).rows()))
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +103,7 @@ def test_the_report_is_a_table(of_scan: Any) -> None:
 
 def blamed(f: Callable[..., Any], *xs: Any) -> str | None:
     """The name and line of what is to blame for the first derivative at a point, without the table."""
-    point = Point(lambda *xs: np.ravel(f(*xs)), "given", [np.asarray(x) for x in xs])
+    point = CheckedPoint(lambda *xs: np.ravel(f(*xs)), "given", [np.asarray(x) for x in xs])
     rows = [row for row in point.rows() if not row.is_right]
     blame = rows[0].blame
     return None if blame is None else f"{blame.primitive} at {str(blame.source).partition(':  ')[2]}"

@@ -24,14 +24,14 @@ from fnad.backends.cpu.idle import WATCH
 from fnad.backends.cpu.loader import LOCK
 from fnad.backends.tiers import COMPILING, TieredProgram
 from fnad.ir import types
-from fnad.lapack_threads import Library
+from fnad.lapack_threads import BlasLibrary
 from fnad.store import STORE, uncollected
 
 pytestmark = [pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning"), pytest.mark.timeout(120)]
 
 X = np.array([1.0, 2.0, 3.0])
 PROGRAM = TieredProgram(fnad.make_program(lambda x: np.exp(x) * 2.0)(X).program)
-LIBRARY = Library(lambda: 1, lambda count: None)
+LIBRARY = BlasLibrary(lambda: 1, lambda count: None)
 NEW = forks.lock()
 
 

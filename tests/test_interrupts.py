@@ -26,7 +26,7 @@ from fnad.backends.cpu.executor import compile_program
 from fnad.backends.tiers import COMPILING, TieredProgram
 from fnad.blocks import Blocks
 from fnad.ir.builder import Builder, is_tracing
-from fnad.lapack_threads import AtMost, Library
+from fnad.lapack_threads import AtMost, BlasLibrary
 from fnad.numpy.namespace import MAKING, making_traced
 from fnad.store import uncollected
 from fnad.transforms.interpret import regions_by
@@ -92,7 +92,7 @@ class OpenBlas:
 
 
 OPENBLAS = OpenBlas()
-LIBRARIES = [Library(OPENBLAS.get, OPENBLAS.set_)]
+LIBRARIES = [BlasLibrary(OPENBLAS.get, OPENBLAS.set_)]
 BUILDER, BLOCKS, SETTINGS = Builder(), Blocks[int](), config.current()
 
 

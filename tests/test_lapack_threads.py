@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from fnad import callback, config, jit, lapack_threads
-from fnad.lapack_threads import MIDDLE, UP_TO_MIDDLE, AtMost, Library, are_of, threads_for
+from fnad.lapack_threads import MIDDLE, UP_TO_MIDDLE, AtMost, BlasLibrary, are_of, threads_for
 from fnad.ops.linalg import solve_triangular
 from fnad.ops.matrix_function import expm, expm_frechet
 
@@ -30,7 +30,7 @@ class OpenBlas:
 
 def test_the_last_that_leaves_gives_back_what_was_set() -> None:
     openblas = OpenBlas(8)
-    one = AtMost([Library(openblas.get, openblas.set_)], 1)
+    one = AtMost([BlasLibrary(openblas.get, openblas.set_)], 1)
     with one:
         with one:
             assert openblas.count == 1
@@ -40,7 +40,7 @@ def test_the_last_that_leaves_gives_back_what_was_set() -> None:
 
 def test_the_least_limit_is_in_force() -> None:
     openblas = OpenBlas(8)
-    libraries = [Library(openblas.get, openblas.set_)]
+    libraries = [BlasLibrary(openblas.get, openblas.set_)]
     found: list[int] = []
     limits = [AtMost(libraries, limit) for limit in (4, 2, 16)]
     for change in (*(limit.__enter__ for limit in limits), *(limit.__exit__ for limit in limits)):
@@ -51,14 +51,14 @@ def test_the_least_limit_is_in_force() -> None:
 
 def test_what_others_set_meanwhile_stays() -> None:
     openblas = OpenBlas(8)
-    with AtMost([Library(openblas.get, openblas.set_)], 4):
+    with AtMost([BlasLibrary(openblas.get, openblas.set_)], 4):
         openblas.count = 3
     assert openblas.count == 3
 
 
 def test_an_error_gives_back_too() -> None:
     openblas = OpenBlas(8)
-    with pytest.raises(ValueError), AtMost([Library(openblas.get, openblas.set_)], 1):  # noqa: PT011
+    with pytest.raises(ValueError), AtMost([BlasLibrary(openblas.get, openblas.set_)], 1):  # noqa: PT011
         raise ValueError
     assert openblas.count == 8
 

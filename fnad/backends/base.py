@@ -33,11 +33,11 @@ ANOTHER: Any = object()
 """The result of a direct call whose arguments are unlike those before."""
 
 
-class Tree(NamedTuple):
+class TreeShape(NamedTuple):
     """A pytree without its leaves: the class of the container, None for a leaf; what is in it; the keys of a dict."""
 
     kind: type | None
-    children: tuple[Tree, ...] = ()
+    children: tuple[TreeShape, ...] = ()
     keys: tuple[Any, ...] = ()
 
 
@@ -49,9 +49,9 @@ class CallBefore(NamedTuple):
     """
 
     values: Sequence[Any]
-    arguments: Tree
+    arguments: TreeShape
     captured: Sequence[Array]
-    results: Tree
+    results: TreeShape
     arrays: frozenset[int]
     conditions: Conditions
 

@@ -20,7 +20,7 @@ from fnad.api.staging.arguments import stage_call, with_traced_arrays
 from fnad.api.staging.leaves import Function, Leaf, argument_name, flatten, path
 from fnad.api.staging.stage import Staged, stage
 from fnad.cli.arguments import parse_arguments
-from fnad.cli.load import Target
+from fnad.cli.load import UserFunction
 from fnad.cli.usage import UsageError, one_line
 from fnad.errors import ParseError
 from fnad.ir.types import Aval, is_inexact
@@ -40,7 +40,7 @@ class Differentiable(NamedTuple):
 class Types:
     """Placeholders for the arguments of a call, of which only the types are known."""
 
-    def __init__(self, types: str, target: Target) -> None:
+    def __init__(self, types: str, target: UserFunction) -> None:
         self.target = target
         try:
             self.trees = parse_arguments(types)
@@ -101,10 +101,10 @@ class Types:
         return _paths(self.target.function, range(len(self.trees)), self.trees)
 
 
-class Values:
+class CallValues:
     """The arguments of a call, evaluated as Python among the names of the function's file."""
 
-    def __init__(self, text: str, target: Target) -> None:
+    def __init__(self, text: str, target: UserFunction) -> None:
         self.target = target
         names = {"np": np, **target.namespace}
         try:
@@ -146,9 +146,9 @@ class Values:
         return Differentiable(staged, [True] * staged.leaves, [names[place] for place in wrt.places])
 
 
-def given_call(target: Target, types: str, values: str | None) -> Types | Values:
+def given_call(target: UserFunction, types: str, values: str | None) -> Types | CallValues:
     """The call with arguments of given types, or of given values if there are some."""
-    return Types(types, target) if values is None else Values(values, target)
+    return Types(types, target) if values is None else CallValues(values, target)
 
 
 def checked_argnums(argnums: Sequence[int], count: int) -> Sequence[int]:
@@ -174,7 +174,7 @@ def _drawn(type_: Aval | type, seed: int) -> Any:
 
 
 def _check_fits(
-    target: Target, option: str, args: Sequence[Any], kwargs: dict[str, Any]
+    target: UserFunction, option: str, args: Sequence[Any], kwargs: dict[str, Any]
 ) -> inspect.BoundArguments | None:
     """The arguments of a call; raise `UsageError` if the function cannot be called so."""
     try:

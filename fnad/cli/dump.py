@@ -16,7 +16,7 @@ from fnad.api.running.derivations import Derivation, gradient, jvp, value_and_gr
 from fnad.api.running.execution import derived, prepared
 from fnad.api.staging.leaves import Function
 from fnad.cli.calls import Differentiable, checked_argnums, given_call
-from fnad.cli.load import Target, load_target, user_code
+from fnad.cli.load import UserFunction, load_target, user_code
 from fnad.cli.usage import UsageError
 from fnad.records import dataclass
 from fnad.trace.conversion import text_with_hooks
@@ -53,7 +53,7 @@ def dump(request: Request) -> str:
         return stage_text(_derived(traced, target.function, request), request.stage, traced.staged.guards)
 
 
-def _converted(target: Target) -> str:
+def _converted(target: UserFunction) -> str:
     """The source of the function with hooks; it depends neither on arguments nor on a derivative."""
     function = _innermost(target.function)
     if not isinstance(function, FunctionType):

@@ -22,7 +22,7 @@ from fnad.records import NamedTuple
 from fnad.words import alike
 
 
-class Target(NamedTuple):
+class UserFunction(NamedTuple):
     """A user's function, its name, its file, and the names that the file defines."""
 
     function: Callable[..., Any]
@@ -31,7 +31,7 @@ class Target(NamedTuple):
     namespace: dict[str, Any]
 
 
-def load_target(target: str) -> Target:
+def load_target(target: str) -> UserFunction:
     """The function that FILE:FUNCTION or MODULE:FUNCTION names, dotted for an attribute; raises `UsageError`."""
     place, _, name = target.rpartition(":")
     if not place and Path(target).is_file():
@@ -51,7 +51,7 @@ def load_target(target: str) -> Target:
         raise UsageError(f"{name} in {place} is {type(function).__name__}, not a function")
     if inspect.iscoroutinefunction(function):
         raise UsageError(f"{name} in {place} is a coroutine function, which returns no arrays: name an ordinary one")
-    return Target(function, name, path, vars(module))
+    return UserFunction(function, name, path, vars(module))
 
 
 def _functions_text(place: str, module: ModuleType) -> str:

@@ -28,7 +28,7 @@ OF_A_FUNCTION = {"grad": grad, "value_and_grad": value_and_grad, "jacobian": jac
 """The modes that make a function of the same arguments."""
 
 
-class Call(NamedTuple):
+class FunctionCall(NamedTuple):
     """A function and its arguments."""
 
     function: Function
@@ -45,13 +45,13 @@ def on_call(request: Namespace, run: Callable[..., T]) -> T:
         given = given_call(target, request.args, request.values)
         if isinstance(given, Types):
             given.staged()  # which refuses a function that decides by values
-        call = Call(target.function, *given.call())
+        call = FunctionCall(target.function, *given.call())
         if request.mode is not None:
             call = _derivative(call, request.mode, request.argnums)
         return run(call.function, *call.args, **call.kwargs)
 
 
-def _derivative(call: Call, mode: str, argnums: Sequence[int] | None) -> Call:
+def _derivative(call: FunctionCall, mode: str, argnums: Sequence[int] | None) -> FunctionCall:
     """The call of a derivative; `jvp` and `vjp` differentiate in all arguments with floats unless some are chosen."""
     chosen = checked_argnums(argnums or (), len(call.args))
     if mode in OF_A_FUNCTION:
@@ -64,7 +64,7 @@ def _has_floats(tree: Any) -> bool:
     return any(is_inexact(np.asarray(leaf).dtype) for leaf in flatten(tree)[0])
 
 
-def _pushforward(call: Call, argnums: Sequence[int]) -> Call:
+def _pushforward(call: FunctionCall, argnums: Sequence[int]) -> FunctionCall:
     """The call with the tangents of some arguments behind the arguments: values and their tangents."""
     count = len(call.args)
 
@@ -76,7 +76,7 @@ def _pushforward(call: Call, argnums: Sequence[int]) -> Call:
     return _named(call, pushforward, "jvp", [call.args[i] for i in argnums], names)
 
 
-def _pullback(call: Call, argnums: Sequence[int]) -> Call:
+def _pullback(call: FunctionCall, argnums: Sequence[int]) -> FunctionCall:
     """The call with the cotangent of the result behind the arguments: values, and the cotangents of some arguments."""
 
     def pullback(*given: Any, **kwargs: Any) -> Any:
@@ -100,7 +100,7 @@ def _of_arguments(
     return of_chosen, tuple(args[i] for i in argnums)
 
 
-def _named(call: Call, f: Function, mode: str, args: Sequence[Any], names: Sequence[str]) -> Call:
+def _named(call: FunctionCall, f: Function, mode: str, args: Sequence[Any], names: Sequence[str]) -> FunctionCall:
     """The call of a derivative with arguments behind those of the function, and with names for all."""
     known = [argument_name(call.function, i) for i in range(len(call.args))]
     words = unique(re.sub(r"\W+", "_", name).strip("_") for name in [*known, *names])
@@ -109,4 +109,4 @@ def _named(call: Call, f: Function, mode: str, args: Sequence[Any], names: Seque
         [*parameters, Parameter("keywords", Parameter.VAR_KEYWORD)]
     )
     f.__name__ = f"{function_name(call.function)}_{mode}"
-    return Call(f, [*call.args, *args], call.kwargs)
+    return FunctionCall(f, [*call.args, *args], call.kwargs)

@@ -121,7 +121,7 @@ class Flow:
         return bool(self._places[number] < self.first[line])
 
 
-class Run:
+class BlockRun:
     """Blocks side by side that have equations alike."""
 
     def __init__(self, flow: Flow, start: int, period: int, count: int) -> None:

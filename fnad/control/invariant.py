@@ -32,7 +32,7 @@ class Specialized(NamedTuple):
     consts: list[Symbol]
 
 
-class Part(NamedTuple):
+class LoopPart(NamedTuple):
     """A region of a loop, on constants and then the carry; `runs` says that it runs at least once."""
 
     region: Program
@@ -49,7 +49,7 @@ def _is_number(atom: Atom, symbol: Symbol) -> bool:
     return isinstance(atom, Literal) and isinstance(symbol.atom, Literal) and atom.key == symbol.atom.key
 
 
-def specialized(parts: Sequence[Part], init: Symbols, same: Flags) -> list[Specialized] | None:
+def specialized(parts: Sequence[LoopPart], init: Symbols, same: Flags) -> list[Specialized] | None:
     """The regions of a loop with less to do in each step, where of the carry so much is the `same`; None if none has.
 
     A number that is put in lets a region simplify. Else it takes something expensive to be worth an operand more.
@@ -60,20 +60,20 @@ def specialized(parts: Sequence[Part], init: Symbols, same: Flags) -> list[Speci
     return list(map(_specialized, parts, fixed))
 
 
-def _gains(part: Part, fixed: Mapping[Var, Symbol]) -> bool:
+def _gains(part: LoopPart, fixed: Mapping[Var, Symbol]) -> bool:
     if any(isinstance(symbol.atom, Literal) for symbol in fixed.values()):
         return True
     return any(is_expensive(equation, runs=part.runs) for equation in _invariant(part.region, fixed))
 
 
-def _fixed(part: Part, init: Symbols, same: Flags) -> dict[Var, Symbol]:
+def _fixed(part: LoopPart, init: Symbols, same: Flags) -> dict[Var, Symbol]:
     """The outer values of the inputs of a region that are the same in every step."""
     count = len(part.consts)
     inputs = *part.region.inputs[:count], *compress(part.region.inputs[count:], same)
     return dict(zip(inputs, [*part.consts, *compress(init, same)], strict=True))
 
 
-def _specialized(part: Part, fixed: Mapping[Var, Symbol]) -> Specialized:
+def _specialized(part: LoopPart, fixed: Mapping[Var, Symbol]) -> Specialized:
     region, invariant = part.region, _invariant(part.region, fixed)
     expensive = [equation for equation in invariant if is_expensive(equation, runs=part.runs)]
     made = tuple(var for equation in expensive for var in equation.results)

@@ -15,7 +15,7 @@ from dataclasses import replace
 from itertools import chain, compress
 from typing import TypeAlias, TypeVar
 
-from fnad.control.invariant import Part, Specialized, specialized, unchanged
+from fnad.control.invariant import LoopPart, Specialized, specialized, unchanged
 from fnad.control.partition import Parts, partitioned
 from fnad.control.region_rules import (
     built,
@@ -277,7 +277,7 @@ def prune(
 
 
 def lessened(
-    body: Program, groups: Groups, consts: Symbols, init: Symbols, *others: Part, runs: bool
+    body: Program, groups: Groups, consts: Symbols, init: Symbols, *others: LoopPart, runs: bool
 ) -> tuple[list[Specialized], list[bool]] | None:
     """The regions of a loop with what is the same in every step put before it, and what is still carried.
 
@@ -286,7 +286,7 @@ def lessened(
     same = unchanged(groups.split(body.inputs)[1], body.outputs[: groups.carry], init)
     moving = [not s for s in same]
     inner = replace(body, outputs=(*compress(body.outputs, moving), *body.outputs[groups.carry :]))
-    found = specialized([*others, Part(inner, consts, runs)], init, same)
+    found = specialized([*others, LoopPart(inner, consts, runs)], init, same)
     return None if found is None else (found, moving)
 
 

@@ -95,7 +95,7 @@ def before(lengths: Any) -> Any:
 # ---- the equations of a program --------------------------------------------------------------------------------------
 
 
-class Values(dict[Atom, int]):
+class ValueNumbers(dict[Atom, int]):
     """The numbers of values: of results from 0 on, in their order, of what is from `outside` from -1 downwards."""
 
     def __init__(self) -> None:
@@ -114,11 +114,11 @@ class Values(dict[Atom, int]):
         return number
 
 
-class Table:
+class QueryTable:
     """Queries on each equation, for a part of them at a time that fits into the cache of a processor."""
 
     def __init__(self, program: Program) -> None:
-        self.values, self.known, self.avals = Values(), Numbers(), Numbers()
+        self.values, self.known, self.avals = ValueNumbers(), Numbers(), Numbers()
         self._params, self._sources = Numbers(), Numbers()
         equations = program.equations
         parts = [self._part(equations[i : i + AT_ONCE]) for i in range(0, max(len(equations), 1), AT_ONCE)]
@@ -150,7 +150,7 @@ class Lines:
     """
 
     def __init__(self, program: Program) -> None:
-        table = Table(program)
+        table = QueryTable(program)
         equations = self._equations = program.equations
         self._numbers, self.made = table.values, len(table.values.results)
         for atom in (*program.inputs, *program.outputs):

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from fnad.control.flow import Flow, Run, Segment
+from fnad.control.flow import BlockRun, Flow, Segment
 from fnad.control.repeats import Lines, Repeats, View
 from fnad.control.rolled import FEWEST, SMALLEST, may_repeat
 from fnad.control.rolling import Rolling, Written, bound, moved, reshaped, rows_of
@@ -186,7 +186,7 @@ def _segments(flow: Flow, numbers: Any, differences: list[Difference] | None) ->
 
 def _of_run(flow: Flow, start: int, period: int, count: int, differences: list[Difference] | None) -> list[Segment]:
     """The loops of a run; where an inner loop is too short for one, those of blocks that are several of its steps."""
-    run = Run(flow, start, period, count)
+    run = BlockRun(flow, start, period, count)
     found = run.segments()
     if differences is not None and (difference := run.difference(found)) is not None:
         differences.append(Difference(*difference))
@@ -273,7 +273,7 @@ def is_long(equation: Equation) -> bool:
     return equation.primitive is concatenate and len(equation.operands) >= FEWEST
 
 
-def _joined(outer: Written, axis: int, operands: Sequence[Row]) -> Symbol:
+def _joined(outer: Written, axis: int, operands: Sequence[ShownRow]) -> Symbol:
     parts: list[Symbol] = []
     for rows in _in_order(operands):
         whole = _whole(outer, axis, rows) if len(rows) > 1 else None
@@ -281,7 +281,7 @@ def _joined(outer: Written, axis: int, operands: Sequence[Row]) -> Symbol:
     return parts[0] if len(parts) == 1 else bound(outer.builder, concatenate, *parts, axis=axis)
 
 
-class Row(NamedTuple):
+class ShownRow(NamedTuple):
     """An operand, which row of an array it shows, and what others that show rows of it likewise have in common."""
 
     view: View
@@ -289,18 +289,18 @@ class Row(NamedTuple):
     alike: Hashable = None
 
 
-def _row_of(listed: Lines, atom: Atom) -> Row:
+def _row_of(listed: Lines, atom: Atom) -> ShownRow:
     """An operand as a row, if it is one."""
     view = listed.view(atom)
     root, steps, starts = view
     if not steps or steps[0].primitive is not slice_ or steps[0].results[0].aval.shape != (1, *root.aval.shape[1:]):
-        return Row(view)
-    return Row(view, starts[0], (listed.look(atom), root, starts[1:]))
+        return ShownRow(view)
+    return ShownRow(view, starts[0], (listed.look(atom), root, starts[1:]))
 
 
-def _in_order(operands: Sequence[Row]) -> list[list[Row]]:
+def _in_order(operands: Sequence[ShownRow]) -> list[list[ShownRow]]:
     """The operands, those together that are rows of one array at even distances, forwards or backwards."""
-    found: list[list[Row]] = []
+    found: list[list[ShownRow]] = []
     for operand in operands:
         if found and _are_even([*found[-1][-2:], operand]):
             found[-1].append(operand)
@@ -309,13 +309,13 @@ def _in_order(operands: Sequence[Row]) -> list[list[Row]]:
     return found
 
 
-def _are_even(rows: Sequence[Row]) -> bool:
+def _are_even(rows: Sequence[ShownRow]) -> bool:
     """True if two or three operands are rows of one array at even distances."""
     moves = {b.start - a.start for a, b in pairwise(rows)}
     return rows[0].alike is not None and len({row.alike for row in rows}) == len(moves) == 1 and 0 not in moves
 
 
-def _whole(outer: Written, axis: int, rows: Sequence[Row]) -> Symbol | None:
+def _whole(outer: Written, axis: int, rows: Sequence[ShownRow]) -> Symbol | None:
     """The result of `concatenate` on rows, all at once."""
     builder, count = outer.builder, len(rows)
     root, steps, _ = rows[0].view

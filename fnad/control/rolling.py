@@ -81,7 +81,7 @@ def moved(builder: Builder, x: Symbol, source: int, target: int) -> Symbol:
 # ---- boxes that move -------------------------------------------------------------------------------------------------
 
 
-class Box(NamedTuple):
+class SlidingBox(NamedTuple):
     """Part of an array that moves by `by` along `axis` from block to block, in which it has one element there."""
 
     starts: tuple[int, ...]
@@ -98,13 +98,13 @@ class Box(NamedTuple):
         """The start in a block."""
         return tuple(s + self.by * k if a == self.axis else s for a, s in enumerate(self.starts))
 
-    def is_beside(self, other: Box) -> bool:
+    def is_beside(self, other: SlidingBox) -> bool:
         """True if two boxes have no element in common, wherever along the axis."""
         pairs = zip(self.starts, self.sizes, other.starts, other.sizes, strict=True)
         apart = [a + m <= b or b + n <= a for a, m, b, n in pairs]
         return any(flag for axis, flag in enumerate(apart) if axis != self.axis)
 
-    def is_like(self, other: Box) -> bool:
+    def is_like(self, other: SlidingBox) -> bool:
         """True if they are the same but for the place along the axis."""
         return self._across() == other._across()
 
@@ -112,7 +112,7 @@ class Box(NamedTuple):
         cut = self.axis
         return self.starts[:cut] + self.starts[cut + 1 :], self.sizes[:cut] + self.sizes[cut + 1 :]
 
-    def after(self, written: Box) -> int | None:
+    def after(self, written: SlidingBox) -> int | None:
         """The number of blocks after which a written element is read here; None if it never is."""
         blocks, rest = divmod(written.starts[self.axis] - self.starts[self.axis], self.by)
         return None if rest else blocks
@@ -128,12 +128,12 @@ def move_of(step: Step, places: Sequence[Any]) -> tuple[int, int] | None:
     return None if by is None else (axes[0], by)
 
 
-def box_of(step: Step, places: Sequence[Any]) -> Box | None:
+def box_of(step: Step, places: Sequence[Any]) -> SlidingBox | None:
     """The part that a slice reads, if it moves evenly along one axis, in which it reads one element."""
     found = move_of(step, places)
     if found is None or any(s != 1 for a, s in enumerate(step.params["strides"]) if a != found[0]):
         return None
-    return Box(step.params["starts"], step.results[0].aval.shape, *found)
+    return SlidingBox(step.params["starts"], step.results[0].aval.shape, *found)
 
 
 def rows_of(builder: Builder, x: Symbol, step: Step, axis: int, by: int, count: int) -> Symbol:
@@ -183,7 +183,7 @@ def _filled(builder: Builder, value: np.generic, shape: Sequence[int]) -> Symbol
 # ---- the body --------------------------------------------------------------------------------------------------------
 
 
-class Body:
+class ScanBody:
     """The body of a scan under construction, with what the scan takes from the program around it."""
 
     def __init__(self, outer: Written, count: int) -> None:
@@ -241,7 +241,7 @@ class Rolling:
         self.views = flow.views(start, period)
         columns = iter(segment.starts.T)
         self.places = [list(islice(columns, len(view.starts))) for view in self.views]
-        self.body = Body(outer, self.count)
+        self.body = ScanBody(outer, self.count)
         self.values: dict[int, Symbol] = {}
         self.filled = self._filled()
 
@@ -273,7 +273,7 @@ class Rolling:
             return Filled(place, update, box, view.root)
         return None
 
-    def _box_written(self, slots: Sequence[int], sizes: tuple[int, ...]) -> Box | None:
+    def _box_written(self, slots: Sequence[int], sizes: tuple[int, ...]) -> SlidingBox | None:
         """The box that the blocks write, if each writes one element along one axis, side by side."""
         places = [integers(self._roots(slot)) for slot in slots]
         if any(starts is None for starts in places):
@@ -282,10 +282,10 @@ class Rolling:
         axes = [axis for axis, by in enumerate(moves) if by != 0]
         if len(axes) != 1 or (by := moves[axes[0]]) not in (1, -1) or sizes[axes[0]] != 1:
             return None
-        box = Box(tuple([int(starts[0]) for starts in places]), sizes, axes[0], by)
+        box = SlidingBox(tuple([int(starts[0]) for starts in places]), sizes, axes[0], by)
         return box if min(*box.starts, *box.at(self.count - 1)) >= 0 else None
 
-    def _reads(self, slot: int, place: int, written: Box, init: Atom) -> bool:
+    def _reads(self, slot: int, place: int, written: SlidingBox, init: Atom) -> bool:
         """True if an operand reads one element of an array that is filled, which is `init` at the start."""
         view, places = self.views[slot], self.places[slot]
         if self.codes[slot] < 0 and view.root is not init:
@@ -301,7 +301,7 @@ class Rolling:
         blocks = self._blocks_after(slot, box, written)
         return blocks is None or (box.is_like(written) and blocks <= FARTHEST)
 
-    def _blocks_after(self, slot: int, box: Box, written: Box) -> int | None:
+    def _blocks_after(self, slot: int, box: SlidingBox, written: SlidingBox) -> int | None:
         """The number of blocks after which a written element is read; None for the element's value at the start."""
         blocks = None if box.is_beside(written) else box.after(written)
         earliest = 0 if self.codes[slot] >= 0 else 1
@@ -510,7 +510,7 @@ class Filled(NamedTuple):
 
     place: int
     update: int
-    box: Box
+    box: SlidingBox
     init: Atom
 
 

@@ -6,7 +6,7 @@ that moves elements moves rows, as it does with the numbers of the elements; any
 (`fnad/ir/axes.py`) says may meet.
 
 What does not depend on the inputs is evaluated, for there is structure in it: indices of gathers and scatters, masks,
-the zeros of a matrix in a product. So a pattern holds for certain values of such inputs (`Found.read`), and for all
+the zeros of a matrix in a product. So a pattern holds for certain values of such inputs (`Patterns.read`), and for all
 values of the others. It is what a linear map depends on; for a Jacobian, give the program of tangents.
 
 The body of a loop is followed step by step where there are few; of a longer one the pattern is that of any number of
@@ -74,14 +74,14 @@ class Dependence:
 NOTHING = Dependence()
 
 
-class Found(NamedTuple):
+class Patterns(NamedTuple):
     """The patterns of a program's outputs, None where an output depends on none of the inputs, and the inputs read."""
 
     patterns: list[Pattern | None]
     read: frozenset[int]
 
 
-def program_patterns(program: Program, wrt: Sequence[bool], values: Sequence[Array | None]) -> Found:
+def program_patterns(program: Program, wrt: Sequence[bool], values: Sequence[Array | None]) -> Patterns:
     """The patterns of the outputs, with the elements of the inputs marked in `wrt`, one after the other, as columns.
 
     `values` are those of the other inputs, None where the pattern is to hold for all. Raises `SparsityError` for one of
@@ -97,7 +97,7 @@ def program_patterns(program: Program, wrt: Sequence[bool], values: Sequence[Arr
         for i, (aval, w, value) in enumerate(zip(program.in_avals, wrt, values, strict=True))
     ]
     found = _outputs(program, given)
-    return Found([each.pattern for each in found], frozenset().union(*[each.read for each in found]))
+    return Patterns([each.pattern for each in found], frozenset().union(*[each.read for each in found]))
 
 
 def _identity(size: int, columns: int, start: int) -> Pattern:

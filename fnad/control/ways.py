@@ -32,7 +32,7 @@ RUNNING, EXIT, UNSEEN = 0, 1, 2
 """The status of a loop: it goes on, it has ended, or its next step goes a way that is not known."""
 
 
-class Decision(NamedTuple):
+class WayDecision(NamedTuple):
     """The value that Python decided by, the answer, and the number of equations before."""
 
     atom: Atom
@@ -54,7 +54,7 @@ class Way(NamedTuple):
     inputs: Mapping[int, Var]
     outside: tuple[tuple[Var, Captured], ...]
     equations: tuple[Equation, ...]
-    decisions: tuple[Decision, ...]
+    decisions: tuple[WayDecision, ...]
     outputs: Mapping[int, Atom]
     next: int
     exits: bool
@@ -101,7 +101,7 @@ class Form(NamedTuple):
     has_status: bool
 
 
-class Body:
+class LoopBody:
     """The body of a loop: (counter, state, status, values…) -> the same of the next step, with what its form has.
 
     A step that is left undone is what all following ones do again, as nothing is changed, so the status at the end is

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from fnad.control import loop
-from fnad.control.invariant import Part
+from fnad.control.invariant import LoopPart
 from fnad.control.loop import Groups, Loop, lessened, restored
 from fnad.control.region_rules import check_avals
 from fnad.control.scan import bind_scan
@@ -123,7 +123,7 @@ def _reduce(operands: Symbols, params: Params, regions: Regions) -> Symbols | No
     groups = while_as_loop(params, regions).groups
     consts, init, _ = groups.split(operands[count:])
     # its test runs once at least, its body need not
-    less = lessened(body, groups, consts, init, Part(test, operands[:count], runs=True), runs=False)
+    less = lessened(body, groups, consts, init, LoopPart(test, operands[:count], runs=True), runs=False)
     if less is None:
         return None
     (of_test, of_body), moving = less

@@ -62,7 +62,7 @@ class Access:
 
 
 @dataclass(slots=True)
-class Accesses:
+class AccessesByArray:
     """The accesses since the last barrier, by array."""
 
     by_array: dict[str, set[Access]] = field(default_factory=dict[str, set[Access]])
@@ -86,7 +86,7 @@ class Accesses:
 
 def by_threads(statements: Sequence[Statement]) -> list[Statement]:
     """The statements for all threads of a block."""
-    return _block(statements, Accesses())
+    return _block(statements, AccessesByArray())
 
 
 def by_groups(statements: Sequence[Statement], is_first: Expression, *, each_has_a_row: bool) -> list[Statement]:
@@ -106,7 +106,7 @@ def by_groups(statements: Sequence[Statement], is_first: Expression, *, each_has
     return [changed(statement) for statement in by_threads(statements)]
 
 
-def _block(statements: Sequence[Statement], before: Accesses) -> list[Statement]:
+def _block(statements: Sequence[Statement], before: AccessesByArray) -> list[Statement]:
     found: list[Statement] = []
     for statement in statements:
         match statement:
@@ -120,7 +120,7 @@ def _block(statements: Sequence[Statement], before: Accesses) -> list[Statement]
     return _joined(found)
 
 
-def _after_barrier(accesses: Sequence[Access], before: Accesses) -> list[Statement]:
+def _after_barrier(accesses: Sequence[Access], before: AccessesByArray) -> list[Statement]:
     """A barrier, if there has to be one before these accesses, which are noted."""
     barrier = before.conflict_with(accesses)
     if barrier:
@@ -129,14 +129,14 @@ def _after_barrier(accesses: Sequence[Access], before: Accesses) -> list[Stateme
     return [Evaluate(apply(BARRIER))] if barrier else []
 
 
-def _loop(loop: For | While, before: Accesses) -> list[Statement]:
+def _loop(loop: For | While, before: AccessesByArray) -> list[Statement]:
     """A loop whose iterations all threads run; one iteration waits for the one before it if it has to."""
     barrier = _after_barrier(list(_read(loop, ALL)), before)
-    entry = Accesses()
+    entry = AccessesByArray()
     entry.add(before)
     body = _block(loop.body, before)
     barriers = [n for n, statement in enumerate(body) if is_barrier(statement)] or [len(body), -1]
-    end = Accesses()
+    end = AccessesByArray()
     end.add(_accesses_in(body[barriers[-1] + 1 :]))
     if end.conflict_with(list(_accesses_in(body[: barriers[0]])), later=True):
         body.append(Evaluate(apply(BARRIER)))
@@ -145,10 +145,10 @@ def _loop(loop: For | While, before: Accesses) -> list[Statement]:
     return [*barrier, replace(loop, body=body)]
 
 
-def _branches(branches: If, before: Accesses) -> list[Statement]:
+def _branches(branches: If, before: AccessesByArray) -> list[Statement]:
     """Branches of which all threads take the same."""
     barrier = _after_barrier(list(_read(branches, ALL)), before)
-    other = Accesses()
+    other = AccessesByArray()
     other.add(before)
     then, otherwise = _block(branches.then, before), _block(branches.otherwise, other)
     before.add(other)

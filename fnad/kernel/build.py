@@ -1,6 +1,6 @@
 """From loop nests to kernels: the statements of each iteration of a loop.
 
-`Builder` writes loops, those of tasks and control flow; it inherits how folds, products and values are written.
+`KernelBuilder` writes loops, those of tasks and control flow; it inherits how folds, products and values are written.
 """
 
 from __future__ import annotations
@@ -75,12 +75,12 @@ def statements_of(
     items: Sequence[Item], depth: int, stacks: Sequence[Buffer], rows: Mapping[Buffer, Row], target: Target
 ) -> list[Statement]:
     """The statements of items within `depth` levels of control flow."""
-    builder = Builder(depth, stacks, rows, target)
+    builder = KernelBuilder(depth, stacks, rows, target)
     builder.items(items)
     return builder.body.statements
 
 
-class Builder(AcrossWriter):
+class KernelBuilder(AcrossWriter):
     """Writes the statements of one kernel."""
 
     def __init__(self, depth: int, stacks: Sequence[Buffer], rows: Mapping[Buffer, Row], target: Target) -> None:

@@ -20,7 +20,7 @@ import numpy as np
 
 from fnad.kernel import accumulators
 from fnad.kernel.accumulators import Accumulator, Folded
-from fnad.kernel.build import Builder
+from fnad.kernel.build import KernelBuilder
 from fnad.kernel.device import ATOMIC_ADD, BLOCK, SHARED_ARRAYS, SHUFFLE_DOWN, SHUFFLE_FIRST, THREAD
 from fnad.kernel.registers import LONGEST, made, own_array
 from fnad.kernel.routines import COMPENSATED_ADD
@@ -55,7 +55,7 @@ AT_ONCE = 4
 """The most arrays of one kind that are in use at the same time."""
 
 
-class DeviceBuilder(Builder):
+class DeviceBuilder(KernelBuilder):
     """Writes the statements of one kernel; `scattered` are the folds with an accumulator in each thread.
 
     Where blocks have rows, a thread takes `row_width` neighbouring elements at once. `own_columns` are the folds over

@@ -7,7 +7,7 @@ A nest becomes pieces, kernels on a grid of blocks. How, follows from the roles 
   around a fold if that is short, or if results next to each other are of elements next to each other.
 - A fold along rows has a block for each result, and several nests in a free loop have one for each of its iterations,
   as the passes of a softmax over a row (`OnBlocks`). Of short rows, a few threads of a warp have one (`OnGroups`).
-- A fold with few results is divided: its parts are stored, and a second kernel folds them in order (`Parts`, `Whole`).
+- A fold with few results is divided: its parts are stored, and a second kernel folds them (`FoldParts`, `Whole`).
 - What must run in order is computed by a single thread; but updates of an array are sorted by the element that they
   change, and a thread has a part of them (`runs.py`).
 - Updates in any order (`Target.adds_atomically`) are shared out among all threads, which add at once.
@@ -27,11 +27,11 @@ from fnad.kernel.pieces import (
     OF_A_TILE,
     Additions,
     BeforeTiles,
+    FoldParts,
     OfTiles,
     OnBlocks,
     OnGroups,
     OnThreads,
-    Parts,
     PartsOfRuns,
     Piece,
     RowFold,
@@ -318,10 +318,10 @@ class Mapping:
         arrays, results = self.arrays(loop_effects(nest)), size(free)
         divided = (free, folded, parts, arrays, by_threads)
         if by_threads:
-            yield Parts([nest], depth, *self.shape(parts * results), *divided)
+            yield FoldParts([nest], depth, *self.shape(parts * results), *divided)
         else:
             width = self.width_for(folded, parts * self.grid.threads)
-            yield Parts([nest], depth, parts * results, self.grid.threads, *divided, width)
+            yield FoldParts([nest], depth, parts * results, self.grid.threads, *divided, width)
         yield self.whole(nest, roles(chain(nest)), depth, parts, arrays, by_threads=by_threads)
 
     def whole(

@@ -37,14 +37,14 @@ ENDED, GOES_ON = 0, 1
 NO_BRANCH = -1
 
 
-class Guard(NamedTuple):
+class CounterGuard(NamedTuple):
     """The number that stands at a place of the counters where a kernel has something to do."""
 
     place: int
     number: int
 
 
-def guarded(statements: Sequence[Statement], guard: Guard | None) -> list[Statement]:
+def guarded(statements: Sequence[Statement], guard: CounterGuard | None) -> list[Statement]:
     """The statements, which run under a guard if there is one."""
     if guard is None:
         return list(statements)
@@ -66,7 +66,7 @@ def loaded(load: BufferLoad) -> Load:
     return Load(array_of(load.buffer), integer(load.address.constant))
 
 
-def choice(switch: Switch, place: int, outer: Guard | None) -> list[Statement]:
+def choice(switch: Switch, place: int, outer: CounterGuard | None) -> list[Statement]:
     """Note which branch runs; none where the guard around it has another number."""
     chosen = by_number(loaded(switch.index), [[note(place, n)] for n in range(len(switch.branches))])
     if outer is None:

@@ -21,7 +21,7 @@ from fnad.kernel.chunk_kernels import arrays_of, local_arrays
 from fnad.kernel.grid import Mapping
 from fnad.kernel.guards import (
     GOES_ON,
-    Guard,
+    CounterGuard,
     after_test,
     before_test,
     choice,
@@ -30,8 +30,8 @@ from fnad.kernel.guards import (
     next_iteration,
 )
 from fnad.kernel.liveness import live
-from fnad.kernel.pieces import OnBlocks, Parts, Piece, statements_of_piece
-from fnad.kernel.plan import Placed
+from fnad.kernel.pieces import FoldParts, OnBlocks, Piece, statements_of_piece
+from fnad.kernel.plan import PlacedProgram
 from fnad.kernel.python_source import kernel_text
 from fnad.kernel.registers import vectors
 from fnad.kernel.statements import COUNTERS, STATUS, Apply, Kernel, Statement, Store, bodies, expressions, walk
@@ -106,7 +106,7 @@ MOST_GUARDED = 16
 """The most launches in branches that are all launched: to wait for the device takes as long."""
 
 
-class DevicePlan(Placed):
+class DevicePlan(PlacedProgram):
     """A program lowered for a device: its memory, and its launches before compilation."""
 
     def __init__(self, loops: LoopProgram, target: Target, donated: Sequence[int] = ()) -> None:
@@ -138,10 +138,10 @@ class DevicePlan(Placed):
             case _:
                 return False
 
-    def _steps(self, parts: Sequence[Part], guard: Guard | None) -> list[DeviceStep]:
+    def _steps(self, parts: Sequence[Part], guard: CounterGuard | None) -> list[DeviceStep]:
         return [step for part in parts for step in self._of_part(part, guard)]
 
-    def _of_part(self, part: Part, guard: Guard | None) -> Iterator[DeviceStep]:
+    def _of_part(self, part: Part, guard: CounterGuard | None) -> Iterator[DeviceStep]:
         match part:
             case Piece() if not arrays_of(self._statements[part]) or self._is_done(part):
                 pass
@@ -152,7 +152,7 @@ class DevicePlan(Placed):
                 place = self._next_counter()
                 yield self._launch((switch, 0), "choice", self.layout.place(choice(switch, place, guard)))
                 for n, branch in enumerate(branches):
-                    yield from self._steps(branch, Guard(place, n))
+                    yield from self._steps(branch, CounterGuard(place, n))
             case (SequentialFor() as loop, bodies):
                 yield self._counted(loop, bodies, guard)
             case (SequentialWhile() as loop, bodies):
@@ -162,7 +162,9 @@ class DevicePlan(Placed):
             case _:
                 yield part
 
-    def _counted(self, loop: SequentialFor, bodies: tuple[list[Part], ...], guard: Guard | None) -> DeviceControl:
+    def _counted(
+        self, loop: SequentialFor, bodies: tuple[list[Part], ...], guard: CounterGuard | None
+    ) -> DeviceControl:
         inner = tuple(self._steps(body, guard) for body in bodies)
         if not any(COUNTERS in launch.kernel.parameters for step in inner[0] for launch in launches_of(step)):
             return DeviceControl(loop, inner)
@@ -174,7 +176,7 @@ class DevicePlan(Placed):
         inside = Counter(touched(loop))
         own = {buffer for buffer in self.loops.temporaries if inside[buffer] == self._touched[buffer]}
         is_guarded = all(is_guardable(part, own, loop.depth) for body in bodies for part in body)
-        guard = Guard(place, GOES_ON) if is_guarded else None
+        guard = CounterGuard(place, GOES_ON) if is_guarded else None
         test, body, end = (self._steps(parts, g) for parts, g in zip(bodies, (guard, guard, None), strict=True))
         begin = self._launch((loop, 0), "begin", before_test(loop, place))
         found = self.layout.place(after_test(loop, place, may_fail=self._may_fail))
@@ -329,7 +331,9 @@ def stored_by_some(statements: Sequence[Statement]) -> Iterator[str]:
 
 def folds_in_parts(pieces: Iterable[Piece]) -> Iterator[Slot]:
     """The arrays for the parts of folds."""
-    sizes = {array: size for piece in pieces if isinstance(piece, OnBlocks | Parts) for array, size in piece.partial}
+    sizes = {
+        array: size for piece in pieces if isinstance(piece, OnBlocks | FoldParts) for array, size in piece.partial
+    }
     for array, size in sizes.items():
         assert isinstance(array.kind, Pointer)
         yield Slot(array.name, array.kind.dtype, size)

@@ -226,7 +226,7 @@ class Divided(Piece):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Parts(Divided):
+class FoldParts(Divided):
     """The parts of folds."""
 
     @property
@@ -331,7 +331,7 @@ class Whole(Divided):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PartsOfRuns(Parts):
+class PartsOfRuns(FoldParts):
     """The parts of runs of updates, of which a thread has one."""
 
     def part(self, builder: DeviceBuilder, number: Expression) -> None:
@@ -358,7 +358,7 @@ class WholeRuns(PartsOfRuns):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class OfTiles(Parts):
+class OfTiles(FoldParts):
     """A running fold in tiles, each of a block: what all tiles but the last come to."""
 
     @property

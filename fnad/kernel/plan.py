@@ -26,7 +26,7 @@ from fnad.lower.target import Target
 from fnad.scalar.operation import INDEX
 
 
-class Placed:
+class PlacedProgram:
     """A lowered program with a place in memory for each buffer that needs one.
 
     Kernels have these `statements`, one for each of the `chunks` of items, and `read_outside` are the temporaries that
@@ -62,7 +62,7 @@ class Placed:
         return sum(x.size * x.dtype.itemsize for x in (*arrays, *self.slots))
 
 
-class Plan(Placed):
+class Plan(PlacedProgram):
     """A program lowered for a processor: its memory, and its kernels before compilation."""
 
     def __init__(self, loops: LoopProgram, target: Target, donated: Sequence[int] = ()) -> None:

@@ -41,13 +41,13 @@ class ProductWriter(Writer):
         rows, columns = pieces(product)
         zero, (m, n, k) = integer(0), map(integer, (product.m, product.n, product.k))
         if self.is_parallel or rows * columns == 1:
-            self.part_of_product(product, Part((zero, zero, zero), (m, n, k)))
+            self.part_of_product(product, ProductPart((zero, zero, zero), (m, n, k)))
             return
         task = Name(f"p{len(self.loops)}", INDEX)
         with self.block(level=False) as body:
             row, m = self.stretch(apply(FLOOR_DIVIDE, task, integer(columns)), product.m, rows)
             column, n = self.stretch(apply(REMAINDER, task, integer(columns)), product.n, columns)
-            self.part_of_product(product, Part((row, column, zero), (m, n, k)))
+            self.part_of_product(product, ProductPart((row, column, zero), (m, n, k)))
         self.add(For(task, integer(0), integer(rows * columns), 1, body, parallel=True))
 
     def stretch(self, number: Expression, extent: int, parts: int) -> tuple[Expression, Expression]:
@@ -65,9 +65,9 @@ class ProductWriter(Writer):
         each = product.k if is_sum else product.m
         first, size = (apply(MULTIPLY, integer(each), x) if each > 1 else x for x in (start, length))
         if is_sum:
-            part = Part((zero, zero, first), (integer(whole.m), integer(whole.n), size), kept)
+            part = ProductPart((zero, zero, first), (integer(whole.m), integer(whole.n), size), kept)
         else:
-            part = Part((first, zero, zero), (size, integer(whole.n), integer(whole.k)), kept)
+            part = ProductPart((first, zero, zero), (size, integer(whole.n), integer(whole.k)), kept)
         whole = self.as_laid_out(whole, is_sum=is_sum)
         if whole.out.column_stride != 1:
             whole, part = transposed(whole), part.transposed()
@@ -88,7 +88,7 @@ class ProductWriter(Writer):
             return replace(matrix, row_stride=1, column_stride=row.loop.tile * matrix.column_stride)
         return replace(matrix, row_stride=row.loop.tile * matrix.row_stride, column_stride=1)
 
-    def part_of_product(self, product: loop_ir.Product, part: Part, beta: float | None = None) -> None:
+    def part_of_product(self, product: loop_ir.Product, part: ProductPart, beta: float | None = None) -> None:
         """Write a part of a product, added to `beta` times what is there, which is the product's own if not given."""
         out, a, b = product.out, product.a, product.b
         (row, column, term), (m, n, k) = part.first, part.size
@@ -138,7 +138,7 @@ def transposed(product: loop_ir.Product) -> loop_ir.Product:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ProductPart:
     """A part of a product: its first row, column and term, and their numbers.
 
     Of the buffers in `kept` there is this part only.
@@ -148,9 +148,9 @@ class Part:
     size: tuple[Expression, Expression, Expression]
     kept: AbstractSet[Buffer] = frozenset()
 
-    def transposed(self) -> Part:
+    def transposed(self) -> ProductPart:
         (row, column, term), (m, n, k) = self.first, self.size
-        return Part((column, row, term), (n, m, k), self.kept)
+        return ProductPart((column, row, term), (n, m, k), self.kept)
 
     def moved(
         self, matrix: loop_ir.Matrix, place: tuple[Expression, ...], row: Expression, column: Expression

@@ -107,7 +107,7 @@ def is_unrolled(loop: For) -> bool:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Elements:
+class ElementLoop:
     """A loop over the elements of a thread: its bounds as a text, its innermost block, the number of an element."""
 
     bounds: str
@@ -117,7 +117,7 @@ class Elements:
     size: int
 
 
-def elements(loop: Statement) -> Elements | None:
+def elements(loop: Statement) -> ElementLoop | None:
     """A loop as one over a few elements of a thread, if it is one without loops in it."""
     if not isinstance(loop, For) or not 0 < (size := _length(loop)) <= LONGEST:
         return None
@@ -136,7 +136,7 @@ def elements(loop: Statement) -> Elements | None:
             case inside if any(isinstance(s, For | While) for s in walk(inside)) or size > LONGEST:
                 return None
             case _:
-                return Elements("; ".join(bounds), counters, body, slot, size)
+                return ElementLoop("; ".join(bounds), counters, body, slot, size)
 
 
 def _vector_in(statements: Sequence[Statement]) -> For | None:
@@ -227,7 +227,7 @@ class _Keeping:
         self.block(statements)
         return []
 
-    def element(self, statement: Statement, loop: Elements, known: dict[Key, _Source]) -> None:
+    def element(self, statement: Statement, loop: ElementLoop, known: dict[Key, _Source]) -> None:
         match statement:
             case Assign((Name() as target,), Load(array, index)) if self.is_of_row(array, index, loop):
                 key = (array.name, expression_text(index), loop.bounds)
@@ -251,7 +251,7 @@ class _Keeping:
             COUNTER.fullmatch(name.name) or self.assignments[name] <= 1 for name in names
         )
 
-    def is_of_row(self, array: Name, index: Expression, loop: Elements) -> bool:
+    def is_of_row(self, array: Name, index: Expression, loop: ElementLoop) -> bool:
         """True if a load is worth to be kept: what is the same for all rows comes from the cache."""
         names = {part for part in subexpressions(index) if isinstance(part, Name)}
         return self.stays(index) and not is_own(array) and not names <= loop.counters

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from fnad.kernel.device_build import DeviceBuilder
 
 
-class Elements(Protocol):
+class ElementSequence(Protocol):
     """A sequence, whose elements a variable numbers; a thread takes `width` of them at once."""
 
     @property
@@ -129,7 +129,7 @@ class Before:
 
 
 def run_over(
-    builder: DeviceBuilder, effect: Scan, elements: Elements, first: Expression, stop: Expression,
+    builder: DeviceBuilder, effect: Scan, elements: ElementSequence, first: Expression, stop: Expression,
     before: Before | None = None,
 ) -> None:  # fmt: skip
     """Write the running fold of the elements from the first one on, by chunks of the block's threads."""
@@ -190,7 +190,7 @@ def before_thread(builder: DeviceBuilder, effect: Scan, total: Name) -> tuple[Ex
     return builder.assign("v", builder.select(apply(EQUAL, warp, integer(0)), in_warp, both)), whole
 
 
-def fold_tile(builder: DeviceBuilder, effect: Scan, elements: Elements, first: Expression, extent: int) -> Name:
+def fold_tile(builder: DeviceBuilder, effect: Scan, elements: ElementSequence, first: Expression, extent: int) -> Name:
     """Write the fold of a tile, of which each thread has as many elements, in turns with the others."""
     number, total = elements.number, changing(builder, effect)
     builder.folds[effect] = total

@@ -42,14 +42,14 @@ from fnad.scalar.operation import Operation
 from fnad.scalar.operations import ADD, MULTIPLY, NEGATIVE, SUBTRACT
 
 
-class Term(NamedTuple):
+class ProductTerm(NamedTuple):
     """A factor of an element of a buffer."""
 
     factor: float
     load: BufferLoad
 
 
-class Place(NamedTuple):
+class ProductPlace(NamedTuple):
     """The item that has a product, by its position, and the product."""
 
     position: int
@@ -125,7 +125,9 @@ class _Items:
         kept = [item for position, item in enumerate(before[:place]) if position not in moved]
         return [*kept, *written(nest, store, before, products, old), *before[place:]]
 
-    def product_of(self, term: Term, nest: NestLoop, store: BufferStore, before: Sequence[Item]) -> Place | None:
+    def product_of(
+        self, term: ProductTerm, nest: NestLoop, store: BufferStore, before: Sequence[Item]
+    ) -> ProductPlace | None:
         """The product with these elements in this order, which are stored in the same order."""
         buffer, start = term.load.buffer, term.load.address - counter(nest.depth, nest.extent)
         if buffer not in self.alone or start.reads(nest.depth) or (store.address - term.load.address).terms:
@@ -133,16 +135,20 @@ class _Items:
         for position, item in enumerate(before):
             found = product_in(item)
             if found is not None and found[0].out.buffer.root is buffer:
-                return Place(position, found[0]) if is_plain(found[0]) and is_all(*found, start, nest.extent) else None
+                return (
+                    ProductPlace(position, found[0])
+                    if is_plain(found[0]) and is_all(*found, start, nest.extent)
+                    else None
+                )
         return None
 
-    def is_replaced(self, term: Term, store: BufferStore, given: AbstractSet[Buffer]) -> bool:
+    def is_replaced(self, term: ProductTerm, store: BufferStore, given: AbstractSet[Buffer]) -> bool:
         """True if each element takes the place of the one that is read, or may."""
         old, new = term.load.buffer.root, store.buffer.root
         return term.load.address == store.address and (old is new or (old in given and new in self.once))
 
 
-def earliest(before: Sequence[Item], products: Iterable[Place], memories: AbstractSet[Buffer]) -> int:
+def earliest(before: Sequence[Item], products: Iterable[ProductPlace], memories: AbstractSet[Buffer]) -> int:
     """The first position behind all products and behind what touches these buffers, where operands are soon free."""
     touching = (n for n, item in enumerate(before) if not memories.isdisjoint(touched(item)))
     return 1 + max([*(place.position for place in products), *touching])
@@ -155,7 +161,11 @@ def is_changed(product: Product, items: Iterable[Item]) -> bool:
 
 
 def written(
-    nest: NestLoop, store: BufferStore, before: Sequence[Item], products: Mapping[Term, Place], old: Sequence[Term]
+    nest: NestLoop,
+    store: BufferStore,
+    before: Sequence[Item],
+    products: Mapping[ProductTerm, ProductPlace],
+    old: Sequence[ProductTerm],
 ) -> list[Item]:
     """Products with the result of a store, one added to the other."""
     made: list[Item] = []
@@ -170,15 +180,15 @@ def written(
     return made
 
 
-def terms_of(node: Node, factor: np.generic) -> list[Term] | None:
+def terms_of(node: Node, factor: np.generic) -> list[ProductTerm] | None:
     """A node as a sum of multiples of different elements; None if it is none, or a factor is not a plain number."""
-    found: list[Term] = []
+    found: list[ProductTerm] = []
     pending: list[tuple[Node, Any]] = [(node, factor)]
     while pending:
         node, factor = pending.pop()
         match node:
             case BufferLoad() if isfinite(factor) and factor:
-                found.append(Term(float(factor), node))
+                found.append(ProductTerm(float(factor), node))
             case ScalarOperation(operation, operands) if node.dtype == factor.dtype:
                 parts = parts_of(operation, operands, factor)
                 if parts is None:

@@ -76,7 +76,7 @@ def rows(items: Sequence[Item], temporaries: Sequence[Buffer]) -> dict[Buffer, R
     for item in _flat(items):
         for buffer in {load.buffer.root for load in item.read} if isinstance(item, Control) else {*touched(item)}:
             users[buffer].append(item)
-    search = _Search()
+    search = _RowSearch()
     found: dict[Buffer, Row] = {}
     room = LARGEST_ALL
     for buffer in temporaries:
@@ -96,7 +96,7 @@ def _flat(items: Sequence[Item]) -> Iterator[Item]:
             yield from _flat([*chain(*item.bodies)])
 
 
-class _Search:
+class _RowSearch:
     """The search for rows; what a loop touches is found once."""
 
     def __init__(self) -> None:

@@ -79,7 +79,7 @@ of_real = on_values("scipy.fft", "scipy.fft._realtransforms_backend")
 INVERSE = {1: 1, 2: 3, 3: 2, 4: 4}
 
 
-class Kind(NamedTuple):
+class FftKind(NamedTuple):
     """A type of transform: a, b, m - n, and the ends where w is 1."""
 
     a: float
@@ -88,12 +88,17 @@ class Kind(NamedTuple):
     ends: tuple[int, ...]
 
 
-COSINE = {1: Kind(0, 0, -1, (0, -1)), 2: Kind(0, 0.5, 0, ()), 3: Kind(0.5, 0, 0, (0,)), 4: Kind(0.5, 0.5, 0, ())}
-SINE = {1: Kind(1, 1, 1, ()), 2: Kind(1, 0.5, 0, ()), 3: Kind(0.5, 1, 0, (-1,)), 4: Kind(0.5, 0.5, 0, ())}
-Kinds = dict[int, Kind]
+COSINE = {
+    1: FftKind(0, 0, -1, (0, -1)),
+    2: FftKind(0, 0.5, 0, ()),
+    3: FftKind(0.5, 0, 0, (0,)),
+    4: FftKind(0.5, 0.5, 0, ()),
+}
+SINE = {1: FftKind(1, 1, 1, ()), 2: FftKind(1, 0.5, 0, ()), 3: FftKind(0.5, 1, 0, (-1,)), 4: FftKind(0.5, 0.5, 0, ())}
+Kinds = dict[int, FftKind]
 
 
-class Request(NamedTuple):
+class FftRequest(NamedTuple):
     """A requested transform: kinds, one of them, the inverse, and the normalization of results."""
 
     kinds: Kinds
@@ -141,12 +146,12 @@ def _resized(x: Any, n: int | None) -> Any:
     return np.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, n - size)])
 
 
-def _request(kinds: Kinds, is_inverse: bool, type: Any, norm: Any, orthogonalize: Any) -> Request:  # noqa: A002
+def _request(kinds: Kinds, is_inverse: bool, type: Any, norm: Any, orthogonalize: Any) -> FftRequest:  # noqa: A002
     if type not in kinds:
         raise DomainError(f"invalid transform type {type!r}; should be 1, 2, 3 or 4")
     if norm not in (None, "backward", "ortho", "forward"):
         raise DomainError(f'invalid norm value {norm!r}; should be "backward", "ortho" or "forward"')
-    return Request(kinds, type, is_inverse, norm, orthogonalize)
+    return FftRequest(kinds, type, is_inverse, norm, orthogonalize)
 
 
 def _floats(x: Any) -> Any:

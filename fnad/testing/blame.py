@@ -30,7 +30,7 @@ from fnad.testing.numbers import direction, pairing
 from fnad.testing.truth import Array, Truth, derivative, is_smooth, scale_of, silent
 from fnad.transforms.differentiation import joint, jvp
 from fnad.transforms.interpret import NEVER, Run, interpret, regions_by
-from fnad.transforms.nonfinite import Step, steps_of
+from fnad.transforms.nonfinite import LoopStep, steps_of
 
 
 class Blame(NamedTuple):
@@ -38,7 +38,7 @@ class Blame(NamedTuple):
 
     equation: Equation
     what: str
-    steps: tuple[Step, ...] = ()
+    steps: tuple[LoopStep, ...] = ()
 
     @property
     def primitive(self) -> str:
@@ -76,7 +76,7 @@ def wrong_equation(program: Program, arguments: Sequence[Array]) -> Blame | None
 
 
 def _wrong(
-    program: Program, arguments: Sequence[Array], steps: tuple[Step, ...], fault: Fault
+    program: Program, arguments: Sequence[Array], steps: tuple[LoopStep, ...], fault: Fault
 ) -> tuple[list[Any], Blame | None]:
     """The outputs of the program, and the first equation that is wrong."""
     values: dict[Any, Any] = dict(zip(program.inputs, arguments, strict=True))
@@ -109,7 +109,7 @@ def _results(equation: Equation, operands: Sequence[Array]) -> Sequence[Any]:
 
 
 def _entered(
-    equation: Equation, operands: Sequence[Array], steps: tuple[Step, ...], fault: Fault
+    equation: Equation, operands: Sequence[Array], steps: tuple[LoopStep, ...], fault: Fault
 ) -> tuple[Sequence[Any], Blame | None]:
     """The results of an equation, and the first equation in its regions that is wrong."""
     runs: Counter[Program] = Counter()

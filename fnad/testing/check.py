@@ -57,7 +57,7 @@ ROWS = 3
 WITHOUT_TRUTH = "no derivative was compared with differences: give a point where the function is smooth and finite"
 
 
-class Row(NamedTuple):
+class CheckRow(NamedTuple):
     """One comparison at one point: the error and what is allowed of it, or why there is nothing to compare."""
 
     point: str
@@ -88,7 +88,7 @@ class Report(NamedTuple):
     """The comparisons of a function; its text is a table of those, and the operation to blame where one fails."""
 
     function: str
-    rows: tuple[Row, ...]
+    rows: tuple[CheckRow, ...]
 
     @property
     def is_right(self) -> bool:
@@ -140,7 +140,7 @@ def check(f: Function, *args: Any, **kwargs: Any) -> Report:
     """
     check_function(f, "check")
     g, xs = as_vectors(f, args, kwargs)
-    found = [row for point, at in points_of(xs) for row in Point(g, point, at).rows()]
+    found = [row for point, at in points_of(xs) for row in CheckedPoint(g, point, at).rows()]
     return Report(function_name(f), tuple(found))
 
 
@@ -165,7 +165,7 @@ def _directions(xs: Sequence[Array], seed: int) -> list[Array]:
     return [direction(Aval(x.dtype, x.shape), seed + i) * s for i, (x, s) in enumerate(zip(xs, size, strict=True))]
 
 
-class Point:
+class CheckedPoint:
     """The comparisons of a function from arrays to one vector at one point."""
 
     def __init__(self, g: Function, name: str, xs: list[Array]) -> None:
@@ -177,7 +177,7 @@ class Point:
         self.us, self.vs = us, vs
         self.allowed = max(_allowed(x.dtype) for x in xs)
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[CheckRow]:
         """A row for each comparison; one that says why if the function cannot be computed here."""
         with silent():
             try:
@@ -185,23 +185,25 @@ class Point:
             except Exception as error:  # whatever the user's function raises where it is not defined
                 if self.is_given:
                     raise
-                yield Row(self.name, "traced", "plain NumPy", skipped=f"raises {type(error).__name__}")
+                yield CheckRow(self.name, "traced", "plain NumPy", skipped=f"raises {type(error).__name__}")
                 return
             self.ct = direction(Aval(y.dtype, y.shape), 21)
             for compare, *named in self._comparisons():
                 yield from self._guarded(compare, (named[0], named[1]), y)
 
-    def _guarded(self, compare: Callable[[Array], Iterator[Row]], named: tuple[str, str], y: Array) -> Iterator[Row]:
+    def _guarded(
+        self, compare: Callable[[Array], Iterator[CheckRow]], named: tuple[str, str], y: Array
+    ) -> Iterator[CheckRow]:
         try:
             with config.override(executor="interpreter", debug_nans=False):
                 found = list(compare(y))
         except Exception as error:
             if self.is_given and compare not in (self._vmap, self._f32):
                 raise
-            found = [Row(self.name, *named, skipped=f"raises {type(error).__name__}")]
+            found = [CheckRow(self.name, *named, skipped=f"raises {type(error).__name__}")]
         yield from found
 
-    def _comparisons(self) -> Iterator[tuple[Callable[[Array], Iterator[Row]], str, str]]:
+    def _comparisons(self) -> Iterator[tuple[Callable[[Array], Iterator[CheckRow]], str, str]]:
         yield self._traced, "traced", "plain NumPy"
         yield self._forward, "forward", "difference"
         yield self._reverse, "reverse", "forward"
@@ -213,14 +215,14 @@ class Point:
 
     # ---- the comparisons -----------------------------------------------------------------------------------------
 
-    def _traced(self, y: Array) -> Iterator[Row]:
+    def _traced(self, y: Array) -> Iterator[CheckRow]:
         found = interpret(*staged_at(self.g, self.xs))[0]
         yield self._row("traced", "plain NumPy", found, y)
 
-    def _forward(self, _: Array) -> Iterator[Row]:
+    def _forward(self, _: Array) -> Iterator[CheckRow]:
         yield self._against_truth("forward", self.g, self.us, self.forward(*self.xs))
 
-    def _second(self, _: Array) -> Iterator[Row]:
+    def _second(self, _: Array) -> Iterator[CheckRow]:
         twice = np.asarray(jvp(self.forward, tuple(self.xs), tuple(self.vs))[1])
         yield self._against_truth("forward²", self.forward, self.vs, twice)
         pulled = vjp(self.forward, *self.xs)[1](self.ct)
@@ -228,13 +230,13 @@ class Point:
         size = scale_of(expected, self.ct * twice)
         yield self._pair("reverse forward", "forward²", pairing(pulled, self.vs), expected, size, self.forward)
 
-    def _reverse(self, _: Array) -> Iterator[Row]:
+    def _reverse(self, _: Array) -> Iterator[CheckRow]:
         pushed = np.asarray(self.forward(*self.xs))
         pulled, expected = vjp(self.g, *self.xs)[1](self.ct), pairing([self.ct], [pushed])
         size = scale_of(expected, self.ct * pushed, *map(np.multiply, pulled, self.us))
         yield self._pair("reverse", "forward", pairing(pulled, self.us), expected, size, self.g)
 
-    def _vmap(self, _: Array) -> Iterator[Row]:
+    def _vmap(self, _: Array) -> Iterator[CheckRow]:
         points = [self.xs, *[_near(self.xs, 30 + i) for i in range(ROWS - 1)]] if self.may_fail else [self.xs] * ROWS
         try:
             expected = np.stack([self._both(*xs) for xs in points])
@@ -249,7 +251,7 @@ class Point:
             row = row._replace(blame=first_prefix(program, differ, "a stack differs from its rows"))
         yield row
 
-    def _compiled(self, _: Array) -> Iterator[Row]:
+    def _compiled(self, _: Array) -> Iterator[CheckRow]:
         program, operands = staged_at(self._both, self.xs)
         row = self._row("compiled", "interpreter", _native(program, operands)[0], interpret(program, operands)[0])
         if not row.is_right:
@@ -257,7 +259,7 @@ class Point:
             row = row._replace(blame=first_prefix(program, differ, "native code differs"))
         yield row
 
-    def _f32(self, _: Array) -> Iterator[Row]:
+    def _f32(self, _: Array) -> Iterator[CheckRow]:
         short = [x.astype(np.complex64 if x.dtype.kind == "c" else np.float32) for x in self.xs]
         long = [x.astype(original.dtype) for x, original in zip(short, self.xs, strict=True)]
         expected, found = self._both(*long), self._both(*short)
@@ -271,41 +273,41 @@ class Point:
         value, pull = vjp(self.g, *xs)
         return np.concatenate([value, ravel_pytree(pull(np.asarray(self.ct, value.dtype)))[0]])
 
-    def _against_truth(self, compared: str, f: Function, us: Sequence[Array], found: Array) -> Row:
+    def _against_truth(self, compared: str, f: Function, us: Sequence[Array], found: Array) -> CheckRow:
         truth = derivative(f, self.xs, us)
         if not isinstance(truth, Truth):
-            return Row(self.name, compared, "difference", skipped=truth)
+            return CheckRow(self.name, compared, "difference", skipped=truth)
         found = np.asarray(found)
         if not np.isfinite(found).all():
             if not self.may_fail:
-                return Row(self.name, compared, "difference", skipped=NOT_FINITE)
-            return Row(self.name, compared, "difference", np.inf, 0.0, blame=_origin(f, self.xs, us))
+                return CheckRow(self.name, compared, "difference", skipped=NOT_FINITE)
+            return CheckRow(self.name, compared, "difference", np.inf, 0.0, blame=_origin(f, self.xs, us))
         error = float(np.max(np.abs(found - truth.value), initial=0.0)) / scale_of(truth.value)
-        row = Row(self.name, compared, "difference", error, truth.allowed / scale_of(truth.value))
+        row = CheckRow(self.name, compared, "difference", error, truth.allowed / scale_of(truth.value))
         if row.is_right:
             return row
         if not is_smooth(f, self.xs, us, truth):
-            return Row(self.name, compared, "difference", skipped=KINK)
+            return CheckRow(self.name, compared, "difference", skipped=KINK)
         return row._replace(blame=wrong_equation(*staged_at(f, self.xs)))
 
-    def _pair(self, compared: str, against: str, found: float, expected: float, size: float, f: Function) -> Row:
+    def _pair(self, compared: str, against: str, found: float, expected: float, size: float, f: Function) -> CheckRow:
         if not np.isfinite([found, expected]).all():
-            return Row(self.name, compared, against, skipped=NOT_FINITE)
-        row = Row(self.name, compared, against, abs(found - expected) / size, self.allowed)
+            return CheckRow(self.name, compared, against, skipped=NOT_FINITE)
+        row = CheckRow(self.name, compared, against, abs(found - expected) / size, self.allowed)
         return row if row.is_right else row._replace(blame=wrong_equation(*staged_at(f, self.xs)))
 
-    def _row(self, compared: str, against: str, found: Any, expected: Any, allowed: float | None = None) -> Row:
+    def _row(self, compared: str, against: str, found: Any, expected: Any, allowed: float | None = None) -> CheckRow:
         allowed = self.allowed if allowed is None else allowed
         found, expected = np.asarray(found), np.asarray(expected)
         if found.shape != expected.shape:
-            return Row(self.name, compared, against, np.inf, allowed)
+            return CheckRow(self.name, compared, against, np.inf, allowed)
         finite = np.isfinite(expected)
         if (finite != np.isfinite(found)).any():
-            return Row(self.name, compared, against, np.inf, allowed)
+            return CheckRow(self.name, compared, against, np.inf, allowed)
         if not finite.any() and finite.size:
-            return Row(self.name, compared, against, skipped=NOT_FINITE)
+            return CheckRow(self.name, compared, against, skipped=NOT_FINITE)
         error = float(np.max(np.abs(found - expected), initial=0.0, where=finite)) / scale_of(expected[finite])
-        return Row(self.name, compared, against, error, allowed)
+        return CheckRow(self.name, compared, against, error, allowed)
 
 
 def _allowed(dtype: Dtype) -> float:

@@ -3,7 +3,7 @@
 The own code of such a function runs with hooks (`fnad.trace.conversion`), so that what it calls follows a rule. A class
 whose `__init__` has a rule is called here as Python calls it. The left operand of an operator may be a masked array or
 a sparse matrix without traced elements, and the right one traced: Python calls a method of the left one, which is
-SciPy's. `operand` puts an `Operand` in its place.
+SciPy's. `operand` puts an `LeftOperand` in its place.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def operand(value: Any) -> Any:
     """The left operand of an operator."""
     if type(value) in STRAIGHT or not is_tracing() or not (has_rules(value) or is_table(value)):
         return value
-    return Operand(value)
+    return LeftOperand(value)
 
 
 def as_traced(value: Any) -> Any:
@@ -99,7 +99,7 @@ def as_traced(value: Any) -> Any:
     return import_module("fnad.scipy.sparse").as_traced(value) if has_rules(value) else value
 
 
-class Operand:
+class LeftOperand:
     """The left operand of an operator, which follows a rule if the right one is traced."""
 
     __slots__ = ("value",)
@@ -110,9 +110,9 @@ class Operand:
 
 
 def of_operator(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The method of `Operand` for an operator."""
+    """The method of `LeftOperand` for an operator."""
 
-    def method(self: Operand, other: Any) -> Any:
+    def method(self: LeftOperand, other: Any) -> Any:
         if not holds_traced(other):
             return function(self.value, other)
         if function is operator.matmul and is_table(self.value):
@@ -128,7 +128,7 @@ OPERATORS: dict[Any, Callable[..., Any]] = {
 """Binary operators by their ufuncs."""
 
 for _name, _ufunc in (BINARY | COMPARISONS).items():
-    setattr(Operand, f"__{_name}__", of_operator(OPERATORS[_ufunc]))
+    setattr(LeftOperand, f"__{_name}__", of_operator(OPERATORS[_ufunc]))
 
 
 def beside(ufunc: Any, operands: Sequence[Any]) -> Any:

@@ -95,7 +95,7 @@ def is_own(rule: Any) -> bool:
 # ---- an expansion ----------------------------------------------------------------------------------------------------
 
 
-class Recorder(Builder):
+class RuleRecorder(Builder):
     """The program of a rule on symbols of given kinds."""
 
     def capture(self, value: Any) -> NoReturn:
@@ -135,7 +135,7 @@ class Expansion(NamedTuple):
 
 def expansion(rule: Callable[..., Any], operands: Sequence[Any], options: Mapping[str, Any]) -> Expansion:
     """The expansion of a rule on arguments of these kinds."""
-    recorder, inputs = Recorder(), list[Symbol]()
+    recorder, inputs = RuleRecorder(), list[Symbol]()
     with recorder.active():
         operands = [_like(value, recorder, inputs) for value in operands]
         options = {name: _like(value, recorder, inputs) for name, value in options.items()}
@@ -157,7 +157,7 @@ def _finite(literal: Literal) -> Literal:
     return literal
 
 
-def _like(value: Any, recorder: Recorder, inputs: list[Symbol]) -> Any:
+def _like(value: Any, recorder: RuleRecorder, inputs: list[Symbol]) -> Any:
     """An argument of the same kind, with inputs of the recorder's in the place of symbols."""
     if isinstance(value, Symbol):
         found = recorder.input(value.aval)

@@ -30,7 +30,7 @@ from fnad.ops.guard import guard
 from fnad.ops.reduction import reduce_and, reduce_or
 from fnad.ops.shape import reduce_sum, reshape
 from fnad.trace.capture import Guard, Trace
-from fnad.trace.expansion import NotRepeatableError, Recorder
+from fnad.trace.expansion import NotRepeatableError, RuleRecorder
 from fnad.trace.looping import LOOPING
 from fnad.trace.shadow import Shadow
 from fnad.trace.source import current_source, user_lines
@@ -120,7 +120,7 @@ def rows_at_hand(symbol: Symbol) -> tuple[Array, bool] | None:
 
 def decided(symbol: Symbol) -> Array | None:
     """The value of what a shape depends on, bools or integers, and guard the path with it; None where it has none."""
-    if isinstance(symbol.builder, Recorder):  # another value decides otherwise
+    if isinstance(symbol.builder, RuleRecorder):  # another value decides otherwise
         raise NotRepeatableError
     value = value_at_hand(symbol) if symbol.dtype.kind in "biu" else None
     if value is not None:

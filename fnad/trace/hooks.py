@@ -319,11 +319,11 @@ def place(owner: Any) -> Any:
             LOOPING.steps[-1].writes(owner)
         kept(owner)
         if issubclass(type(owner), (np.ndarray, np.flatiter)):
-            return Place(owner)
+            return WrittenArray(owner)
     return owner
 
 
-class Place:
+class WrittenArray:
     """An ordinary array that is written into: what is traced has no place there."""
 
     __slots__ = ("_array",)

@@ -229,7 +229,7 @@ def loop_around(source: Source) -> Source | None:
     return Source(source.file, max(starts), source.function) if starts else None
 
 
-class Loops(NamedTuple):
+class LoopLines(NamedTuple):
     """The lines of the loops of a file, and of the conditions of its `while` loops."""
 
     loops: Extents
@@ -240,20 +240,20 @@ def _has(extents: Extents, line: int) -> bool:
     return any(start <= line <= end for start, end in extents)
 
 
-def _loops(source: Source | None) -> Loops | None:
+def _loops(source: Source | None) -> LoopLines | None:
     """The loops of the file of a line; None where there is no text to read."""
     return _loops_of("".join(linecache.getlines(source.file))) if source is not None else None
 
 
 @lru_cache(maxsize=64)
-def _loops_of(text: str) -> Loops | None:
+def _loops_of(text: str) -> LoopLines | None:
     try:
         nodes = list(ast.walk(ast.parse(text))) if text else []
     except (SyntaxError, ValueError):
         return None
     loops = [node for node in nodes if isinstance(node, ast.For | ast.While)]
     conditions = [node.test for node in loops if isinstance(node, ast.While)]
-    return Loops(_extents(loops), _extents(conditions)) if text else None
+    return LoopLines(_extents(loops), _extents(conditions)) if text else None
 
 
 def _extents(nodes: Sequence[ast.stmt] | Sequence[ast.expr]) -> Extents:

@@ -68,7 +68,7 @@ def _follow_one(node: ast.AST, now: set[str], found: set[str]) -> set[str] | Non
             return now
 
 
-class Bound(ast.NodeVisitor):
+class BoundNames(ast.NodeVisitor):
     """The names that a scope binds, without what is bound in the scopes within it."""
 
     def __init__(self) -> None:
@@ -108,7 +108,7 @@ class Bound(ast.NodeVisitor):
 
 def bound_in(nodes: Sequence[ast.AST]) -> frozenset[str]:
     """The variables of a scope that consists of these nodes."""
-    bound = Bound()
+    bound = BoundNames()
     for node in nodes:
         bound.visit(node)
     return frozenset(bound.names - bound.outer)

@@ -33,7 +33,7 @@ REMEDY = "keep its operands away from there: choose them by np.where, or bound t
 Index: TypeAlias = tuple[int, ...]
 
 
-class Step(NamedTuple):
+class LoopStep(NamedTuple):
     """A step of a loop: its number from 0, in the order of the arrays that a scan goes over."""
 
     equation: Equation
@@ -55,7 +55,7 @@ class Origin(NamedTuple):
     place: Index
     value: np.generic
     operands: tuple[Any, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[LoopStep, ...]
 
     @property
     def source(self) -> Source | None:
@@ -108,7 +108,7 @@ def follow(program: Program, arguments: Sequence[Any]) -> Found:
         return _follow(program, arguments, (), count())
 
 
-def _follow(program: Program, arguments: Sequence[Any], steps: tuple[Step, ...], numbers: count[int]) -> Found:
+def _follow(program: Program, arguments: Sequence[Any], steps: tuple[LoopStep, ...], numbers: count[int]) -> Found:
     values: dict[Var, Any] = dict(zip(program.inputs, arguments, strict=True))
     origins: dict[Var, Origin] = {}
     for equation in program.equations:
@@ -138,7 +138,7 @@ def _evaluated(
     equation: Equation,
     operands: Sequence[Any],
     given: Sequence[Origin | None],
-    steps: tuple[Step, ...],
+    steps: tuple[LoopStep, ...],
     numbers: count[int],
 ) -> tuple[Sequence[Any], Origin | None]:
     """The results of an equation, and the first origin in its regions of what these return."""
@@ -173,15 +173,15 @@ def first(origins: Iterable[Origin | None]) -> Origin | None:
     return min(filter(None, origins), key=lambda origin: origin.number, default=None)
 
 
-def steps_of(equation: Equation, operands: Sequence[Any], run: int) -> list[Step]:
+def steps_of(equation: Equation, operands: Sequence[Any], run: int) -> list[LoopStep]:
     """The step of a loop whose region runs for this time; nothing if it is no loop."""
     match equation.primitive.lower:
         case ScanLoop():
             length = equation.params["length"]
             last = (int(operands[0]) if length is None else length) - 1
-            return [Step(equation, last - run if equation.params["reverse"] else run)]
+            return [LoopStep(equation, last - run if equation.params["reverse"] else run)]
         case WhileLoop():
-            return [Step(equation, run)]
+            return [LoopStep(equation, run)]
         case _:
             return []
 
@@ -197,7 +197,7 @@ def _earlier(equation: Equation, operands: Sequence[Any], given: Sequence[Origin
 
 
 def _arising(
-    equation: Equation, operands: Sequence[Any], value: Any, steps: tuple[Step, ...], numbers: count[int]
+    equation: Equation, operands: Sequence[Any], value: Any, steps: tuple[LoopStep, ...], numbers: count[int]
 ) -> Origin | None:
     """The origin of a value that is not finite, if it is in this equation: no operand explains it."""
     by_element = isinstance(equation.primitive.axes, Elementwise)

@@ -289,7 +289,7 @@ def ulps_from(got: Array, want: Array) -> Array:
     return np.where(either, np.where(agree, 0, np.inf), distance)
 
 
-def wide(function: functions.Function, arrays: Sequence[Array]) -> Array:
+def wide(function: functions.LibmFunction, arrays: Sequence[Array]) -> Array:
     """Return the function in a wider dtype; NumPy has erf and erfc in none, mpmath has."""
     if function.name in ("erf", "erfc"):
         return np.array([exact(function.name, float(v)) for v in arrays[0]], np.longdouble)
@@ -306,7 +306,7 @@ def exact(name: str, value: float) -> np.longdouble:
 
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("function", [*functions.FUNCTIONS, functions.POWER], ids=lambda f: f.name)
-def test_functions_are_as_accurate_as_stated(function: functions.Function, dtype: str) -> None:
+def test_functions_are_as_accurate_as_stated(function: functions.LibmFunction, dtype: str) -> None:
     arrays = arguments(dtype, function.arity)
     if function.name in ("erf", "erfc"):
         arrays = [arrays[0][-6000::5].copy()]  # mpmath is slow

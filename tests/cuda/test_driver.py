@@ -21,7 +21,7 @@ import fnad
 from fnad.backends.cuda import driver, kept, ptx
 from fnad.backends.cuda.driver import Operand, Scale
 from fnad.backends.cuda.frame import Frame
-from fnad.backends.cuda.gpu import Gpu, Loaded
+from fnad.backends.cuda.gpu import Gpu, LoadedKernel
 from fnad.config import PrecisionName
 from fnad.errors import CacheWarning, DeviceError, DeviceMemoryError, LoweringError, PlacementError
 from fnad.kernel.launches import Launch
@@ -199,7 +199,7 @@ def test_a_launch_gives_the_addresses_of_its_arrays(gpu: Gpu) -> None:
     gpu._launch = launch
     frame = Frame(gpu, [None, *arrays[1:]], 0, [[2, 0]])
     frame.give(arrays[:1])
-    gpu.launch(Loaded(11, None), 3, 64, 5, frame.parameters[0])
+    gpu.launch(LoadedKernel(11, None), 3, 64, 5, frame.parameters[0])
     assert found == [(11, [3, 1, 1, 64, 1, 1, 0], 5, [arrays[2].data.ptr, arrays[0].data.ptr], 0)]
 
 

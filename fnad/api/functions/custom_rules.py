@@ -82,7 +82,7 @@ class _Custom(Transformed):
             return found
         raise PicklingError(f"{self} is no name of its module, and without one its rule would be lost")
 
-    def _regions(self, call: Call, function: Region, *rule: Function) -> Sequence[Region]:
+    def _regions(self, call: CustomCall, function: Region, *rule: Function) -> Sequence[Region]:
         raise NotImplementedError
 
     def state(self, *rule: Function) -> None:
@@ -128,7 +128,7 @@ class custom_vjp(_Custom):  # noqa: N801 a decorator
         """State the rule."""
         self.state(fwd, bwd)
 
-    def _regions(self, call: Call, function: Region, *rule: Function) -> Sequence[Region]:
+    def _regions(self, call: CustomCall, function: Region, *rule: Function) -> Sequence[Region]:
         fwd, bwd = rule
         forward, structure = _forward(fwd, call, function)
         return forward, _backward(bwd, call, function, forward.results[len(function.results) :], structure)
@@ -170,14 +170,14 @@ class custom_jvp(_Custom):  # noqa: N801 a decorator
         self.state(rule)
         return rule
 
-    def _regions(self, call: Call, function: Region, *rule: Function) -> Sequence[Region]:
+    def _regions(self, call: CustomCall, function: Region, *rule: Function) -> Sequence[Region]:
         return (pushing(rule[0], call, function),)
 
 
 # ---- calls -----------------------------------------------------------------------------------------------------------
 
 
-class Call(NamedTuple):
+class CustomCall(NamedTuple):
     """A call taken apart: all arguments, the positions of those with derivatives, and the leaves of these."""
 
     args: tuple[Any, ...]
@@ -211,27 +211,27 @@ def _positions(nondiff_argnums: int | Sequence[int]) -> tuple[int, ...]:
     return () if is_empty else as_positions(nondiff_argnums)
 
 
-def _call_of(f: Function, nondiff_argnums: tuple[int, ...], args: tuple[Any, ...]) -> Call:
+def _call_of(f: Function, nondiff_argnums: tuple[int, ...], args: tuple[Any, ...]) -> CustomCall:
     fixed = resolved(f, nondiff_argnums, len(args), "nondiff_argnums")
     moved = tuple(i for i in range(len(args)) if i not in fixed)
     leaves, structure = leaves_of([args[i] for i in moved], lambda i: f"args[{moved[i]}]")
-    return Call(args, moved, structure, [as_symbol(leaf.value) for leaf in leaves], leaf_types(leaves))
+    return CustomCall(args, moved, structure, [as_symbol(leaf.value) for leaf in leaves], leaf_types(leaves))
 
 
 # ---- rules as regions ------------------------------------------------------------------------------------------------
 
 
-def _bound(primitive: Primitive, call: Call, regions: Sequence[Region]) -> Any:
+def _bound(primitive: Primitive, call: CustomCall, regions: Sequence[Region]) -> Any:
     """The result of a call whose function and rules are these regions."""
     return regions[0].rebuilt(_results(primitive, call, regions))
 
 
-def _results(primitive: Primitive, call: Call, regions: Sequence[Region]) -> Sequence[Symbol]:
+def _results(primitive: Primitive, call: CustomCall, regions: Sequence[Region]) -> Sequence[Symbol]:
     captured, programs = with_shared_captures(regions)
     return primitive(*call.symbols, *captured, leaves=len(call.types), regions=tuple(programs))
 
 
-def _forward(fwd: Function, call: Call, function: Region) -> tuple[Region, Structure]:
+def _forward(fwd: Function, call: CustomCall, function: Region) -> tuple[Region, Structure]:
     """The region (leaves…) -> (output…, residuals…), and the structure of the residuals."""
 
     def run(tracers: Sequence[Any]) -> Any:
@@ -244,7 +244,7 @@ def _forward(fwd: Function, call: Call, function: Region) -> tuple[Region, Struc
 
 
 def _backward(
-    bwd: Function, call: Call, function: Region, residuals: Sequence[LeafType], structure: Structure
+    bwd: Function, call: CustomCall, function: Region, residuals: Sequence[LeafType], structure: Structure
 ) -> Region:
     """The region (residuals…, cotangents…) -> (cotangents of the leaves that have one…)."""
     count = len(residuals)
@@ -256,7 +256,7 @@ def _backward(
     return _fitted(region_of(bwd, run, [*residuals, *_inexact(function.results)]), call.inexact, bwd)
 
 
-def pushing(rule: Function, call: Call, function: Region) -> Region:
+def pushing(rule: Function, call: CustomCall, function: Region) -> Region:
     """The region (leaves…, tangents…) -> (output…, tangents of the output…)."""
     count = len(call.types)
 
@@ -287,7 +287,7 @@ def _zero(t: LeafType) -> Any:
     return np.zeros(t.aval.shape, t.aval.dtype)[()]
 
 
-def _cotangents(found: Any, bwd: Function, call: Call) -> list[Any]:
+def _cotangents(found: Any, bwd: Function, call: CustomCall) -> list[Any]:
     """The cotangents of the leaves that have one, out of what a backward rule returned."""
     if not isinstance(found, (tuple, list)) or len(cast("Sequence[Any]", found)) != len(call.moved):
         what = f"a tuple of {len(cast('Sequence[Any]', found))}" if isinstance(found, tuple) else type_name(found)

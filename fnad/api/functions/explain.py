@@ -11,7 +11,7 @@ from fnad import config
 from fnad.api.functions.jit import Placed
 from fnad.api.inspect.known_paths import Decision, decision_lines, decisions_of
 from fnad.api.running.derivations import vjp
-from fnad.api.running.execution import Made, made_of
+from fnad.api.running.execution import MadeProgram, made_of
 from fnad.api.staging.arguments import protected
 from fnad.api.staging.leaves import (
     Function,
@@ -47,7 +47,7 @@ from fnad.trace.tracer import Tracer
 from fnad.trace.tracing import Traced, trace_function
 
 
-class Found(NamedTuple):
+class FoundValue(NamedTuple):
     """A value that the program takes: its name, or the line where it is first used."""
 
     name: str
@@ -73,13 +73,13 @@ class Explanation(NamedTuple):
     """
 
     function: str
-    traced: tuple[Found, ...]
-    captured: tuple[Found, ...]
+    traced: tuple[FoundValue, ...]
+    captured: tuple[FoundValue, ...]
     copies: tuple[Write, ...]
     decisions: tuple[Decision, ...]
     outside: tuple[Met, ...]
     operations: dict[str, int]
-    made: tuple[Made, ...]
+    made: tuple[MadeProgram, ...]
     sparsity: tuple[str, ...]
     loops: tuple[str, ...]
     unrolled: tuple[str, ...]
@@ -141,7 +141,7 @@ def _explained(f: Function, args: tuple[Any, ...], kwargs: dict[str, Any], *, me
         if trial.marked:
             trial.traced(lambda: protected(f, attempt))
     names = [path(args, i, lambda k: argument_name(f, k)) for i in leaves]
-    first = [Found(name, leaf.aval, None) for name, leaf in zip(names, leaves.values(), strict=True)]
+    first = [FoundValue(name, leaf.aval, None) for name, leaf in zip(names, leaves.values(), strict=True)]
     counts = Counter(equation.primitive.name for equation in traced.program.equations)
     captured = tuple(_captured(traced.program, len(leaves)))
     decisions, operations = decisions_of(traced.guards), dict(counts.most_common())
@@ -181,12 +181,12 @@ def _leaf(value: Any) -> Leaf | None:
     return leaf if is_inexact(leaf.aval.dtype) else None
 
 
-def _captured(program: Program, leaves: int) -> Iterator[Found]:
+def _captured(program: Program, leaves: int) -> Iterator[FoundValue]:
     uses: dict[Any, Source | None] = {}
     for equation in reversed(program.equations):
         uses.update({operand: equation.source for operand in equation.operands if isinstance(operand, Var)})
     for var in program.inputs[leaves:]:
-        yield Found("", var.aval, uses.get(var))
+        yield FoundValue("", var.aval, uses.get(var))
 
 
 # ---- residuals -------------------------------------------------------------------------------------------------------

@@ -38,8 +38,7 @@ from fnad.trace.source import current_source
 from fnad.tracebacks import boundary
 
 if TYPE_CHECKING:
-    from fnad.backends.standalone.forms import Function as NativeFunction
-    from fnad.backends.standalone.forms import Standalone
+    from fnad.backends.standalone.forms import LoadedFunction, Standalone
 
 
 @boundary
@@ -139,7 +138,7 @@ class Exported:
     @boundary
     def cfunc(self) -> CFunction:
         """The native function, by its address."""
-        return CFunction(_forms().Function(self._standalone), len(self._standalone.parameters))
+        return CFunction(_forms().LoadedFunction(self._standalone), len(self._standalone.parameters))
 
     @boundary
     def low_level(self) -> Any:
@@ -222,7 +221,7 @@ class CFunction:
     The code lives as long as this object or `call`.
     """
 
-    def __init__(self, function: NativeFunction, parameters: int) -> None:
+    def __init__(self, function: LoadedFunction, parameters: int) -> None:
         import ctypes  # noqa: PLC0415 - not needed for files
 
         self.address = function.address

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fnad.api.functions.custom_rules import Call, custom_jvp, custom_vjp, pushing
+from fnad.api.functions.custom_rules import CustomCall, custom_jvp, custom_vjp, pushing
 from fnad.api.functions.lowered import ShapeDtypeStruct, leaves_or_types
 from fnad.api.running.transformed import Transformed
 from fnad.api.staging.inlining import traced
@@ -177,7 +177,7 @@ class _BothWays(custom_vjp):
 
     __slots__ = ()
 
-    def _regions(self, call: Call, function: Region, *rule: Function) -> Sequence[Region]:
+    def _regions(self, call: CustomCall, function: Region, *rule: Function) -> Sequence[Region]:
         return *super()._regions(call, function, *rule[:2]), pushing(rule[2], call, function)
 
 

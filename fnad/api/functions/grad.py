@@ -6,7 +6,7 @@ from typing import Any
 
 from fnad.api.running.derivations import gradient, value_and_gradient
 from fnad.api.running.execution import run
-from fnad.api.running.reused_traces import Repeats
+from fnad.api.running.reused_traces import ReusedTraces
 from fnad.api.running.transformed import with_options
 from fnad.api.staging.arguments import Argnums, Differentiated, as_positions, check_flag
 from fnad.api.staging.leaves import Function, check_function, function_name, source_of, structure_text
@@ -43,7 +43,7 @@ def grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
     """
     check_function(f, "grad")
     check_flag("grad", has_aux)
-    repeats = Repeats(f, as_positions(argnums, "grad"), has_aux)
+    repeats = ReusedTraces(f, as_positions(argnums, "grad"), has_aux)
 
     def gradient_of_f(*args: Any, **kwargs: Any) -> Any:
         staged, wrt = repeats.stage_call(args, kwargs)
@@ -72,7 +72,7 @@ def value_and_grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> 
     """
     check_function(f, "value_and_grad")
     check_flag("value_and_grad", has_aux)
-    repeats = Repeats(f, as_positions(argnums, "value_and_grad"), has_aux)
+    repeats = ReusedTraces(f, as_positions(argnums, "value_and_grad"), has_aux)
 
     def value_and_gradient_of_f(*args: Any, **kwargs: Any) -> Any:
         staged, wrt = repeats.stage_call(args, kwargs)

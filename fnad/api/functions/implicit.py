@@ -152,7 +152,7 @@ FAR = "start nearer, or give more max_steps= or a larger tol="
 NO_MINIMUM = "check that it is smooth and has a minimum; start nearer, or give more max_steps= or a larger tol="
 
 
-class Settings(NamedTuple):
+class SolverSettings(NamedTuple):
     tol: float | None
     max_steps: int
     failure: Failure
@@ -162,13 +162,13 @@ class Settings(NamedTuple):
         return Limits(tolerance(dtype) if self.tol is None else self.tol, self.max_steps, self.failure)
 
 
-def _settings(name: str, f: Function, tol: Any, max_steps: Any, remedy: str) -> Settings:
+def _settings(name: str, f: Function, tol: Any, max_steps: Any, remedy: str) -> SolverSettings:
     check_function(f, name)
     if not (tol is None or (isinstance(tol, (float, int, np.floating)) and tol > 0)):
         raise unsuitable(f"tol of {name} is {tol!r}, not a positive number", "it is known while tracing: give a float")
     steps = step_count(name, max_steps)
     message = f"{name} of {described(f)} did not converge in max_steps={max_steps} steps, or met a nan"
-    return Settings(None if tol is None else float(tol), steps, FailureKind.CONVERGENCE.of(message, remedy))
+    return SolverSettings(None if tol is None else float(tol), steps, FailureKind.CONVERGENCE.of(message, remedy))
 
 
 def step_count(name: str, max_steps: Any) -> int:
@@ -244,7 +244,7 @@ def caller_of(f: Function, x: Tree, args: tuple[Any, ...]) -> Call:
 # ---- the solvers -----------------------------------------------------------------------------------------------------
 
 
-def _fixed_point(f: Function, x_init: Any, args: tuple[Any, ...], settings: Settings) -> Any:
+def _fixed_point(f: Function, x_init: Any, args: tuple[Any, ...], settings: SolverSettings) -> Any:
     system = square_system(f, x_init, args)
 
     def solver(start: Symbol, limits: Limits) -> list[Symbol]:
@@ -256,7 +256,7 @@ def _fixed_point(f: Function, x_init: Any, args: tuple[Any, ...], settings: Sett
     return system.x.rebuilt(solution_of(system, solver, residual, settings)[0], system.types)
 
 
-def _root(f: Function, x_init: Any, args: tuple[Any, ...], settings: Settings) -> Any:
+def _root(f: Function, x_init: Any, args: tuple[Any, ...], settings: SolverSettings) -> Any:
     system = square_system(f, x_init, args)
     flat = system.flat
 
@@ -275,7 +275,7 @@ def _root(f: Function, x_init: Any, args: tuple[Any, ...], settings: Settings) -
     return system.x.rebuilt(solution_of(system, solver, residual, settings)[0], system.types)
 
 
-def _minimize(f: Function, x_init: Any, args: tuple[Any, ...], settings: Settings) -> Minimum:
+def _minimize(f: Function, x_init: Any, args: tuple[Any, ...], settings: SolverSettings) -> Minimum:
     start = Tree.of("x_init", x_init)
     region = region_of(f, caller_of(f, start, args), start.types)
     check_scalar(f, region)
@@ -318,7 +318,7 @@ def check_scalar(f: Function, region: Region) -> None:
 
 
 def solution_of(
-    system: System, solver: Callable[[Symbol, Limits], list[Symbol]], residual: Function, settings: Settings
+    system: System, solver: Callable[[Symbol, Limits], list[Symbol]], residual: Function, settings: SolverSettings
 ) -> tuple[list[Symbol], list[Symbol]]:
     """The unknowns, and what the solver returns beside them; there is nothing to be solved where x is empty."""
     flat, start = system.flat, system.x.operands(system.types)

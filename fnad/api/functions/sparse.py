@@ -166,7 +166,7 @@ class Problem(NamedTuple):
         return self.program.out_avals[: self.outputs]
 
 
-class Plan(NamedTuple):
+class SparsePlan(NamedTuple):
     """The computation of a sparse derivative: the entry of the products from which each nonzero is read.
 
     It holds for the values `read` of inputs that were captured, by their number. The store has it under the content of
@@ -216,7 +216,7 @@ class SparseDerivative(Transformed):
         """The pattern of the derivative for such arguments, and its colouring."""
         return self._planned(args, kwargs)[2].sparsity
 
-    def _planned(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Staged, Problem, Plan]:
+    def _planned(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Staged, Problem, SparsePlan]:
         name = self._transform.__name__
         if is_tracing():
             raise UnsupportedFunctionError(
@@ -249,15 +249,15 @@ def _csr(pattern: Any, data: Array) -> Any:
 # ---- the structure ---------------------------------------------------------------------------------------------------
 
 
-def _plan(name: str, staged: Staged, problem: Problem, sparsity_of: Callable[..., Any]) -> Plan:
+def _plan(name: str, staged: Staged, problem: Problem, sparsity_of: Callable[..., Any]) -> SparsePlan:
     """The plan for a program, made once for the values of what it captures."""
     key = (name, staged.leaves, staged.outputs), content_key(staged.program)
-    plans: list[Plan] = STORE.get(key, list)
+    plans: list[SparsePlan] = STORE.get(key, list)
     for plan in plans:
         if plan.holds(staged.operands):
             return plan
     sparsity, read = sparsity_of(problem, staged.operands)
-    plans.append(Plan(name, sparsity, _entries(sparsity), {i: np.array(staged.operands[i]) for i in read}))
+    plans.append(SparsePlan(name, sparsity, _entries(sparsity), {i: np.array(staged.operands[i]) for i in read}))
     return plans[-1]
 
 

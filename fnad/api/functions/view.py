@@ -32,7 +32,7 @@ SIZE = re.compile(r": (?P<dtype>[a-z]+\d*)\[(?P<shape>[\d,]*)\] = (?P<primitive>
 VIEWS = {"broadcast_in_dim", "reshape", "transpose", "slice", "reverse", "convert"}
 
 
-class Row(NamedTuple):
+class PaneRow(NamedTuple):
     """A row of a pane: its text, the line of user code that it comes from, a note, and if it only moves elements."""
 
     text: str
@@ -111,20 +111,20 @@ def _described(f: Function) -> tuple[str, Function | None]:
 # ---- rows ------------------------------------------------------------------------------------------------------------
 
 
-def _program_rows(call: TracedCall) -> list[Row]:
+def _program_rows(call: TracedCall) -> list[PaneRow]:
     return list(_rows(call.as_text("simplified")))
 
 
-def _kernel_rows(call: TracedCall) -> list[Row]:
+def _kernel_rows(call: TracedCall) -> list[PaneRow]:
     """The rows of the kernels, without the helpers that they call; of a program that is not lowered, the reason."""
     try:
         text = call.as_text("source")
     except LoweringError as error:
-        return [Row(line, "") for line in str(error).split("\n")]
+        return [PaneRow(line, "") for line in str(error).split("\n")]
     return list(_rows(text[max(0, text.find("def chunk0(")) :]))
 
 
-def _rows(text: str) -> Iterator[Row]:
+def _rows(text: str) -> Iterator[PaneRow]:
     """The rows of a printed program or kernel; comments with a line of user code become the lines of the next rows."""
     line = ""
     for row in text.split("\n"):
@@ -132,7 +132,7 @@ def _rows(text: str) -> Iterator[Row]:
             line = found["line"]
         elif row.strip():
             belongs = row.startswith(" ") and not row.strip().startswith(("return", "}"))
-            yield Row(row, line if belongs else "", *_size(row))
+            yield PaneRow(row, line if belongs else "", *_size(row))
 
 
 def _size(row: str) -> tuple[str, bool]:
@@ -144,9 +144,9 @@ def _size(row: str) -> tuple[str, bool]:
     return f"{count * DTYPES[found['dtype']].itemsize:,} B", found["primitive"] in VIEWS
 
 
-def _source_rows(sources: Sequence[Any]) -> list[Row]:
+def _source_rows(sources: Sequence[Any]) -> list[PaneRow]:
     """The lines of user code that the program comes from, with a few lines around, file by file."""
-    rows: list[Row] = []
+    rows: list[PaneRow] = []
     for file in dict.fromkeys(source.file for source in sources):
         numbers = {source.line for source in sources if source.file == file}
         lines = _lines_of(file)
@@ -154,11 +154,11 @@ def _source_rows(sources: Sequence[Any]) -> list[Row]:
             {n for number in numbers for n in range(number - AROUND, number + AROUND + 1)}
             & set(range(1, len(lines) + 1))
         )
-        rows.append(Row(file, ""))
+        rows.append(PaneRow(file, ""))
         for n, before in zip(shown, [shown[0] - 1 if shown else 0, *shown]):  # noqa: B905 the last one has no next
             if n != before + 1:
-                rows.append(Row("⋮", ""))
-            rows.append(Row(lines[n - 1], f"{Path(file).name}:{n}" if n in numbers else "", number=n))
+                rows.append(PaneRow("⋮", ""))
+            rows.append(PaneRow(lines[n - 1], f"{Path(file).name}:{n}" if n in numbers else "", number=n))
     return rows
 
 
@@ -171,21 +171,21 @@ def _lines_of(file: str) -> list[str]:
 # ---- HTML ------------------------------------------------------------------------------------------------------------
 
 
-def _pane(name: str, rows: Sequence[Row]) -> str:
+def _pane(name: str, rows: Sequence[PaneRow]) -> str:
     groups = [(line, list(part)) for line, part in groupby(rows, key=lambda row: row.line)]
     is_long = len(rows) > FOLDED and name != "source"
     content = "".join(_group(line, part, is_long) for line, part in groups)
     return f"<section><h2>{html.escape(name)}</h2>{content}</section>"
 
 
-def _group(line: str, rows: Sequence[Row], is_long: bool) -> str:
+def _group(line: str, rows: Sequence[PaneRow], is_long: bool) -> str:
     content = "".join(map(_row, rows))
     if not (is_long and line and len(rows) > 1):
         return content
     return f"<details><summary>{html.escape(line)}: {len(rows)} rows</summary>{content}</details>"
 
 
-def _row(row: Row) -> str:
+def _row(row: PaneRow) -> str:
     number = f"<i>{row.number}</i>" if row.number is not None else ""
     note = f"<b>{html.escape(row.note)}</b>" if row.note else ""
     kind = "row view" if row.is_view else "row"

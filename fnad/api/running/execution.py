@@ -97,7 +97,7 @@ def prepared(program: Program, donated: tuple[int, ...] = ()) -> TieredProgram:
     return STORE.stages(key, lambda: staged(program, donated))
 
 
-class Made(NamedTuple):
+class MadeProgram(NamedTuple):
     """A program in the store: the transform that derived it, if one did, and whether it is native code."""
 
     transform: str | None
@@ -107,11 +107,11 @@ class Made(NamedTuple):
         return f"{self.transform or 'itself'}: {'compiled' if self.compiled else 'interpreted'}"
 
 
-def made_of(*programs: Program) -> tuple[Made, ...]:
+def made_of(*programs: Program) -> tuple[MadeProgram, ...]:
     """The entries of the store for programs of these contents."""
     found = [made for content in dict.fromkeys(map(content_key, programs)) for made in STORE.made_of(content)]
     return tuple(
-        Made(key[0] if key and isinstance(key[0], str) else None, all(stages.is_native for stages in made))
+        MadeProgram(key[0] if key and isinstance(key[0], str) else None, all(stages.is_native for stages in made))
         for key, made in found
     )
 

@@ -18,7 +18,7 @@ import numpy as np
 from fnad import config
 from fnad.api.running.paths import TracedPath
 from fnad.api.staging.leaves import Array, Structure, array_of, flatten, to_user
-from fnad.backends.base import ANOTHER, CallBefore, Tree
+from fnad.backends.base import ANOTHER, CallBefore, TreeShape
 from fnad.errors import GuardFailed
 from fnad.ir.types import NAMES
 from fnad.placement import is_drivers
@@ -112,10 +112,10 @@ class Ready:
         return arrays
 
 
-def tree_of(structure: Structure) -> Tree:
+def tree_of(structure: Structure) -> TreeShape:
     """The pytree of a structure."""
     keys = tuple(structure.entries()) if structure.type is dict else ()
-    return Tree(structure.type, tuple(map(tree_of, structure.children())), keys)
+    return TreeShape(structure.type, tuple(map(tree_of, structure.children())), keys)
 
 
 def ready(

@@ -81,7 +81,7 @@ class Decisions:
             return False
 
 
-class Repeated(NamedTuple):
+class ReusedTrace(NamedTuple):
     """A trace that may be used again."""
 
     staged: Staged
@@ -101,14 +101,14 @@ class Repeated(NamedTuple):
         return self.staged._replace(operands=[*operands, *self.staged.operands[len(operands) :]])
 
 
-class Repeats:
+class ReusedTraces:
     """A function that is differentiated at each call, and its traces that may be used again."""
 
     def __init__(self, f: Function, argnums: tuple[int, ...], has_aux: bool) -> None:
         self._f = f
         self._argnums = argnums
         self._has_aux = has_aux
-        self._known: dict[Hashable, list[Repeated]] = {}
+        self._known: dict[Hashable, list[ReusedTrace]] = {}
         self._credit = CREDIT
         note_keeper(self)
 
@@ -154,7 +154,7 @@ class Repeats:
             self._known.clear()
         elif recorder.environment.holds():
             decisions = Decisions(staged) if staged.guards else None
-            known[:] = [Repeated(staged, before, recorder.environment, decisions), *known[: TRACES - 1]]
+            known[:] = [ReusedTrace(staged, before, recorder.environment, decisions), *known[: TRACES - 1]]
         return staged
 
 

@@ -125,7 +125,7 @@ class Transform(Protocol[Options]):
     def __call__(self, **options: Any) -> Callable[[Callable[P, Any]], Callable[P, Any]]: ...
 
 
-class Maker(Protocol[Options, Made_co]):
+class ObjectTransform(Protocol[Options, Made_co]):
     """A transform to an object of a class of its own, or without a function the decorator with these options."""
 
     __name__: str
@@ -137,7 +137,7 @@ class Maker(Protocol[Options, Made_co]):
 
 
 @overload
-def with_options(transform: Callable[Concatenate[Function, Options], Made_co]) -> Maker[Options, Made_co]: ...
+def with_options(transform: Callable[Concatenate[Function, Options], Made_co]) -> ObjectTransform[Options, Made_co]: ...
 @overload
 def with_options(transform: Callable[Concatenate[Function, Options], Function]) -> Transform[Options]: ...
 def with_options(transform: Function) -> Any:

@@ -264,14 +264,14 @@ class Again(BaseException):
         self.error = error
 
 
-class _Run(threading.local):
+class _UserRun(threading.local):
     """The state of a function's run: if it is the first run and may be repeated, and if the second run is used up."""
 
     is_first = False
     is_last = False
 
 
-_RUN = _Run()
+_RUN = _UserRun()
 
 
 @contextmanager

@@ -32,7 +32,7 @@ Where = tuple[Any, ...]
 """The place of a value: the name of a variable and numbers of elements, or the number of an array."""
 
 
-class Slot(NamedTuple):
+class LoopSlot(NamedTuple):
     """A value that is carried: where it is, and its type."""
 
     where: Where
@@ -41,7 +41,7 @@ class Slot(NamedTuple):
     is_scalar: bool = False
 
 
-class State(NamedTuple):
+class LoopState(NamedTuple):
     """A state: what each variable is, and the numbers of the slots that have values in it."""
 
     number: int
@@ -70,8 +70,8 @@ class States:
     ) -> None:
         self.names, self.numbers, self.carried = names, numbers, carried
         self.cells = list(cells_of(start.values(), builder).values())
-        self.slots: dict[Slot, int] = {}
-        self.met: dict[int, State] = {}
+        self.slots: dict[LoopSlot, int] = {}
+        self.met: dict[int, LoopState] = {}
         self._before = {id(value) for value in start.values()}
         self._objects: list[Any] = []
         self._values: dict[tuple[Where, type], set[Any]] = {}
@@ -83,10 +83,10 @@ class States:
 
     def slot_of(self, number: int) -> int:
         """The slot of the array of this number."""
-        slot = Slot(("array", number), self.cells[number].symbol.aval)
+        slot = LoopSlot(("array", number), self.cells[number].symbol.aval)
         return self.slots.setdefault(slot, len(self.slots))
 
-    def of(self, namespace: Mapping[str, Any], leaves: dict[int, Symbol]) -> State:
+    def of(self, namespace: Mapping[str, Any], leaves: dict[int, Symbol]) -> LoopState:
         """The state of variables; the values that are carried are put into `leaves`."""
         for i, cell in enumerate(self.cells):
             leaves[self.slot_of(i)] = cell.symbol
@@ -97,10 +97,10 @@ class States:
         if number not in self.met:
             if len(self.met) >= MOST_STATES:
                 self._carry_all()
-            self.met[number] = State(number, parts, tuple(sorted(leaves)))
+            self.met[number] = LoopState(number, parts, tuple(sorted(leaves)))
         return self.met[number]
 
-    def variables(self, state: State, symbols: Mapping[int, Symbol]) -> dict[str, Any]:
+    def variables(self, state: LoopState, symbols: Mapping[int, Symbol]) -> dict[str, Any]:
         """The variables in a state, with these values for those that are carried."""
         return {name: self._value(part, symbols) for name, part in state.parts}
 
@@ -134,12 +134,12 @@ class States:
             case _:
                 return None
 
-    def _slot_of_object(self, number: int) -> Slot | None:
+    def _slot_of_object(self, number: int) -> LoopSlot | None:
         """The slot of an object that is all of an array from before the loop."""
         value = self._objects[number]
         if not isinstance(value, Handle) or isinstance(value, Aside) or value.symbol.atom is not value.cell.symbol.atom:
             return None
-        own = (Slot(("array", i), value.aval) for i, cell in enumerate(self.cells) if cell is value.cell)
+        own = (LoopSlot(("array", i), value.aval) for i, cell in enumerate(self.cells) if cell is value.cell)
         return next(own, None)
 
     # ---- what a variable is ------------------------------------------------------------------------------------------
@@ -167,7 +167,7 @@ class States:
         is_own = kind in (int, float)
         if where in self.carried and kind is not complex:
             symbol = as_symbol(value)
-            return self._carried(Slot(where, symbol.aval, is_own, True), symbol, leaves)
+            return self._carried(LoopSlot(where, symbol.aval, is_own, True), symbol, leaves)
         key = value if kind is int else np.asarray(value).tobytes()
         values = self._values.setdefault((where, kind), set())
         values.add(key)
@@ -195,9 +195,9 @@ class States:
             is_shared = memory.setdefault(id(value.cell), value) is not value
             if is_shared or any(value.cell is cell for cell in self.cells):
                 raise Refused(f"{where[0]} shares memory with another variable")
-        return self._carried(Slot(where, value.aval, value.is_weak, value.is_scalar), value.symbol, leaves)
+        return self._carried(LoopSlot(where, value.aval, value.is_weak, value.is_scalar), value.symbol, leaves)
 
-    def _carried(self, slot: Slot, symbol: Symbol, leaves: dict[int, Symbol]) -> Any:
+    def _carried(self, slot: LoopSlot, symbol: Symbol, leaves: dict[int, Symbol]) -> Any:
         leaves[self.slots.setdefault(slot, len(self.slots))] = symbol
         return "carried", slot
 

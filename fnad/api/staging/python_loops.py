@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from fnad.api.staging.loop_items import Items, as_number, items_of
-from fnad.api.staging.loop_states import RestartError, Slot, State, States, Where
+from fnad.api.staging.loop_states import LoopSlot, LoopState, RestartError, States, Where
 from fnad.api.staging.save_policy import run_scan, run_while
 from fnad.control.closures import Closed, closed
 from fnad.control.loop import Groups
@@ -26,11 +26,11 @@ from fnad.control.ways import (
     EXIT,
     RUNNING,
     UNSEEN,
-    Body,
-    Decision,
     DifferError,
     Form,
+    LoopBody,
     Way,
+    WayDecision,
     evaluated,
     is_instance,
     put_in,
@@ -255,7 +255,7 @@ class PythonLoop:
     def _restore(self) -> None:
         set_variables(self.frame, {name: self.start[name] for name in self.names if name in self.start}, ())
 
-    def _begin(self) -> tuple[State, dict[int, Symbol]]:
+    def _begin(self) -> tuple[LoopState, dict[int, Symbol]]:
         leaves: dict[int, Symbol] = {}
         return self.states.of(self.start, leaves), leaves
 
@@ -333,7 +333,7 @@ class PythonLoop:
             found = self._at_hand_of[id(symbol.atom)] = symbol, value
         return found[1]
 
-    def _record(self, state: State, answers: Answers | None) -> Generator[Any]:
+    def _record(self, state: LoopState, answers: Answers | None) -> Generator[Any]:
         """Run a step in Python: with the values at hand, or with these answers to what it asks."""
         loops, states = self.loops, self.states
         loops.recorded += 1
@@ -377,7 +377,7 @@ class PythonLoop:
     def _add(self, trace: Trace, way: Way) -> None:
         """Add a way with what was recorded of it."""
         outside = tuple(zip(trace.captured_variables, trace.captured, strict=True))
-        decisions = tuple(Decision(g.atom, g.expected, g.position, g.source) for g in trace.guards.values())
+        decisions = tuple(WayDecision(g.atom, g.expected, g.position, g.source) for g in trace.guards.values())
         way = way._replace(outside=outside, equations=tuple(trace.equations), decisions=decisions)
         self.ways = [known for known in self.ways if (known.state, known.answers) != (way.state, way.answers)]
         self.ways.append(way)
@@ -515,13 +515,13 @@ class PythonLoop:
 
     def _loop(
         self, ways: Sequence[Way], state: int, given: list[Symbol], has_state: bool, alike: Mapping[int, int]
-    ) -> tuple[Body, list[Symbol]]:
+    ) -> tuple[LoopBody, list[Symbol]]:
         """The body of the loop, and what is carried behind the loop."""
         count = None if self.items is None else self.items.number
         ends = count is None or any(way.exits for way in ways)
-        body, init, step = self._step(Body(ways, Form(has_state, True), alike, count, ends=ends), state, given)
+        body, init, step = self._step(LoopBody(ways, Form(has_state, True), alike, count, ends=ends), state, given)
         if not (body.meets_unseen or ends):
-            body, init, step = self._step(Body(ways, Form(has_state, False), alike, count, ends=ends), state, given)
+            body, init, step = self._step(LoopBody(ways, Form(has_state, False), alike, count, ends=ends), state, given)
         if not ends and count is not None:
             step, rows = (step, []) if body.meets_unseen else with_rows(step, count)
             groups = Groups(len(step.captured), len(init), len(rows))
@@ -536,7 +536,7 @@ class PythonLoop:
         found = run_while(test.program, step.program, (test.captured, step.captured), init, None)
         return body, list(found)[: len(init)]
 
-    def _step(self, body: Body, state: int, given: list[Symbol]) -> tuple[Body, list[Symbol], Closed]:
+    def _step(self, body: LoopBody, state: int, given: list[Symbol]) -> tuple[LoopBody, list[Symbol], Closed]:
         form = body.form
         heads = [0, *[state] * form.has_state, *[RUNNING] * form.has_status]
         init = [*[self.builder.literal(np.int64(number)) for number in heads], *given]
@@ -560,7 +560,7 @@ def values_of(trace: Trace) -> Shadow:
     return trace.values
 
 
-def _interval(slot: Slot, start: Symbol | None) -> Interval:
+def _interval(slot: LoopSlot, start: Symbol | None) -> Interval:
     """The interval of a number of Python that is carried, at the start; it may not be there yet."""
     if slot.aval.dtype.kind != "i":
         return FLOAT

@@ -23,7 +23,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from fnad.backends.base import ANOTHER, Array, CallBefore, Tree
+from fnad.backends.base import ANOTHER, Array, CallBefore, TreeShape
 from fnad.backends.cpu.direct_code import WORDS, address
 from fnad.backends.cpu.objects import builtin, function_of
 from fnad.ir.types import NAMES
@@ -67,7 +67,7 @@ def can_be_direct(before: CallBefore) -> bool:
     return are_known and _is_plain(before.arguments) and _is_plain(before.results)
 
 
-def _is_plain(tree: Tree) -> bool:
+def _is_plain(tree: TreeShape) -> bool:
     """True if a pytree has Python containers alone, with keys that are compared without user code."""
     is_known = tree.kind is None or tree.kind is NoneType or tree.kind in CONTAINERS
     return is_known and all(type(key) in (str, int) for key in tree.keys) and all(map(_is_plain, tree.children))
@@ -146,10 +146,10 @@ class _Record:
         """The array that a kernel finds a number in, with room for the longest."""
         return None if type(value) is np.ndarray else np.zeros((), complex)
 
-    def _matches(self, trees: Sequence[Tree], leaves: Any) -> list[int]:
+    def _matches(self, trees: Sequence[TreeShape], leaves: Any) -> list[int]:
         return [word for tree in trees for word in self._match(tree, leaves)]
 
-    def _match(self, tree: Tree, leaves: Any) -> list[int]:
+    def _match(self, tree: TreeShape, leaves: Any) -> list[int]:
         if tree.kind is None:
             value, cell = next(leaves)
             if cell is None:
@@ -160,7 +160,7 @@ class _Record:
         inside = [self._match(child, leaves) for child in tree.children]
         return [*self._words(CONTAINERS[tree.kind], tree.kind), *self._inside(tree, inside)]
 
-    def _inside(self, tree: Tree, children: Sequence[list[int]]) -> list[int]:
+    def _inside(self, tree: TreeShape, children: Sequence[list[int]]) -> list[int]:
         keys = [[self._object(key)] for key in tree.keys] or [[] for _ in children]
         return [len(children), *[word for key, child in zip(keys, children, strict=True) for word in (*key, *child)]]
 
@@ -175,7 +175,7 @@ class _Record:
             return self._words("ASKED", partial(make, shape, dtype)), "ARRAY"
         return [*self._words("ARRAY", dtype), len(shape), self._section(shape)], "ARRAY"
 
-    def _tree(self, tree: Tree, leaves: Any) -> list[int]:
+    def _tree(self, tree: TreeShape, leaves: Any) -> list[int]:
         if tree.kind is None:
             return [WORDS[next(leaves)]]
         if tree.kind is NoneType:

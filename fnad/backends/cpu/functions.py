@@ -19,7 +19,7 @@ FASTER = frozenset({"exp"})
 
 
 @dataclass(frozen=True, slots=True)
-class Function:
+class LibmFunction:
     """A function of libm, and a bound on its error in units in the last place, for (f64, f32).
 
     The bound is the largest error measured over libmvec's variants for AVX-512, AVX2, SSE and NEON and the scalar
@@ -43,7 +43,7 @@ class Function:
         return libm(builder, self.symbol, *values) if formula is None else formula(builder, kinds, values)
 
 
-def is_on_vectors(function: Function, dtype: Dtype) -> bool:
+def is_on_vectors(function: LibmFunction, dtype: Dtype) -> bool:
     """True if loops compute several elements of a function at once."""
     symbol = function.symbol if dtype.itemsize == 8 else f"{function.symbol}f"
     has_variants = bool(vector_math.variants(symbol, function.arity, dtype.itemsize))
@@ -62,32 +62,32 @@ def intrinsic(name: str) -> Emit:
     return lambda builder, kinds, values: call(builder, overloaded(name, values[0].type), values[0].type, *values)
 
 
-POWER = Function("power", "pow", (1.2, 2.2), arity=2)
+POWER = LibmFunction("power", "pow", (1.2, 2.2), arity=2)
 FUNCTIONS = (
-    Function("exp", "exp", (1.1, 1.1), library("cexp")),
-    Function("exp2", "exp2", (1.8, 2.0), exp2),
-    Function("expm1", "expm1", (3.1, 2.4), complex_math.expm1(libm)),
-    Function("log", "log", (1.7, 4.0), library("clog")),
-    Function("log2", "log2", (2.2, 2.7), logarithm(2)),
-    Function("log10", "log10", (2.3, 2.6), logarithm(10)),
-    Function("log1p", "log1p", (2.4, 2.1), complex_math.log1p(libm)),
-    Function("cbrt", "cbrt", (3.6, 3.2)),
-    Function("sin", "sin", (3.5, 2.0), library("csin")),
-    Function("cos", "cos", (3.8, 2.1), library("ccos")),
-    Function("tan", "tan", (3.5, 3.6), library("ctan")),
-    Function("arcsin", "asin", (2.9, 3.2), library("casin")),
-    Function("arccos", "acos", (2.1, 2.4), library("cacos")),
-    Function("arctan", "atan", (2.0, 2.8), library("catan")),
-    Function("sinh", "sinh", (2.1, 2.1), library("csinh")),
-    Function("cosh", "cosh", (2.1, 2.5), library("ccosh")),
-    Function("tanh", "tanh", (2.7, 2.7), library("ctanh")),
-    Function("arcsinh", "asinh", (2.8, 2.2), library("casinh")),
-    Function("arccosh", "acosh", (2.9, 2.7), library("cacosh")),
-    Function("arctanh", "atanh", (2.4, 2.1), library("catanh")),
-    Function("erf", "erf", (1.1, 2.4)),
-    Function("erfc", "erfc", (3.5, 1.9)),
-    Function("arctan2", "atan2", (2.8, 3.4), arity=2),
-    Function("hypot", "hypot", (2.0, 1.6), arity=2),
+    LibmFunction("exp", "exp", (1.1, 1.1), library("cexp")),
+    LibmFunction("exp2", "exp2", (1.8, 2.0), exp2),
+    LibmFunction("expm1", "expm1", (3.1, 2.4), complex_math.expm1(libm)),
+    LibmFunction("log", "log", (1.7, 4.0), library("clog")),
+    LibmFunction("log2", "log2", (2.2, 2.7), logarithm(2)),
+    LibmFunction("log10", "log10", (2.3, 2.6), logarithm(10)),
+    LibmFunction("log1p", "log1p", (2.4, 2.1), complex_math.log1p(libm)),
+    LibmFunction("cbrt", "cbrt", (3.6, 3.2)),
+    LibmFunction("sin", "sin", (3.5, 2.0), library("csin")),
+    LibmFunction("cos", "cos", (3.8, 2.1), library("ccos")),
+    LibmFunction("tan", "tan", (3.5, 3.6), library("ctan")),
+    LibmFunction("arcsin", "asin", (2.9, 3.2), library("casin")),
+    LibmFunction("arccos", "acos", (2.1, 2.4), library("cacos")),
+    LibmFunction("arctan", "atan", (2.0, 2.8), library("catan")),
+    LibmFunction("sinh", "sinh", (2.1, 2.1), library("csinh")),
+    LibmFunction("cosh", "cosh", (2.1, 2.5), library("ccosh")),
+    LibmFunction("tanh", "tanh", (2.7, 2.7), library("ctanh")),
+    LibmFunction("arcsinh", "asinh", (2.8, 2.2), library("casinh")),
+    LibmFunction("arccosh", "acosh", (2.9, 2.7), library("cacosh")),
+    LibmFunction("arctanh", "atanh", (2.4, 2.1), library("catanh")),
+    LibmFunction("erf", "erf", (1.1, 2.4)),
+    LibmFunction("erfc", "erfc", (3.5, 1.9)),
+    LibmFunction("arctan2", "atan2", (2.8, 3.4), arity=2),
+    LibmFunction("hypot", "hypot", (2.0, 1.6), arity=2),
 )
 ABSOLUTE = by_kind(
     i=integer.absolute,

@@ -46,7 +46,7 @@ LIBRARY = str(import_module("numpy.linalg._umath_linalg").__file__)
 """The extension module that has NumPy's ufuncs."""
 
 
-class Call(NamedTuple):
+class RoutineCall(NamedTuple):
     """A routine on arrays of these dtypes, so many matrices of these sizes."""
 
     name: str
@@ -69,7 +69,7 @@ def emitter(routine: str) -> Emit:
         arrays, count, extents, options, status, faults = arguments_of(name, values)
         sizes = dict(zip(size_names(SIGNATURES[name]), (size.constant for size in extents), strict=True))
         dtypes = tuple(kind.dtype for kind in kinds[: len(arrays)])
-        given = Call(name, dtypes, count.constant, sizes, tuple(number.constant for number in options))
+        given = RoutineCall(name, dtypes, count.constant, sizes, tuple(number.constant for number in options))
         failure = builder.call(function_of(builder.module, given), arrays)
         for number, fault in enumerate(faults, 1):
             with builder.if_then(builder.icmp_unsigned("==", failure, WORD(number)), likely=False):
@@ -78,7 +78,7 @@ def emitter(routine: str) -> Emit:
     return emit
 
 
-def function_of(module: ir.Module, given: Call) -> ir.Function:
+def function_of(module: ir.Module, given: RoutineCall) -> ir.Function:
     """The function on the arrays that does it and returns 0, or which of its faults it ended in."""
     known = module.globals.get(given.symbol)
     if known is not None:
@@ -170,7 +170,7 @@ def register(symbol: str) -> None:
     loop_of(name, tuple(map(np.dtype, letters)))
 
 
-def by_ufunc(builder: Builder, given: Call, *arrays: Value) -> Value:
+def by_ufunc(builder: Builder, given: RoutineCall, *arrays: Value) -> Value:
     """The ufunc of the same name; 1 if a matrix has no result."""
     signature = UFUNCS[given.name]
     shapes = [[given.sizes[size] for size in core] for core in core_dimensions(signature)]
@@ -193,7 +193,7 @@ def strides(shapes: Sequence[Sequence[int]], dtypes: Sequence[Dtype]) -> list[in
     return [*outer, *inner]
 
 
-def of_finite(builder: Builder, given: Call, a: Value, *results: Value) -> Value:
+def of_finite(builder: Builder, given: RoutineCall, a: Value, *results: Value) -> Value:
     """As `by_ufunc`; 2 if a matrix is not finite: LAPACK might not end."""
     count = given.matrices * given.sizes["m"] ** 2
     found = place(builder, WORD)
@@ -208,7 +208,7 @@ def of_finite(builder: Builder, given: Call, a: Value, *results: Value) -> Value
     return builder.load(found)
 
 
-def lstsq(builder: Builder, given: Call, a: Value, b: Value, x: Value) -> Value:
+def lstsq(builder: Builder, given: RoutineCall, a: Value, b: Value, x: Value) -> Value:
     real, word = real_dtype(given.dtypes[0]), np.dtype(np.intc)
     m, n, k = given.sizes.values()
     p = min(m, n)
@@ -231,7 +231,7 @@ def lstsq(builder: Builder, given: Call, a: Value, b: Value, x: Value) -> Value:
 # ---- triangular systems ------------------------------------------------------------------------------------------
 
 
-def substitute(builder: Builder, given: Call, a: Value, b: Value, x: Value) -> Value:
+def substitute(builder: Builder, given: RoutineCall, a: Value, b: Value, x: Value) -> Value:
     """Solve each a x = b in place of a copy of b; 1 if a divisor is 0.
 
     BLAS reads the transposes of matrices that are stored row by row, so it solves xᵀ aᵀ = bᵀ.
@@ -257,7 +257,7 @@ def substitute(builder: Builder, given: Call, a: Value, b: Value, x: Value) -> V
 # ---- products ----------------------------------------------------------------------------------------------------
 
 
-def repeated_square(builder: Builder, given: Call, a: Value, times: Value, power: Value) -> Value:
+def repeated_square(builder: Builder, given: RoutineCall, a: Value, times: Value, power: Value) -> Value:
     """As often as it says, the square in the place of the matrix."""
     dtype, m = given.dtypes[0], given.sizes["m"]
     size = m * m
@@ -270,7 +270,9 @@ def repeated_square(builder: Builder, given: Call, a: Value, times: Value, power
     return WORD(0)
 
 
-def repeated_square_along(builder: Builder, given: Call, a: Value, e: Value, times: Value, slope: Value) -> Value:
+def repeated_square_along(
+    builder: Builder, given: RoutineCall, a: Value, e: Value, times: Value, slope: Value
+) -> Value:
     """As often as it says, the square x x, and x y + y x in the place of the direction y."""
     dtype, m = given.dtypes[0], given.sizes["m"]
     size = m * m
@@ -302,7 +304,7 @@ def product(builder: Builder, dtype: Dtype, m: int, a: Value, b: Value, out: Val
 # ---- factorizations by LAPACK, which stores matrices column by column ------------------------------------------------
 
 
-def lu(builder: Builder, given: Call, a: Value, packed: Value, pivots: Value) -> Value:
+def lu(builder: Builder, given: RoutineCall, a: Value, packed: Value, pivots: Value) -> Value:
     """LAPACK's getrf, which counts rows from 1."""
     dtype, (m, n, p) = given.dtypes[0], given.sizes.values()
     rows, columns, stride, info = by_reference(builder, WORD(m), WORD(n), WORD(m), WORD(0))
@@ -317,7 +319,7 @@ def lu(builder: Builder, given: Call, a: Value, packed: Value, pivots: Value) ->
     return WORD(0)
 
 
-def revealing_lu(builder: Builder, given: Call, a: Value, packed: Value, *exchanges: Value) -> Value:
+def revealing_lu(builder: Builder, given: RoutineCall, a: Value, packed: Value, *exchanges: Value) -> Value:
     """LAPACK's getrf, or its getc2 of a matrix with small pivots, which count rows and columns from 1."""
     dtype, m, word = given.dtypes[0], given.sizes["m"], np.dtype(np.intc)
     width, info = by_reference(builder, WORD(m), WORD(0))
@@ -366,7 +368,7 @@ def from_one(builder: Builder, source: Value, target: Value, count: int) -> None
         builder.store(builder.sub(found, LONG(1)), builder.gep(target, [number]))
 
 
-def row_order(builder: Builder, given: Call, pivots: Value, order: Value) -> Value:
+def row_order(builder: Builder, given: RoutineCall, pivots: Value, order: Value) -> Value:
     """1 if a pivot is the number of no row."""
     p, m = given.sizes.values()
     failed = place(builder, WORD)
@@ -388,7 +390,7 @@ def row_order(builder: Builder, given: Call, pivots: Value, order: Value) -> Val
     return builder.load(failed)
 
 
-def qr(complete: bool, builder: Builder, given: Call, a: Value, q: Value, r: Value) -> Value:
+def qr(complete: bool, builder: Builder, given: RoutineCall, a: Value, q: Value, r: Value) -> Value:
     """LAPACK's geqrf, whose R is above the reflections that orgqr multiplies."""
     dtype, m, n = given.dtypes[0], given.sizes["m"], given.sizes["n"]
     k = min(m, n)

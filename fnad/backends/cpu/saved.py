@@ -167,7 +167,7 @@ ERRORS = {name: kind for name, kind in vars(errors).items() if isinstance(kind, 
 CLASSES = {(record.__module__, record.__qualname__): record for record in RECORDS}
 
 
-class _Writer(pickle.Pickler):
+class _RecordWriter(pickle.Pickler):
     def persistent_id(self, obj: Any) -> tuple[str, Any] | None:
         if isinstance(obj, Primitive):
             return "primitive", obj.name
@@ -182,7 +182,7 @@ class _Writer(pickle.Pickler):
         return None
 
 
-class _Reader(pickle.Unpickler):
+class _RecordReader(pickle.Unpickler):
     def find_class(self, module_name: str, global_name: str, /) -> Any:
         if (module_name, global_name) not in CLASSES:
             raise pickle.UnpicklingError(f"{module_name}.{global_name} is none of the records")
@@ -201,7 +201,7 @@ def save(key: str, recipe: Recipe) -> None:
     """Keep a recipe, if it consists of records alone."""
     file = BytesIO()
     with suppress(pickle.PicklingError, AttributeError, TypeError, LookupError):
-        _Writer(file, protocol=5).dump(recipe)
+        _RecordWriter(file, protocol=5).dump(recipe)
         if (kept := disk.current()) is not None:
             kept.write(key, file.getvalue())
 
@@ -213,5 +213,5 @@ def load(key: str, make: Callable[[Recipe], T]) -> T | None:
 
 
 def _of_recipe(payload: bytes, make: Callable[[Recipe], T]) -> T | None:
-    recipe = _Reader(BytesIO(payload)).load()
+    recipe = _RecordReader(BytesIO(payload)).load()
     return make(recipe) if recipe.machine == fingerprint() else None

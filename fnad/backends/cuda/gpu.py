@@ -68,7 +68,7 @@ LARGEST = 2**31 - 1
 """The largest number that cuBLAS takes by these functions."""
 
 
-class Loaded(NamedTuple):
+class LoadedKernel(NamedTuple):
     """A kernel in the memory of the device; the module lives as long as this does."""
 
     function: Any
@@ -179,7 +179,7 @@ class Gpu:
     def stream(self) -> int:
         return self._stream().ptr
 
-    def load(self, launches: Sequence[Launch]) -> list[Loaded]:
+    def load(self, launches: Sequence[Launch]) -> list[LoadedKernel]:
         if not launches:
             return []
         self.check_current()
@@ -188,9 +188,9 @@ class Gpu:
             module.load(kept_ptx(launches, self.arch))
         except self.failures as error:  # of a driver that is older than what the kernels are written for
             raise DeviceError(f"the driver does not take kernels for {self.arch}: {error}", remedy=SEE) from None
-        return [Loaded(module.get_function(launch.kernel.name).ptr, module) for launch in launches]
+        return [LoadedKernel(module.get_function(launch.kernel.name).ptr, module) for launch in launches]
 
-    def launch(self, loaded: Loaded, blocks: int, threads: int, stream: int, parameters: int) -> None:
+    def launch(self, loaded: LoadedKernel, blocks: int, threads: int, stream: int, parameters: int) -> None:
         self._launch(loaded.function, blocks, 1, 1, threads, 1, 1, 0, stream, parameters, 0)
 
     def capture(self, run: Callable[[int], None]) -> Any:

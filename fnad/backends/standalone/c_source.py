@@ -187,7 +187,7 @@ HEAD = """\
 
 def source(program: Standalone) -> str:
     """The C source of a program."""
-    writer = _Writer(program.name)
+    writer = _SourceWriter(program.name)
     kernels = [writer.kernel(kernel) for kernel in program.kernels]
     constants = [_constant(f"{program.name}_{name}", array) for name, array in program.captured.items()]
     parts = [HEAD, *constants, *writer.helpers.values(), *kernels, _driver(program)]
@@ -270,7 +270,7 @@ def _number(value: np.generic) -> str:
     return f"{value!s}f" if dtype.itemsize == 4 else repr(float(value))
 
 
-class _Writer:
+class _SourceWriter:
     """The writer of kernels; `helpers` are the functions that they call, by name."""
 
     def __init__(self, prefix: str) -> None:

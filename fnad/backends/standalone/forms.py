@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from fnad.backends.standalone import c_source, python_module
 from fnad.backends.standalone.low_level import low_level_callable
-from fnad.backends.standalone.native import Function, object_file
+from fnad.backends.standalone.native import LoadedFunction, object_file
 from fnad.backends.standalone.numba_function import RESULT, numba_function, numba_into
 from fnad.backends.standalone.program import Standalone, standalone
 
 __all__ = [
     "RESULT",
-    "Function",
+    "LoadedFunction",
     "Standalone",
     "c_source",
     "low_level_callable",

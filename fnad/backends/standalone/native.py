@@ -29,7 +29,7 @@ NO_MEMORY = -1
 ALIGNMENT = 64
 
 
-class Function:
+class LoadedFunction:
     """A native function in this process, by its `address`; its code lives as long as this object."""
 
     def __init__(self, program: Standalone, entry: Callable[[ir.Module, Standalone], str] | None = None) -> None:
@@ -40,7 +40,7 @@ class Function:
             self.address: int = self._engine.get_function_address(name)
 
 
-def scalar_function(program: Standalone) -> Function:
+def scalar_function(program: Standalone) -> LoadedFunction:
     """The function `double name(int, double *)` of numbers, as `scipy.LowLevelCallable` takes it for integrands.
 
     Raises `ExportError` unless all arguments and the only result are numbers of f64.
@@ -48,7 +48,7 @@ def scalar_function(program: Standalone) -> Function:
     avals = [parameter.aval for parameter in program.parameters]
     if len(program.results) != 1 or any(str(aval) != "f64[]" for aval in avals):
         raise ExportError(f"{program.name} does not take numbers of f64 to one number of f64", remedy="call .cfunc()")
-    return Function(program, _of_numbers)
+    return LoadedFunction(program, _of_numbers)
 
 
 def _of_numbers(module: ir.Module, program: Standalone) -> str:

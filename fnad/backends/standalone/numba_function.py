@@ -18,7 +18,7 @@ import numpy as np
 
 from fnad import forks
 from fnad.backends.cpu import codegen, loader
-from fnad.backends.standalone.native import Function
+from fnad.backends.standalone.native import LoadedFunction
 from fnad.backends.standalone.program import Parameter, Standalone
 from fnad.backends.standalone.python_module import OVERLAP, dtype_text, number_check, result_checks, shape_check
 from fnad.errors import ExportError
@@ -27,7 +27,7 @@ SIZE = 2**12
 """The number of places of the table, of keys and addresses."""
 
 TABLE = (ctypes.c_int64 * (2 * SIZE))()
-_FUNCTIONS: dict[int, Function] = {}
+_FUNCTIONS: dict[int, LoadedFunction] = {}
 _LOCK = forks.lock()
 LONG, BYTES = ir.IntType(64), ir.IntType(8).as_pointer()
 
@@ -111,7 +111,7 @@ def _registered(program: Standalone) -> int:
     types = ", ".join(f"{parameter.name}: {parameter.aval}" for parameter in program.parameters)
     text = f"{program.name}({types})"
     key = int.from_bytes(hashlib.sha256(text.encode()).digest()[:7], "little") | 1
-    function = Function(program)
+    function = LoadedFunction(program)
     with _LOCK:
         if len(_FUNCTIONS) >= SIZE // 2 and key not in _FUNCTIONS:
             raise ExportError(f"there are {len(_FUNCTIONS)} exported functions for Numba, and no room for more")
@@ -126,7 +126,7 @@ def _registered(program: Standalone) -> int:
     return key
 
 
-_RETIRED: list[Function] = []
+_RETIRED: list[LoadedFunction] = []
 """Code that another thread may still run."""
 
 

@@ -61,7 +61,7 @@ OVER_LN10 = twofold.by_dtype((0.4342944819032518, 1.098319650216765e-17), (0.434
 # ---- exponentials ------------------------------------------------------------------------------------------------
 
 
-class Scaled(NamedTuple):
+class ScaledNumber(NamedTuple):
     """The number value * 2**exponent."""
 
     value: Twofold
@@ -111,11 +111,11 @@ BEYOND = 6.0
 """The part of an exponent that may be too large, where a factor makes the product finite."""
 
 
-def exp_of(x: Twofold) -> Scaled:
+def exp_of(x: Twofold) -> ScaledNumber:
     f = format_of(x.high)
     k, rest, above = reduced(x, f.least, f.largest + BEYOND)
     one = sorted_sum(rest.number(1.0), rest)
-    return Scaled(sorted_sum(one.high, one.low + above), k)
+    return ScaledNumber(sorted_sum(one.high, one.low + above), k)
 
 
 def exp(x: Lane) -> Lane:
