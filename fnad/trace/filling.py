@@ -21,20 +21,8 @@ STATIC = frozenset({"shape", "ndim", "size", "dtype"})
 
 WRITING = frozenset(
     {
-        *(
-            "at",
-            "copyto",
-            "fill",
-            "fill_diagonal",
-            "iadd",
-            "imul",
-            "isub",
-            "itruediv",
-            "place",
-            "put",
-            "put_along_axis",
-        ),
-        *("putmask", "setitem", "__setitem__", "append"),
+        *("append", "at", "copyto", "fill", "fill_diagonal", "iadd", "imul", "isub", "itruediv", "place", "put"),
+        *("put_along_axis", "putmask", "setitem", "__setitem__"),
     }
 )
 """Names of functions and methods that write into their first argument, or into the object."""

@@ -1,9 +1,10 @@
 """A loop of Python whose steps take different branches is traced as one loop: what hooks and guards have to know of it.
 
 A call that meets another answer than its path in a loop has the function traced with the loops around that decision
-`marked`. Such a loop runs a step of Python for each way through its body, not for each step: `fnad.api.ways` says how.
-While a step runs, its trace answers what Python asks by the values of that step, or by answers that are given. What it
-writes to anything but its variables and arrays ends that: then the function is traced again, step by step.
+`marked`. Such a loop runs a step of Python for each way through its body, not for each step; `fnad.control.ways` puts
+the ways together. While a step runs, its trace answers what Python asks by the values of that step, or by answers that
+are given. What it writes to anything but its variables and arrays ends that: then the function is traced again, step by
+step.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from fnad.trace.handle import Array, Handle
 from fnad.trace.libraries import is_trusted
 from fnad.trace.shadow import Shadow
 from fnad.trace.source import current_source
+from fnad.trace.undoing import CHANGING
 
 Answers = tuple[int, ...]
 
@@ -125,13 +127,7 @@ class Given(Shadow):
 
 # ---- what a step does ------------------------------------------------------------------------------------------------
 
-MUTABLE = (list, dict, set, bytearray)
-CHANGING = {
-    *("append", "extend", "insert", "pop", "remove", "clear", "sort", "reverse", "update", "setdefault", "popitem"),
-    *("add", "discard", "appendleft", "popleft", "extendleft", "rotate", "__setitem__", "__delitem__", "__iadd__"),
-    *("difference_update", "intersection_update", "symmetric_difference_update", "fill", "put", "partition", "resize"),
-    *("setflags", "setfield", "byteswap", "itemset"),
-}
+METHODS = CHANGING | {"byteswap", "itemset", "resize", "setfield", "setflags"}
 """Methods that change their owner."""
 
 WRITING = {
@@ -202,7 +198,7 @@ class Step:
         """Refuse a callee that may change anything from outside the step."""
         owner = getattr(function, "__self__", None) if isinstance(function, BuiltinFunctionType) else None
         name = getattr(function, "__name__", "")
-        if owner is not None and not isinstance(owner, ModuleType) and name in CHANGING:
+        if owner is not None and not isinstance(owner, ModuleType) and name in METHODS:
             self.writes(owner)
         elif name in WRITING and not isinstance(function, (FunctionType, MethodType)):
             raise Refused(f"a step calls {name}")
