@@ -41,13 +41,9 @@ if TYPE_CHECKING:
     from fnad.api.functions.jit import jit, make_program
     from fnad.api.functions.jvp import jvp
     from fnad.api.functions.linear import hvp, linear_transpose, linearize
-    from fnad.api.functions.loops import (
-        fori_loop,
-        map,  # noqa: A004
-        scan,
-        while_loop,
-    )
+    from fnad.api.functions.loops import fori_loop, scan, while_loop
     from fnad.api.functions.lowered import ShapeDtypeStruct, eval_shape
+    from fnad.api.functions.map import map  # noqa: A004
     from fnad.api.functions.ode import odeint
     from fnad.api.functions.save_load import load, save
     from fnad.api.functions.sparse import sparse_hessian, sparse_jacobian
@@ -146,8 +142,9 @@ _MODULES = {
     "jit": ("jit", "make_program"),
     "jvp": ("jvp",),
     "linear": ("hvp", "linear_transpose", "linearize"),
-    "loops": ("fori_loop", "map", "scan", "while_loop"),
+    "loops": ("fori_loop", "scan", "while_loop"),
     "lowered": ("ShapeDtypeStruct", "eval_shape"),
+    "map": ("map",),
     "ode": ("odeint",),
     "save_load": ("load", "save"),
     "sparse": ("sparse_hessian", "sparse_jacobian"),

@@ -1,4 +1,4 @@
-"""Loops as part of the program: `while_loop`, `fori_loop`, `scan`, `map`."""
+"""Loops as part of the program: `while_loop`, `fori_loop`, `scan`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from fnad.api.functions.disabled_jit import is_plain, repeated, repeated_while, scanned
 from fnad.api.running.execution import in_trace
-from fnad.api.staging.leaves import Function, check_function, type_name
+from fnad.api.staging.leaves import Function, type_name
 from fnad.api.staging.marshalling import LeafType, Tree
 from fnad.api.staging.regions import Call, Likeness, Region, at, calling, check_functions, described, region_of, settled
 from fnad.api.staging.save_policy import run_scan, run_while
@@ -84,7 +84,7 @@ def _while(cond_fun: Function, body_fun: Function, init: Any, limit: int | None)
     body, types = _settled(body_fun, calling(body_fun, arrange), carry)
     test = _repeated(cond_fun, calling(cond_fun, arrange), types)
     if test.program.out_avals != (Aval(BOOL),):
-        found = ", ".join(str(aval) for aval in test.program.out_avals) or "nothing"
+        found = ", ".join(map(str, test.program.out_avals)) or "nothing"
         raise ArgumentTypeError(
             f"the condition of while_loop, {described(cond_fun)}, returned {found}, not one bool",
             source=current_source(),
@@ -329,29 +329,3 @@ def _repeated(f: Function, call: Call, types: Sequence[LeafType]) -> Region:
             remedy="draw with fnad.random, from a key in the carry or among xs; or draw before the loop",
         )
     return region
-
-
-def map(f: Function, xs: Any) -> Any:  # noqa: A001 the name that functional languages give it
-    """The stacked results of `f(x)` for each row x of `xs`, computed one after the other.
-
-    Parameters:
-        f (function): Takes and returns pytrees of arrays and numbers.
-        xs (pytree of arrays): Arrays with the same length along their first axis.
-    Returns:
-        pytree of arrays: With the structure of the result of `f`, and an axis more at the front.
-    Raises:
-        ShapeError: If the lengths differ, or a leaf of `xs` has no axis.
-        ArgumentTypeError: If a leaf is not an array.
-    Examples:
-        >>> import numpy as np, fnad
-        >>> fnad.map(np.sum, np.arange(6.0).reshape(3, 2))
-        array([1., 5., 9.])
-    """
-    check_function(f, "map")
-    if is_plain():
-        return scan(partial(_step, f), None, xs)[1]
-    return in_trace(f, lambda xs: scan_in_trace(partial(_step, f), None, xs, None, False, 1, f)[1], xs, names=("xs",))
-
-
-def _step(f: Function, _: None, x: Any) -> tuple[None, Any]:
-    return None, f(x)
