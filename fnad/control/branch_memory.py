@@ -7,11 +7,11 @@ elements. The branch that is not taken reads and writes nothing of its own: its 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from itertools import compress
 from math import prod
 
-from fnad.control.closures import Closed
+from fnad.control.closures import Closed, closed
 from fnad.control.cond import cond
 from fnad.control.region_rules import read_inputs, taking
 from fnad.ir.builder import current_builder
@@ -21,6 +21,7 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import is_inexact
 from fnad.ops.comparison import select
 from fnad.ops.indexing import dynamic_slice, dynamic_update_slice
+from fnad.records import NamedTuple
 from fnad.transforms.dce import dce
 
 SCALAR = {"add", "sub", "mul", "neg", "convert", "select", "lt", "le", "gt", "ge", "eq", "ne", "bitwise_and"}
@@ -101,50 +102,68 @@ class _Branch:
         return Closed(kept, tuple(compress(self.before.values(), used)))
 
 
-def choose(pred: Symbol, no: Closed, yes: Closed) -> list[Symbol]:
-    """The results of one of two branches."""
-    builder, source = current_builder(), current_builder().source
-    branches = _Branch(no, pred, False), _Branch(yes, pred, True)
-    writes = {output: _write(*branches, output) for output in range(len(no.program.outputs))}
+def choose(pred: Symbol, yes: Callable[[], list[Symbol]], no: Callable[[], list[Symbol]]) -> list[Symbol]:
+    """The results of one of two functions on symbols that use those around them."""
+    builder = current_builder()
+    source = builder.source
+    branches = _Branch(closed(no, (), "no"), pred, False), _Branch(closed(yes, (), "yes"), pred, True)
+    writes = {output: _write(*branches, output) for output in range(len(branches[0].outputs))}
     builder.source = source
     results = _cond(pred, [branch.finished() for branch in branches])
     for output, write in writes.items():
         if write is not None:
-            array, places, made_at = write
-            builder.source = made_at
-            results[output] = dynamic_update_slice(array, results[output], *places)
+            builder.source = write.source
+            results[output] = dynamic_update_slice(write.array, results[output], *write.places)
     builder.source = source
     return results
 
 
-def _write(no: _Branch, yes: _Branch, output: int) -> tuple[Symbol, list[Symbol], Source | None] | None:
-    """The array, place and line of a write that is left to be done behind the branches, which return its box."""
-    found = [(branch, branch.write(output)) for branch in (no, yes)]
-    writers = [(branch, write) for branch, write in found if write is not None]
-    others = [branch for branch, write in found if write is None]
-    arrays = [branch.value(write.operands[0]) for branch, write in writers]
-    if not writers or any(other.before.get(other.outputs[output]) is None for other in others):
-        return None
-    arrays += [other.before[other.outputs[output]] for other in others]
-    if arrays[0].atom is not arrays[1].atom:
-        return None
-    (branch, write), *second = writers
-    update, *starts = write.operands[1:]
-    if not others:
-        places = list(map(branch.value, starts))
-        rest = [other.value(start) for other, same in second for start in same.operands[2:]]
-        same = update.aval == second[0][1].operands[1].aval
-        if not same or any(_key(x) != _key(y) for x, y in zip(places, rest, strict=True)):
-            return None
-    else:
-        places = branch.place(starts)
-        others[0].returns(output, dynamic_slice(arrays[0], *places, sizes=update.aval.shape))
-    for branch, write in writers:
-        branch.outputs[output] = write.operands[1]
-    return arrays[0], places, write.source
+class _Write(NamedTuple):
+    """A write behind the branches, which return the box that is written: the array, the place and the line."""
+
+    array: Symbol
+    places: list[Symbol]
+    source: Source | None
 
 
-def _key(symbol: Symbol) -> Hashable:
+def _write(no: _Branch, yes: _Branch, output: int) -> _Write | None:
+    """The write that makes a result of the branches, left to be done behind them; None if it has to stay in them."""
+    first, second = no.write(output), yes.write(output)
+    if first is not None and second is not None:
+        return _write_of_both(no, first, yes, second, output)
+    if first is not None:
+        return _write_of_one(no, first, yes, output)
+    return None if second is None else _write_of_one(yes, second, no, output)
+
+
+def _write_of_both(no: _Branch, first: Equation, yes: _Branch, second: Equation, output: int) -> _Write | None:
+    """The write of both branches, if they write boxes of one shape to one place of one array."""
+    (array, update, *starts), (other_array, other_update, *other_starts) = first.operands, second.operands
+    found = no.value(array)
+    if found.atom is not yes.value(other_array).atom:
+        return None
+    places, other_places = list(map(no.value, starts)), list(map(yes.value, other_starts))
+    is_same = all(key_of(x) == key_of(y) for x, y in zip(places, other_places, strict=True))
+    if update.aval != other_update.aval or not is_same:
+        return None
+    no.outputs[output], yes.outputs[output] = update, other_update
+    return _Write(found, places, second.source)
+
+
+def _write_of_one(branch: _Branch, write: Equation, other: _Branch, output: int) -> _Write | None:
+    """The write of one branch, if the other returns the array as it is; the other returns the box as it is."""
+    array, update, *starts = write.operands
+    found, kept = branch.value(array), other.before.get(other.outputs[output])
+    if kept is None or found.atom is not kept.atom:
+        return None
+    places = branch.place(starts)
+    branch.outputs[output] = update
+    other.returns(output, dynamic_slice(found, *places, sizes=update.aval.shape))
+    return _Write(found, places, write.source)
+
+
+def key_of(symbol: Symbol) -> Hashable:
+    """The identity of a value; that of a constant is the constant."""
     return symbol.atom.key if isinstance(symbol.atom, Literal) else symbol.atom
 
 

@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from fnad.control.branch_memory import choose
-from fnad.control.closures import Closed, closed
+from fnad.control.branch_memory import choose, key_of
+from fnad.control.closures import Closed
 from fnad.control.signatures import Symbols
 from fnad.ir.builder import Captured, current_builder
 from fnad.ir.content import content_key, key_of_params
@@ -167,10 +167,8 @@ def _read_rows(run: _Run, count: int) -> None:
     read: set[Atom] = {var for var, _ in run.way.outside}
     for equation in run.way.equations:
         name, (first, *rest) = equation.primitive.name, equation.operands or (None,)
-        starts = [_affine(atom, places) for atom in equation.operands]
-        if name in AFFINE and None not in starts:
-            places[equation.results[0]] = AFFINE[name](*starts)
-        elif isinstance(equation.primitive.lower, DynamicSlice):
+        starts = _starts(equation, places)
+        if isinstance(equation.primitive.lower, DynamicSlice):
             sizes = zip(starts[1:], first.aval.shape if first else (), equation.params["sizes"], strict=False)
             is_inside = all(
                 s and min(s[1], s[0] * (count - 1) + s[1]) >= 0 and _last(s, count) + n <= m for s, m, n in sizes
@@ -178,7 +176,9 @@ def _read_rows(run: _Run, count: int) -> None:
             if first not in read or len(rest) != len(first.aval.shape) or not is_inside:
                 continue
             read.update(equation.results)
-        elif not (name == "reshape" and first in read and first in run.symbols):
+        elif places.keys().isdisjoint(equation.results) and not (
+            name == "reshape" and first in read and first in run.symbols
+        ):
             continue
         _go_on([equation], [run])
         read.update(equation.results if name == "reshape" else ())
@@ -193,9 +193,7 @@ def with_rows(step: Closed, count: int) -> tuple[Closed, list[Symbol]]:
     places: dict[Atom, tuple[int, int]] = {program.inputs[len(outside)]: (1, 0)}
     builder, equations, inputs, rows = current_builder(), list[Equation](), list(program.inputs), list[Symbol]()
     for equation in program.equations:
-        name, starts = equation.primitive.name, [_affine(atom, places) for atom in equation.operands]
-        if name in AFFINE and None not in starts:
-            places[equation.results[0]] = AFFINE[name](*starts)
+        starts = _starts(equation, places)
         found = _rows(equation, starts[1:], count) if equation.operands and equation.operands[0] in outside else None
         if found is not None:
             builder.source = equation.source
@@ -225,6 +223,15 @@ def _rows(equation: Equation, starts: Sequence[tuple[int, int] | None], count: i
 
 def _last(place: tuple[int, int], count: int) -> int:
     return max(place[1], place[0] * (count - 1) + place[1])
+
+
+def _starts(equation: Equation, places: dict[Atom, tuple[int, int]]) -> list[tuple[int, int] | None]:
+    """The operands as places that only the number of the step decides; adds that of the result to the `places`."""
+    starts = [_affine(atom, places) for atom in equation.operands]
+    name = equation.primitive.name
+    if name in AFFINE and None not in starts:
+        places[equation.results[0]] = AFFINE[name](*starts)
+    return starts
 
 
 def _affine(atom: Atom, places: Mapping[Atom, tuple[int, int]]) -> tuple[int, int] | None:
@@ -289,11 +296,11 @@ def _go_on(equations: Sequence[Equation], runs: Sequence[_Run]) -> None:
         return
     builder, first = current_builder(), equations[0]
     operands = [runs[0].read(atom) for atom in first.operands]
-    keys = [_key(symbol) for symbol in operands]
+    keys = [key_of(symbol) for symbol in operands]
     for equation, run in zip(equations[1:], runs[1:], strict=True):
         if equation.primitive is not first.primitive or _static_key(equation) != _static_key(first):
             raise DifferError
-        if [_key(run.read(atom)) for atom in equation.operands] != keys:
+        if [key_of(run.read(atom)) for atom in equation.operands] != keys:
             raise DifferError
     builder.source = first.source
     results = builder.bind(first.primitive, operands, first.params, first.regions)
@@ -306,16 +313,12 @@ def _static_key(equation: Equation) -> Any:
     return key_of_params(equation), tuple(map(content_key, equation.regions))
 
 
-def _key(symbol: Symbol) -> Any:
-    return symbol.atom.key if isinstance(symbol.atom, Literal) else id(symbol.atom)
-
-
 def _among(
     value: Symbol, branches: Mapping[int, Callable[[], list[Symbol]]], unseen: Callable[[], list[Symbol]]
 ) -> list[Symbol]:
     """The results of the branch for a bool or an integer, or of `unseen`."""
     if value.dtype == np.bool_:
-        return _cond(value, branches.get(True, unseen), branches.get(False, unseen))
+        return choose(value, branches.get(True, unseen), branches.get(False, unseen))
     rest: Callable[[], list[Symbol]] = unseen
     for answer, branch in reversed(list(branches.items())):
         rest = _one(value, [answer], branch, rest)
@@ -325,16 +328,11 @@ def _among(
 def _one(
     value: Symbol, answers: Sequence[int], branch: Callable[[], list[Symbol]], rest: Callable[[], list[Symbol]]
 ) -> Callable[[], list[Symbol]]:
-    def choose() -> list[Symbol]:
+    def chosen() -> list[Symbol]:
         same = [eq(value, current_builder().literal(value.dtype.type(answer))) for answer in answers]
-        return _cond(reduce(bitwise_or, same), branch, rest)
+        return choose(reduce(bitwise_or, same), branch, rest)
 
-    return choose
-
-
-def _cond(pred: Symbol, yes: Callable[[], list[Symbol]], no: Callable[[], list[Symbol]]) -> list[Symbol]:
-    """The results of one of two functions on symbols that use those around them."""
-    return choose(pred, closed(no, (), "no"), closed(yes, (), "yes"))
+    return chosen
 
 
 def evaluated(way: Way, values: Mapping[Var, Any]) -> dict[Atom, Any] | None:
