@@ -7,7 +7,7 @@ In README.md, CONTRIBUTING.md and docs/*.md
     ```console         is a line `$ fnad …` and what that command printed;
     <!-- not run -->   before a fence, as every other fence, is shown, not executed.
 
-The cells of docs/notebooks/*.ipynb are executed, too. In expected output `...` stands for anything, and numbers are
+The cells of docs/notebooks/*.ipynb are executed, too. In expected output `...` matches anything, and numbers are
 compared to six significant digits. Run as a program, this file writes the real outputs into the pages:
 
     python -m tests.test_documents [PAGE...]

@@ -219,7 +219,7 @@ class ByDLPack(Tensor):
 
 
 class Stored(Tensor):
-    """Data in a file, which is read when NumPy asks for an array."""
+    """Data in a file, which is read when NumPy converts it to an array."""
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         return self.data.copy()

@@ -22,13 +22,14 @@ from fnad.ir.builder import is_tracing
 from fnad.numpy.registry import RULES, Rule
 
 CALLS: dict[str, Callable[..., Any]] = {}
-"""The functions that pass the user's arguments to a rule: filled by `fnad.trace.dispatch`.
+"""Functions of `fnad.trace` that the layers below it call, by name; each module of it adds its own.
 
-`traced(function, args, kwargs)` calls the rule of a function, `has_traced(value)` says whether there is a traced value
-in nested lists, tuples and dicts, `is_own(function, args, kwargs)` whether the rule of a function runs no code of the
-user's for these arguments, `standing_for(kind)` returns a class, or what takes traced values in its place
-where the code calls it that asks a module for it. `decided(symbol)` returns what bools or integers are for the
-arguments at hand, and guards the path with it; None where that is not known.
+`traced(function, args, kwargs)` calls the rule of a function, and `has_traced(value)` is true if nested lists, tuples
+and dicts have a traced value. `callee(function)` and `standing_for(value)` return the replacement for what user code
+calls and loads. `converted_code(code, namespace)` and `watched_code(function)` return code with hooks, of functions
+with and without source, and `enter_imported()` enters replacements in modules that were imported late.
+`decided(symbol)` returns what bools or integers are for the arguments at hand, and guards the path with it; None where
+that is not known.
 """
 
 NEW = {

@@ -2,7 +2,7 @@
 
 A call that meets another answer than its path in a loop has the function traced with the loops around that decision
 `marked`. Such a loop runs a step of Python for each way through its body, not for each step; `fnad.control.ways` puts
-the ways together. While a step runs, its trace answers what Python asks by the values of that step, or by answers that
+the ways together. While a step runs, its trace decides by the values of that step, or by answers that
 are given. What it writes to anything but its variables and arrays ends that: then the function is traced again, step by
 step.
 """

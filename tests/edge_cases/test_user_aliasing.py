@@ -446,8 +446,8 @@ def test_row_40_refused(name: str) -> None:
 
 
 def test_memory_that_is_too_hard_to_compare_is_shared() -> None:
-    """Three strides against three, of which NumPy does not decide in time whether an element is common."""
-    memory = np.zeros(192_163_377, "i1")  # of which no page is touched
+    """Three strides against three: NumPy cannot decide in time if they have an element in common."""
+    memory = np.zeros(192_163_377, "i1")  # no page of it is touched
     x = as_strided(memory, (1049,) * 3, (36_674, 61_119, 85_569))
     y = as_strided(memory[64_023_025:], (1049, 1049, 1), (12_223, 12_224, 1))
     with pytest.raises(np.exceptions.TooHardError):

@@ -195,7 +195,7 @@ def _captured(program: Program, leaves: int) -> Iterator[FoundValue]:
 class Residual(NamedTuple):
     """A value that a pullback keeps: the name of the argument that it is, or the line that computes or first reads it.
 
-    A residual stack, of a loop whose length only the run knows, has one row for each step.
+    A residual stack, of a loop whose length only the run determines, has one row for each step.
     """
 
     name: str

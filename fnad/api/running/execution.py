@@ -132,7 +132,7 @@ def watched(
 ) -> list[Array]:
     """The results of an executor; its errors get the line of the current function, and its results are checked."""
     if config.current().debug_nans:
-        from fnad.api.running.debug_nans import checked  # noqa: PLC0415 - not loaded where nobody asks for that
+        from fnad.api.running.debug_nans import checked  # noqa: PLC0415 - loaded only for this setting
 
         return checked(run, arrays, own(), count)
     try:

@@ -31,6 +31,6 @@ def _begun(program: Program, symbols: Sequence[Symbol]) -> list[Symbol] | None:
 
 
 def traced(symbol: Symbol, *, weak: bool = False) -> Tracer:
-    """A symbol of the trace under way as the user gets it; `weak` marks one that stands for a Python number."""
+    """A symbol of the trace under way as the user gets it; `weak` marks a Python number."""
     symbol = WeakSymbol(symbol.builder, symbol.atom, symbol.aval) if weak else symbol
     return Tracer(symbol, is_scalar=not symbol.shape)
