@@ -11,23 +11,22 @@ different elements (`lower/independence.py`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import field, replace
-from typing import TypeGuard
 
 from fnad.kernel.device import BARRIER, THREAD, WARP_BARRIER
-from fnad.kernel.python_source import expression_text, is_barrier
-from fnad.kernel.registers import COUNTER, ROW, is_own
+from fnad.kernel.python_source import is_barrier
+from fnad.kernel.registers import is_counter, is_own
 from fnad.kernel.statements import (
     STATUS,
     Apply,
-    Assign,
     Constant,
     Evaluate,
     Expression,
     For,
     If,
     Load,
+    LoopKind,
     Name,
     Statement,
     Store,
@@ -50,14 +49,14 @@ IS_FIRST = apply(EQUAL, apply(THREAD), integer(0))
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """A load or a store: which threads make it, by a text that is equal only if each of them touches the same elements.
+    """A load or a store: which threads make it, by a key that is equal only if each of them touches the same elements.
 
-    It `varies` if the text may mean other elements in another iteration of a loop around it.
+    It `varies` if the key may mean other elements in another iteration of a loop around it.
     """
 
     array: str
     is_store: bool
-    threads: str
+    threads: Hashable
     varies: bool = False
 
 
@@ -185,8 +184,8 @@ def is_shared_out(statement: Statement) -> bool:
     match statement:
         case For():
             first = statement.body[0] if statement.body else None
-            has_elements = isinstance(first, Assign) and _is_counter(first) and _asks(first.value)
-            return _asks(statement.start) or (has_elements and not ROW.fullmatch(statement.counter.name))
+            has_elements = first is not None and is_counter(first) and _asks(first.value)
+            return _asks(statement.start) or (has_elements and statement.kind is not LoopKind.ROWS)
         case If():
             return _asks(statement.condition)
         case Store():
@@ -225,7 +224,7 @@ def _accesses(statement: Statement) -> Iterator[Access]:
         yield from _read(statement, ALL)
 
 
-def _read(statement: Statement, threads: str) -> Iterator[Access]:
+def _read(statement: Statement, threads: Hashable) -> Iterator[Access]:
     for load in loads(statement):
         if not is_own(load.array):
             yield Access(load.array.name, is_store=False, threads=threads)
@@ -242,35 +241,29 @@ def _shared_out(statement: Statement) -> Iterator[Access]:
             yield _access(nested.array, nested.index, start, counters, is_store=True)
 
 
-def _access(array: Name, index: Expression, start: str, counters: set[str], *, is_store: bool) -> Access:
-    if start == expression_text(IS_FIRST):
+def _access(array: Name, index: Expression, start: Hashable, counters: set[Name], *, is_store: bool) -> Access:
+    if start == IS_FIRST:
         return Access(array.name, is_store, FIRST)
     if array == STATUS:  # where any thread may store
-        return Access(array.name, is_store, f"{start}: by any", varies=True)
-    read = [e for e in subexpressions(index) if isinstance(e, Name | Load)]
-    names = {e.array.name if isinstance(e, Load) else e.name for e in read}
-    return Access(array.name, is_store, f"{start}: [{expression_text(index)}]", varies=not names <= counters)
+        return Access(array.name, is_store, (start, "by any"), varies=True)
+    read = {e.array if isinstance(e, Load) else e for e in subexpressions(index) if isinstance(e, Name | Load)}
+    return Access(array.name, is_store, (start, index), varies=not read <= counters)
 
 
-def _start(statement: Statement) -> str:
+def _start(statement: Statement) -> Hashable:
     """The bounds of a statement that threads share out, and the counters of several loops as functions of its own."""
     if isinstance(statement, If):
-        return expression_text(statement.condition)
+        return statement.condition
     if isinstance(statement, Store):
-        return expression_text(statement.index)
+        return statement.index
     assert isinstance(statement, For)
-    bounds = expression_text(statement.start), expression_text(statement.stop), str(statement.step)
-    counters = [f"{s.targets[0].name} = {expression_text(s.value)}" for s in walk(statement.body) if _is_counter(s)]
-    return "; ".join([statement.counter.name, *bounds, *counters])  # type: ignore[list-item]
+    counters = [(s.targets[0], s.value) for s in walk(statement.body) if is_counter(s)]
+    return statement.counter, statement.start, statement.stop, statement.step, *counters
 
 
-def _is_counter(statement: Statement) -> TypeGuard[Assign]:
-    return isinstance(statement, Assign) and COUNTER.fullmatch(statement.targets[0].name) is not None
-
-
-def _counters(statement: Statement) -> Iterator[str]:
+def _counters(statement: Statement) -> Iterator[Name]:
     for nested in walk([statement]):
         if isinstance(nested, For):
-            yield nested.counter.name
-        elif _is_counter(nested):
-            yield nested.targets[0].name
+            yield nested.counter
+        elif is_counter(nested):
+            yield nested.targets[0]

@@ -35,6 +35,7 @@ from fnad.kernel.statements import (
     For,
     If,
     Load,
+    LoopKind,
     Name,
     Return,
     Statement,
@@ -206,7 +207,8 @@ class KernelBuilder(AcrossWriter):
             self.add(Assign((self.folds[fold.effect],), self.zero(fold)))
         with self.block() as body:
             self.items(loop.items)
-        self.add(For(counter(loop.depth), start, stop, 1, body, span=loop.span is not None))
+        kind = LoopKind.PLAIN if loop.span is None else LoopKind.SPAN
+        self.add(For(counter(loop.depth), start, stop, 1, body, kind))
         for fold in opened:
             self.compensate(fold)
 
@@ -283,7 +285,7 @@ class KernelBuilder(AcrossWriter):
             whole = 2 ** (tasks - 1).bit_length() * size  # so that sizes share code
             self.add(local(array, whole))
             self.room -= whole
-        self.add(For(task, integer(0), integer(tasks), 1, body, parallel=True))
+        self.add(For(task, integer(0), integer(tasks), 1, body, LoopKind.PARALLEL))
         self.combine_tasks(loop, folds, parts, tasks)
         self.combine_results(loop, own, tasks)
 
@@ -451,7 +453,7 @@ class KernelBuilder(AcrossWriter):
             stop = self.assign("v", end_of(start, length, loop.extent))
             self.add(For(counter(loop.depth), start, stop, 1, self.iteration(loop)))
         self.is_parallel = False
-        self.add(For(task, integer(0), integer(-(-loop.extent // length)), 1, body, parallel=True))
+        self.add(For(task, integer(0), integer(-(-loop.extent // length)), 1, body, LoopKind.PARALLEL))
         self.exit(apply(EQUAL, Load(STATUS, integer(0)), integer(STOPPED)), Return())
 
     def endless(self, loop: loop_ir.SequentialWhile) -> None:

@@ -33,13 +33,14 @@ from fnad.kernel.statements import (
     For,
     If,
     Load,
+    LoopKind,
     Name,
     Statement,
     Store,
     apply,
     integer,
 )
-from fnad.kernel.writer import Block, counter
+from fnad.kernel.writer import Block, block_of, counter
 from fnad.lower.independence import chain, is_free
 from fnad.lower.interchange import nest_of, ordered
 from fnad.lower.loop_ir import Effect, NestLoop, Reduce, Scan, Update
@@ -115,7 +116,7 @@ class DeviceBuilder(KernelBuilder):
         total, depth = size(loops), loops[0].depth
         whole = total - total % width
         if width > 1:
-            vector = Name(f"b{depth}", INDEX)
+            vector = block_of(depth)
             body = self.iterations_from(loops, vector, width)
             unit = unit_of(loops, width)
             self.add(For(vector, times(first, unit), integer(whole // width * unit), step * unit, body))
@@ -141,7 +142,7 @@ class DeviceBuilder(KernelBuilder):
             place = part_of(index, loops, n, width if len(loops) > 1 else 1)
             if n == len(loops) - 1 and width > 1:
                 if place != index:
-                    base = Name(f"b{loop.depth}", INDEX)
+                    base = block_of(loop.depth)
                     block.statements.append(Assign((base,), place))
                     place = base
                 place = apply(ADD, times(place, width // unit_of(loops, width)), Name(f"j{loop.depth}", INDEX))
@@ -159,7 +160,11 @@ class DeviceBuilder(KernelBuilder):
         if width > 1:  # the elements of a vector are one sum, which is added with compensation
             self.blocks = [*outer, block]
             self.add(*(Assign((self.folds[fold.effect],), self.zero(fold)) for fold in opened))
-            self.add(For(Name(f"j{loops[-1].depth}", INDEX), integer(0), integer(width), 1, inner.statements))
+            self.add(
+                For(
+                    Name(f"j{loops[-1].depth}", INDEX), integer(0), integer(width), 1, inner.statements, LoopKind.VECTOR
+                )
+            )
             for fold in opened:
                 self.compensate(fold)
         self.blocks = outer
@@ -168,7 +173,7 @@ class DeviceBuilder(KernelBuilder):
     def elements(self, loops: Sequence[NestLoop], width: int, write: Callable[[], None] | None = None) -> None:
         """Write loops over a row, of which each thread has the same few elements in all passes."""
         total, depth, lanes = size(loops), loops[-1].depth, self.group * width
-        number, start = Name(f"n{loops[0].depth}", INDEX), Name(f"b{loops[0].depth}", INDEX)
+        number, start = Name(f"n{loops[0].depth}", INDEX), block_of(loops[0].depth)
         outer = self.element
         vector = apply(MULTIPLY, number, integer(width)) if width > 1 else number
         self.element = apply(ADD, vector, Name(f"j{depth}", INDEX)) if width > 1 else vector
@@ -179,7 +184,8 @@ class DeviceBuilder(KernelBuilder):
         conditions = [apply(LESS, index, integer(total // width * unit))] if total % lanes else []
         if there := [*conditions, *([self.there] if self.there else [])]:
             body = list[Statement]([If(there[0] if len(there) == 1 else apply(AND, *there), body)])
-        self.add(For(number, integer(0), integer(-(-total // lanes)), 1, [Assign((index,), times(first, unit)), *body]))
+        body = [Assign((index,), times(first, unit)), *body]
+        self.add(For(number, integer(0), integer(-(-total // lanes)), 1, body, LoopKind.ELEMENTS))
         self.element = outer
 
     def rows_of_groups(
@@ -194,7 +200,7 @@ class DeviceBuilder(KernelBuilder):
         row = row_of_group(depth, group)
         body = self.iterations_from(loops, apply(MIN, row, integer(size(loops) - 1)) if there else row)
         start = apply(MULTIPLY, apply(BLOCK), integer(together))
-        self.add(For(first_row(depth), start, integer(size(loops)), blocks * together, body))
+        self.add(For(first_row(depth), start, integer(size(loops)), blocks * together, body, LoopKind.ROWS))
 
     def width_of(self, loops: Sequence[NestLoop]) -> int:
         """The number of neighbouring elements of a row that a thread takes at once."""
@@ -356,7 +362,8 @@ class DeviceBuilder(KernelBuilder):
         for array in self.own_columns[effect]:
             self.add(made(array, elements))
             start = Constant(effect.init)  # a sum's, which is 0, where the second one is of rounding errors
-            self.add(For(number, integer(0), integer(elements), 1, [Store(array, number, start)]))
+            body = list[Statement]([Store(array, number, start)])
+            self.add(For(number, integer(0), integer(elements), 1, body, LoopKind.ELEMENTS))
 
     def close_column(self, effect: Reduce, loop: NestLoop, array: Name) -> None:
         """Store the accumulators as the part of this block."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from fnad.kernel.routines import GEMM, GEMV
 from fnad.kernel.statements import (
@@ -35,7 +35,7 @@ from fnad.kernel.statements import (
 from fnad.kernel.unroll import split
 from fnad.scalar.operation import Pointer
 
-Key: TypeAlias = tuple[Any, int]
+Key: TypeAlias = tuple[Expression | None, int]
 """An address: what it is computed from, and a number that is added to that."""
 
 Known: TypeAlias = dict[str, dict[Key, Expression]]
@@ -61,11 +61,11 @@ class _Forwarding:
     def statement(self, statement: Statement, known: Known) -> Statement | None:
         match statement:
             case Assign(targets, Load(array, index)):
-                stored = known.get(array.name, {}).get(_key(index))
+                stored = self.stored(known.get(array.name, {}), index)
                 return statement if stored is None else self.alias(targets, stored)
             case Store(array, index, value):
-                new = {_key(index): value} if self.stays(value) else {}
-                known[array.name] = self.apart(known.get(array.name, {}), index) | new
+                key, elements = _key(index), self.apart(known.get(array.name, {}), index)
+                known[array.name] = elements | {key: value} if key is not None and self.stays(value) else elements
             case Evaluate(call):
                 _forget(written(call), known)
             case For() | While() | If():
@@ -74,12 +74,17 @@ class _Forwarding:
                 pass
         return statement
 
+    @staticmethod
+    def stored(elements: Mapping[Key, Expression], index: Expression) -> Expression | None:
+        return None if (key := _key(index)) is None else elements.get(key)
+
     def apart(self, elements: Mapping[Key, Expression], index: Expression) -> dict[Key, Expression]:
         """The elements at addresses that differ from this one by a number: any others may be equal to it."""
         names = (part.name for part in subexpressions(index) if isinstance(part, Name))
-        if any(self.assignments[name] > 1 for name in names):
+        key = _key(index)
+        if key is None or any(self.assignments[name] > 1 for name in names):
             return {}
-        base, number = _key(index)
+        base, number = key
         return {other: value for other, value in elements.items() if other[0] == base and other[1] != number}
 
     def stays(self, value: Expression) -> bool:
@@ -110,22 +115,9 @@ class _Forwarding:
         return inner
 
 
-def _key(index: Expression) -> Key:
-    """A key that equal addresses share; one computed from a load equals no other, for the load may change."""
-    base, number = split(index)
-    return None if base is None else _part(base), number
-
-
-def _part(index: Expression) -> Any:
-    match index:
-        case Name(name, _):
-            return name
-        case Constant(value):
-            return int(value)
-        case Apply(operation, inner, _):
-            return (operation.name, *map(_part, inner))
-        case Load():
-            return object()
+def _key(index: Expression) -> Key | None:
+    """A key that equal addresses share; None for one computed from a load, because the load may change."""
+    return None if any(isinstance(part, Load) for part in subexpressions(index)) else split(index)
 
 
 def _copy(known: Known) -> Known:

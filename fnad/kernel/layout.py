@@ -55,7 +55,8 @@ class Layout:
                 return with_parts(expression, self._expression)
 
     def _array(self, array: Name) -> Name:
-        return Name(self.arrays.get(array.name, array.name), array.kind)
+        place = self.arrays.get(array.name)
+        return array if place is None else Name(place, array.kind)
 
     def _variable(self, array: Name) -> Name:
         assert isinstance(array.kind, Pointer)

@@ -113,7 +113,7 @@ def _without(statements: Sequence[Statement], dead: AbstractSet[str]) -> list[St
 
 def _is_empty(statement: Statement) -> bool:
     match statement:
-        case For(_, _, _, _, body, _):
+        case For(body=body):
             return has_no_code(body)
         case If(condition, then, otherwise):
             effects = any(isinstance(e, Apply) and e.operation in EFFECTS for e in subexpressions(condition))

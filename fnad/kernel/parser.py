@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from fnad.kernel.prelude import SPELLINGS
+from fnad.kernel.python_source import WORDS
 from fnad.kernel.routines import routine_named
 from fnad.kernel.statements import (
     Apply,
@@ -26,6 +27,7 @@ from fnad.kernel.statements import (
     If,
     Kernel,
     Load,
+    LoopKind,
     Name,
     Return,
     Statement,
@@ -37,6 +39,8 @@ from fnad.kernel.statements import (
 from fnad.scalar.operation import INDEX, Dtype, OperandError, Pointer
 from fnad.scalar.operations import BINARY, DTYPES, UNARY
 from fnad.scalar.template import SIGNS, number_of
+
+KINDS = {word: kind for kind, word in WORDS.items()}
 
 
 def parse_kernel(source: str, name: str, parameters: Sequence[Dtype]) -> Kernel:
@@ -123,7 +127,7 @@ class _Reader:
         start, stop = (integer(0), given[0]) if len(given) == 1 else given[:2]
         step = int(given[2].value) if len(given) == 3 and isinstance(given[2], Constant) else 1
         name = self.names.setdefault(counter, Name(counter, INDEX))
-        return For(name, start, stop, step, self.block(body), kind == "prange", kind == "span")
+        return For(name, start, stop, step, self.block(body), KINDS.get(kind, LoopKind.PLAIN))
 
     def expression(self, node: ast.expr) -> Expression:
         number = number_of(node)

@@ -15,8 +15,21 @@ from fnad.kernel.forward import forward
 from fnad.kernel.registers import kept, made, own_array
 from fnad.kernel.running import Before, InArray, OfLoop, fold_tile, run_over, times
 from fnad.kernel.runs import Runs
-from fnad.kernel.statements import COUNTERS, Assign, Expression, For, If, Load, Name, Statement, Store, apply, integer
-from fnad.kernel.writer import counter, plus
+from fnad.kernel.statements import (
+    COUNTERS,
+    Assign,
+    Expression,
+    For,
+    If,
+    Load,
+    LoopKind,
+    Name,
+    Statement,
+    Store,
+    apply,
+    integer,
+)
+from fnad.kernel.writer import block_of, counter, plus
 from fnad.lower.loop_ir import Item, NestLoop, Reduce, Scan, Update
 from fnad.lower.nodes import BufferLoad
 from fnad.lower.sharing import loop_effects, size
@@ -90,7 +103,7 @@ class Transposing(Piece):
             for loop, place in zip(others, places, strict=False):
                 stack.enter_context(builder.inside([loop], place))
             first = [builder.assign("v", apply(MULTIPLY, place, integer(side))) for place in places[-2:]]
-            turn, line, lane = Name("n0", INDEX), Name("b0", INDEX), apply(REMAINDER, apply(THREAD), integer(side))
+            turn, line, lane = Name("n0", INDEX), block_of(0), apply(REMAINDER, apply(THREAD), integer(side))
             with self.sweep(builder, first, lane, line):  # all loads come first
                 for load in self.across:
                     builder.add(Store(own[load], turn, builder.value(load)))
@@ -122,8 +135,8 @@ class Transposing(Piece):
             body = list[Statement]([If(inside[0] if len(inside) == 1 else apply(AND, *inside), body)])
         turn, lines = Name("n0", INDEX), self.threads // side
         line = apply(ADD, times(turn, lines), apply(FLOOR_DIVIDE, apply(THREAD), integer(side)))
-        body = [Assign((Name("b0", INDEX),), line), *body]
-        builder.add(For(turn, integer(0), integer(side // lines), 1, body))
+        body = [Assign((block_of(0),), line), *body]
+        builder.add(For(turn, integer(0), integer(side // lines), 1, body, LoopKind.ELEMENTS))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -75,7 +75,7 @@ def _block(statements: Sequence[Statement], numbers: Iterator[int]) -> list[Stat
 
 
 def _statement(statement: Statement, numbers: Iterator[int]) -> list[Statement]:
-    if isinstance(statement, For) and not statement.parallel and is_unvectorised(statement):
+    if isinstance(statement, For) and not statement.is_parallel and is_unvectorised(statement):
         try:
             results = _checked(statement)
         except UnknownError:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from fnad.ir.types import BOOL
 from fnad.kernel.routines import GEMM, GEMV
-from fnad.kernel.statements import Constant, Evaluate, Expression, For, Name, Store, apply, integer
+from fnad.kernel.statements import Constant, Evaluate, Expression, For, LoopKind, Name, Store, apply, integer
 from fnad.kernel.writer import Writer, array_of, end_of, plus
 from fnad.lower import loop_ir, tiles
 from fnad.lower.loop_ir import NestLoop
@@ -48,7 +48,7 @@ class ProductWriter(Writer):
             row, m = self.stretch(apply(FLOOR_DIVIDE, task, integer(columns)), product.m, rows)
             column, n = self.stretch(apply(REMAINDER, task, integer(columns)), product.n, columns)
             self.part_of_product(product, ProductPart((row, column, zero), (m, n, k)))
-        self.add(For(task, integer(0), integer(rows * columns), 1, body, parallel=True))
+        self.add(For(task, integer(0), integer(rows * columns), 1, body, LoopKind.PARALLEL))
 
     def stretch(self, number: Expression, extent: int, parts: int) -> tuple[Expression, Expression]:
         """The start and the length of one of the parts of an extent; the last one may be shorter."""

@@ -29,6 +29,7 @@ from fnad.kernel.statements import (
     If,
     Kernel,
     Load,
+    LoopKind,
     Name,
     Return,
     Statement,
@@ -48,6 +49,9 @@ from fnad.scalar.operations import DTYPES, FLOOR_DIVIDE, INVERT, LOGICAL_NOT, MI
 from fnad.scalar.template import CASTS
 
 LONGEST_LINE = 90
+
+WORDS = {LoopKind.PARALLEL: "prange", LoopKind.SPAN: "span"}
+"""The functions of the counters of loops that are not in a `range`."""
 
 
 def kernel_text(kernel: Kernel) -> str:
@@ -74,11 +78,6 @@ def plain_text(kernel: Kernel) -> str:
     """A kernel as it is, without comments: kernels are equal if these texts are."""
     parameters = ", ".join(f"{p.name}: {p.kind}" for p in kernel.parameters)
     return "\n".join([parameters, *_block(kernel.body, "", comments=False)])
-
-
-def expression_text(expression: Expression) -> str:
-    """An expression as Python."""
-    return _value(expression).text
 
 
 # ---- statements --------------------------------------------------------------------------------------------------
@@ -111,8 +110,7 @@ def _header(loop: For | While) -> str:
     bounds = [start, stop, str(loop.step)]
     if loop.step == 1:
         bounds = [stop] if start == "0" else [start, stop]
-    kind = "prange" if loop.parallel else "span" if loop.span else "range"
-    return f"for {loop.counter.name} in {kind}({', '.join(bounds)}):"
+    return f"for {loop.counter.name} in {WORDS.get(loop.kind, 'range')}({', '.join(bounds)}):"
 
 
 def _branches(statement: If, indent: str, word: str, comments: bool) -> Iterator[str]:

@@ -9,16 +9,15 @@ between may have branches, and loads and stores of neighbours become one of sixt
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import replace
 from itertools import count
-from typing import TypeAlias
+from typing import TypeAlias, TypeGuard
 
 import numpy as np
 
 from fnad.kernel.forward import stored_arrays
-from fnad.kernel.python_source import expression_text
 from fnad.kernel.routines import LOCAL_ARRAYS
 from fnad.kernel.statements import (
     Apply,
@@ -28,7 +27,9 @@ from fnad.kernel.statements import (
     For,
     If,
     Load,
+    LoopKind,
     Name,
+    Role,
     Statement,
     Store,
     While,
@@ -53,25 +54,17 @@ WORDS, ALL_WORDS = 128, 190
 REGISTERS, OTHERS = 2**16, 32
 """The registers of a block, and those that each thread of a large one needs for all else."""
 
-COUNTER, ELEMENT, VECTOR = re.compile(r"[ib]\d+"), re.compile(r"[nj]\d*"), re.compile(r"j\d+")
-"""The names of the counters of loops, of those over the elements of a thread, and of those within a vector."""
-
-ROW = re.compile(r"r\d+")
-"""The name of the first of the rows that the groups of a block have."""
-
-OWN = re.compile(r"own\d+")
-
-Key: TypeAlias = tuple[str, str, str]
+Key: TypeAlias = tuple[str, Expression, Hashable]
 """An element in the iterations of loops: its array, its index, and the bounds of the loops."""
 
 
 def is_own(array: Name) -> bool:
     """True if an array is one of a thread's registers."""
-    return OWN.fullmatch(array.name) is not None
+    return array.role is Role.OWN
 
 
 def own_array(number: int, dtype: Dtype) -> Name:
-    return Name(f"own{number}", Pointer(dtype))
+    return Name(f"own{number}", Pointer(dtype), Role.OWN)
 
 
 def words_of(dtype: Dtype) -> int:
@@ -96,7 +89,7 @@ def made(array: Name, size: int) -> Assign:
 
 def is_unrolled(loop: For) -> bool:
     """True if a loop must be unrolled: which register an element is in cannot depend on a number at run time."""
-    if ELEMENT.fullmatch(loop.counter.name):
+    if loop.kind in (LoopKind.ELEMENTS, LoopKind.VECTOR):
         return True
     touched = [(s.array, s.index) for s in walk(loop.body) if isinstance(s, Store)]
     touched += [(load.array, load.index) for s in walk(loop.body) for load in loads(s)]
@@ -108,9 +101,9 @@ def is_unrolled(loop: For) -> bool:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ElementLoop:
-    """A loop over the elements of a thread: its bounds as a text, its innermost block, the number of an element."""
+    """A loop over the elements of a thread: its bounds, its innermost block, the number of an element."""
 
-    bounds: str
+    bounds: Hashable
     counters: set[Name]
     body: list[Statement]
     slot: Expression
@@ -121,27 +114,27 @@ def elements(loop: Statement) -> ElementLoop | None:
     """A loop as one over a few elements of a thread, if it is one without loops in it."""
     if not isinstance(loop, For) or not 0 < (size := _length(loop)) <= LONGEST:
         return None
-    bounds, body, counters = [_bounds(loop)], loop.body, {loop.counter}
+    bounds, body, counters = [*_bounds(loop)], loop.body, {loop.counter}
     slot: Expression = loop.counter
     while True:
         head = list(_head(body))
-        bounds += [f"{s.targets[0].name} = {expression_text(s.value)}" for s in head]
+        bounds += [(s.targets[0], s.value) for s in head]
         counters |= {s.targets[0] for s in head}
         match body[len(head) :]:
             case [If(condition, then, [])] if head:
-                bounds, body = [*bounds, expression_text(condition)], then
+                bounds, body = [*bounds, condition], then
             case inside if inner := _vector_in(inside):
                 slot = apply(ADD, apply(MULTIPLY, slot, integer(_length(inner))), inner.counter)
-                bounds, body, size = [*bounds, _bounds(inner)], inner.body, size * _length(inner)
+                bounds, body, size = [*bounds, *_bounds(inner)], inner.body, size * _length(inner)
             case inside if any(isinstance(s, For | While) for s in walk(inside)) or size > LONGEST:
                 return None
             case _:
-                return ElementLoop("; ".join(bounds), counters, body, slot, size)
+                return ElementLoop(tuple(bounds), counters, body, slot, size)
 
 
 def _vector_in(statements: Sequence[Statement]) -> For | None:
     """The loop over a vector in a block that has no other loops and touches no other arrays."""
-    found = [s for s in statements if isinstance(s, For) and VECTOR.fullmatch(s.counter.name)]
+    found = [s for s in statements if isinstance(s, For) and s.kind is LoopKind.VECTOR]
     others = [s for s in statements if not isinstance(s, Assign) or any(loads(s))]
     return found[0] if found and others == found[:1] else None
 
@@ -152,16 +145,21 @@ def _length(loop: For) -> int:
     return int(loop.stop.value) if is_known and not loop.start.value else 0  # type: ignore[union-attr]
 
 
-def _bounds(loop: For) -> str:
-    return f"{loop.counter.name}: {expression_text(loop.start)}, {expression_text(loop.stop)}, {loop.step}"
+def _bounds(loop: For) -> tuple[Hashable, ...]:
+    return loop.counter, loop.start, loop.stop, loop.step
 
 
 def _head(body: Sequence[Statement]) -> Iterator[Assign]:
     """The assignments of counters that a block begins with."""
     for statement in body:
-        if not (isinstance(statement, Assign) and COUNTER.fullmatch(statement.targets[0].name)):
+        if not is_counter(statement):
             return
         yield statement
+
+
+def is_counter(statement: Statement) -> TypeGuard[Assign]:
+    """True if a statement assigns the counter of a loop."""
+    return isinstance(statement, Assign) and statement.targets[0].role is Role.COUNTER
 
 
 # ---- rows --------------------------------------------------------------------------------------------------------
@@ -230,13 +228,13 @@ class _Keeping:
     def element(self, statement: Statement, loop: ElementLoop, known: dict[Key, _Source]) -> None:
         match statement:
             case Assign((Name() as target,), Load(array, index)) if self.is_of_row(array, index, loop):
-                key = (array.name, expression_text(index), loop.bounds)
+                key = (array.name, index, loop.bounds)
                 if key in known:
                     self.keep(statement, known[key])
                 elif self.assignments[target] == 1:
                     known[key] = _Source(statement, target, loop.size, self.place)
             case Store(array, index, value) if self.stays(index) and not is_own(array):
-                key = (array.name, expression_text(index), loop.bounds)
+                key = (array.name, index, loop.bounds)
                 self.forget(known, statement)
                 if isinstance(value, Constant) or self.stays(value):
                     known[key] = _Source(statement, value, loop.size, self.place)
@@ -248,7 +246,7 @@ class _Keeping:
         parts = list(subexpressions(expression))
         names = [part for part in parts if isinstance(part, Name)]
         return not any(isinstance(part, Load) for part in parts) and all(
-            COUNTER.fullmatch(name.name) or self.assignments[name] <= 1 for name in names
+            name.role is Role.COUNTER or self.assignments[name] <= 1 for name in names
         )
 
     def is_of_row(self, array: Name, index: Expression, loop: ElementLoop) -> bool:
@@ -324,7 +322,7 @@ def vectors(statements: Sequence[Statement]) -> list[Statement]:
 
 
 def _is_vector(statement: Statement) -> bool:
-    return isinstance(statement, For) and VECTOR.fullmatch(statement.counter.name) is not None
+    return isinstance(statement, For) and statement.kind is LoopKind.VECTOR
 
 
 def _apart(loop: Statement, array: Callable[[Dtype, int], Name]) -> Iterator[Statement]:
@@ -351,7 +349,7 @@ def _apart(loop: Statement, array: Callable[[Dtype, int], Name]) -> Iterator[Sta
                 inside.append(statement)
     for part in (loaded, inside, *([store] for store in stored)):
         if part:
-            yield For(loop.counter, loop.start, loop.stop, loop.step, [*head, *part])
+            yield replace(loop, body=[*head, *part])
 
 
 def _dtype(array: Name) -> Dtype:
@@ -359,21 +357,21 @@ def _dtype(array: Name) -> Dtype:
     return array.kind.dtype
 
 
-def _indices(statements: Sequence[Statement]) -> dict[str, set[str]]:
+def _indices(statements: Sequence[Statement]) -> dict[str, set[Expression]]:
     """The indices at which statements touch arrays that they store into, by array."""
     stored = set(stored_arrays(statements))
-    found: dict[str, set[str]] = {}
+    found: dict[str, set[Expression]] = {}
     for statement in walk(statements):
         if isinstance(statement, Store):
-            found.setdefault(statement.array.name, set()).add(expression_text(statement.index))
+            found.setdefault(statement.array.name, set()).add(statement.index)
     for statement in walk(statements):
         for load in loads(statement):
             if load.array.name in stored:
-                found[load.array.name].add(expression_text(load.index))
+                found[load.array.name].add(load.index)
     return found
 
 
-def _moves(array: Name, index: Expression, indices: dict[str, set[str]], inner: set[Name]) -> bool:
+def _moves(array: Name, index: Expression, indices: dict[str, set[Expression]], inner: set[Name]) -> bool:
     """True if an access may be made before or after all others: nothing else touches the elements that it does."""
     parts = list(subexpressions(index))
     is_known = not any(isinstance(part, Load) or (isinstance(part, Name) and part in inner) for part in parts)

@@ -15,7 +15,20 @@ from typing import TYPE_CHECKING, Protocol
 
 from fnad.kernel.device import SHUFFLE_UP, THREAD
 from fnad.kernel.registers import made, own_array
-from fnad.kernel.statements import Assign, Constant, Expression, For, If, Load, Name, Statement, Store, apply, integer
+from fnad.kernel.statements import (
+    Assign,
+    Constant,
+    Expression,
+    For,
+    If,
+    Load,
+    LoopKind,
+    Name,
+    Statement,
+    Store,
+    apply,
+    integer,
+)
 from fnad.kernel.writer import counter, plus
 from fnad.lower.loop_ir import NestLoop, Scan
 from fnad.lower.sharing import vector_width
@@ -152,7 +165,7 @@ def run_over(
             value = elements.value(builder)
             longer = builder.select(apply(EQUAL, element, integer(0)), value, builder.folded(effect, total, value))
             builder.add(Assign((total,), longer), Store(own, element, total))
-        builder.add(If(is_there, [For(element, integer(0), integer(width), 1, inner)]))
+        builder.add(If(is_there, [For(element, integer(0), integer(width), 1, inner, LoopKind.VECTOR)]))
         earlier, whole = before_thread(builder, effect, total)
         is_first, is_later = apply(EQUAL, apply(THREAD), integer(0)), apply(GREATER, chunk, begin)
         is_later = builder.assign("v", is_later if before is None else apply(OR, before.is_there, is_later))
@@ -163,7 +176,7 @@ def run_over(
             builder.add(place)
             value = builder.assign("v", Load(own, element))
             elements.keep(builder, builder.select(has_earlier, builder.folded(effect, earlier, value), value))
-        builder.add(If(is_there, [For(element, integer(0), integer(width), 1, inner)]))
+        builder.add(If(is_there, [For(element, integer(0), integer(width), 1, inner, LoopKind.VECTOR)]))
         builder.add(Assign((carry,), builder.select(is_later, builder.folded(effect, carry, whole), whole)))
     builder.add(*body if is_one else (For(counter_of_chunks, begin, end, builder.threads, body),))
 

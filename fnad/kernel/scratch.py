@@ -63,14 +63,14 @@ def makes_array(statement: Statement) -> bool:
 
 
 def _parallel_loops(statements: Sequence[Statement]) -> Iterator[For]:
-    return (s for s in _of_function(statements) if isinstance(s, For) and s.parallel)
+    return (s for s in _of_function(statements) if isinstance(s, For) and s.is_parallel)
 
 
 def _of_function(statements: Sequence[Statement]) -> Iterator[Statement]:
     """The statements of a function, without those of its tasks."""
     for statement in statements:
         yield statement
-        if not (isinstance(statement, For) and statement.parallel):
+        if not (isinstance(statement, For) and statement.is_parallel):
             for body in bodies(statement):
                 yield from _of_function(body)
 

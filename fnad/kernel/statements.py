@@ -2,9 +2,11 @@
 
     kernel     ::= name, parameters: [Name of an array], body: [statement]
     statement  ::= Assign(target, value) | Store(array, index, value) | Evaluate(call) | Comment(text)
-                 | For(counter, start, stop, step, [statement]) | While([statement])
+                 | For(counter, start, stop, step, [statement], kind) | While([statement])
                  | If(condition, [statement], [statement]) | Break | Return
     expression ::= Name(name, kind) | Constant(value) | Load(array, index) | Apply(operation, operands)
+
+Expressions are equal if they have the same structure, and statements only if they are the same object.
 
 Every expression has a kind: a NumPy dtype for a scalar, a `Pointer` for a flat array, a tuple for several scalars. The
 operations are those of one table (`fnad.scalar`): nothing is promoted, a cast is an operation. An index is an i64.
@@ -15,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field, replace
+from enum import Enum
 from typing import TypeAlias
 
 import numpy as np
@@ -23,26 +26,44 @@ from fnad.records import dataclass
 from fnad.scalar.operation import INDEX, Kind, Operation, Pointer
 
 
+class Role(Enum):
+    """The purpose of a variable or an array, as far as passes depend on it."""
+
+    COUNTER = "the counter of a loop, or the first iteration of a block of it"
+    OWN = "an array in the registers of a device thread"
+
+
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A scalar variable or an array, by its name."""
+    """A scalar variable or an array, known by its name."""
 
     name: str
     kind: Kind
+    role: Role | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Constant:
-    """A number of its dtype."""
+    """A number of its dtype; constants are equal if their bits are."""
 
     value: np.generic
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Constant) and self._bits == other._bits
+
+    def __hash__(self) -> int:
+        return hash(self._bits)
+
+    @property
+    def _bits(self) -> tuple[np.dtype, bytes]:
+        return self.value.dtype, self.value.tobytes()
 
     @property
     def kind(self) -> Kind:
         return self.value.dtype
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class Load:
     """An element of an array."""
 
@@ -55,7 +76,7 @@ class Load:
         return self.array.kind.dtype
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class Apply:
     """An operation on operands of the kinds that it takes."""
 
@@ -98,12 +119,23 @@ class Comment:
     text: str
 
 
+class LoopKind(Enum):
+    """The kinds of counted loops; a device unrolls those of elements and of vectors."""
+
+    PLAIN = "iterations in order"
+    PARALLEL = "iterations that may run on several threads"
+    SPAN = "iterations of which there is hardly ever more than one"
+    ELEMENTS = "the elements of a row that a device thread has"
+    VECTOR = "the neighbouring elements that a device thread takes at once"
+    ROWS = "the rows that the groups of a block have"
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class For:
     """The body for counter = start, start + step, … up to stop, exclusive.
 
-    The iterations of a `parallel` loop may run on several threads: none touches what another one writes, variables that
-    one assigns are its own, and none ends the run. A loop over a `span` hardly ever has more than one.
+    No iteration of a parallel loop touches what another one writes, variables that one assigns are its own, and none
+    ends the run.
     """
 
     counter: Name
@@ -111,8 +143,11 @@ class For:
     stop: Expression
     step: int
     body: list[Statement] = field(default_factory=list["Statement"])
-    parallel: bool = False
-    span: bool = False
+    kind: LoopKind = LoopKind.PLAIN
+
+    @property
+    def is_parallel(self) -> bool:
+        return self.kind is LoopKind.PARALLEL
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -100,7 +100,7 @@ def _calls(statements: Sequence[Statement]) -> bool:
 
 def _places(loop: For, statements: Sequence[Statement]) -> dict[Name, Load]:
     """The places of variables' values after a loop, each in an element of its own: few enough to be in the cache."""
-    if loop.parallel or not (isinstance(loop.start, Constant) and isinstance(loop.stop, Constant)):
+    if loop.is_parallel or not (isinstance(loop.start, Constant) and isinstance(loop.stop, Constant)):
         return {}
     if not FEWEST <= len(range(int(loop.start.value), int(loop.stop.value), loop.step)) <= MOST:
         return {}

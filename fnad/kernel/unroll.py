@@ -133,7 +133,7 @@ def _counted(loop: For) -> range:
 
 def _is_short(loop: For) -> bool:
     """True if a loop is a few iterations of little, without loops or arrays of its own."""
-    if loop.parallel or not (isinstance(loop.start, Constant) and isinstance(loop.stop, Constant)):
+    if loop.is_parallel or not (isinstance(loop.start, Constant) and isinstance(loop.stop, Constant)):
         return False
     inner = [statement for statement in walk(loop.body) if not isinstance(statement, Comment)]
     is_straight = not any(isinstance(s, For | While | Break | Return | Evaluate) or _makes_array(s) for s in inner)

@@ -27,6 +27,7 @@ from fnad.kernel.statements import (
     If,
     Load,
     Name,
+    Role,
     Statement,
     Store,
     apply,
@@ -94,12 +95,12 @@ def array_of(buffer: Buffer) -> Name:
 
 def counter(depth: int) -> Name:
     """The counter of the loop at a depth."""
-    return Name(f"i{depth}", INDEX)
+    return Name(f"i{depth}", INDEX, Role.COUNTER)
 
 
 def block_of(depth: int) -> Name:
     """The first iteration of a block of the loop at a depth."""
-    return Name(f"b{depth}", INDEX)
+    return Name(f"b{depth}", INDEX, Role.COUNTER)
 
 
 class Writer:

@@ -377,7 +377,7 @@ def within_limits(run: Run) -> Run:
 
 def is_parallel(kernel: Kernel) -> bool:
     """True if a kernel has loops that may run on several threads."""
-    return any(isinstance(statement, For) and statement.parallel for statement in walk(kernel.body))
+    return any(isinstance(statement, For) and statement.is_parallel for statement in walk(kernel.body))
 
 
 def _jit_is_disabled() -> bool:

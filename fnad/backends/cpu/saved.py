@@ -29,7 +29,7 @@ from fnad.ir.primitive import PRIMITIVES, Primitive
 from fnad.ir.printer import print_program
 from fnad.ir.program import Program
 from fnad.ir.types import DTYPES, NAMES, Aval
-from fnad.kernel.statements import For, Kernel, Name, Return, Statement, walk
+from fnad.kernel.statements import For, Kernel, LoopKind, Name, Return, Statement, walk
 from fnad.kernel.steps import Chunk, PythonControl, Step
 from fnad.lower.allocation import Slot
 from fnad.lower.faults import Fault
@@ -150,9 +150,9 @@ def _outline_of(statement: Statement) -> Statement | None:
     match statement:
         case Return():
             return statement
-        case For(counter, parallel=True):
+        case For(counter, kind=LoopKind.PARALLEL):
             nothing = Name(counter.name, None)
-            return For(nothing, nothing, nothing, 1, parallel=True)
+            return For(nothing, nothing, nothing, 1, kind=LoopKind.PARALLEL)
         case _:
             return None
 

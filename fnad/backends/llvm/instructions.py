@@ -38,6 +38,7 @@ from fnad.kernel.statements import (
     If,
     Kernel,
     Load,
+    LoopKind,
     Name,
     Return,
     Statement,
@@ -211,7 +212,7 @@ class _Writer:
             case Evaluate(call):
                 self.value(call)
             case For():
-                (self.parallel_loop if statement.parallel and STATUS.name in self.values else self.loop)(statement)
+                (self.parallel_loop if statement.is_parallel and STATUS.name in self.values else self.loop)(statement)
             case While(body):
                 self.endless(body)
             case If():
@@ -263,7 +264,7 @@ class _Writer:
             back = builder.branch(top)
             if self.target.memory == "device" and is_unrolled(loop):
                 loop_hints.unroll(back, self.function.module)
-            elif loop.span:
+            elif loop.kind is LoopKind.SPAN:
                 loop_hints.over_span(back, self.function.module)
             elif builder.block is body:
                 loop_hints.innermost(loop, body, back, around, self.slots, self.target.lanes)

@@ -27,6 +27,7 @@ from fnad.kernel.statements import (
     Expression,
     For,
     If,
+    LoopKind,
     Name,
     Statement,
     Store,
@@ -62,7 +63,7 @@ def innermost(
     """
     count, functions = iterations(loop), vector_functions(body)
     hints: list[list[ir.Value]] = []
-    is_inner = functions or (around is not None and around.span)
+    is_inner = functions or (around is not None and around.kind is LoopKind.SPAN)
     if is_along_row(loop, around) or ((count is None or count >= FEWEST) and is_inner and not is_vectorised(around)):
         hints.append(_rolled(body.module))
     if count is not None and count % lanes >= NARROWEST:
@@ -155,7 +156,7 @@ def has_wide_sums(loop: For, carried: Container[str]) -> bool:
 
 def is_vectorised(around: For | None) -> bool:
     """True if LLVM may vectorise a loop, since it makes one block of its body."""
-    if around is None or around.span:
+    if around is None or around.kind is LoopKind.SPAN:
         return False
     inner = [iterations(statement) for statement in _loops(around.body)]
     is_straight = not any(isinstance(statement, If | While | Evaluate) for statement in walk(around.body))
