@@ -187,7 +187,11 @@ class ElementExpressions:
             return self._zero(result.aval.dtype)
         # An index that has one possible value there is that value: what it is part of may simplify.
         known = {index: Index(low) for index, low, high in conditions if high - low == 1}
-        inside = self.element(operand, [known.get(i, i) for i in self._moved(equation, view, indices)])
+        moved = [known.get(i, i) for i in self._moved(equation, view, indices)]
+        for rest in (index.remainder for index, low, high in conditions if (low, high) == (0, 1)):
+            moved = moved if rest is None else [index.where_zero(rest) for index in moved]
+        inside = self.element(operand, moved)
+        conditions = tuple(map(self._undivided, conditions))
         return self.nodes.branch(conditions, inside, self._zero(result.aval.dtype)) if conditions else inside
 
     def _conditions(self, equation: Equation, view: IndexMap, indices: list[Index]) -> tuple[Condition, ...]:
@@ -196,6 +200,13 @@ class ElementExpressions:
         operand, result = equation.operands[0].aval, equation.results[0].aval
         found = view.guard(indices, operand, result, **equation.params)
         return tuple((as_index(index), low, high) for index, low, high in found)
+
+    @staticmethod
+    def _undivided(condition: Condition) -> Condition:
+        """A condition that a remainder is 0, without the division if it can be."""
+        index, low, high = condition
+        rest = index.remainder if (low, high) == (0, 1) else None
+        return condition if rest is None else (rest.dividend.part(rest.divisor), low, high)
 
     def _zero(self, dtype: Dtype) -> Node:
         return self.nodes.constant(dtype.type(0))

@@ -128,6 +128,37 @@ class Index:
         low, high = rest.range
         return rest if low >= 0 and high < n else Index(0, ((Remainder(rest, n), 1),))
 
+    @property
+    def remainder(self) -> Remainder | None:
+        """The remainder that the index is, if it is one."""
+        match self:
+            case Index(0, ((Remainder() as found, 1),)):
+                return found
+            case _:
+                return None
+
+    def part(self, n: int) -> Index:
+        """An index that is 0 where this one is a multiple of n: without a division if the counters allow it.
+
+        Of row i and column j of a square of m rows (m·i + j) - (m + 1)·i = j - i: a multiple of m + 1 only if 0.
+        """
+        _, rest = self._near(n)
+        return rest if _is_part(rest, n) else self % n
+
+    def where_zero(self, remainder: Remainder) -> Index:
+        """The index where a remainder is 0."""
+        dividend, n = remainder.dividend, remainder.divisor
+        quotient, rest = dividend._near(n)
+        floor = Quotient(dividend, n)
+        return self + (quotient - Index(0, ((floor, 1),))) * self.coefficient(floor) if _is_part(rest, n) else self
+
+    def _near(self, n: int) -> tuple[Index, Index]:
+        """Split into n · quotient + rest, term by term, each rest of the least size."""
+        whole = {atom: (2 * c + n - 1) // (2 * n) for atom, c in self.terms}
+        rest = {atom: c - n * whole[atom] for atom, c in self.terms}
+        constant = (2 * self.constant + n - 1) // (2 * n)
+        return canonical(constant, whole), canonical(self.constant - n * constant, rest)
+
     def _divide(self, n: int) -> tuple[Index, Index]:
         """Split into n · quotient + rest, term by term."""
         whole = {atom: c // n for atom, c in self.terms if c % n == 0}
@@ -149,6 +180,12 @@ class Index:
     def depth(self) -> int:
         """The number of loops, from the outermost, that must be open for this to be known."""
         return max((_depth(atom) for atom, _ in self.terms), default=0)
+
+
+def _is_part(rest: Index, n: int) -> bool:
+    """True if the only multiple of n in the range is 0."""
+    low, high = rest.range
+    return -n < low and high < n
 
 
 def as_index(value: Index | int) -> Index:

@@ -54,6 +54,29 @@ def test_arithmetic_is_that_of_integers(formula):
         assert low <= expected <= high
 
 
+SPREAD = [*FORMULAS[:3], lambda i, j, k: i * 5 + k, lambda i, j, k: 3 - 4 * i + j, lambda i, j, k: 8 * j - 7]
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 6, 7])
+@pytest.mark.parametrize("formula", SPREAD)
+def test_the_part_of_a_multiple_is_zero_and_its_quotient_whole(formula, n):
+    index = formula(FIRST, SECOND, THIRD)
+    rest = (index % n).remainder
+    for counters in product(*map(range, EXTENTS)):
+        number = formula(*counters)
+        assert (value(index.part(n), counters) == 0) == (number % n == 0)
+        if number % n == 0 and rest is not None:
+            assert value((index // n).where_zero(rest), counters) == number // n
+
+
+def test_the_diagonal_of_a_square_takes_no_division():
+    position, column = FIRST * 3 + counter(1, 3), counter(1, 3)
+    rest = (position % 4).remainder
+    assert rest is not None
+    assert position.part(4) == column - FIRST
+    assert (position // 4).where_zero(rest) == FIRST
+
+
 def test_address_of_a_reshape_is_that_of_the_array():
     """unflatten, then flatten, of a row-major position is the position."""
     position = FIRST * 20 + SECOND * 5 + THIRD
