@@ -246,13 +246,15 @@ class SpanContraction:
 class Routine(NamedTuple):
     """A routine for stacks of matrices in native code: its name in kernels, its errors, and other numbers it takes.
 
-    One `in_double` computes single precision in double precision.
+    One `in_double` computes single precision in double precision. Operands of other `kinds` of dtypes are left to the
+    library.
     """
 
     name: str
     errors: tuple[FnadError, ...] = ()
     options: tuple[float, ...] = ()
     in_double: bool = False
+    kinds: str = "biufc"
 
 
 class Library(NamedTuple):

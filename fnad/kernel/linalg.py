@@ -62,6 +62,7 @@ SIGNATURES = {
     "lu": "(m,n)->(m,n),(p)",
     "revealing_lu": "(m,m)->(m,m),(m),(m)",
     "row_order": "(p)->(m)",
+    **dict.fromkeys(("searchsorted_left", "searchsorted_right"), "(n),(m)->(m)"),
     "qr_reduced": "(m,n)->(m,p),(p,n)",
     "qr_complete": "(m,n)->(m,m),(m,n)",
     **UFUNCS,
@@ -237,6 +238,15 @@ def row_order(pivots: Any, order: Any) -> int:
     return 0
 
 
+def searchsorted(side: Any) -> Evaluate:
+    def evaluate(a: Any, v: Any, places: Any) -> int:
+        for row, values, found in zip(a, v, places, strict=True):
+            found[...] = np.searchsorted(row, values, side)
+        return 0
+
+    return evaluate
+
+
 def substitute(is_lower: bool, unit: bool) -> Evaluate:
     """Row by row; fault 1 is a divisor of 0."""
 
@@ -270,6 +280,7 @@ EVALUATE: dict[str, Evaluate] = {
     "lu": lu,
     "revealing_lu": revealing_lu,
     "row_order": row_order,
+    **{f"searchsorted_{side}": searchsorted(side) for side in ("left", "right")},
 }
 
 LINALG = {PREFIX + name: _operation(name) for name in EVALUATE if name not in UFUNCS or gufunc(name)}

@@ -687,7 +687,8 @@ class Values:
             return None
         routine = lower.native(**equation.params)
         has_elements = all(atom.aval.size for atom in (*equation.operands, *equation.results))
-        return routine if has_elements and routine.name in target.instructions else None
+        has_kinds = all(atom.aval.dtype.kind in routine.kinds for atom in equation.operands)
+        return routine if has_elements and has_kinds and routine.name in target.instructions else None
 
     def _call_natively(self, equation: Equation, routine: Routine, results: tuple[Buffer, ...]) -> None:
         """Call a routine on buffers of the dtypes that it takes."""

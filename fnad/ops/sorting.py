@@ -12,11 +12,11 @@ import numpy as np
 
 from fnad.errors import DomainError, ShapeError
 from fnad.ir.axes import Along, AxisPairs, Custom
-from fnad.ir.primitive import Library, NonDifferentiable, Primitive, Sample, register
+from fnad.ir.primitive import Library, NonDifferentiable, Primitive, Routine, Sample, register
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, I64, Aval
 from fnad.ops.constructors import ANY, by_name, check_one_dtype
-from fnad.ops.shape import Ints, check_axes, sample
+from fnad.ops.shape import Ints, check_axes, reshape_to, sample
 
 NAN = float("nan")
 TIES = np.array([[2.0, 2.0, 1.0], [NAN, -0.0, 0.0]])
@@ -85,8 +85,8 @@ argpartition = register(
 
 
 def _infer_searchsorted(a: Aval, v: Aval, *, side: str) -> Aval:
-    if a.ndim != 1:
-        raise ShapeError(f"searchsorted looks in an array of one dimension, got {a}")
+    if a.ndim != 1 or v.ndim != 1:
+        raise ShapeError(f"searchsorted looks in an array of one dimension for a vector, got {a} and {v}")
     check_one_dtype("searchsorted", a, v)
     if side not in SIDES:
         raise DomainError(f"side must be 'left' or 'right' (got '{side}')")
@@ -98,26 +98,37 @@ def _stack_searchsorted(count: int, operands: Sequence[Symbol], stacked: Sequenc
 
 
 def _align_searchsorted(a: Aval, v: Aval, **_: str) -> tuple[AxisPairs, ...]:
-    return (), tuple((axis, axis) for axis in range(v.ndim))
+    return (), ((0, 0),)
 
 
 def _searchsorted_samples() -> Iterable[Sample]:
     for dtype in by_name(ANY):
-        yield Sample((np.sort(sample((4,), dtype)), sample((2, 3), dtype, 1)), {"side": "left"})
+        yield Sample((np.sort(sample((4,), dtype)), sample((5,), dtype, 1)), {"side": "left"})
     for side in SIDES:
-        yield Sample((np.array([0.0, 1.0, 1.0, NAN]), np.array([-1.0, 1.0, 2.0, NAN])), {"side": side})
+        ends = np.array([-np.inf, 0.0, 1.0, 1.0, np.inf, NAN, NAN])
+        yield Sample((ends, np.array([-np.inf, -1.0, 1.0, 2.0, np.inf, NAN])), {"side": side})
     yield Sample((np.zeros(0), sample((3,), F64)), {"side": "left"})
 
 
-searchsorted = register(
+searchsorted_vector = register(
     Primitive(
         "searchsorted",
         _infer_searchsorted,
         lambda a, v, *, side: np.searchsorted(a, v, side=side),
         NonDifferentiable(),
-        Library("searchsorted", raises=False, dispatched=True),
+        Library(
+            "searchsorted",
+            raises=False,
+            native=lambda side: Routine(f"linalg_searchsorted_{side}", kinds="bif"),
+            dispatched=True,
+        ),
         _searchsorted_samples,
-        "Where each element of v would stand in the sorted array a: before those equal to it, or after them.",
+        "Where each element of the vector v would stand in the sorted a: before those equal to it, or after them.",
         axes=Custom(_stack_searchsorted, _align_searchsorted),
     )
 )
+
+
+def searchsorted(a: Symbol, v: Symbol, *, side: str) -> Symbol:
+    """The place of each element of v in the sorted array a."""
+    return reshape_to(searchsorted_vector(a, reshape_to(v, (v.aval.size,)), side=side), v.shape)

@@ -36,11 +36,19 @@ ROUNDED = {
 }
 """What is not computed by NumPy's own code, and the rounding error allowed."""
 
+
+def kinds_of(primitive: Primitive, sample: Sample) -> str:
+    assert isinstance(primitive.lower, Library)
+    assert primitive.lower.native
+    return primitive.lower.native(**sample.params).kinds
+
+
 SAMPLES = [
     pytest.param(primitive, sample, id=f"{primitive.name}-{n}")
     for primitive in NATIVE
     for n, sample in enumerate(primitive.samples())
     if all(np.size(operand) for operand in sample.operands)
+    and all(np.asarray(operand).dtype.kind in kinds_of(primitive, sample) for operand in sample.operands)
     and (primitive is not det or np.shape(sample.operands[0])[-1] > LARGEST_BY_FORMULA)
 ]
 

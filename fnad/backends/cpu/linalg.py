@@ -390,6 +390,37 @@ def row_order(builder: Builder, given: RoutineCall, pivots: Value, order: Value)
     return builder.load(failed)
 
 
+def searchsorted(is_left: bool, builder: Builder, given: RoutineCall, a: Value, v: Value, places: Value) -> Value:
+    """By bisection; nan, which is equal to nothing, belongs after the numbers, and after other nan unless `is_left`."""
+    n, m = given.sizes.values()
+    with each(builder, given.matrices) as row:
+        elements = builder.gep(a, [builder.mul(row, LONG(n))])
+        numbers = LONG(n)
+        if is_left and given.dtypes[0].kind == "f":
+            numbers = bisected(builder, elements, n, ir.Constant(elements.type.pointee, float("inf")), "<=")
+        with each(builder, m) as column:
+            value = builder.load(at(builder, v, row, m, column))
+            found = bisected(builder, elements, n, value, "<" if is_left else "<=")
+            if given.dtypes[0].kind == "f":
+                found = builder.select(builder.fcmp_unordered("uno", value, value), numbers, found)
+            builder.store(found, at(builder, places, row, m, column))
+    return WORD(0)
+
+
+def bisected(builder: Builder, elements: Value, count: int, value: Value, relation: str) -> Value:
+    """The number of elements in this relation to a value, without branches: there are as many steps for each value."""
+    compare = builder.icmp_signed if isinstance(value.type, ir.IntType) else builder.fcmp_ordered
+    first = LONG(0)
+    while count:
+        step = max(count // 2, 1)
+        after = builder.add(first, LONG(step))
+        element = builder.load(builder.gep(elements, [builder.sub(after, LONG(1))]))
+        first = builder.select(compare(relation, element, value), after, first)
+        first.set_metadata("unpredictable", builder.module.add_metadata([]))
+        count = count - step if count > 1 else 0
+    return first
+
+
 def qr(complete: bool, builder: Builder, given: RoutineCall, a: Value, q: Value, r: Value) -> Value:
     """LAPACK's geqrf, whose R is above the reflections that orgqr multiplies."""
     dtype, m, n = given.dtypes[0], given.sizes["m"], given.sizes["n"]
@@ -432,6 +463,8 @@ BODIES: Mapping[str, Callable[..., Value]] = {
     "lu": lu,
     "revealing_lu": revealing_lu,
     "row_order": row_order,
+    "searchsorted_left": partial(searchsorted, True),
+    "searchsorted_right": partial(searchsorted, False),
     "qr_reduced": partial(qr, False),
     "qr_complete": partial(qr, True),
 }
