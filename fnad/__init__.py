@@ -24,7 +24,7 @@ from fnad.tracebacks import boundary
 from fnad.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from fnad import debug, flatten_util, nn, numpy, optim, random, scipy, test_util, testing, tree
+    from fnad import debug, distributed, flatten_util, nn, numpy, optim, random, scipy, test_util, testing, tree
     from fnad.api.functions.associative_scan import associative_scan
     from fnad.api.functions.branches import cond, switch
     from fnad.api.functions.callback import callback
@@ -72,6 +72,7 @@ __all__ = [
     "debug_nans",
     "device",
     "disable_jit",
+    "distributed",
     "errors",
     "eval_shape",
     "explain",
@@ -156,7 +157,19 @@ _MODULES = {
     "vmap": ("vmap",),
 }
 _MODULE_OF = {name: f"fnad.api.functions.{module}" for module, names in _MODULES.items() for name in names}
-_PACKAGES = ("debug", "flatten_util", "nn", "numpy", "optim", "random", "scipy", "test_util", "testing", "tree")
+_PACKAGES = (
+    "debug",
+    "distributed",
+    "flatten_util",
+    "nn",
+    "numpy",
+    "optim",
+    "random",
+    "scipy",
+    "test_util",
+    "testing",
+    "tree",
+)
 
 if not TYPE_CHECKING:  # with a `__getattr__`, checkers accept any name
 

@@ -290,6 +290,10 @@ class CallbackError(FnadError, TypeError):
     """A callback that returns something else than announced, that is not there, or whose result is differentiated."""
 
 
+class DistributedError(FnadError, RuntimeError):
+    """Collectives without MPI, of a rank that is not there, or that differ among the ranks."""
+
+
 # ---- programs ----------------------------------------------------------------------------------------------------
 
 

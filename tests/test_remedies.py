@@ -87,6 +87,11 @@ UNREACHED = {
     "give x.detach() of it": "it takes a GPU",
     "give a copy, as a NumPy array": "it takes a GPU",
     "use smaller batches, or fnad.checkpoint": "it takes a GPU",
+    "install fnad[mpi]": "tests install nothing",
+    "ranks are counted from 0": "it takes MPI",
+    "have all ranks call the same collectives": "it takes MPI",
+    "split the array by np.stack": "it takes MPI",
+    "trace it again": "it takes MPI",
 }
 """The beginnings of remedies that no call is known to raise, each with the reason."""
 

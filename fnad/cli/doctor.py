@@ -17,6 +17,7 @@ from fnad.cli.usage import one_line
 from fnad.errors import FnadError
 from fnad.ir.parser import parse_program
 from fnad.ir.program import Program
+from fnad.ops import collectives
 from fnad.placement import on_host
 from fnad.transforms.interpret import interpret
 
@@ -37,7 +38,7 @@ trial(a: f64[1000]) -> f64[] {
 
 def report() -> str:
     """The lines of the report."""
-    return columns([*_versions(), *_machine(), *_cuda(), *_settings(), ("cache", _cache())])
+    return columns([*_versions(), *_machine(), *_cuda(), ("MPI", _mpi()), *_settings(), ("cache", _cache())])
 
 
 def _versions() -> Iterator[tuple[str, str]]:
@@ -72,6 +73,16 @@ def _cuda() -> Iterator[tuple[str, str]]:
         yield "CUDA", f"not available: {one_line(error)}"
         return
     yield "CUDA", _trial(compiler.compile_program)
+
+
+def _mpi() -> str:
+    """The library behind `fnad.distributed`, and the number of ranks."""
+    try:
+        found = collectives.mpi()
+    except FnadError as error:
+        return f"not available: {one_line(error)}"
+    library = found.Get_library_version().partition("\x00")[0].split("\n")[0]
+    return f"{' '.join(library.split())[:60]}, {found.COMM_WORLD.Get_size()} ranks, mpi4py {_version('mpi4py')}"
 
 
 def _trial(compile_program: Callable[[Program], Executor]) -> str:

@@ -144,6 +144,11 @@ class Jet:
         return self._once(atom.key, (), lambda: [_literal(atom)])[0]
 
     def _results(self, equation: Equation, operands: Sequence[Curve]) -> list[Curve]:
+        if equation.primitive.effect and isinstance(equation.primitive.derivative, Linear):
+            found = self._made(equation, operands)
+            for curve in found:
+                curve.value  # noqa: B018 - it happens here, in the order of the program
+            return found
         if equation.primitive.effect:
             found = bind_equation(equation, [x.value for x in operands])
             is_unknown = isinstance(equation.primitive.derivative, Unknown) and any(x.varies for x in operands)

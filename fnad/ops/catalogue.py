@@ -9,6 +9,7 @@ from fnad.ops import (  # noqa: F401
     bessel,
     bivariate_normal,
     carlson,
+    collectives,
     comparison,
     contraction,
     convenience,

@@ -1,0 +1,165 @@
+"""Collectives of processes that run equal programs, by MPI: `psum`, `pmean`, `pmax`, `all_gather` and others.
+
+Each takes a pytree of arrays. Outside of a trace it exchanges messages at once, and in a program each time the program
+passes it, in the order of the program: in `jit`, in loops, in a whole training run.
+
+Derivatives are those of one function on the whole machine: its argument is the arguments of all ranks, its value the
+sum of the results of all ranks. So `jvp` pushes the tangents of all ranks, and `vjp` and `grad` pull the cotangents
+of all ranks: the gradient on a rank is that of the *sum of the losses of all ranks* with respect to the argument of
+this rank. The transpose of `psum` is `psum`, that of `all_gather` is `reduce_scatter`, that of `broadcast` the sum at
+its root, and at ties `pmax` divides its cotangent evenly, as `np.max` does.
+
+For data that is divided among the ranks, the plain form is right without any of this:
+
+    value, slopes = fnad.value_and_grad(local_loss)(params, part)
+    slopes = fnad.distributed.pmean(slopes)
+
+A loss that is itself the result of `psum` is the same number on each of `size()` ranks. Their sum is `size()` times
+that number, and so is the gradient: divide it by `size()`, or write `pmean` in the place of `psum`. JAX's `pmap` has
+this convention for `psum`; JAX's `shard_map` records which values are equal on all ranks, and differentiates one value.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from fnad.api.staging.inlining import traced
+from fnad.api.staging.leaves import leaves_of, to_user
+from fnad.api.staging.marshalling import symbol
+from fnad.errors import DistributedError, FnadError
+from fnad.ir.builder import current_builder, is_tracing
+from fnad.ir.primitive import Primitive
+from fnad.ir.types import BOOL, I64, Aval
+from fnad.ops import collectives
+from fnad.ops.conversion import convert_to
+from fnad.trace.source import current_source
+from fnad.trace.tracing import symbol_of
+from fnad.tracebacks import boundary
+
+__all__ = ["all_gather", "broadcast", "pmax", "pmean", "psum", "rank", "reduce_scatter", "run", "size"]
+
+T = TypeVar("T")
+
+
+def rank() -> int:
+    """The number of this process among all, from 0."""
+    return _world().Get_rank()
+
+
+def size() -> int:
+    """The number of processes."""
+    return _world().Get_size()
+
+
+@boundary
+def psum(tree: Any) -> Any:
+    """The sum over all ranks, in the dtype of the argument; bools are counted."""
+    return _mapped(_psum, tree)
+
+
+@boundary
+def pmean(tree: Any) -> Any:
+    """The mean over all ranks."""
+    return _mapped(lambda x: _psum(x) / size(), tree)
+
+
+@boundary
+def pmax(tree: Any) -> Any:
+    """The maximum over all ranks, which is nan where one of them has nan."""
+    return _mapped(lambda x: np.max(_sent(collectives.all_gather, x), axis=0), tree)
+
+
+@boundary
+def all_gather(tree: Any) -> Any:
+    """The arrays of all ranks in their order, along a new first axis."""
+    return _mapped(lambda x: _sent(collectives.all_gather, x), tree)
+
+
+@boundary
+def reduce_scatter(tree: Any) -> Any:
+    """The row of this rank in the sum over all ranks of arrays with a row for each rank."""
+    return _mapped(lambda x: _sent(collectives.reduce_scatter, x), tree)
+
+
+@boundary
+def broadcast(tree: Any, root: int = 0) -> Any:
+    """The arrays of the rank `root`; those of other ranks give types alone."""
+    if not 0 <= root < size():
+        what = f"there is no rank {root} among {size()}"
+        raise DistributedError(what, source=current_source(), remedy="ranks are counted from 0")
+    return _mapped(lambda x: _sent(collectives.broadcast, x, root=root), tree)
+
+
+def run(f: Callable[..., T], *args: Any) -> T:
+    """The result of `f(*args)`, where an error on one rank ends all ranks.
+
+    Without it the other ranks wait for a rank that has ended.
+
+    Parameters:
+        f (function): The main function of each rank.
+        *args: Its arguments.
+    Returns:
+        Its result.
+    Examples:
+        >>> import fnad.distributed
+        >>> def main():
+        ...     print(fnad.distributed.psum(1.0))
+        >>> fnad.distributed.run(main)  # mpiexec -n 2 python FILE; prints 2.0 twice  # doctest: +SKIP
+    """
+    world = _world()
+    try:
+        result = f(*args)
+        collectives.agree("the end of fnad.distributed.run")
+    except BaseException:
+        traceback.print_exc()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        if world.Get_size() > 1:
+            time.sleep(0.3)  # mpiexec drops the output that it has not passed on when it ends the ranks
+            world.Abort(1)
+        raise
+    return result
+
+
+def _world() -> Any:
+    """MPI's communicator of all ranks."""
+    try:
+        return collectives.mpi().COMM_WORLD
+    except DistributedError as error:
+        raise error.at(current_source()) from None
+
+
+def _mapped(collective: Callable[[Any], Any], tree: Any) -> Any:
+    """The pytree of the results of a collective for each leaf."""
+    leaves, structure = leaves_of((tree,), lambda _: "tree")
+    if is_tracing():
+        return structure.unflatten([collective(traced(symbol(leaf))) for leaf in leaves])[0]
+    return structure.unflatten([to_user(np.asarray(collective(leaf.value))) for leaf in leaves])[0]
+
+
+def _sent(collective: Primitive, x: Any, **root: int) -> Any:
+    """The result of a collective: an equation of the trace under way, otherwise computed now."""
+    source = current_source()
+    site = "the program" if source is None else f"{Path(source.file).name}:{source.line}"
+    params: dict[str, Any] = {"ranks": size(), "site": site, **root}
+    if is_tracing():
+        current_builder().source = source
+        operand = symbol_of(x)
+        return traced(collective(convert_to(operand, I64) if operand.dtype == BOOL else operand, **params))
+    array = x.astype(I64) if x.dtype == BOOL else x
+    try:
+        collective.infer(Aval(array.dtype, array.shape), **params)
+        return collective.evaluate(array, **params)
+    except FnadError as error:
+        raise error.at(source) from None
+
+
+def _psum(x: Any) -> Any:
+    return _sent(collectives.psum, x)

@@ -1,0 +1,65 @@
+"""`fnad.distributed` in several processes, where there is MPI."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+import fnad
+from fnad.errors import DistributedError
+
+PROGRAM = Path(__file__).with_name("distributed_program.py")
+MPIEXEC = shutil.which("mpiexec") or shutil.which("mpiexec", path=str(Path(sys.executable).parent))
+needs_mpi = pytest.mark.skipif(MPIEXEC is None or find_spec("mpi4py") is None, reason="there is no MPI")
+
+
+def started(*program: str, ranks: int = 2) -> subprocess.CompletedProcess[str]:
+    command = [str(MPIEXEC), "-n", str(ranks), sys.executable, *program]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+
+@needs_mpi
+@pytest.mark.slow
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_values_and_derivatives_of_collectives(ranks: int) -> None:
+    done = started(str(PROGRAM), "checks", ranks=ranks)
+    assert done.returncode == 0, done.stderr
+    assert {f"rank {i} of {ranks} is done" for i in range(ranks)} == set(done.stdout.split("\n")) - {""}
+
+
+@needs_mpi
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("part", "words"),
+    [
+        ("one fails", "ValueError: rank 0 cannot go on"),
+        ("one ends", "the ranks do not agree: psum of f64[]"),
+        ("other programs", "the ranks do not agree: psum of f64[]"),
+        ("other lines", "the ranks do not agree: psum of f64[]"),
+    ],
+)
+def test_an_error_of_one_rank_ends_all(part: str, words: str) -> None:
+    done = started(str(PROGRAM), part)
+    assert done.returncode != 0
+    assert words in done.stderr
+
+
+@needs_mpi
+@pytest.mark.slow
+def test_the_example_gives_the_numbers_of_one_process() -> None:
+    example = str(Path(__file__).parents[1] / "examples/data_parallel.py")
+    alone, *others = [started(example, "--steps", "20", ranks=ranks) for ranks in (1, 2, 4)]
+    assert "loss after" in alone.stdout, alone.stderr
+    assert [done.stdout for done in others] == 2 * [alone.stdout]
+
+
+def test_without_mpi_it_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "mpi4py.MPI", None)
+    for call in (fnad.distributed.size, lambda: fnad.distributed.psum(1.0), lambda: fnad.distributed.run(print)):
+        with pytest.raises(DistributedError, match=r"there is no MPI: .*\n.*\n.*mpiexec -n 2 python FILE"):
+            call()
