@@ -89,6 +89,7 @@ def training(steps):
         value, gradient = fnad.value_and_grad(loss)(layers, t, x)
         updates, state = optimizer.update(gradient, state)
         fnad.cond(number % every == every - 1, show, lambda *_: None, number + 1, value)
+        fnad.debug.progress(steps)
         return (optim.apply_updates(layers, updates), state), value
 
     @fnad.jit

@@ -83,6 +83,7 @@ def training(text, letters, steps):
         carry, values = fnad.scan(step, carry, random.split(key, every))
         result = np.mean(values), surprise(carry[0], text[cut:, None])
         fnad.cond(number % 5 == 4, show, lambda *_: None, every * (number + 1), *result)
+        fnad.debug.progress(steps // every, f"{every} steps")
         return carry, result
 
     @fnad.jit

@@ -82,6 +82,8 @@ def train(images, labels, test_images, test_labels, epochs, seed):
             batch = order[step * BATCH : (step + 1) * BATCH]
             params, state, value = training_step(params, state, shifted(images[batch], rng), labels[batch])
             total += value
+            fnad.debug.progress(steps)
+        fnad.debug.progress(epochs, "epoch")
         losses.append(total / steps)
         accuracies.append(np.mean(predict(params, test_images) == test_labels))
         if epoch % max(1, epochs // 10) == 0 or epoch == epochs - 1:

@@ -80,6 +80,7 @@ def training(images, labels, test_images, test_labels, epochs):
         result = np.mean(losses), np.mean(predict(carry[0], test_images) == test_labels)
         last = number == epochs - 1
         fnad.cond((number % max(1, epochs // 10) == 0) | last, show, lambda *_: None, number, *result)
+        fnad.debug.progress(epochs, "epoch")
         return carry, result
 
     @fnad.jit

@@ -66,6 +66,7 @@ def chain(key, warmup, draws):
 
     def step(x, key):
         x, accepted = transition(x, key)
+        fnad.debug.progress(warmup + draws, "draw")
         return x, (x, accepted)
 
     start = random.normal(start_key, (2 + len(EFFECTS),))

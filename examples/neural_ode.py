@@ -76,6 +76,7 @@ def fit(model, params, steps):
         value, gradient = fnad.value_and_grad(misfit)(params, horizon)
         updates, state = optimizer.update(gradient, state)
         fnad.cond(number % every == every - 1, show, lambda *_: None, number + 1, horizon, value)
+        fnad.debug.progress(steps)
         return (optim.apply_updates(params, updates), state), value
 
     @fnad.jit

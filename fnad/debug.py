@@ -1,4 +1,4 @@
-"""A look into compiled programs, under JAX's names: `print`, `callback`."""
+"""A look into compiled programs: `print` and `callback`, under JAX's names, and `progress`."""
 
 from __future__ import annotations
 
@@ -8,11 +8,20 @@ from typing import Any
 import numpy as np
 
 from fnad.api.functions.callback import callback as call_host
-from fnad.api.staging.leaves import Function, check_function, flatten
+from fnad.api.staging.leaves import Function, check_function, flatten, leaves_of, type_name
+from fnad.control.progress import progress as count_step
+from fnad.errors import ArgumentTypeError
+from fnad.ir.builder import is_tracing
+from fnad.ir.types import I64
+from fnad.numpy.operands import as_symbol
+from fnad.ops.conversion import convert_to
+from fnad.ops.shape import constant
+from fnad.trace.meters import LABEL, step
+from fnad.trace.source import current_source
 from fnad.trace.tracer import Tracer
 from fnad.tracebacks import boundary
 
-__all__ = ["callback", "print"]
+__all__ = ["callback", "print", "progress"]
 
 
 @boundary
@@ -62,6 +71,48 @@ def callback(f: Function, *args: Any, **kwargs: Any) -> None:
         f(*positional, **named)
 
     call_host(run, *[values[i] for i in traced])
+
+
+@boundary
+def progress(total: Any = None, label: str = LABEL) -> None:
+    """Count a step of a loop, which is shown while it runs, if it takes more than two seconds.
+
+    A terminal and a notebook have the steps so far, their number and the time that is left; elsewhere the logger `fnad`
+    has a line every ten seconds. It belongs at the end of a step, in `scan`, `fori_loop`, `while_loop` and loops in
+    Python, traced or not. Compiled, a step only adds to a number that a thread reads. Nothing is shown of loops on a
+    device. Derivatives, `vmap` and `checkpoint` count each step of the function once.
+
+    Parameters:
+        total (int, optional): The number of steps, which may be traced.
+        label (str): A name for the steps; loops under way at the same time have different ones.
+    Raises:
+        ArgumentTypeError: If `total` is not an integer, or `label` not a string.
+    Examples:
+        >>> import numpy as np, fnad
+        >>> @fnad.jit
+        ... def fitted(w):
+        ...     def step(i, w):
+        ...         fnad.debug.progress(1000, "step")
+        ...         return w - 0.1 * np.sin(w)
+        ...     return fnad.fori_loop(0, 1000, step, w)
+        >>> round(fitted(1.0), 6)
+        np.float64(0.0)
+    """
+    if not isinstance(label, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ArgumentTypeError(f"the label of progress is {label!r}, not a string", source=current_source())
+    (number,), _ = leaves_of((-1 if total is None else total,), lambda _: "total")
+    if number.aval.dtype.kind not in "iu" or number.aval.shape:
+        raise ArgumentTypeError(
+            f"the total of progress is {type_name(total)}, not an integer", source=current_source(),
+            remedy="give the number of steps, or None if it is not known",
+        )  # fmt: skip
+    value = number.value
+    if not is_tracing():
+        step(label, int(np.asarray(value)))
+    elif isinstance(value, np.ndarray):
+        count_step(constant(value, I64), label=label)
+    else:
+        count_step(convert_to(as_symbol(value), I64), label=label)
 
 
 def as_it_is_now(value: Any) -> Any:

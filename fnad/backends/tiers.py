@@ -43,17 +43,16 @@ from fnad.ir.primitive import (
     Contraction,
     Cumulative,
     Fold,
-    GuardCheck,
     ScanLoop,
     Scatter,
     WhileLoop,
 )
 from fnad.ir.program import Program
-from fnad.ir.walk import all_equations
+from fnad.ir.walk import acts_outside, all_equations
 from fnad.placement import is_on_host
 from fnad.store import STORE, now, uncollected
 from fnad.trace import log
-from fnad.transforms.dce import dce, has_effect
+from fnad.transforms.dce import dce
 from fnad.transforms.interpret import NEVER, Run, TimeUpError
 from fnad.transforms.pipeline import simplify
 
@@ -213,9 +212,8 @@ class TieredProgram:
 
     @cached_property
     def _effects(self) -> bool:
-        """True if running it twice differs from running it once; guards may be checked again."""
-        equations = (e for e in self.program.equations if not isinstance(e.primitive.lower, GuardCheck))
-        return any(map(has_effect, equations))
+        """True if running it twice differs from running it once."""
+        return any(map(acts_outside, self.program.equations))
 
     def _compiled_if_due(self, *, at_once: bool) -> Native | None:
         """Native code; unless `at_once`, only if the program is hot and no other thread is compiling it."""

@@ -9,6 +9,7 @@ from fnad.control import (  # noqa: F401
     implicit,
     integral,
     ode,
+    progress,
     scan,
     snapshots,
     tap,

@@ -21,7 +21,7 @@ import numpy as np
 from fnad.ir.content import content_key, key_of_params
 from fnad.ir.primitive import IndexMap, Primitive
 from fnad.ir.program import Atom, Equation, Program
-from fnad.ir.walk import has_effect
+from fnad.ir.walk import acts_outside
 from fnad.ops.shape import reshape, slice_
 from fnad.records import NamedTuple
 
@@ -263,7 +263,7 @@ def _params_of(equations: Sequence[Equation]) -> list[Hashable]:
 
 
 def _special(equation: Equation) -> Hashable:
-    return object() if has_effect(equation) else (key_of_params(equation), *map(content_key, equation.regions))
+    return object() if acts_outside(equation) else (key_of_params(equation), *map(content_key, equation.regions))
 
 
 def moves(primitive: Primitive) -> bool:

@@ -285,6 +285,10 @@ class GuardCheck:
     """The operand itself; if it is not the param `expected`, the run ends and reports the param `number`."""
 
 
+class StepCount:
+    """The operand itself, a number of steps; where the target counts steps, one of the loop `label` is counted."""
+
+
 class Cond:
     """The region selected by the first operand, run on the others; False selects region 0."""
 
@@ -319,6 +323,7 @@ Lowering: TypeAlias = (
     | SpanContraction
     | Library
     | GuardCheck
+    | StepCount
     | Cond
     | WhileLoop
     | ScanLoop

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from fnad.ir.content import content_key
+from fnad.ir.primitive import GuardCheck, StepCount
 from fnad.ir.program import Equation, Program, Var
 
 
@@ -20,6 +21,14 @@ def all_equations(program: Program) -> Iterator[Equation]:
 def has_effect(equation: Equation) -> bool:
     """True if an equation, or one in its regions, must run even if its results are not read."""
     return equation.primitive.effect or any(has_effect(e) for region in equation.regions for e in region.equations)
+
+
+def acts_outside(equation: Equation) -> bool:
+    """True if running an equation, or one in its regions, twice differs from running it once."""
+    own = equation.primitive
+    if own.effect and not isinstance(own.lower, GuardCheck | StepCount):
+        return True
+    return any(acts_outside(e) for region in equation.regions for e in region.equations)
 
 
 def use_counts(program: Program) -> Counter[Var]:

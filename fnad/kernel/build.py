@@ -26,6 +26,7 @@ from fnad.kernel.routines import COMPENSATED_ADD, INTERRUPTED, RESERVE, STACK_AR
 from fnad.kernel.statements import (
     STACKS,
     STATUS,
+    STATUS_SIZE,
     STOPPED,
     Assign,
     Break,
@@ -117,6 +118,8 @@ class KernelBuilder(AcrossWriter):
                 self.store(item, self.value(item.node))
             case loop_ir.Check():
                 self.check(item)
+            case loop_ir.Count():
+                self.count(item)
             case loop_ir.Reduce():
                 self.reduce(item)
             case loop_ir.ArgReduce():
@@ -135,6 +138,15 @@ class KernelBuilder(AcrossWriter):
             Store(STATUS, integer(0), integer(-1 - check.number)),
             Store(STATUS, integer(1), found),
             Return(),
+        )
+
+    def count(self, item: loop_ir.Count) -> None:
+        """Count a step where another thread reads it: in two words of the status for each meter."""
+        total, steps = self.value(item.node), integer(STATUS_SIZE + 2 * item.number)
+        self.store(item, total)
+        self.add(
+            Store(STATUS, steps, apply(ADD, Load(STATUS, steps), integer(1))),
+            Store(STATUS, integer(STATUS_SIZE + 2 * item.number + 1), total),
         )
 
     def combine(self, effect: loop_ir.Update) -> None:

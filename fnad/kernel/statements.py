@@ -218,6 +218,7 @@ ACCOUNT = 3
 """The place in `STATUS` of what the threads of parallel loops gained and lost: see `fnad/backends/cpu/threads.py`."""
 
 STATUS_SIZE = 6
+"""The numbers of the status, behind which a program that counts the steps of loops has two for each."""
 
 STOPPED = 2**62 - 1
 """The status where a parallel loop was interrupted."""

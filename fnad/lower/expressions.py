@@ -65,6 +65,7 @@ class Shared:
     temporaries: list[Buffer] = field(default_factory=list[Buffer])
     residual_stacks: list[Buffer] = field(default_factory=list[Buffer])
     faults: list[Fault] = field(default_factory=list[Fault])
+    meters: list[str] = field(default_factory=list[str])
     checks: int = 0
 
     def temporary(self, aval: Aval, depth: int) -> Buffer:
@@ -84,6 +85,12 @@ class Shared:
         if fault not in self.faults:
             self.faults.append(fault)
         return self.faults.index(fault) + 1
+
+    def meter(self, label: str) -> int:
+        """The number of the meter of a label."""
+        if label not in self.meters:
+            self.meters.append(label)
+        return self.meters.index(label)
 
 
 class ElementExpressions:

@@ -17,6 +17,7 @@ from fnad.lower.index import Counter, Index
 from fnad.lower.loop_ir import (
     ArgReduce,
     Check,
+    Count,
     Effect,
     Item,
     LibraryCall,
@@ -54,7 +55,7 @@ def _runs_along(effect: Effect | Product | LibraryCall, loop: NestLoop) -> bool:
             return loop.depth in effect.depths
         case Scan() | ArgReduce():
             return any(item is effect for item in loop.items)
-        case Check() | Product() | LibraryCall():
+        case Check() | Count() | Product() | LibraryCall():
             return True
         case _:
             return False

@@ -2,7 +2,7 @@
 
     program ::= inputs, outputs, temporaries: [Buffer], items: [item]
     item    ::= NestLoop(depth, extent, [item], tile, span, across) | effect | Product | LibraryCall | control
-    effect  ::= BufferStore | Check | Reduce | ArgReduce | Scan | Update     a write of a node into a buffer
+    effect  ::= BufferStore | Check | Count | Reduce | ArgReduce | Scan | Update     a write of a node into a buffer
     control ::= Switch(index, [[item]]) | SequentialFor(extent, [item]) | SequentialWhile([item], predicate, [item])
 
 The loop at depth d has the counter i<d>; sibling loops share names. All addresses are flat, row-major. A nest is
@@ -44,6 +44,17 @@ class Check:
     address: Index
     node: Node
     expected: int
+    number: int
+    source: Source | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Count:
+    """buffer[address] = node, the number of steps of a loop, of which one more is counted by meter `number`."""
+
+    buffer: Buffer
+    address: Index
+    node: Node
     number: int
     source: Source | None = None
 
@@ -107,7 +118,7 @@ class Update:
     in_any_order: bool = False
 
 
-Effect: TypeAlias = BufferStore | Check | Reduce | ArgReduce | Scan | Update
+Effect: TypeAlias = BufferStore | Check | Count | Reduce | ArgReduce | Scan | Update
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -254,7 +265,7 @@ Item: TypeAlias = NestLoop | Effect | Product | LibraryCall | Control
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LoopProgram:
-    """A lowered program. Fault number n, which a run may report, is `faults[n - 1]`."""
+    """A lowered program. Fault number n, which a run may report, is `faults[n - 1]`; `meters` are labels of loops."""
 
     name: str
     inputs: tuple[Buffer, ...]
@@ -263,6 +274,7 @@ class LoopProgram:
     residual_stacks: tuple[Buffer, ...]
     items: tuple[Item, ...]
     faults: tuple[Fault, ...]
+    meters: tuple[str, ...] = ()
 
 
 # ---- what an item reads and writes -------------------------------------------------------------------------------

@@ -26,4 +26,5 @@ def lower(program: Program, target: Target) -> LoopProgram:
     used = {buffer for item in items for buffer in touched(item)}
     temporaries = tuple(buffer for buffer in shared.temporaries if buffer in used)
     stacks = (*shared.residual_stacks, *(buffer for buffer in outputs if buffer.aval.is_residual_stack))
-    return LoopProgram(program.name, inputs, outputs, temporaries, stacks, tuple(items), tuple(shared.faults))
+    shared_tables = tuple(shared.faults), tuple(shared.meters)
+    return LoopProgram(program.name, inputs, outputs, temporaries, stacks, tuple(items), *shared_tables)

@@ -15,6 +15,7 @@ from fnad.lower.loop_ir import (
     ArgReduce,
     Check,
     Control,
+    Count,
     Effect,
     Item,
     LibraryCall,
@@ -56,7 +57,7 @@ def is_parallel(loop: NestLoop) -> bool:
 def _may_be_split(loop: NestLoop, effect: Effect | Product | LibraryCall, loops: Sequence[NestLoop]) -> bool:
     """True if an effect within these loops, the first of which is `loop`, is no reason against it."""
     match effect:
-        case Check() | LibraryCall():
+        case Check() | Count() | LibraryCall():
             return False
         case Product() if loop.depth in effect.depths:
             return effect.parts is not None
@@ -146,7 +147,7 @@ def has_independent_rows(loop: SequentialFor) -> bool:
         isinstance(loop.extent, int)
         and not loop.updates
         and not any(_may_end_the_run(control) for control in inside)
-        and not any(isinstance(effect, Check | LibraryCall) for effect in effects(loop))
+        and not any(isinstance(effect, Check | Count | LibraryCall) for effect in effects(loop))
         and not has_checks(loop)
         and all(
             is_local(buffer, loop)

@@ -17,6 +17,7 @@ from fnad.lower.loop_ir import (
     BufferStore,
     Check,
     Control,
+    Count,
     Item,
     LibraryCall,
     LoopProgram,
@@ -88,12 +89,20 @@ def _control_lines(item: Control, indent: str) -> Iterator[str]:
             yield indent + _effect_text(count)
 
 
+def _then(item: BufferStore | Check | Count) -> str:
+    match item:
+        case Check():
+            return f", end at guard {item.number} unless {item.expected}"
+        case Count():
+            return f", counted by meter {item.number}"
+        case BufferStore():
+            return ""
+
+
 def _effect_text(item: Item) -> str:
     match item:
-        case BufferStore(buffer, address, node):
-            return f"{buffer.name}[{index_text(address)}] = {node_text(node)}"
-        case Check(buffer, address, node, expected, number):
-            return f"{buffer.name}[{index_text(address)}] = {node_text(node)}, end at guard {number} unless {expected}"
+        case BufferStore(buffer, address, node) | Check(buffer, address, node) | Count(buffer, address, node):
+            return f"{buffer.name}[{index_text(address)}] = {node_text(node)}{_then(item)}"
         case Reduce(buffer, address, node, _, step, _, _, depths):
             over = ", ".join(f"i{d}" for d in sorted(depths))
             folded = _step_text(step, item.dtype, acc=Text("acc"), **{"0": _text(node)})

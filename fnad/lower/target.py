@@ -132,6 +132,9 @@ class Target:
     adds_atomically: bool = False
     """True if threads add at computed places in any order, where the device can add at once."""
 
+    counts_steps: bool = False
+    """True if a running program can be read by another thread of Python, which shows the steps of its loops."""
+
     def calls(self, library: Library) -> bool:
         """True if what computes whole arrays can be called between kernels."""
         is_told = library.dispatched or library.routine == HOST or library.routine in self.routines

@@ -36,6 +36,7 @@ from fnad.ir.primitive import (
     Scatter,
     ScatterRuns,
     SpanContraction,
+    StepCount,
 )
 from fnad.ir.program import Atom, Equation, Program, Source, Var
 from fnad.ir.types import I64, Aval, Dtype, Shape, is_inexact
@@ -52,6 +53,7 @@ from fnad.lower.loop_ir import (
     ArgReduce,
     BufferStore,
     Check,
+    Count,
     Effect,
     Item,
     LibraryCall,
@@ -234,8 +236,8 @@ class Values:
                 self._contraction(equation, buffer)
             case Concatenation():
                 self._concatenate(equation, buffer)
-            case GuardCheck():
-                self._guard(equation, buffer)
+            case GuardCheck() | StepCount():
+                self._end_or_count(equation, buffer)
             case _ if is_inlined(equation):
                 shape = buffer.aval.shape
                 self._nest(shape, lambda i: self._store(buffer, i, self.expressions.define(equation.results[0], i)))
@@ -549,12 +551,18 @@ class Values:
             found = expressions.boxed(equation, integers, [Index(0)] * len(integers))
         return self._store(checked, indices, expressions.nodes.number(found[n], I64))
 
-    # ---- guards --------------------------------------------------------------------------------------------------
+    # ---- guards and steps ------------------------------------------------------------------------------------------
 
-    def _guard(self, equation: Equation, buffer: Buffer) -> None:
+    def _end_or_count(self, equation: Equation, buffer: Buffer) -> None:
+        params, address = equation.params, place(buffer, ())
         node = self.expressions.element(equation.operands[0], ())
-        expected, number = equation.params["expected"], equation.params["number"]
-        self.nests.place(Check(buffer, place(buffer, ()), node, expected, number, self.source))
+        if isinstance(equation.primitive.lower, GuardCheck):
+            item = Check(buffer, address, node, params["expected"], params["number"], self.source)
+        elif self.shared.target.counts_steps:
+            item = Count(buffer, address, node, self.shared.meter(params["label"]), self.source)
+        else:
+            item = self._store(buffer, (), node)
+        self.nests.place(item)
 
     # ---- contractions and calls ----------------------------------------------------------------------------------
 

@@ -11,11 +11,15 @@ import numpy as np
 from fnad.api.functions.grad import value_and_grad
 from fnad.api.functions.jit import jit
 from fnad.api.staging.leaves import Function, check_function, function_name
+from fnad.debug import progress
 from fnad.errors import DtypeError, UnsupportedFunctionError
 from fnad.flatten_util import ravel_pytree
 from fnad.ir.builder import is_tracing
+from fnad.trace.meters import counting
 from fnad.trace.source import current_source
 from fnad.tracebacks import boundary
+
+EVALUATION = "evaluation"
 
 
 @boundary
@@ -64,7 +68,13 @@ def minimize(f: Function, params: Any, *args: Any, method: str = "L-BFGS-B", **o
         return f(unravel(vector), *args)
 
     step = jit(value_and_grad(of_vector))
+
+    def counted(vector: Any, *args: Any) -> Any:
+        progress(label=EVALUATION)
+        return step(vector, *args)
+
     scipy_minimize = import_module("scipy.optimize").minimize
-    found = scipy_minimize(step, start.astype(np.float64), args, method, jac=True, **options)
+    with counting([EVALUATION], [[0, -1]]):
+        found = scipy_minimize(counted, start.astype(np.float64), args, method, jac=True, **options)
     found.x = unravel(found.x)
     return found

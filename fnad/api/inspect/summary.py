@@ -15,6 +15,7 @@ from fnad.ir.walk import all_equations
 from fnad.lower.loop_ir import (
     BufferStore,
     Check,
+    Count,
     Item,
     LibraryCall,
     NestLoop,
@@ -95,7 +96,7 @@ def _operations(item: Item, around: tuple[int, ...], seen: set[Node]) -> int:
             return 2 * m * k * n * prod(around)
         case LibraryCall():
             return 0
-        case BufferStore() | Check():
+        case BufferStore() | Check() | Count():
             return sum(prod(around[:depth]) for depth in _depths(item.node, seen))
         case _:  # a fold or an update has one more at each step
             is_float = item.node.dtype.kind in "fc"

@@ -9,7 +9,7 @@ from fnad.backends.base import Executor
 from fnad.backends.reference import fresh
 from fnad.errors import FnadError, NonFiniteError
 from fnad.ir.program import Program
-from fnad.ir.walk import has_effect
+from fnad.ir.walk import acts_outside
 from fnad.placement import is_on_host, on_device, on_host
 from fnad.transforms.nonfinite import Found, first, follow, is_not_finite
 
@@ -20,7 +20,7 @@ def checked(run: Executor, arguments: Sequence[Array], program: Program, count: 
     Raises `NonFiniteError` for what arose in it. A program that has effects is interpreted instead of the run.
     """
     given, arguments = arguments, list(map(on_host, arguments))
-    if any(map(has_effect, program.equations)):
+    if any(map(acts_outside, program.equations)):
         found = follow(program, arguments)
         _check(found, count)
         return list(map(_placed, fresh(found[0], arguments)))

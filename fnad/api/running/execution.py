@@ -32,7 +32,7 @@ from fnad.errors import DeviceError, FnadError, PlacementError
 from fnad.ir.builder import is_tracing
 from fnad.ir.content import content_key
 from fnad.ir.program import Program
-from fnad.ir.walk import all_equations, has_effect
+from fnad.ir.walk import acts_outside, all_equations
 from fnad.placement import on_host
 from fnad.records import NamedTuple, dataclass
 from fnad.store import STORE, uncollected
@@ -149,7 +149,7 @@ def raise_with_line(program: Program, arrays: Sequence[Array]) -> None:
 
     Effects would happen twice, so a program that has some is left alone; loops run for a second at most.
     """
-    if not any(map(has_effect, program.equations)):
+    if not any(map(acts_outside, program.equations)):
         with suppress(TimeUpError):
             interpreter(program)(list(map(on_host, arrays)), perf_counter() + 1.0)
 

@@ -33,7 +33,7 @@ from fnad.backends.tiers import TieredProgram, staged
 from fnad.errors import DeviceError, FnadError, GuardFailed, PathsWarning, PlacementError
 from fnad.ir.primitive import GuardCheck
 from fnad.ir.program import Program, Source
-from fnad.ir.walk import has_effect
+from fnad.ir.walk import acts_outside, has_effect
 from fnad.trace.capture import Guard
 from fnad.trace.environment import Environment
 from fnad.trace.guards import guarded
@@ -107,7 +107,7 @@ class TracedPath:
 
     @cached_property
     def _has_effects(self) -> bool:
-        return any(map(has_effect, self.traced.equations))
+        return any(map(acts_outside, self.traced.equations))
 
     @property
     def is_compiled(self) -> bool:

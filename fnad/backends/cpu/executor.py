@@ -134,7 +134,8 @@ class NativeExecutor:
         names = [*arrays, *map(id, self._numbers), "counters", "stacks", "status"]
         self._positions = {name: n for n, name in enumerate(names)}
         run = self._in_order(planned.steps)
-        self._run = within_limits(run) if planned.calls_libraries else run
+        run = within_limits(run) if planned.calls_libraries else run
+        self._run = counted(run, loops.meters) if loops.meters else run
         self._outputs = [NO_ARRAY if buffer in planned.donations else _new_array(buffer) for buffer in loops.outputs]
         self._has_stacks = bool(loops.residual_stacks)
         self._donations = [(loops.outputs.index(o), loops.inputs.index(x)) for o, x in planned.donations.items()]
@@ -178,7 +179,9 @@ class NativeExecutor:
     def direct(self, before: CallBefore) -> Callable[..., Any] | None:
         """A function from the arguments of a call like the one before to its results; None unless it is a builtin."""
         chunks = [step for step in self.plan.steps if isinstance(step, Chunk) and step in self._codes]
-        is_plain = len(chunks) == len(self.plan.steps) > 0 and not (self._donations or self._recorded)
+        is_plain = len(chunks) == len(self.plan.steps) > 0 and not (
+            self._donations or self._recorded or self.plan.loops.meters
+        )
         if not is_plain or self._workspace_size > DIRECT or not (IS_KNOWN and has_gil()):
             return None
         from fnad.backends.cpu.direct import Kernels, can_be_direct, direct_call  # noqa: PLC0415 - for few programs
@@ -211,7 +214,13 @@ class NativeExecutor:
         stacks = residual_stack.new_table(len(self.plan.loops.residual_stacks))
         STORE.trim(self._workspace_size)
         slots = [np.empty(slot.size, slot.dtype) for slot in self.plan.slots]
-        return [*slots, *self._numbers, counters, stacks, np.zeros(STATUS_SIZE, np.int64)]
+        return [
+            *slots,
+            *self._numbers,
+            counters,
+            stacks,
+            np.zeros(STATUS_SIZE + 2 * len(self.plan.loops.meters), np.int64),
+        ]
 
     @property
     def workspace_bytes(self) -> int:
@@ -373,6 +382,17 @@ def within_limits(run: Run) -> Run:
             run(arrays)
 
     return limited
+
+
+def counted(run: Run, labels: Sequence[str]) -> Run:
+    """A run whose steps are shown, if it takes long."""
+    from fnad.trace.meters import counting  # noqa: PLC0415 - for few programs
+
+    def shown(arrays: list[Array]) -> None:
+        with counting(labels, list(arrays[-1][STATUS_SIZE:].reshape(-1, 2))):
+            run(arrays)
+
+    return shown
 
 
 def is_parallel(kernel: Kernel) -> bool:

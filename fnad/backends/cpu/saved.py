@@ -82,6 +82,7 @@ def recipe_of(plan: Plan, codes: Mapping[Chunk, tuple[str, Numbers]], *, is_plai
             of.buffers(loops.residual_stacks),
             (),
             tuple(replace(fault, source=None) for fault in loops.faults),
+            loops.meters,
         ),
         of.steps(plan.steps),
         [*of.chunks.values()],

@@ -58,6 +58,7 @@ CPU = Target(
     COSTS,
     {name: emit for family in FAMILIES for name, emit in family.INSTRUCTIONS.items()},
     lanes=vector_math.preferred_bytes() // 4,
+    counts_steps=True,
 )
 
 PLAIN = replace(CPU, costs=replace(COSTS, sum_block=16))

@@ -31,5 +31,6 @@ STANDALONE = replace(
         **{routine.name: CPU.instructions[routine.name] for routine in LOCAL_ARRAYS.values()},
         "interrupted": emit_not_interrupted,
     },
+    counts_steps=False,
 )
 """Matrix products are loops here, and what needs LAPACK or SciPy is refused."""
