@@ -58,6 +58,15 @@ class LocalBlocks(threading.local, Blocks[T]):
     """The blocks of each thread."""
 
 
+class ListedBlocks(LocalBlocks[T]):
+    """The blocks of each thread, with their `values`, the innermost one last."""
+
+    values: tuple[T, ...] = ()
+
+    def changed(self) -> None:
+        self.values = tuple(block.value for block in self.under_way)
+
+
 class SharedBlocks(Blocks[T]):
     """The blocks of all threads; a child process has those of the thread that forked."""
 

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from fnad.blocks import ListedBlocks
 from fnad.errors import ArgumentTypeError, UsedAfterTraceError
 from fnad.ir.builder import Builder, Captured, current_builder, is_tracing
 from fnad.ir.program import Atom, Source, Var
@@ -22,6 +23,10 @@ from fnad.records import NamedTuple
 from fnad.trace.shadow import Raised, Shadow
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
+
+
+READ: ListedBlocks[dict[int, Any]] = ListedBlocks()
+"""The arrays and containers that user code has loaded in each block, by identity: from outside, or from containers."""
 
 
 class Write(NamedTuple):

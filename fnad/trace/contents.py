@@ -151,25 +151,30 @@ def is_numba_class(kind: type) -> bool:
     return str(getattr(kind, "__module__", "")).startswith("numba.")  # of a Cython class, it is not text
 
 
+PARTS: dict[type, Callable[[Any], tuple[Any, ...]]] = {
+    MethodType: lambda value: (value.__self__, value.__func__),
+    BuiltinFunctionType: lambda value: () if isinstance(value.__self__, ModuleType) else (value.__self__,),
+    MethodWrapperType: lambda value: (value.__self__,),
+    functools.partial: lambda value: (value.func, value.args, value.keywords),
+    staticmethod: lambda value: (value.__func__,),
+    classmethod: lambda value: (value.__func__,),
+    property: lambda value: (value.fget, value.fset),
+    functools.cached_property: lambda value: (value.func,),
+    weakref.ref: lambda value: (value(),),
+    CACHED: lambda value: (value.__wrapped__,),
+}
+"""The functions and objects inside wrappers, by class."""
+
+
+def default_arguments(function: FunctionType) -> tuple[Any, ...]:
+    """The default arguments of a function."""
+    return (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
+
+
 def parts(value: Any) -> tuple[Any, ...]:
-    """The function inside a wrapper."""
-    match value:
-        case MethodType():
-            return value.__self__, value.__func__
-        case BuiltinFunctionType() | MethodWrapperType():
-            return () if isinstance(value.__self__, ModuleType) else (value.__self__,)
-        case functools.partial():
-            return value.func, value.args, value.keywords
-        case staticmethod() | classmethod():
-            return (value.__func__,)
-        case property():
-            return value.fget, value.fset
-        case functools.cached_property():
-            return (value.func,)
-        case weakref.ref():
-            return (value(),)
-        case _:
-            return (value.__wrapped__,) if isinstance(value, CACHED) else ()
+    """The functions and objects inside a wrapper."""
+    inside = next((PARTS[base] for base in type(value).__mro__ if base in PARTS), None)
+    return () if inside is None else inside(value)
 
 
 def behind(value: Any) -> Any:
@@ -195,13 +200,13 @@ def names_of(getter: operator.attrgetter[Any] | operator.methodcaller) -> set[st
 
 def elements_of(value: Any) -> Elements | None:
     """The function that lists what a container holds now; None for what is no container."""
-    if isinstance(value, dict):
+    kind = type(value)  # `isinstance` reads the `__class__` of an object, which some hide
+    if issubclass(kind, dict):
         return lambda: (*value.keys(), *value.values())
-    if isinstance(value, (tuple, list, set, frozenset, deque)):
+    if issubclass(kind, (tuple, list, set, frozenset, deque)):
         return lambda: cast("Iterable[Any]", value)
-    if isinstance(value, np.ndarray):
+    if issubclass(kind, np.ndarray):
         return (lambda: value.flat) if value.dtype.hasobject else None
-    kind = type(value)  # abstract classes ask objects for their class, which some hide
     if issubclass(kind, type(os.environ)):
         encoded = vars(value)["_data"]  # of which reading the mapping itself decodes all, which takes much longer
         return lambda: (*encoded.keys(), *encoded.values())

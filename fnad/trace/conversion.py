@@ -262,7 +262,12 @@ def _with_facts(constant: tuple[Any, ...]) -> tuple[Any, ...]:
 def facts_of(function: FunctionType) -> Facts | None:
     """The variables of outer scopes that a user function uses; None if there are none, or it is not converted."""
     code = converted_code(original_of(function.__code__), function.__globals__)
-    return next((c for c in code.co_consts if type(c) is Facts), None) if code else None
+    return facts_in(code) if code else None
+
+
+def facts_in(code: CodeType) -> Facts | None:
+    """The variables of outer scopes that converted code uses."""
+    return next((c for c in code.co_consts if type(c) is Facts), None)
 
 
 def converted_text(text: str, mode: str) -> CodeType:

@@ -171,7 +171,7 @@ def computes(module: str) -> bool:
 def effect_of_object(value: Any) -> str | None:
     """The effect or state that an object may hide; None if its class is user code in Python."""
     kind = cast("type[Any]", type(value))
-    if is_table(value) or isinstance(value, HARMLESS):
+    if is_table(value) or issubclass(kind, HARMLESS):
         return None
     if in_library(getattr(kind, "__module__", "")):
         has_state = bool(getattr(value, "__dict__", None)) and elements_of(value) is None

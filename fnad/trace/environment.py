@@ -22,6 +22,8 @@ from operator import is_
 from types import CellType, FunctionType, ModuleType
 from typing import Any, TypeAlias, cast
 
+import numpy as np
+
 from fnad.ir.program import Source
 from fnad.records import NamedTuple
 from fnad.trace.changes import Change, array_changed, container_changed, was
@@ -260,6 +262,32 @@ class Environment:
             if NAMESPACE(value) is not namespace:
                 name = self._name_of(value)
                 yield Change(f"{name or 'an object it reads'} has another __dict__", self._place_of(name))
+
+    def restored_arrays(self) -> Iterator[tuple[str, Source | None]]:
+        """Restore the content of arrays that was changed since it was read; the names of these arrays, with a line."""
+        for unchanged, value in self.contents:
+            if isinstance(value, np.ndarray) and not unchanged():
+                before = array_before(unchanged)
+                if before is not None:
+                    memory_of_array(value)[...] = before
+                else:  # of objects
+                    for i, element in enumerate(self.before[id(value)]):
+                        value.flat[i] = element
+                name = self._name_of(value) or self._name_of_holder(value)
+                codes = (check.code for check, _ in self.contents if isinstance(check, FunctionCheck))
+                first = (Source(code.co_filename, code.co_firstlineno, code.co_name) for code in codes)
+                yield name or "an array", self._place_of(name) or next(first, None)
+
+    def _name_of_holder(self, value: Any) -> str | None:
+        """The name of a container with a value, or of a parameter with the value as default."""
+        held = [(name, held) for _, name, held in self.names.values() if isinstance(held, tuple)]
+        held += [(self._name_of(holder), self.before.get(id(holder), ())) for _, holder in self.contents]
+        for check, _ in self.contents:
+            if isinstance(check, FunctionCheck):
+                last = check.code.co_varnames[: check.code.co_argcount][::-1]
+                defaults = zip(last, (check.defaults or ())[::-1], strict=False)
+                held += [(name, (default,)) for name, default in (*defaults, *(check.by_name or {}).items())]
+        return next((name for name, parts in held if name and any(value is part for part in parts)), None)
 
     def _name_of(self, value: Any) -> str | None:
         return next((name for _, name, held in self.names.values() if same(value, held)), None)

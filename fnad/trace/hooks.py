@@ -15,7 +15,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from itertools import repeat
-from types import CellType, CodeType, FunctionType, MethodType
+from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -28,14 +28,16 @@ from fnad.numpy.namespace import CALLS, MAKING
 from fnad.numpy.operands import as_symbol
 from fnad.numpy.views import Broadcast
 from fnad.trace import escape, guards
+from fnad.trace.capture import READ
 from fnad.trace.compiled import is_in_c, of_compiled, of_numba, on_traced
-from fnad.trace.contents import CACHED, draws_numbers, in_library, is_numba_class, is_users
+from fnad.trace.contents import CACHED, CONTAINERS, PARTS, draws_numbers, in_library, is_numba_class, is_users
 from fnad.trace.conversion import HOOKS, converted, converted_code, facts_of
 from fnad.trace.dispatch import has_traced
 from fnad.trace.entering import constructing, entered, operand
 from fnad.trace.environment import content
 from fnad.trace.exchange import GIVEN, METHODS
 from fnad.trace.handle import Handle
+from fnad.trace.kinds import asking
 from fnad.trace.libraries import is_entered, is_of_numba, is_standard, is_trusted
 from fnad.trace.looping import LOOPING
 from fnad.trace.reading_calls import imported, imports, matched, recorded
@@ -58,6 +60,10 @@ PLAIN_INDICES = {int, str, slice}
 OTHERS = {"__getitem__", "__len__", "__enter__"}
 """Methods of classes that do more than iterate, such as those of files and `x.flat`."""
 
+PLAIN = {bool, int, float, complex, str, bytes, type(None), np.float64, ModuleType, type, np.ufunc}
+LEADING = (np.ndarray, Handle, memoryview, *CONTAINERS, *PARTS)
+"""Classes of what does not lead to arrays, and of what may."""
+
 INDEXED = {type(np.r_): r_, type(np.c_): c_}
 """The classes of what NumPy has to be indexed, with the replacement."""
 
@@ -71,7 +77,7 @@ def callee(function: Any) -> Any:
         return function
     if LOOPING.steps:
         LOOPING.steps[-1].calls(function)
-    return replaced(recorded(function) if RECORDING.recorders else function)
+    return replaced(recorded(function) if RECORDING.values else function)
 
 
 CALLS["callee"] = callee
@@ -105,12 +111,15 @@ def replaced(function: Any) -> Any:
 
 def of_user(function: FunctionType) -> FunctionType:
     """The twin of a user function; without a twin, the reads of the function are unknown."""
-    if function.__closure__ is not None and UNDOING.changes and (facts := facts_of(function)) is not None:
-        for changes in UNDOING.changes:
+    if function.__closure__ is not None and UNDOING.values and (facts := facts_of(function)) is not None:
+        for changes in UNDOING.values:
             changes.cells(function, facts)
     twin = converted(function)
     if twin is function and original_of(function.__code__) is function.__code__:
         return without_source(function)
+    if function.__defaults__ is not None or function.__kwdefaults__ is not None:
+        for loaded in READ.values:
+            loaded[id(function)] = function
     return twin if MAKING.innermost is None else with_traced_defaults(twin)
 
 
@@ -159,7 +168,7 @@ def calling_method(caller: operator.methodcaller) -> Any:
 def of_method(method: MethodType) -> Any:
     """The callee for a method: the callee for its function, bound to the same object."""
     METHODS.enter_class(type(method.__self__))
-    if UNDOING.changes and draws_numbers(method.__self__):
+    if UNDOING.values and draws_numbers(method.__self__):
         kept(method.__self__)
     own: Any = method.__func__
     found = replaced(own)
@@ -235,9 +244,7 @@ def variable(value: Any) -> Any:
     """A global, or a variable of an enclosing function."""
     if not is_tracing():
         return value
-    if LOOPING.steps:
-        LOOPING.steps[-1].reads(value)
-    return read(value)
+    return load(value)
 
 
 def method(owner: Any, name: str) -> Any:
@@ -245,7 +252,7 @@ def method(owner: Any, name: str) -> Any:
     if not is_tracing():
         return getattr(owner, name)
     kind = type(owner)
-    if RECORDING.recorders or LOOPING.steps or kind is np.ndarray or kind not in METHODS.kinds:
+    if RECORDING.values or LOOPING.steps or kind is np.ndarray or kind not in METHODS.kinds:
         return callee(_found(owner, name))
     found = getattr(owner, name)  # in a trace of nothing else these are most calls: what follows is `replaced`, at once
     made = MADE.get(id(found))
@@ -256,8 +263,9 @@ def attribute(owner: Any, name: str) -> Any:
     """`owner.name`."""
     if not is_tracing():
         return getattr(owner, name)
-    found = _found(owner, name)
-    return read(found if not LOOPING.steps else LOOPING.steps[-1].passes(owner, found))
+    if issubclass(type(owner), Handle):
+        return getattr(owner, name)
+    return load(_found(owner, name))
 
 
 def _found(owner: Any, name: str) -> Any:
@@ -265,7 +273,7 @@ def _found(owner: Any, name: str) -> Any:
     try:
         return getattr(read(owner), name)
     finally:
-        for recorder in RECORDING.recorders:
+        for recorder in RECORDING.values:
             recorder.attribute(owner, name)
 
 
@@ -273,17 +281,18 @@ def item(owner: Any, index: Any) -> Any:
     """`owner[index]`; an ordinary array at a traced index is read as a traced one."""
     if not is_tracing():
         return owner[index]
-    for recorder in RECORDING.recorders:
-        recorder.element(owner, index)
     kind = type(owner)
+    if issubclass(kind, Handle):
+        return owner[index]
+    for recorder in RECORDING.values:
+        recorder.element(owner, index)
     if issubclass(kind, type):
         METHODS.enter_class(owner)
     if kind is dict or kind is list or type(index) in PLAIN_INDICES:
-        found = read(owner)[index]
-        return read(found if not LOOPING.steps else LOOPING.steps[-1].passes(owner, found))
+        return load(read(owner)[index])
     if kind is np.ndarray and has_traced(index):
         return traced(owner)[index] if is_native(owner) else owner[decided(index)]
-    return read((INDEXED[kind] if kind in INDEXED else read(owner))[index])
+    return load((INDEXED[kind] if kind in INDEXED else read(owner))[index])
 
 
 def each(values: Any, place: tuple[Any, ...] | None = None) -> Any:
@@ -362,14 +371,14 @@ def same(a: Any, b: Any) -> bool:
 
 def enters(facts: Facts) -> None:
     """The begin of a function that uses variables of outer scopes."""
-    assigns = UNDOING.changes and not ASSIGNED.isdisjoint(dict(facts.globals).values())
-    if (RECORDING.recorders or assigns) and is_tracing():
+    assigns = UNDOING.values and not ASSIGNED.isdisjoint(dict(facts.globals).values())
+    if (RECORDING.values or assigns) and is_tracing():
         namespace = sys._getframe(1).f_globals  # pyright: ignore[reportPrivateUsage]
         if in_library(namespace.get("__name__", "")):  # a body of NumPy or SciPy; what `exec` made may have no name
             return
-        for recorder in RECORDING.recorders:
+        for recorder in RECORDING.values:
             recorder.enter(facts, namespace)
-        for changes in UNDOING.changes:
+        for changes in UNDOING.values:
             changes.variables(facts, namespace)
 
 
@@ -378,9 +387,9 @@ def stored(owner: Any, name: str) -> Any:
     if is_tracing():
         if LOOPING.steps:
             LOOPING.steps[-1].writes(owner)
-        for recorder in RECORDING.recorders:
+        for recorder in RECORDING.values:
             recorder.attribute(owner, name)
-        for changes in UNDOING.changes:
+        for changes in UNDOING.values:
             changes.attribute(owner, name)
     return owner
 
@@ -390,9 +399,9 @@ def counter(owner: Any, name: str) -> Any:
     if is_tracing():
         if LOOPING.steps:
             LOOPING.steps[-1].writes(owner)
-        for recorder in RECORDING.recorders:
+        for recorder in RECORDING.values:
             recorder.counter(owner, name)
-        for changes in UNDOING.changes:
+        for changes in UNDOING.values:
             changes.attribute(owner, name)
     return owner
 
@@ -407,6 +416,11 @@ def changed(value: Any, operand: Any) -> Any:
     if type(value) in KEPT and is_tracing():
         kept(value)
     return operand
+
+
+def reading(get: Any) -> Call:
+    """`getattr`, whose result is read."""
+    return lambda *args: load(get(*args))
 
 
 def storing(function: Any) -> Call:
@@ -428,6 +442,15 @@ def read(value: Any) -> Any:
             GIVEN.add(kind)
             return replayed(value) if OTHERS.isdisjoint(dir(kind)) else kept(value)
     return traced(value) if kind is np.ndarray and MAKING.innermost is not None and is_native(value) else value
+
+
+def load(value: Any) -> Any:
+    """A value that user code reads from outside, or from an object or a container."""
+    kind = type(value)
+    if kind not in PLAIN and issubclass(kind, LEADING):
+        for loaded in READ.values:
+            loaded[id(value)] = value
+    return read(value)
 
 
 def decided(index: Any) -> Any:
@@ -460,6 +483,7 @@ def traced(array: Any) -> Any:
     return made
 
 
+enter(getattr, lambda function: reading(asking(function)))
 for _function in (setattr, delattr):
     enter(_function, storing)
 for _function in (

@@ -10,27 +10,29 @@ step.
 from __future__ import annotations
 
 import ctypes
-import dis
 import sys
 import threading
 from collections.abc import Callable, Collection
-from types import BuiltinFunctionType, CellType, CodeType, FrameType, FunctionType, MethodType, ModuleType
+from contextlib import suppress
+from types import BuiltinFunctionType, FrameType, FunctionType, MethodType, ModuleType
 from typing import Any, Protocol
 
 import numpy as np
 
-from fnad.codes import names_of, remembered
+from fnad.codes import original_of
 from fnad.errors import MutationError
 from fnad.ir.builder import Captured
 from fnad.ir.program import Atom, Literal, Source
 from fnad.ir.symbol import Symbol
 from fnad.numpy.namespace import MAKING
+from fnad.trace.conversion import converted_code, facts_in, facts_of
 from fnad.trace.effects import effect_of_callee
 from fnad.trace.handle import Array, Handle
 from fnad.trace.libraries import is_trusted
+from fnad.trace.recording import Recorder
 from fnad.trace.shadow import Shadow
 from fnad.trace.source import current_source
-from fnad.trace.undoing import CHANGING
+from fnad.trace.undoing import ASSIGNED, CHANGING
 
 Answers = tuple[int, ...]
 
@@ -140,48 +142,18 @@ WRITING = {
 class Step:
     """A step of a loop that runs for all that go the same way: the frame of the loop, and what is outside of the step.
 
-    `outside` has the identities of what may be read from there and changed.
+    The recorder has what the step may read from outside, which it may not change.
     """
 
-    def __init__(self, frame: FrameType, place: tuple[int, int], namespace: dict[str, Any]) -> None:
+    def __init__(self, frame: FrameType, place: tuple[int, int]) -> None:
         self.frame, self.place = frame, place
         self.exits = False
-        self.outside: set[int] = set()
-        self._arrays: dict[int, tuple[Any, Any]] = {}
-        for value in namespace.values():
-            self.reads(value)
-        self._reads_names(frame.f_code, frame.f_globals)
-
-    def reads(self, value: Any, depth: int = 3) -> None:
-        """Note a value that is not of the step."""
-        kind = type(value)
-        if id(value) in self.outside or isinstance(value, (int, float, complex, str, FunctionType, type, np.generic)):
-            return
-        self.outside.add(id(value))
-        if kind is np.ndarray and value.flags.writeable:
-            self._arrays[id(value)] = value, value.copy()
-        if not depth or isinstance(value, ModuleType):
-            return
-        if isinstance(value, (list, tuple, set)):
-            for part in value:
-                self.reads(part, depth - 1)
-        elif isinstance(value, dict):
-            for part in value.values():
-                self.reads(part, depth - 1)
-        else:
-            for part in (getattr(value, "__dict__", None) or {}).values():
-                self.reads(part, depth - 1)
-
-    def _reads_names(self, code: CodeType, namespace: dict[str, Any]) -> None:
-        for name in names_of(code):
-            if name in namespace:
-                self.reads(namespace[name])
-
-    def passes(self, owner: Any, value: Any) -> Any:
-        """Note an attribute or element of what is not of the step; return it."""
-        if id(owner) in self.outside or isinstance(owner, (ModuleType, type)):
-            self.reads(value)
-        return value
+        self.recorder = Recorder()
+        facts = facts_in(frame.f_code)
+        if facts is not None:
+            self.recorder.enter(facts, frame.f_globals)
+        for value in variables(frame).values():
+            self.recorder.follow(value)
 
     def writes(self, owner: Any) -> None:
         """Refuse a write into an object from outside the step; traced arrays are part of what it carries."""
@@ -191,7 +163,8 @@ class Step:
                 source=current_source(),
                 remedy="make the array with fnad.numpy",
             )
-        if not isinstance(owner, Handle) and (id(owner) in self.outside or isinstance(owner, (ModuleType, type))):
+        is_outside = self.recorder.has_read(owner) or isinstance(owner, (ModuleType, type))
+        if is_outside and not isinstance(owner, Handle):
             raise Refused(f"a step changes a {type(owner).__name__}")
 
     def calls(self, function: Any) -> None:
@@ -208,12 +181,11 @@ class Step:
         own = getattr(function, "__func__", function)
         if not isinstance(own, FunctionType) or is_trusted(own.__code__.co_filename):
             return
-        if stores_outside(own.__code__):
+        facts = facts_of(own)
+        if facts is not None and not ASSIGNED.isdisjoint(dict((*facts.globals, *facts.free)).values()):
             raise Refused(f"a step calls {name}, which stores a variable of an outer scope")
-        self._reads_names(own.__code__, own.__globals__)
-        cells = [cell.cell_contents for cell in own.__closure__ or () if cell != CellType()]
-        for value in (*cells, *(own.__defaults__ or ()), *(own.__kwdefaults__ or {}).values()):
-            self.reads(value)
+        if facts is None and converted_code(original_of(own.__code__), own.__globals__) is None:
+            raise Refused(f"a step calls {name}, which has no source")
 
     def goes_on(self, place: tuple[int, int], frame: FrameType) -> bool:
         """False if the loop of this step is left, which the step notes."""
@@ -224,28 +196,15 @@ class Step:
 
     def check(self) -> None:
         """Refuse a step that wrote into an ordinary array."""
-        for array, before in self._arrays.values():
-            if array.tobytes() != before.tobytes():
-                raise Refused("a step writes into an ordinary array")
-
-
-@remembered
-def stores_outside(code: CodeType) -> bool:
-    """True if code has statements that store variables of outer scopes."""
-    free = set(code.co_freevars)
-    return any(
-        each.opname in ("STORE_GLOBAL", "DELETE_GLOBAL") or (each.opname == "STORE_DEREF" and each.argval in free)
-        for each in dis.get_instructions(code)
-    )
+        if [*self.recorder.environment.restored_arrays()]:
+            raise Refused("a step writes into an ordinary array")
 
 
 # ---- variables of a frame --------------------------------------------------------------------------------------------
 
-_WRITES_THROUGH = sys.version_info >= (3, 13)
-
 
 class Unset:
-    """In the place of a variable without a value, where Python cannot take the value of a variable away."""
+    """In the place of a variable without a value, because a frame cannot be told to forget one."""
 
     __hash__ = None  # pyright: ignore[reportAssignmentType]
 
@@ -261,15 +220,31 @@ def variables(frame: FrameType) -> dict[str, Any]:
     return {name: value for name, value in frame.f_locals.items() if type(value) is not Unset}
 
 
+def set_through(frame: FrameType, values: dict[str, Any]) -> None:
+    """Give variables of a frame these values, where the mapping of a frame writes into it."""
+    frame.f_locals.update(values)
+
+
+def set_by_copy(frame: FrameType, values: dict[str, Any]) -> None:
+    """Give variables of a frame these values, where Python copies the mapping back on demand."""
+    frame.f_locals.update(values)
+    ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(frame), ctypes.c_int(0))
+
+
+def _works(way: Callable[[FrameType, dict[str, Any]], None]) -> bool:
+    """True if a variable of the frame that runs this has the value which it is given."""
+    given = None
+    with suppress(AttributeError, TypeError):
+        way(sys._getframe(), {"given": way})  # pyright: ignore[reportPrivateUsage]
+    return given is way
+
+
+SETTING = next(filter(_works, (set_through, set_by_copy)), None)
+"""The way to write into the variables of a frame on this Python; None if there is none, and all loops are paths."""
+
+
 def set_variables(frame: FrameType, values: dict[str, Any], names: Collection[str]) -> None:
     """Give variables of a frame these values; those among the names that have none lose theirs."""
-    found = frame.f_locals
-    missing = [name for name in names if name not in values and name in found]
-    for name, value in values.items():
-        found[name] = value
-    if _WRITES_THROUGH:
-        found.update(dict.fromkeys(missing, Unset()))
-        return
-    for name in missing:
-        del found[name]
-    ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(frame), ctypes.c_int(bool(missing)))
+    assert SETTING is not None
+    missing = [name for name in names if name not in values and name in frame.f_locals]
+    SETTING(frame, {**values, **dict.fromkeys(missing, Unset())})

@@ -31,7 +31,7 @@ def named(function: Any) -> Any:
             return function(*args)
         finally:
             if len(args) > 1 and isinstance(args[1], str):
-                for recorder in RECORDING.recorders:
+                for recorder in RECORDING.values:
                     recorder.attribute(args[0], args[1])
 
     return ask
@@ -44,7 +44,7 @@ def listed(function: Any) -> Any:
         if not args:
             names = sys._getframe(1).f_locals  # pyright: ignore[reportPrivateUsage]
             return sorted(names) if function is dir else names
-        for recorder in RECORDING.recorders:
+        for recorder in RECORDING.values:
             if isinstance(args[0], ModuleType):
                 recorder.meet(COMPUTED, current_source())
             for arg in args:
@@ -61,7 +61,7 @@ def getting(getter: Any) -> Any:
         for path in getter.__reduce__()[1]:
             found = owner
             for name in path.split("."):
-                for recorder in RECORDING.recorders:
+                for recorder in RECORDING.values:
                     recorder.attribute(found, name)
                 found = getattr(found, name, None)
         return getter(owner)
@@ -74,7 +74,7 @@ def checking(function: Any) -> Any:
 
     def ask(value: Any, kind: Any) -> Any:
         if getattr(kind, "_is_protocol", False):
-            for recorder in RECORDING.recorders:
+            for recorder in RECORDING.values:
                 for name in {*vars(kind), *vars(kind).get("__annotations__", ())}:
                     recorder.attribute(value, name)
         return function(value, kind)
@@ -89,7 +89,7 @@ def importing(function: Any) -> Any:
         package = kwargs.get("package", args[0] if args else None)
         with suppress(ImportError, TypeError, AttributeError, KeyError):
             full = resolve_name(name, package if isinstance(package, str) else "") if name.startswith(".") else name
-            for recorder in RECORDING.recorders:
+            for recorder in RECORDING.values:
                 recorder.imports([full])
         return function(name, *args, **kwargs)
 
@@ -100,7 +100,7 @@ def of_environment(function: Any) -> Any:
     """`os.getenv`."""
 
     def ask(*args: Any, **kwargs: Any) -> Any:
-        for recorder in RECORDING.recorders:
+        for recorder in RECORDING.values:
             recorder.follow(os.environ)
         return function(*args, **kwargs)
 
@@ -112,7 +112,7 @@ def seeding(function: Any) -> Any:
 
     def ask(*args: Any, **kwargs: Any) -> Any:
         if all(value is None for value in (*args, *kwargs.values())):
-            for recorder in RECORDING.recorders:
+            for recorder in RECORDING.values:
                 recorder.meet(DRAW, current_source())
         return function(*args, **kwargs)
 
@@ -121,12 +121,12 @@ def seeding(function: Any) -> Any:
 
 def imports(names: tuple[Any, ...]) -> None:
     """An import statement: the number of leading dots, the names of modules, and the names taken from them."""
-    if RECORDING.recorders and is_tracing():
+    if RECORDING.values and is_tracing():
         level, modules, attributes = names
         package = sys._getframe(1).f_globals.get("__package__") or ""  # pyright: ignore[reportPrivateUsage]
         with suppress(ImportError):
             found = [resolve_name("." * level + name, package) for name in modules]
-            for recorder in RECORDING.recorders:
+            for recorder in RECORDING.values:
                 recorder.imports(found, attributes)
 
 
@@ -134,7 +134,7 @@ def imported(*values: Any) -> None:
     """The values that an import statement has bound."""
     if is_tracing():
         CALLS["enter_imported"]()
-        for recorder in RECORDING.recorders:
+        for recorder in RECORDING.values:
             for value in values:
                 recorder.follow(value)
 
@@ -142,7 +142,7 @@ def imported(*values: Any) -> None:
 def matched(value: Any, names: tuple[str, ...]) -> Any:
     """The subject of a `match` statement with patterns that read attributes."""
     if is_tracing():
-        for recorder in RECORDING.recorders:
+        for recorder in RECORDING.values:
             recorder.matched(value, frozenset(names))
     return value
 
@@ -176,7 +176,7 @@ def recorded(function: Any) -> Any:
     is_in_python = isinstance(kind.__call__, FunctionType) and not issubclass(kind, type)
     if is_in_python and is_users(kind):  # Cython's functions seem to be of a user class
         return function
-    for recorder in RECORDING.recorders:
+    for recorder in RECORDING.values:
         if id(function) in COMPUTING:
             recorder.meet(COMPUTED, current_source())
         else:

@@ -23,7 +23,7 @@ from abc import ABCMeta, get_cache_token
 from collections import deque
 from collections.abc import Generator, Iterable
 from collections.abc import Set as AbstractSet
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from importlib import import_module
 from types import FunctionType, MemberDescriptorType, ModuleType, SimpleNamespace
@@ -32,8 +32,8 @@ from weakref import ProxyTypes
 
 import numpy as np
 
-from fnad.blocks import LocalBlocks
-from fnad.codes import original_of
+from fnad.blocks import ListedBlocks
+from fnad.codes import names_of, original_of
 from fnad.ir.builder import is_tracing
 from fnad.ir.program import Source
 from fnad.placement import is_on_device
@@ -67,7 +67,7 @@ from fnad.trace.contents import (
     parts,
     shared_states,
 )
-from fnad.trace.conversion import facts_of, own_function
+from fnad.trace.conversion import converted_code, facts_of, is_of_dataclass, own_function
 from fnad.trace.effects import COMPUTED, DRAW, effect_of_callee, effect_of_object, reads_outside
 from fnad.trace.environment import NUMBERS, Environment, Get, Namespace, Noted, content, has_numbers
 from fnad.trace.exchange import METHODS
@@ -120,6 +120,10 @@ class Recorder:
         """Note a value that cannot be compared."""
         self.effect = self.effect or what
         self.environment.meet(what, source, anew=anew)
+
+    def has_read(self, value: Any) -> bool:
+        """True if a value was read from outside, or is a container from there that was counted in or extended."""
+        return id(value) in self.kept or id(value) in self.environment.before
 
     # ---- what the hooks report ---------------------------------------------------------------------------------------
 
@@ -175,6 +179,7 @@ class Recorder:
             kind is FunctionType
             and id(function) not in self.kept
             and original_of(function.__code__) is function.__code__
+            and not is_trusted(function.__code__.co_filename)
         ):
             self.follow(function)  # one that no name led to; those made in the trace run converted code
 
@@ -395,9 +400,19 @@ class Recorder:
         self.follow(defaults)
         self.follow(by_name)
         facts = facts_of(function)
+        if facts is None and not is_of_dataclass(code) and converted_code(code, function.__globals__) is None:
+            self._follow_names(function)
         uses = dict(facts.free) if facts else {}
         for name, cell in zip(code.co_freevars, cells, strict=False):
             self._note_use(functools.partial(content, cell), cell, name, uses.get(name, READ))
+
+    def _follow_names(self, function: FunctionType) -> None:
+        """Note the globals that code without hooks names, and all attributes of these."""
+        namespace = function.__globals__
+        for name in names_of(original_of(function.__code__)) & namespace.keys():
+            found = self._enter(namespace.get, namespace, name)
+            self._follow(found)
+            self.list_attributes(found)
 
     def _follow_object(self, value: Any) -> None:
         kind = type(value)
@@ -413,10 +428,10 @@ class Recorder:
         self.effect = self.effect or effect_of_object(value)
         for part in parts(value):
             self.follow(part)
-        inner = value.__wrapped__ if isinstance(value, CACHED) else None
+        inner = value.__wrapped__ if issubclass(kind, CACHED) else None
         if isinstance(inner, FunctionType) and (facts := facts_of(inner)):
             self.enter(facts, inner.__globals__)  # it may return without running
-        if isinstance(value, ContextVar):
+        if issubclass(kind, ContextVar):
             self._note(lambda _, default: value.get(default), value, "value")
         namespace = namespace_of(value)
         is_of_user = any(map(is_users, kind.__mro__))
@@ -432,17 +447,18 @@ class Recorder:
         objects, kinds = self.environment.kinds
         objects.append(value)
         kinds.append(type(value))
-        if namespace is not None and getattr(value, "__dict__", None) is namespace:
-            holders, namespaces = self.environment.namespaces
-            holders.append(value)
-            namespaces.append(namespace)
+        with suppress(Exception):  # what a class makes of the name
+            if namespace is not None and value.__dict__ is namespace:
+                holders, namespaces = self.environment.namespaces
+                holders.append(value)
+                namespaces.append(namespace)
 
     def _follow_content(self, value: Any) -> None:
         elements = elements_of(value)
         contents = self.environment.contents
         if elements is not None:
             self._follow_elements(value, elements)
-        elif isinstance(value, np.ndarray):
+        elif issubclass(type(value), np.ndarray):
             self._follow_array(value)
         elif draws_numbers(value):
             contents.append((check_of_generator(value), value))
@@ -474,19 +490,12 @@ class Recorder:
             self.follow(element)
 
 
-class _Recording(LocalBlocks[Recorder]):
-    recorders: tuple[Recorder, ...] = ()
-
-    def changed(self) -> None:
-        self.recorders = tuple(block.value for block in self.under_way)
-
-
-RECORDING = _Recording()
+RECORDING: ListedBlocks[Recorder] = ListedBlocks()
 """The recorders of this thread."""
 
 
 def note_attributes(value: Any) -> None:
     """Note that this package reads all attributes of an object for the function that is traced."""
     if is_tracing():
-        for recorder in RECORDING.recorders:
+        for recorder in RECORDING.values:
             recorder.list_attributes(value)

@@ -22,7 +22,8 @@ from fnad.ir.builder import is_tracing
 from fnad.numpy.namespace import CALLS
 from fnad.trace.conversion import converted_text, is_of_dataclass, no_source
 from fnad.trace.dispatch import has_traced
-from fnad.trace.reaching import asking_for_class
+from fnad.trace.environment import content
+from fnad.trace.libraries import is_trusted
 from fnad.trace.recording import RECORDING
 from fnad.trace.source import current_source
 from fnad.trace.stand_ins import enter
@@ -42,7 +43,7 @@ def without_source(function: FunctionType) -> Any:
             asking = function.__qualname__ if type in args else asking_for_class(function)
             if asking is not None:
                 raise refused(asking, code)
-        for recorder in RECORDING.recorders if is_tracing() else ():
+        for recorder in RECORDING.values if is_tracing() else ():
             for arg in (*args, *kwargs.values()):
                 recorder.list_attributes(arg)
             if not is_generated:
@@ -50,6 +51,23 @@ def without_source(function: FunctionType) -> Any:
         return function(*args, **kwargs)
 
     return call
+
+
+def asking_for_class(function: FunctionType) -> str | None:
+    """The name of the function that may call `type`: a function without source, or one that its code names."""
+    pending, seen = [function], set[FunctionType]()
+    while pending:
+        found = pending.pop()
+        if found not in seen and not is_trusted(found.__code__.co_filename):
+            seen.add(found)
+            names = names_of(found.__code__)
+            if "type" in names:
+                return found.__qualname__
+            named = [*map(found.__globals__.get, names), *[content(cell, "", None) for cell in found.__closure__ or ()]]
+            kinds = [value for value in named if isinstance(value, type)]
+            named += [getattr(part, "__func__", part) for kind in kinds for part in vars(kind).values()]
+            pending += [value for value in named if isinstance(value, FunctionType)]
+    return None
 
 
 def refused(name: str, code: CodeType) -> TracerEscapeError:

@@ -285,5 +285,4 @@ for _function in OPERATORS.values():
     enter(_function, of_operands)
 enter(type, lambda _: class_of)
 enter(type.__call__, lambda _: calling_class)
-for _function in (hasattr, getattr):
-    enter(_function, asking)
+enter(hasattr, asking)

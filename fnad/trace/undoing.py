@@ -22,7 +22,7 @@ from weakref import ref
 
 import numpy as np
 
-from fnad.blocks import OWN, Holding, LocalBlocks
+from fnad.blocks import OWN, Holding, ListedBlocks
 from fnad.trace.conditions import MISSING
 from fnad.trace.contents import namespace_of
 from fnad.trace.environment import content
@@ -204,14 +204,7 @@ def _restore_array(array: ref[Any], before: Any) -> None:
         found[...] = before
 
 
-class _Undoing(LocalBlocks[Changes]):
-    changes: tuple[Changes, ...] = ()
-
-    def changed(self) -> None:
-        self.changes = tuple(block.value for block in self.under_way)
-
-
-UNDOING = _Undoing()
+UNDOING: ListedBlocks[Changes] = ListedBlocks()
 """The runs of this thread that may be undone."""
 
 
@@ -222,14 +215,14 @@ def undoing() -> Holding[Changes]:
 
 def kept(value: Any) -> Any:
     """A value of which the content is kept."""
-    for changes in UNDOING.changes:
+    for changes in UNDOING.values:
         changes.content(value)
     return value
 
 
 def replayed(iterator: Any) -> Any:
     """An iterator whose values a run that is undone does not lose; any other value itself."""
-    changes = UNDOING.changes
+    changes = UNDOING.values
     if not changes or type(iterator) is Replayed or not _is_own_file():
         return iterator
     found = changes[0].replayed.setdefault(id(iterator), Replayed(iterator))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -142,11 +143,19 @@ def test_a_function_without_traced_values_is_called_by_scipy_as_often_as_without
     assert own[0] == 2 * calls
 
 
+class Exponential:
+    """An object that is called with code which needs hooks."""
+
+    def __call__(self, x: Any) -> Any:
+        return math.exp(x) * float(x)
+
+
 @pytest.mark.parametrize("transform", [fnad.checkpoint, lambda f: lambda x: fnad.tapped(f)(x)[0]])
-def test_what_runs_once_writes_once(transform: Any) -> None:
+def test_what_runs_once_writes_once_and_may_be_an_object(transform: Any) -> None:
     own, functions = make()
     assert fnad.grad(transform(functions["added"]))(2.0) == 1.0
     assert own.tolist() == [0.0, 1.0, 1.0]
+    assert fnad.grad(transform(Exponential()))(1.0) == pytest.approx(2 * math.e, rel=1e-15)
 
 
 def test_a_traced_value_that_a_region_leaves_in_a_list_is_an_error_at_use() -> None:

@@ -64,7 +64,7 @@ def assert_nothing_is_left():
     assert [f.__code__ for f in MEMBERS] == CODES
     assert all(a is b for a, b in zip([f.__code__ for f in MEMBERS], CODES, strict=True))
     assert METHODS._users == {}
-    assert RECORDING.recorders == ()
+    assert RECORDING.values == ()
     assert Point(2).double == 4
 
 

@@ -54,6 +54,7 @@ from fnad.ir.builder import Builder, current_builder, is_tracing
 from fnad.ir.types import Dtype, Shape, aval_of
 from fnad.records import NamedTuple
 from fnad.signals import refuse_handlers
+from fnad.trace.capture import READ
 from fnad.trace.environment import Environment
 from fnad.trace.kept import check_kept
 from fnad.trace.labelled import Labels, is_labelled, labels_of
@@ -344,10 +345,11 @@ class Compiled(Transformed, Generic[P, R]):
             loops.begin()
             places = (*form.positions, *form.names)
             given = fixed | dict(zip(places, unflatten(structure, tracers), strict=True))
-            result = f(*[given[i] for i in range(len(args))], **{name: given[name] for name in kwargs})
+            with READ.holding({id(f): f}) as loaded:
+                result = f(*[given[i] for i in range(len(args))], **{name: given[name] for name in kwargs})
             traces.append(weakref.ref(current_builder()))
             written[:] = [i for i, tracer in enumerate(tracers) if tracer.is_written]
-            read[:] = outside(self._f) if written else ()
+            read[:] = outside(loaded) if written else ()
             return result
 
         with recorder.active():
@@ -355,7 +357,7 @@ class Compiled(Transformed, Generic[P, R]):
         environment, trace = recorder.environment, traces[-1]()
         environment.end()
         if trace is not None:  # nothing else has it but values of it that are stored somewhere
-            check_kept([self._f, *[fixed[place] for place, _ in form.static]], trace, recorder.kept)
+            check_kept(recorder, trace)
         if any(isinstance(key, Receiver) for _, key in form.static):
             environment = environment.released(recorder.kept)
         captured = cast("Sequence[Array]", staged.operands[len(leaves) :])  # no trace is around this one

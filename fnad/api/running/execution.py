@@ -172,8 +172,10 @@ def in_trace(f: Function, function: Callable[..., Any], *trees: Any, names: Sequ
     leaves, structure = leaves_of(trees, lambda i: names[i] if i < len(names) else f"args[{i - len(names)}]")
 
     def call(tracers: Sequence[Tracer]) -> Any:
-        result = callee(function)(*cast("tuple[Any, ...]", unflatten(structure, tracers)))
-        Received().check(f, lambda: [leaf.value for leaf in leaves], tracers)
+        received = Received(f)
+        with received.reading():
+            result = callee(function)(*cast("tuple[Any, ...]", unflatten(structure, tracers)))
+        received.check(lambda: [leaf.value for leaf in leaves], tracers)
         return result
 
     staged = stage(f, leaves, call)

@@ -57,12 +57,12 @@ def solver(path: str, probe: Callable[[dict[str, Any]], tuple[Any, ...]]) -> Cal
                 return resolve_name(path)(*args, **kwargs)
             given = signature(resolve_name(path)).bind(*args, **kwargs).arguments
             if not has_traced(given):
-                with undone_writes(**given):
+                with undone_writes(*given.values()):
                     is_untraced = bool(_untraced(partial(_ask, given, probe)))
                 if is_untraced and (found := _untraced(partial(resolve_name(path), *args, **kwargs))):
                     return found[0]
             try:
-                with without_outer_writes(**given):
+                with without_outer_writes(*given.values()):
                     return as_scipys()(*args, **kwargs)
             except FnadError as error:
                 raise error.at(current_source()) from None

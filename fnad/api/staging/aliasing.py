@@ -8,19 +8,22 @@ setting `strict_mutation` any write into an argument is one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from types import FunctionType
 from typing import Any, cast
 
 import numpy as np
 
 from fnad import config
 from fnad.api.staging.leaves import Function, function_name, plain
+from fnad.blocks import Holding
 from fnad.errors import MutationError
 from fnad.ir.builder import current_builder
 from fnad.ir.program import Source
-from fnad.trace.capture import Array, Trace, same_bits
+from fnad.trace.capture import READ, Array, Trace, same_bits
+from fnad.trace.contents import CONTAINERS, default_arguments, elements_of, parts
 from fnad.trace.handle import Handle
-from fnad.trace.reaching import Reach
 from fnad.trace.source import current_source
 from fnad.trace.tracer import Tracer
 
@@ -28,12 +31,33 @@ WORK = 10_000
 """The most work to look for an element that two views share; beyond it they count as sharing memory."""
 
 
+def _within(value: Any) -> Iterable[Any]:
+    """The elements of a container, the parts of a wrapper, the default arguments of a function."""
+    kind = type(value)
+    if kind is FunctionType:
+        return default_arguments(value)
+    if kind is memoryview:
+        return (value.obj,)
+    elements = elements_of(value) if issubclass(kind, (np.ndarray, *CONTAINERS)) else None
+    return parts(value) if elements is None else elements()
+
+
+MANY, MOST = 1000, 5000
+"""The most elements of a container, and the most values in all, among which arrays are sought."""
+
+
 class Received:
     """The leaves of a call, as given and as the function received them."""
 
-    def __init__(self) -> None:
+    def __init__(self, f: Function) -> None:
+        self._f = f
         self._pairs: list[tuple[Any, Any]] = []
+        self._loaded: dict[int, Any] = {id(f): f}
         self.is_written = False
+
+    def reading(self) -> Holding[dict[int, Any]]:
+        """A block in which the function runs."""
+        return READ.holding(self._loaded)
 
     def noting(self, receive: Callable[[Any], Any]) -> Callable[[Any], Any]:
         """`receive`, which makes of a leaf what the function receives, with its answers noted."""
@@ -45,7 +69,7 @@ class Received:
 
         return note
 
-    def check(self, f: Function, given: Callable[[], Iterable[Any]] = tuple, tracers: Sequence[Tracer] = ()) -> None:
+    def check(self, given: Callable[[], Iterable[Any]] = tuple, tracers: Sequence[Tracer] = ()) -> None:
         """Raise `MutationError` where a write shows elsewhere; `given()` are the leaves that `tracers` stand for."""
         inside = [array for trace in traces() for array in trace.changed]
         written = [i for i, pair in enumerate(self._pairs) if _is_written(*pair, inside)]
@@ -58,7 +82,7 @@ class Received:
             for i in (*written, *changed):
                 place = found[i].written_at if isinstance(found[i], Tracer) else place
                 note_written(leaves[i], place)
-            check_written(f, leaves, (*written, *changed), outside(f), place)
+            check_written(self._f, leaves, (*written, *changed), outside(self._loaded), place)
 
 
 def _is_written(given: Any, received: Any, inside: Sequence[Array]) -> bool:
@@ -87,10 +111,19 @@ def traces() -> Iterator[Trace]:
         builder = builder.outer
 
 
-def outside(f: Function) -> list[Any]:
-    """The arrays that the trace under way has read from outside, and those that `f` leads to, which it may read."""
+def outside(loaded: Mapping[int, Any]) -> list[Any]:
+    """The arrays that the trace under way has captured, and those that are in what user code has loaded."""
     used = next((trace.outside for trace in traces()), ())
-    return [*used, *[reached.value for reached in Reach({function_name(f): f}).arrays]]
+    found, pending = list[Any](used), [*loaded.values()]
+    seen = set[int]()
+    while pending and len(seen) < MOST:
+        value = pending.pop()
+        if id(value) not in seen:
+            seen.add(id(value))
+            if isinstance(value, (np.ndarray, Handle)):
+                found.append(value)
+            pending += islice(_within(value), MANY)
+    return found
 
 
 def check_written(

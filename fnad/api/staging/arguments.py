@@ -167,7 +167,7 @@ def stage_in(
     leaves = [wrt.leaves[i] for i in places]
 
     def attempt(called: Function, receive: Callable[[Any], Any]) -> Staged:
-        received = Received()
+        received = Received(f)
 
         def call(tracers: Sequence[Tracer]) -> Any:
             mark_differentiated()
@@ -175,8 +175,10 @@ def stage_in(
             given = dict(zip(chosen, wrt.given(tracers, receiving), strict=True))
             others = {i: map_leaves(receiving, arg) for i, arg in enumerate(args) if i not in given}
             every = given | others
-            result = called(*[every[i] for i in range(len(args))], **map_leaves(receiving, kwargs or {}))
-            received.check(f, lambda: [wrt.values[i] for i in places], tracers)
+            by_name = map_leaves(receiving, kwargs or {})
+            with received.reading():
+                result = called(*[every[i] for i in range(len(args))], **by_name)
+            received.check(lambda: [wrt.values[i] for i in places], tracers)
             return result
 
         staged = stage(called, leaves, call, has_aux=has_aux)
@@ -236,10 +238,12 @@ def call_inside(f: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
     """Call a function as part of the trace under way; neither it nor its caller sees what the other writes later."""
 
     def attempt(called: Function, receive: Callable[[Any], Any]) -> Any:
-        received = Received()
+        received = Received(f)
         receiving = received.noting(receive)
-        result = called(*map_leaves(receiving, args), **map_leaves(receiving, kwargs))
-        received.check(f)
+        given, by_name = map_leaves(receiving, args), map_leaves(receiving, kwargs)
+        with received.reading():
+            result = called(*given, **by_name)
+        received.check()
         return map_leaves(_copy, result)
 
     return protected(f, attempt)

@@ -218,10 +218,11 @@ class PythonLoop:
                 for number, cell in enumerate(states.cells):
                     cell.symbol, cell.version = symbols[states.slot_of(number)], cell.version + 1
                 set_variables(self.frame, states.variables(state, symbols), self.names)
-                step = Step(self.frame, self.place, variables(self.frame))
+                step = Step(self.frame, self.place)
                 LOOPING.steps.append(step)
                 try:
-                    yield None if self.items is None else self.items.at(as_number(counter, weak=True))
+                    with step.recorder.active():
+                        yield None if self.items is None else self.items.at(as_number(counter, weak=True))
                 finally:
                     LOOPING.steps.remove(step)
                 step.check()

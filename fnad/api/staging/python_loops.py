@@ -18,7 +18,7 @@ from fnad.api.staging.python_loop import Known, Left, PythonLoop
 from fnad.ir.builder import current_builder
 from fnad.ir.program import Source
 from fnad.trace.capture import Trace
-from fnad.trace.looping import LOOPING, Parted, Refused
+from fnad.trace.looping import LOOPING, SETTING, Parted, Refused
 from fnad.trace.source import is_in_loop, user_lines
 from fnad.trace.undoing import undoing
 
@@ -140,7 +140,7 @@ class PythonLoops:
         line, column, first, last, *_ = place
         code = frame.f_code
         is_marked = any(file == code.co_filename and first <= line <= last for file, line in self.marked)
-        if not (is_marked and code.co_flags & OPTIMIZED and isinstance(current_builder(), Trace)):
+        if not (SETTING and is_marked and code.co_flags & OPTIMIZED and isinstance(current_builder(), Trace)):
             return None
         key, source = (code.co_filename, line, column), Source(code.co_filename, line, code.co_name)
         known = self.known.setdefault(key, Known(source))

@@ -100,7 +100,7 @@ def _call(f: Function, arrange: Callable[[list[Tracer]], Any], leaves: list[Trac
 
 def apply(f: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a function on pytrees of its arguments."""
-    return f(*args, **kwargs)
+    return callee(f)(*args, **kwargs)
 
 
 def region_of_call(
@@ -123,9 +123,11 @@ def region_of_call(
 
     def attempt(call: Call) -> Traced:
         def run(tracers: list[Tracer]) -> list[Any]:
-            output = call(tracers)
+            received = Received(f)
+            with received.reading():
+                output = call(tracers)
             if given:
-                Received().check(f, lambda: given, tracers)
+                received.check(lambda: given, tracers)
             weak = [value.is_weak if isinstance(value, Tracer) else is_weak(value) for value in flatten(output)[0]]
             values, structure = output_leaves(output, f)
             found.append((structure, weak))
@@ -148,7 +150,7 @@ def region_of(
     given: Sequence[Any] = (),
 ) -> Region:
     """The region of a function that runs never, once or many times; raise where it writes into arrays outside of it."""
-    with without_outer_writes(self=f, args=call):
+    with without_outer_writes(f, call):
         return region_of_call(f, call, types, values, raised, given)
 
 
