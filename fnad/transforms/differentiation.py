@@ -22,6 +22,7 @@ from fnad.ops.softmax import log_softmax, softmax
 from fnad.transforms import joint as reverse_mode
 from fnad.transforms import jvp as forward_mode
 from fnad.transforms.activity import needed_vars
+from fnad.transforms.ordering import contractions_ordered
 
 
 def joint(program: Program, wrt: Sequence[bool], outputs: int | None = None) -> Program:
@@ -78,7 +79,7 @@ def _stable(program: Program) -> Program:
         from fnad.transforms.cancellation import without_cancelled  # noqa: PLC0415 - likewise
 
         program = without_cancelled(program)
-    return program
+    return contractions_ordered(program)
 
 
 def _on_constants(program: Program, outputs: int | None) -> Program:

@@ -156,8 +156,8 @@ def _selected(
     place = {**{a: n for n, a in enumerate(stacks)}, **{a: lead + n for n, a in enumerate(elements)}}
     of = dict(zip((*of_y, *in_y), [place[a] for a in (*of_x, *in_x)], strict=True))
     of.update({a: len(stacks) + n for n, a in enumerate(free)})
-    x = _placed(y, whole, [of[a] for a in range(y.ndim)])
-    x = mul(x, _placed(found.factors(), whole, [place[a] for a in range(len(shape_of_x)) if a != along]))
+    x = placed(y, whole, [of[a] for a in range(y.ndim)])
+    x = mul(x, placed(found.factors(), whole, [place[a] for a in range(len(shape_of_x)) if a != along]))
     if rest:
         size = math.prod(shape[a] for a in rest)
         same = directions(dtype=y.dtype, count=size, start=0, shape=(size,))
@@ -175,7 +175,7 @@ def _selected(
     return transpose_to(x, (*[place[a] for a in of_x], *range(len(stacks), lead), *[place[a] for a in left]))
 
 
-def _placed(x: Symbol, shape: Shape, dims: Sequence[int]) -> Symbol:
+def placed(x: Symbol, shape: Shape, dims: Sequence[int]) -> Symbol:
     """The value broadcast to a shape, its axes in any order."""
     order = sorted(range(x.ndim), key=dims.__getitem__)
     return broadcast_in_dim(transpose_to(x, tuple(order)), shape=shape, dims=tuple(sorted(dims)))

@@ -13,6 +13,7 @@ from fnad.transforms.directions import selected
 from fnad.transforms.flatten import flatten
 from fnad.transforms.fold import fold, fold_constants
 from fnad.transforms.hoist import broadcast_late, hoist, transpose_late
+from fnad.transforms.ordering import on_diagonal, ordered
 from fnad.transforms.pattern import by_rules
 from fnad.transforms.quotients import factored
 from fnad.transforms.rewrite import rewrite
@@ -58,6 +59,8 @@ def sweep(program: Program) -> Program:
         fold_constants,
         selected,
         _by_rules,
+        on_diagonal,
+        ordered,
         factored,
         computed_from_updates,
         broadcast_late,
