@@ -161,7 +161,7 @@ def _outline_of(statement: Statement) -> Statement | None:
 # ---- bytes -------------------------------------------------------------------------------------------------------
 
 RECORDS = (
-    Aval, Buffer, BufferLoad, BufferStore, Chunk, Fault, For, Index, Kernel, LibraryCall, LoopProgram, Name,
+    Aval, Buffer, BufferLoad, BufferStore, Chunk, Fault, For, Index, Kernel, LibraryCall, LoopKind, LoopProgram, Name,
     PythonControl, Recipe, Return, SequentialFor, SequentialWhile, Slot, Switch,
 )  # fmt: skip
 ERRORS = {name: kind for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, FnadError)}
