@@ -18,10 +18,12 @@ from fnad.control.region_rules import check_avals, instantiated_inexact, pruning
 from fnad.control.signatures import Cotangents, Flags, Pulled, Regions, Symbols
 from fnad.errors import DtypeError, ShapeError
 from fnad.ir.builder import inline, trace
+from fnad.ir.content import content_key
 from fnad.ir.primitive import Cond, Primitive, Sample, Structured, register
 from fnad.ir.program import Equation, Literal, Params, Program
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, I64, Aval
+from fnad.ops.comparison import select
 from fnad.ops.elementary import sin
 from fnad.ops.shape import zeros_like
 from fnad.transforms.interpret import NEVER, region_runner
@@ -100,10 +102,18 @@ def _filled(forward: Program, count: int, slots: Sequence[Aval], place: Sequence
 
 
 def _reduce(operands: Symbols, params: Params, regions: Regions) -> Symbols | None:
-    """The results of the branch that is known to be taken, or of branches with numbers put in."""
+    """The results of the branch that is known to be taken, or of branches with numbers put in.
+
+    Branches that are the same are one, and a choice of numbers that are there is a `select`.
+    """
     index, *given = operands
     if isinstance(index.atom, Literal):
         return tuple(inline(regions[_held(index.atom.value, len(regions))], given))
+    if len(set(map(content_key, regions))) == 1:
+        return tuple(inline(regions[0], given))
+    if index.dtype == BOOL and not any(r.equations or any(a.shape for a in r.out_avals) for r in regions):
+        no, yes = (inline(region, given) for region in regions)
+        return tuple(select(index, *pair) for pair in zip(yes, no, strict=True))
     rest = [symbol for symbol in given if not isinstance(symbol.atom, Literal)]
     if len(rest) == len(given):
         return None

@@ -16,13 +16,14 @@ import numpy as np
 
 from fnad.control.branch_memory import choose, key_of
 from fnad.control.closures import Closed
+from fnad.control.invariant import is_expensive
 from fnad.control.signatures import Symbols
 from fnad.ir.builder import Captured, current_builder
 from fnad.ir.content import content_key, key_of_params
 from fnad.ir.primitive import DynamicSlice
 from fnad.ir.program import Atom, Equation, Literal, Program, Source, Var
 from fnad.ir.symbol import Symbol
-from fnad.ops.comparison import bitwise_or, eq, select
+from fnad.ops.comparison import bitwise_and, bitwise_or, eq, lt, select
 from fnad.ops.shape import Ints, reshape, slice_
 from fnad.records import NamedTuple
 
@@ -101,25 +102,57 @@ class Form(NamedTuple):
     has_status: bool
 
 
+class _Ends(NamedTuple):
+    """The results at the ends of a tree of decisions: of a way, and of a decision that has no way.
+
+    `settled` has the results of ways that need not decide any more, or None. If `goes_on`, no way that is taken exits.
+    """
+
+    leaf: Callable[[_Run], list[Symbol]]
+    unseen: Callable[[], list[Symbol]]
+    settled: Callable[[Sequence[_Run]], list[Symbol] | None] = lambda _: None
+    goes_on: bool = False
+
+
 class LoopBody:
     """The body of a loop: (counter, state, status, values…) -> the same of the next step, with what its form has.
 
     A step that is left undone is what all following ones do again, as nothing is changed, so the status at the end is
-    that of it. States that are `alike` another one have its ways. `count` is the number of steps, if it is known.
+    that of it. States that are `alike` another one have its ways. `count` is the number of steps, if it is known. If
+    ways that exit do nothing else, the `test` of the loop decides that, and the body has the other ways.
     """
 
-    def __init__(
-        self, ways: Sequence[Way], form: Form, alike: Mapping[int, int], count: int | None, *, ends: bool
-    ) -> None:
-        self.ways, self.form, self.count, self.ends = ways, form, count, ends
+    def __init__(self, ways: Sequence[Way], form: Form, alike: Mapping[int, int], count: int | None) -> None:
+        self.ways, self.form, self.count = ways, form, count
+        self.ends = count is None or any(way.exits for way in ways)
+        self.exits_first = self.ends and _exits_first(ways)
         self.alike = alike
         self.meets_unseen = False
+
+    def test(self, counter: Symbol, *carried: Symbol) -> list[Symbol]:
+        """True if the loop goes on."""
+        form, literal = self.form, current_builder().literal
+        running: list[Symbol] = []
+        if form.has_status:
+            running.append(eq(carried[form.has_state], _number(RUNNING)))
+        if self.count is not None:
+            running.append(lt(counter, _number(self.count)))
+        if not self.exits_first:
+            return [reduce(bitwise_and, running)]
+        go_on, leave = [literal(np.bool_(True))], [literal(np.bool_(False))]
+
+        def settled(runs: Sequence[_Run]) -> list[Symbol] | None:
+            return None if any(run.way.exits for run in runs) else go_on
+
+        def tested() -> list[Symbol]:
+            return self._decide(counter, carried, _Ends(lambda _: leave, lambda: go_on, settled))
+
+        return choose(reduce(bitwise_and, running), tested, lambda: leave) if running else tested()
 
     def __call__(self, counter: Symbol, *carried: Symbol) -> list[Symbol]:
         form = self.form
         state = carried[0] if form.has_state else None
         values = carried[form.has_state + form.has_status :]
-        numbers = sorted({way.state for way in self.ways})
 
         def heads(following: Symbol | None, status: int) -> list[Symbol]:
             found = [] if following is None else [following]
@@ -134,23 +167,46 @@ class LoopBody:
             kept = [run.read(way.outputs[i]) if i in way.outputs else value for i, value in enumerate(values)]
             return [*heads(_next(way, state), EXIT if way.exits else RUNNING), *kept]
 
-        before = [_Run(way, counter, values) for way in self.ways]
-        for run in before if self.count is not None else ():
-            _read_rows(run, self.count or 0)
-
-        def of_state(number: int) -> list[Symbol]:
-            return _choose([run.copy() for run in before if run.way.state == number], 0, 0, leaf, unseen)
-
-        rest = _later(of_state, numbers[-1])
-        for number in numbers[:-1]:
-            assert state is not None
-            members = [number, *[other for other, own in self.alike.items() if own == number]]
-            rest = _one(state, members, _later(of_state, number), rest)
-        found = rest()
+        found = self._decide(counter, carried, _Ends(leaf, unseen, goes_on=self.exits_first))
         following = counter + 1
         if self.meets_unseen and form.has_status and not self.ends:
             following = select(eq(found[form.has_state], _number(UNSEEN)), counter, following)
         return [following, *found]
+
+    def _decide(self, counter: Symbol, carried: Sequence[Symbol], ends: _Ends) -> list[Symbol]:
+        """The results of the way through a step that is taken from the state at hand."""
+        values = carried[self.form.has_state + self.form.has_status :]
+        before = [_Run(way, counter, values) for way in self.ways]
+        numbers = sorted({way.state for way in self.ways})
+        for run in before if self.count is not None else ():
+            _read_rows(run, self.count or 0)
+
+        def of_state(number: int) -> list[Symbol]:
+            return _choose([run.copy() for run in before if run.way.state == number], 0, 0, ends)
+
+        rest = _later(of_state, numbers[-1])
+        for number in numbers[:-1]:
+            members = [number, *[other for other, own in self.alike.items() if own == number]]
+            rest = _one(carried[0], members, _later(of_state, number), rest)
+        return rest()
+
+
+def _exits_first(ways: Sequence[Way]) -> bool:
+    """True if the ways that exit change nothing, and decide it by little work, which a test may do before each step."""
+    exits = [way for way in ways if way.exits]
+    return len(exits) < len(ways) and all(_only_exits(way) for way in exits) and any(exits)
+
+
+def _only_exits(way: Way) -> bool:
+    stays = way.next == way.state and all(after == before for before, after in way.others.items())
+    if not (stays and way.decisions and all(atom is way.inputs.get(i) for i, atom in way.outputs.items())):
+        return False
+    decides = all(decision.atom.aval.dtype == np.bool_ for decision in way.decisions)
+    return decides and all(map(_is_cheap, way.equations[: way.decisions[-1].position]))
+
+
+def _is_cheap(equation: Equation) -> bool:
+    return not (equation.regions or equation.primitive.effect or is_expensive(equation, runs=True))
 
 
 def _next(way: Way, state: Symbol | None) -> Symbol | None:
@@ -255,10 +311,11 @@ def _number(value: int) -> Symbol:
     return current_builder().literal(np.int64(value))
 
 
-def _choose(
-    runs: list[_Run], depth: int, start: int, leaf: Callable[[_Run], list[Symbol]], unseen: Callable[[], list[Symbol]]
-) -> list[Symbol]:
+def _choose(runs: list[_Run], depth: int, start: int, ends: _Ends) -> list[Symbol]:
     """The results of the way that is taken, of those that have decided the same so far."""
+    settled = ends.settled(runs)
+    if settled is not None:
+        return settled
     first, *others = runs
     end = first.end(depth)
     if any(other.end(depth) != end or len(other.way.decisions) <= depth for other in others):
@@ -266,7 +323,7 @@ def _choose(
     for place in range(start, end):
         _go_on([run.way.equations[place] for run in runs], runs)
     if depth == len(first.way.decisions):
-        return leaf(first)
+        return ends.leaf(first)
     found: dict[int, list[_Run]] = {}
     for run in runs:
         found.setdefault(run.way.decisions[depth].answer, []).append(run)
@@ -278,9 +335,22 @@ def _choose(
     pred = first.read(first.way.decisions[depth].atom)
 
     def go_on(answer: int) -> Callable[[], list[Symbol]]:
-        return lambda: _choose([run.copy() for run in found[answer]], depth + 1, end, leaf, unseen)
+        return lambda: _choose([run.copy() for run in found[answer]], depth + 1, end, ends)
 
-    return _among(pred, {answer: go_on(answer) for answer in found}, unseen)
+    left = [answer for answer, own in found.items() if not (ends.goes_on and _leaves(own, depth + 1))]
+    if len(left) < len(found):  # the test of the loop had the other answer
+        return go_on(left[0])() if left else ends.unseen()
+    return _among(pred, {answer: go_on(answer) for answer in found}, ends.unseen)
+
+
+def _leaves(runs: Sequence[_Run], depth: int) -> bool:
+    """True if ways end in the loop's exit whatever else they decide."""
+    if len(runs[0].way.decisions) == depth:
+        return runs[0].way.exits
+    found: dict[int, list[_Run]] = {}
+    for run in runs:
+        found.setdefault(run.way.decisions[depth].answer, []).append(run)
+    return len(found) == 2 and all(_leaves(own, depth + 1) for own in found.values())
 
 
 def _is_literal(run: _Run, depth: int) -> bool:

@@ -18,12 +18,14 @@ from fnad.transforms import differentiation
 class Derivation(NamedTuple):
     """The programs that a transform makes of one: `key` tells them apart from what others make of it.
 
-    `rewrite` gets the program as it is `prepared`: most get loops of Python that were found again.
+    `rewrite` gets the program as it is `prepared`: most get loops of Python that were found again. The results of the
+    first program begin with the outputs of the given one from number `begins` on, if outputs may be added to it.
     """
 
     key: tuple[str, *tuple[object, ...]]
     rewrite: Callable[[Program], tuple[Program, ...]]
     prepared: Callable[[Program], Program] = rolled
+    begins: int | None = None
 
     def derive(self, program: Program) -> tuple[Program, ...]:
         """The programs that are made of one as it was traced."""
@@ -40,12 +42,14 @@ AS_IT_IS = Derivation(("as it is",), lambda program: (program,), unchanged)
 
 def gradient(wrt: Sequence[bool]) -> Derivation:
     """(x…) -> (auxiliary…, x̄…)."""
-    return Derivation(("grad", *wrt), lambda program: (differentiation.gradient(program, wrt),))
+    return Derivation(("grad", *wrt), lambda program: (differentiation.gradient(program, wrt),), begins=1)
 
 
 def value_and_gradient(wrt: Sequence[bool]) -> Derivation:
     """(x…) -> (y, auxiliary…, x̄…)."""
-    return Derivation(("value_and_grad", *wrt), lambda program: (differentiation.value_and_gradient(program, wrt),))
+    return Derivation(
+        ("value_and_grad", *wrt), lambda program: (differentiation.value_and_gradient(program, wrt),), begins=0
+    )
 
 
 def vjp(wrt: Sequence[bool], outputs: int) -> Derivation:
@@ -77,4 +81,4 @@ def linearized(wrt: Sequence[bool], outputs: int) -> Derivation:
 
 def jvp(wrt: Sequence[bool], outputs: int) -> Derivation:
     """(x…, dx…) -> (y…, auxiliary…, dy…)."""
-    return Derivation(("jvp", *wrt, outputs), lambda program: (differentiation.jvp(program, wrt, outputs),))
+    return Derivation(("jvp", *wrt, outputs), lambda program: (differentiation.jvp(program, wrt, outputs),), begins=0)

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from time import perf_counter
 from typing import Any, cast
 
 from fnad import config
 from fnad.api.running.derivations import AS_IT_IS, Derivation
 from fnad.api.staging.aliasing import Received
-from fnad.api.staging.inlining import inlined
+from fnad.api.staging.inlining import asked_of_loops, guard_by, inlined
 from fnad.api.staging.leaves import (
     Array,
     Function,
@@ -157,9 +158,22 @@ def raise_with_line(program: Program, arrays: Sequence[Array]) -> None:
 def run(program: Program, operands: Sequence[Operand], derivation: Derivation) -> list[Any]:
     """The outputs of the one program that is derived, on these operands, as the user gets them."""
     if is_tracing():
-        return inlined(derived_within(program, derivation)[0], operands)
+        return _derived_inlined(program, operands, derivation)
     results = execute(derived(program, derivation)[0], operands, lambda: derivation.derive(program)[0])
     return [to_user(result) for result in results]
+
+
+def _derived_inlined(program: Program, operands: Sequence[Operand], derivation: Derivation) -> list[Any]:
+    """The outputs of a derived program; guards read the answers of loops in it, so that these do not run twice."""
+    asked = asked_of_loops(program) if derivation.begins is not None else []
+    if not asked:
+        return inlined(derived_within(program, derivation)[0], operands)
+    wider = replace(program, outputs=(*program.outputs, *asked))
+    found = inlined(derived_within(wider, derivation)[0], operands)
+    begin = len(program.outputs) - (derivation.begins or 0)
+    end = begin + len(asked)
+    guard_by(program, asked, operands, found[begin:end])
+    return [*found[:begin], *found[end:]]
 
 
 def in_trace(f: Function, function: Callable[..., Any], *trees: Any, names: Sequence[str] = ()) -> Any:

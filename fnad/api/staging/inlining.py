@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from fnad.api.staging.leaves import Operand, to_user
 from fnad.ir.builder import current_builder, inline
-from fnad.ir.program import Program, Var
+from fnad.ir.program import Atom, Equation, Program, Var
 from fnad.ir.symbol import Symbol
 from fnad.numpy.operands import WeakSymbol, as_symbol
 from fnad.trace.capture import Trace
@@ -28,6 +28,44 @@ def _begun(program: Program, symbols: Sequence[Symbol]) -> list[Symbol] | None:
         return None
     outputs = builder.begin(program, tuple(given))
     return [given[atom] if atom in given else Symbol(builder, atom, atom.aval) for atom in outputs]
+
+
+def asked_of_loops(program: Program) -> list[Var]:
+    """The values that Python read while a program was traced and that its loops and branches compute."""
+    found: set[Atom] = set()
+    for equation in program.equations:
+        if equation.regions or not found.isdisjoint(equation.operands):
+            found.update(equation.results)
+    return [var for equation in program.equations for var in equation.results if var in found & program.asked]
+
+
+def guard_by(program: Program, asked: Sequence[Var], operands: Sequence[Operand], answers: Sequence[Tracer]) -> None:
+    """Have the guards on values of a program that were asked for read these answers, which are the same values."""
+    builder = current_builder()
+    assert isinstance(builder, Trace)
+    symbols = [as_symbol(value if isinstance(value, Symbol) else to_user(value)) for value in operands]
+    known = [symbol.atom for symbol in inline(_slice(program, asked), symbols)]  # equations that are there already
+    makers: dict[Atom, int] = {}
+    for place, equation in enumerate(builder.equations):
+        makers.update(dict.fromkeys(equation.results, place + 1))
+    found = dict(zip(known, [answer.symbol.atom for answer in answers], strict=True))
+    guards, latest = list(builder.guards.values()), 0
+    builder.guards.clear()
+    for guard in guards:
+        atom = found.get(guard.atom, guard.atom)
+        latest = max(latest, guard.position if atom is guard.atom else makers.get(atom, guard.position))
+        builder.guards.setdefault(atom, guard._replace(atom=atom, position=latest))
+
+
+def _slice(program: Program, outputs: Sequence[Var]) -> Program:
+    """The program with only the equations that these values need, each as it is."""
+    needed: set[Atom] = set(outputs)
+    kept: list[Equation] = []
+    for equation in reversed(program.equations):
+        if not needed.isdisjoint(equation.results):
+            kept.append(equation)
+            needed.update(equation.operands)
+    return Program(program.name, program.inputs, tuple(reversed(kept)), tuple(outputs))
 
 
 def traced(symbol: Symbol, *, weak: bool = False) -> Tracer:

@@ -36,7 +36,7 @@ from fnad.ir.builder import Captured, current_builder
 from fnad.ir.program import Literal, Source, Var
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import I64, Aval
-from fnad.ops.comparison import bitwise_and, bitwise_or, eq, lt, select
+from fnad.ops.comparison import bitwise_or, eq, select
 from fnad.ops.shape import zeros_like
 from fnad.records import NamedTuple
 from fnad.trace import guards
@@ -289,7 +289,8 @@ class PythonLoop:
         avals = {number: slot.aval for slot, number in self.states.slots.items()}
         init = [self.builder.lift(leaves[slot]) if slot in leaves else zeros_like(avals[slot]) for slot in changed]
         body, found = self._loop(ways, start.number, init, has_state, alike)
-        heads = [self.count, *[self.state.number] * has_state, *[self.status] * body.form.has_status]
+        count, status = (self.count - (self.status == EXIT), RUNNING) if body.exits_first else (self.count, self.status)
+        heads = [count, *[self.state.number] * has_state, *[status] * body.form.has_status]
         self._enter(found, [*heads, *[self.values.get(s) if s in self.state.slots else None for s in changed]])
         if body.meets_unseen and self._is_unseen(found[len(heads) - 1]):
             return self._stray()
@@ -388,21 +389,14 @@ class PythonLoop:
     ) -> tuple[LoopBody, list[Symbol]]:
         """The body of the loop, and what is carried behind the loop."""
         count = None if self.items is None else self.items.number
-        ends = count is None or any(way.exits for way in ways)
-        body, init, step = self._step(LoopBody(ways, Form(has_state, True), alike, count, ends=ends), state, given)
-        if not (body.meets_unseen or ends):
-            body, init, step = self._step(LoopBody(ways, Form(has_state, False), alike, count, ends=ends), state, given)
-        if not ends and count is not None:
+        body, init, step = self._step(LoopBody(ways, Form(has_state, True), alike, count), state, given)
+        if not body.meets_unseen and (body.exits_first or not body.ends):
+            body, init, step = self._step(LoopBody(ways, Form(has_state, False), alike, count), state, given)
+        if not body.ends and count is not None:
             step, rows = (step, []) if body.meets_unseen else with_rows(step, count)
             groups = Groups(len(step.captured), len(init), len(rows))
             return body, list(run_scan(step.program, groups, [*step.captured, *init, *rows], count))[: len(init)]
-
-        def goes_on(counter: Symbol, *carried: Symbol) -> list[Symbol]:
-            literal = current_builder().literal
-            running = eq(carried[has_state], literal(np.int64(RUNNING)))
-            return [running if count is None else bitwise_and(running, lt(counter, literal(np.int64(count))))]
-
-        test = closed(goes_on, [symbol.aval for symbol in init], "test")
+        test = closed(body.test, [symbol.aval for symbol in init], "test")
         found = run_while(test.program, step.program, (test.captured, step.captured), init, None)
         return body, list(found)[: len(init)]
 

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
+from fnad.ir.primitive import Primitive
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Dtype
-from fnad.ops.comparison import bitwise_not, eq, ne, select
+from fnad.ops.comparison import bitwise_and, bitwise_not, bitwise_or, eq, ne, select
 from fnad.ops.constructors import BITS, BOOLS
 from fnad.ops.conversion import convert_to, imag, real
 from fnad.ops.shape import constant, zeros_like
 from fnad.transforms.pattern import Rule
+
+
+def _of_bools(operation: Primitive, c: Symbol, x: Symbol) -> Symbol | None:
+    return operation(c, x) if c.aval == x.aval else None
+
 
 SELECT = (
     Rule("select(c, x, x) = x", lambda c, x: x),
@@ -19,6 +25,8 @@ SELECT = (
     Rule("select(bitwise_not(c), x, y) = select(c, y, x)", lambda c, x, y: select(c, y, x)),
     Rule("select(c, select(c, x, y), z) = select(c, x, z)", lambda c, x, y, z: select(c, x, z)),
     Rule("select(c, x, select(c, y, z)) = select(c, x, z)", lambda c, x, y, z: select(c, x, z)),
+    Rule("select(c, True, x) = bitwise_or(c, x)", lambda c, x: _of_bools(bitwise_or, c, x)),
+    Rule("select(c, x, False) = bitwise_and(c, x)", lambda c, x: _of_bools(bitwise_and, c, x)),
 )
 
 LOGIC = (
