@@ -38,9 +38,9 @@ def test_values_and_derivatives_of_collectives(ranks: int) -> None:
     ("part", "words"),
     [
         ("one fails", "ValueError: rank 0 cannot go on"),
-        ("one ends", "the ranks do not agree: psum of f64[]"),
-        ("other programs", "the ranks do not agree: psum of f64[]"),
-        ("other lines", "the ranks do not agree: psum of f64[]"),
+        ("one ends", "the ranks do not agree at psum of f64[]"),
+        ("other programs", "the ranks do not agree at psum of f64[]"),
+        ("other lines", "the ranks do not agree at psum of f64[]"),
     ],
 )
 def test_an_error_of_one_rank_ends_all(part: str, words: str) -> None:

@@ -18,11 +18,12 @@ from fnad.ir.types import BOOL
 from fnad.kernel import accumulators
 from fnad.kernel.accumulators import Accumulator
 from fnad.kernel.across import AcrossWriter
+from fnad.kernel.collectives import COLLECTIVES, numbers_of
 from fnad.kernel.interrupts import interrupt_period
-from fnad.kernel.linalg import LINALG, stack_sizes
+from fnad.kernel.linalg import stack_sizes
 from fnad.kernel.products import PARTS, power_of_two
 from fnad.kernel.residual_stack import NO_MEMORY
-from fnad.kernel.routines import COMPENSATED_ADD, INTERRUPTED, RESERVE, STACK_ARRAYS
+from fnad.kernel.routines import COMPENSATED_ADD, INTERRUPTED, RESERVE, ROUTINES, STACK_ARRAYS
 from fnad.kernel.statements import (
     STACKS,
     STATUS,
@@ -158,13 +159,15 @@ class KernelBuilder(AcrossWriter):
         if call.routine is None:
             raise LoweringError(f"{call.primitive.name} is called between kernels")
         buffers = (*call.operands, *call.results)
-        shapes = [buffer.aval.shape for buffer in buffers]
-        count, sizes = stack_sizes(call.routine.name, shapes)
-        arrays = map(array_of, buffers)
-        numbers = map(integer, (count, *sizes))
+        if call.routine.name in COLLECTIVES:
+            numbers = numbers_of(call)
+        else:
+            count, sizes = stack_sizes(call.routine.name, [buffer.aval.shape for buffer in buffers])
+            numbers = (count, *sizes)
         options = [Constant(np.float64(number)) for number in call.routine.options]
         report = (STATUS, *map(integer, call.faults)) if call.faults else ()
-        self.add(Evaluate(apply(LINALG[call.routine.name], *arrays, *numbers, *options, *report)))
+        operands = (*map(array_of, buffers), *map(integer, numbers), *options, *report)
+        self.add(Evaluate(apply(ROUTINES[call.routine.name], *operands)))
         if call.faults:
             self.exit(apply(NOT_EQUAL, Load(STATUS, integer(0)), integer(0)), Return())
 

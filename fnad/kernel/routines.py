@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from fnad.kernel import residual_stack
+from fnad.kernel.collectives import COLLECTIVES
 from fnad.kernel.device import DEVICE
 from fnad.kernel.linalg import LINALG
 from fnad.scalar.operation import BOOL, Dtype, Kind, OperandError, Operation, Pointer, among
@@ -122,6 +123,7 @@ ROUTINES: dict[str, Operation] = OPERATIONS | {
         *LOCAL_ARRAYS.values(),
         *STACK_ARRAYS.values(),
         *LINALG.values(),
+        *COLLECTIVES.values(),
     )
 }
 """Everything that a kernel may call, except SciPy's ufuncs and what only a device has."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fnad.lower.index import Counter, Index
-from fnad.lower.loop_ir import Item, Product, controls, effects, reads, writes
+from fnad.lower.loop_ir import Item, LibraryCall, Product, controls, effects, reads, writes
 from fnad.lower.nodes import Buffer
 from fnad.records import dataclass
 
@@ -24,6 +24,7 @@ class Footprint:
     read: dict[Buffer, list[Index | None]]
     size: int
     products: int
+    has_effect: bool = False
 
     def add(self, other: Footprint) -> None:
         for mine, theirs in ((self.written, other.written), (self.read, other.read)):
@@ -31,12 +32,12 @@ class Footprint:
                 mine.setdefault(buffer, []).extend(addresses)
         self.size += other.size
         self.products += other.products
+        self.has_effect |= other.has_effect
 
     def conflicts(self, other: Footprint) -> bool:
-        """True if two items have to run in their order, since one writes what the other touches."""
-        return bool(
-            self.written.keys() & (other.read.keys() | other.written.keys()) or self.read.keys() & other.written.keys()
-        )
+        """True if two items have to run in their order: both have effects, or one writes what the other touches."""
+        written = self.written.keys() & (other.read.keys() | other.written.keys())
+        return bool((self.has_effect and other.has_effect) or written or self.read.keys() & other.written.keys())
 
 
 def footprint(item: Item) -> Footprint:
@@ -45,6 +46,7 @@ def footprint(item: Item) -> Footprint:
     for effect in effects(item):
         found.size += 1
         found.products += isinstance(effect, Product)
+        found.has_effect |= isinstance(effect, LibraryCall) and effect.primitive.effect
         for table, accesses in ((found.written, writes(effect)), (found.read, reads(effect))):
             for buffer, address in accesses:
                 table.setdefault(buffer.root, []).append(address)

@@ -689,14 +689,16 @@ class Values:
         self.nests.place(LibraryCall(primitive, dict(equation.keywords), operands, results, self.source))
 
     def _native_routine(self, equation: Equation) -> Routine | None:
-        """The routine that native code calls, if the target has it and no matrix is empty."""
+        """The routine that native code calls, if the target has it and no array is empty or too large for its sizes."""
         lower, target = equation.primitive.lower, self.shared.target
         if not isinstance(lower, Library) or lower.native is None:
             return None
         routine = lower.native(**equation.params)
-        has_elements = all(atom.aval.size for atom in (*equation.operands, *equation.results))
+        if routine is None or routine.name not in target.instructions:
+            return None
+        has_sizes = all(0 < atom.aval.size < 2**31 for atom in (*equation.operands, *equation.results))
         has_kinds = all(atom.aval.dtype.kind in routine.kinds for atom in equation.operands)
-        return routine if has_elements and has_kinds and routine.name in target.instructions else None
+        return routine if has_sizes and has_kinds else None
 
     def _call_natively(self, equation: Equation, routine: Routine, results: tuple[Buffer, ...]) -> None:
         """Call a routine on buffers of the dtypes that it takes."""

@@ -22,7 +22,7 @@ import numpy as np
 
 from fnad.errors import DistributedError, ShapeError
 from fnad.ir.axes import Axes, AxisPairs, Custom, Elementwise
-from fnad.ir.primitive import HOST, Library, Linear, Primitive, Rule, Sample, register
+from fnad.ir.primitive import HOST, Library, Linear, Primitive, Routine, Rule, Sample, register
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval, Shape
 from fnad.ops.constructors import NUMBERS, by_name, check_dtype
@@ -44,12 +44,15 @@ def mpi() -> Any:
 
 def agree(message: str) -> None:
     """Raise `DistributedError` on all ranks unless all are about to send the same message."""
-    world, code = mpi().COMM_WORLD, code_of(message)
+    if not is_same(code_of(message)):
+        raise different(message)
+
+
+def is_same(code: int) -> bool:
+    """True on all ranks if all call it with the same number."""
     found = np.empty(2, np.int64)
-    world.Allreduce(np.array([code, -code]), found, op=mpi().MAX)
-    if found[0] != -found[1]:
-        messages = "; ".join(dict.fromkeys(world.allgather(message)))
-        raise DistributedError(f"the ranks do not agree: {messages}", remedy=SAME)
+    mpi().COMM_WORLD.Allreduce(np.array([code, -code]), found, op=mpi().MAX)
+    return bool(found[0] == -found[1])
 
 
 def code_of(message: str) -> int:
@@ -57,9 +60,50 @@ def code_of(message: str) -> int:
     return int.from_bytes(hashlib.sha256(message.encode()).digest()[:7], "little")
 
 
-def message_of(name: str, operand: Aval, *, site: str, root: int | None = None, **_: Any) -> str:
+def message_of(name: str, operand: Aval | None, *, site: str, root: int | None = None, **_: Any) -> str:
     """The text that all ranks must have in common at a collective."""
-    return f"{name} of {operand}{'' if root is None else f' at rank {root}'} in {site}"
+    what = name if operand is None else f"{name} of {operand}"
+    return f"{what}{'' if root is None else f' at rank {root}'} in {site}"
+
+
+def different(message: str) -> DistributedError:
+    what = f"the ranks do not agree at {message}: another rank is at another line, or has another dtype or shape"
+    return DistributedError(what, remedy=SAME)
+
+
+def other_number(ranks: int) -> DistributedError:
+    return DistributedError(f"a program that was traced for {ranks} ranks runs on others", remedy="trace it again")
+
+
+FAILED = DistributedError("MPI failed to exchange a message", remedy="see the output of MPI, and `fnad doctor`")
+
+
+# ---- messages --------------------------------------------------------------------------------------------------------
+
+
+def _from_root(world: Any, x: Any, result: Any, root: int) -> None:
+    result[...] = x
+    world.Bcast(result, root)
+
+
+def _to_root(world: Any, x: Any, total: Any, root: int) -> None:
+    total[...] = 0
+    world.Reduce(x, total, root=root)
+
+
+SEND: dict[str, Callable[..., None]] = {
+    "psum": lambda world, x, total, _: world.Allreduce(x, total),
+    "all_gather": lambda world, x, rows, _: world.Allgather(x, rows),
+    "reduce_scatter": lambda world, x, row, _: world.Reduce_scatter_block(x, row),
+    "broadcast": _from_root,
+    "reduce_to": _to_root,
+}
+"""Functions of the communicator, an array, its result and the root, which exchange the messages."""
+
+
+def has_symbols() -> bool:
+    """True if native code can call the MPI of mpi4py."""
+    return hasattr(sys.modules.get("mpi4py.MPI"), "_handleof")
 
 
 # ---- the primitives --------------------------------------------------------------------------------------------------
@@ -67,7 +111,6 @@ def message_of(name: str, operand: Aval, *, site: str, root: int | None = None, 
 
 def _collective(
     name: str,
-    send: Callable[..., None],
     transpose: Rule,
     doc: str,
     *,
@@ -75,7 +118,7 @@ def _collective(
     axes: Axes = Elementwise(),  # noqa: B008 - immutable
     **root: int,
 ) -> Primitive:
-    """Declare a collective; `send(world, array, result, root)` exchanges the messages and fills the result."""
+    """Declare a collective; `shape` is that of its result on so many ranks."""
 
     def infer(x: Aval, *, ranks: int, **_: Any) -> Aval:
         check_dtype(name, x.dtype, NUMBERS)
@@ -86,29 +129,22 @@ def _collective(
         result = np.empty(shape(array.shape, ranks), array.dtype)
         if ranks == 1 and "mpi4py.MPI" not in sys.modules:
             return array.reshape(result.shape)
-        world = mpi().COMM_WORLD
-        if world.Get_size() != ranks:
-            what = f"a program that was traced for {ranks} ranks runs on {world.Get_size()}"
-            raise DistributedError(what, remedy="trace it again")
+        if mpi().COMM_WORLD.Get_size() != ranks:
+            raise other_number(ranks)
         agree(message_of(name, Aval(array.dtype, array.shape), **params))
-        send(world, array, result, params.get("root"))
+        SEND[name](mpi().COMM_WORLD, array, result, params.get("root"))
         return result
+
+    def native(**params: Any) -> Routine | None:
+        message = message_of(name, None, **params)
+        faults = different(message), FAILED, other_number(params["ranks"])
+        return Routine(f"mpi_{name}", faults) if has_symbols() else None
 
     def samples() -> Iterable[Sample]:
         return (Sample((sample((1, 2), dtype),), {"ranks": 1, "site": "", **root}) for dtype in by_name(NUMBERS))
 
-    lower = Library(HOST)
+    lower = Library(HOST, native=native)
     return register(Primitive(name, infer, evaluate, Linear(transpose), lower, samples, doc, effect=True, axes=axes))
-
-
-def _to_root(world: Any, x: Any, total: Any, root: int) -> None:
-    total[...] = 0
-    world.Reduce(x, total, root=root)
-
-
-def _from_root(world: Any, x: Any, result: Any, root: int) -> None:
-    result[...] = x
-    world.Bcast(result, root)
 
 
 def _row(shape: Shape, ranks: int) -> Shape:
@@ -140,13 +176,11 @@ def _aligned(before: int, after: int, x: Aval, **_: Any) -> tuple[AxisPairs, ...
 
 psum = _collective(
     "psum",
-    lambda world, x, total, _: world.Allreduce(x, total),
     lambda ct, x, **where: (psum(ct, **where),),
     "The sum over all ranks.",
 )
 all_gather = _collective(
     "all_gather",
-    lambda world, x, rows, _: world.Allgather(x, rows),
     lambda ct, x, **where: (reduce_scatter(ct, **where),),
     "The operands of all ranks, in the order of the ranks along a new first axis.",
     shape=lambda shape, ranks: (ranks, *shape),
@@ -154,7 +188,6 @@ all_gather = _collective(
 )
 reduce_scatter = _collective(
     "reduce_scatter",
-    lambda world, x, row, _: world.Reduce_scatter_block(x, row),
     lambda ct, x, **where: (all_gather(ct, **where),),
     "The row of this rank, along the first axis, of the sum over all ranks.",
     shape=_row,
@@ -162,14 +195,12 @@ reduce_scatter = _collective(
 )
 broadcast = _collective(
     "broadcast",
-    _from_root,
     lambda ct, x, **where: (reduce_to(ct, **where),),
     "The operand of the rank `root`.",
     root=0,
 )
 reduce_to = _collective(
     "reduce_to",
-    _to_root,
     lambda ct, x, **where: (broadcast(ct, **where),),
     "The sum over all ranks at the rank `root`, and 0 on the others.",
     root=0,

@@ -25,7 +25,7 @@ from fnad.ops.least_squares import qr
 from fnad.ops.linalg import inv, lu, row_order, solve
 from fnad.transforms.interpret import interpret
 
-NATIVE = [p for p in PRIMITIVES.values() if isinstance(p.lower, Library) and p.lower.native]
+NATIVE = [p for p in PRIMITIVES.values() if isinstance(p.lower, Library) and p.lower.native and not p.effect]
 ROUNDED = {
     "solve_triangular": 10,
     "qr": 100,

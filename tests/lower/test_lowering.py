@@ -17,6 +17,7 @@ from fnad.ir.builder import trace
 from fnad.ir.parser import parse_program
 from fnad.ir.types import F32, F64, I64, Aval
 from fnad.lower.allocation import Life, Slot, Slots
+from fnad.lower.footprint import footprint
 from fnad.lower.index import Counter
 from fnad.lower.loop_ir import BufferStore, NestLoop, Product, Update, effects, reads
 from fnad.lower.lowering import lower
@@ -326,3 +327,16 @@ def test_a_reshaped_concatenation_is_stored_where_it_ends_up():
     assert not loops.temporaries
     assert "//" not in text
     assert " if " not in text
+
+
+def test_calls_with_effects_keep_their_order() -> None:
+    """Calls that share no array conflict if both have effects."""
+    program = parse_program("""
+    f(a: f64[3], b: f64[3]) -> f64[3], f64[3] {
+      c: f64[3] = psum(a) ranks=1 site=""
+      d: f64[3] = psum(b) ranks=1 site=""
+      return c, d
+    }""")
+    first, second = map(footprint, lower(program, CPU).items)
+    assert not {*first.written, *first.read} & {*second.written, *second.read}
+    assert first.conflicts(second)

@@ -12,6 +12,7 @@ FAMILIES = {
     "_ZGV": "vector_math",
     "fnad_": "blas",
     "linalg_": "linalg",
+    "mpi_": "mpi",
     "scipy_special_": "scipy_special",
     "threads_": "threads",
 }

@@ -10,6 +10,7 @@ from fnad.backends.cpu import (
     interrupt,
     linalg,
     masks,
+    mpi,
     residual_stack,
     scipy_special,
     threads,
@@ -21,7 +22,7 @@ from fnad.lower.target import Costs, Target
 
 FAMILIES = (
     cast, operators, branchless, division, integer, functions, complex_math, random_bits, scipy_special, accurate_sums,
-    blas, linalg, interrupt, residual_stack, threads, masks,
+    blas, linalg, mpi, interrupt, residual_stack, threads, masks,
 )  # fmt: skip
 
 COSTS = Costs(
