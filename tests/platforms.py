@@ -382,11 +382,12 @@ def fused() -> list[str]:
 
 def objects(triple: str, cpu: str) -> Iterator[bytes]:
     """Yield fnad's own native code and those kernels, compiled for a target."""
-    from fnad.backends.cpu import blas_threads, codegen, direct_code, pool, system, threads
+    from fnad.backends.cpu import blas_threads, codegen, direct_code, native, pool_code, system, threads_code
 
     take_aim(triple, cpu)
     switch = (blas_threads.DECLARATIONS + blas_threads.CODE).replace("YIELD", system.yield_name())
-    for text in (threads.code(), direct_code.code(), pool.code(), switch):
+    codes = [threads_code, system.threads_module()], [direct_code], [pool_code]
+    for text in (*(native.llvm_text([], *modules) for modules in codes), switch):
         yield codegen.machine().emit_object(llvm.parse_assembly(text))
     for source, dtypes in sources():
         yield codegen.machine().emit_object(module(source, dtypes))
@@ -424,11 +425,12 @@ def undefined_in_mach_o(code: bytes) -> Iterator[str]:
 
 def strange(platform: str) -> tuple[set[str], set[str]]:
     """Return the symbols of objects for a platform, and those that neither its libraries nor Python nor fnad has."""
-    from fnad.backends.cpu import symbols, system
+    from fnad.backends.cpu import direct, symbols, system
 
     exports = set((EXPORTS / f"{platform}.txt").read_text().partition("\n")[2].split())
     ours = {*system.LIBRARIES, system.USES_FLOATS} if platform == "win32" else set[str]()
     found = {name for each in TRIPLES[platform] for code in objects(*each) for name in undefined(code)}
+    ours |= {*direct.NUMPY_FUNCTIONS, "direct_ndarray"}
     ours |= {"get", "set", "state"}  # of `blas_threads`, which gives them the prefix of a library
     known = tuple(symbols.FAMILIES)
     return found, {name for name in found - exports - ours if not name.startswith(known) and not is_python(name)}

@@ -13,12 +13,15 @@ objects = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(objects)
 
 
+PLACES = {"RANK": objects.RANK, "SHAPE": objects.SHAPE, "DESCR": objects.DESCR, "FLAGS": objects.FLAGS}
+
+
 def where_arrays_have_their_data():
     assert objects.IS_KNOWN
     for array in (np.zeros(3), np.ones((2, 4), "f4", order="F")[1:, ::2], np.zeros((0, 5)), np.array(1j)):
         assert ctypes.c_void_p.from_address(id(array) + objects.DATA).value == array.ctypes.data
         assert ctypes.c_void_p.from_address(id(array) + objects.TYPE).value == id(type(array))
-        places = {name: id(array) + place for name, place in objects.ARRAY_PLACES.items()}
+        places = {name: id(array) + place for name, place in PLACES.items()}
         assert ctypes.c_int.from_address(places["RANK"]).value == array.ndim
         assert ctypes.c_void_p.from_address(places["DESCR"]).value == id(array.dtype)
         shape = (ctypes.c_ssize_t * array.ndim).from_address(ctypes.c_void_p.from_address(places["SHAPE"]).value or 0)

@@ -31,7 +31,7 @@ several = pytest.mark.skipif(CORES < 2, reason="one core")
 WORD, ADDRESS = ctypes.c_int64, ctypes.c_void_p
 TASK = ctypes.CFUNCTYPE(None, ADDRESS, WORD, ADDRESS)
 FLAG = ctypes.c_bool
-SHARE = ctypes.CFUNCTYPE(None, TASK, ADDRESS, WORD, WORD, FLAG, FLAG, ADDRESS, ADDRESS, WORD)
+SHARE = ctypes.CFUNCTYPE(None, TASK, ADDRESS, *[WORD] * 4, ADDRESS, ADDRESS, WORD)
 
 
 def share(task: Callable[[int], None], tasks: int, number: int = 2, *, long: bool = False) -> None:

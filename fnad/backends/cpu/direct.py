@@ -17,15 +17,18 @@ are held as long.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from functools import cache, partial
 from types import NoneType
 from typing import Any, TypeAlias
 
+import llvmlite.binding as llvm
 import numpy as np
 
 from fnad.backends.base import ANOTHER, Array, CallBefore, TreeShape
-from fnad.backends.cpu.direct_code import WORDS, address
-from fnad.backends.cpu.objects import builtin, function_of
+from fnad.backends.cpu import direct_code, native
+from fnad.backends.cpu.direct_code import Kind
+from fnad.backends.cpu.loader import LOCK
+from fnad.backends.cpu.objects import builtin, function_of, numpy_function
 from fnad.ir.types import NAMES
 from fnad.records import NamedTuple
 from fnad.trace.conditions import MISSING, Conditions
@@ -71,6 +74,22 @@ def _is_plain(tree: TreeShape) -> bool:
     """True if a pytree has Python containers alone, with keys that are compared without user code."""
     is_known = tree.kind is None or tree.kind is NoneType or tree.kind in CONTAINERS
     return is_known and all(type(key) in (str, int) for key in tree.keys) and all(map(_is_plain, tree.children))
+
+
+NUMPY_FUNCTIONS = "PyArray_NewFromDescr", "PyArray_Scalar", "PyArray_ScalarAsCtype"
+
+
+@cache
+def address() -> int:
+    """The address of the function that all direct calls share."""
+    llvm.add_symbol("direct_ndarray", id(np.ndarray))
+    for name in NUMPY_FUNCTIONS:
+        llvm.add_symbol(name, numpy_function(name))
+    with LOCK:
+        engine = native.linked(["direct_call"], direct_code)
+        found = engine.get_function_address("direct_call")
+        engine.detach()  # which unloads nothing
+    return found
 
 
 def direct_call(before: CallBefore, kernels: Kernels) -> Callable[..., Any]:
@@ -138,7 +157,7 @@ class _Record:
 
     def _words(self, kind: str, *values: Any) -> list[int]:
         """A word and objects, 0 for none."""
-        return [WORDS[kind], *[0 if value is MISSING else self._object(value) for value in values]]
+        return [Kind[kind], *[0 if value is MISSING else self._object(value) for value in values]]
 
     # ---- arguments -----------------------------------------------------------------------------------------------
 
@@ -177,11 +196,11 @@ class _Record:
 
     def _tree(self, tree: TreeShape, leaves: Any) -> list[int]:
         if tree.kind is None:
-            return [WORDS[next(leaves)]]
+            return [Kind[next(leaves)]]
         if tree.kind is NoneType:
             return self._words("OBJECT", None)
         inside = [self._tree(child, leaves) for child in tree.children]
-        return [WORDS[CONTAINERS[tree.kind]], *self._inside(tree, inside)]
+        return [Kind[CONTAINERS[tree.kind]], *self._inside(tree, inside)]
 
     def _calls(self, calls: Calls, places: Sequence[int]) -> Iterator[int]:
         for call, positions in calls:

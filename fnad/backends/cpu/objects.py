@@ -24,7 +24,7 @@ DATA = object.__basicsize__
 TYPE = ctypes.sizeof(ctypes.c_void_p)
 """The offset of the type in the header of every Python object: after the number of references."""
 
-ARRAY_PLACES = {"RANK": DATA + 8, "SHAPE": DATA + 16, "DESCR": DATA + 40, "FLAGS": DATA + 48}
+RANK, SHAPE, DESCR, FLAGS = DATA + 8, DATA + 16, DATA + 40, DATA + 48
 """The offsets of the other fields of a NumPy array that native code reads (`PyArrayObject_fields`)."""
 
 C_CONTIGUOUS_ALIGNED = 0x101
@@ -35,10 +35,9 @@ def has_known_arrays() -> bool:
     """True if an array's fields are where native code reads them."""
     probe = np.empty((2, 3))
     data, type_, shape, dtype = (
-        ctypes.c_void_p.from_address(id(probe) + place).value
-        for place in (DATA, TYPE, ARRAY_PLACES["SHAPE"], ARRAY_PLACES["DESCR"])
+        ctypes.c_void_p.from_address(id(probe) + place).value for place in (DATA, TYPE, SHAPE, DESCR)
     )
-    rank, flags = (ctypes.c_int.from_address(id(probe) + ARRAY_PLACES[name]).value for name in ("RANK", "FLAGS"))
+    rank, flags = (ctypes.c_int.from_address(id(probe) + place).value for place in (RANK, FLAGS))
     found = data, type_, dtype, rank, flags & C_CONTIGUOUS_ALIGNED
     is_known = found == (probe.ctypes.data, id(np.ndarray), id(probe.dtype), 2, C_CONTIGUOUS_ALIGNED)
     return is_known and (*(ctypes.c_ssize_t * 2).from_address(shape or 0),) == (2, 3)

@@ -24,13 +24,13 @@ from collections.abc import Callable
 from contextvars import Context
 from functools import cache
 
-import llvmlite.binding as llvm
 import numpy as np
 
 from fnad import config
 from fnad.backends.base import Array
+from fnad.backends.cpu import native, pool_code
 from fnad.backends.cpu.idle import WATCH
-from fnad.backends.cpu.loader import LOCK, key_of, link, object_code
+from fnad.backends.cpu.loader import LOCK
 from fnad.backends.cpu.objects import (
     ALLOCATOR,
     IS_KNOWN,
@@ -40,193 +40,35 @@ from fnad.backends.cpu.objects import (
     default_handler,
     set_handler,
 )
+from fnad.backends.cpu.pool_code import LARGE
 from fnad.scalar.operation import Dtype
 from fnad.store import STORE
-
-LARGE = 2**21
-"""The bytes of a result from which its memory is of the pool.
-
-The C library uses the memory of smaller ones again itself; to ask the pool takes a microsecond.
-"""
 
 SHARE = 4
 """The part of `config.cache_bytes` that free blocks may take."""
 
-CODE = r"""
-%block = type { ptr, i64 }  ; the next free one, and the bytes of the data, which come after it
-%allocator = type { ptr, ptr, ptr, ptr, ptr }  ; context, malloc, calloc, realloc, free
-%handler = type <{ [127 x i8], i8, %allocator }>  ; name, version
-
-@first = internal global ptr null
-@pool_bytes = global i64 0
-@pool_limit = global i64 0
-@pool_default = global ptr null
-@pool_capsule = constant [12 x i8] c"mem_handler\00"
-@pool_handler = constant %handler <{
-  [127 x i8] c"NAME", i8 1, %allocator { ptr null, ptr @malloc_, ptr @calloc_, ptr @realloc_, ptr @free_ }
-}>
-
-declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
-
-define internal ptr @malloc_(ptr %context, i64 %size) {
-  br label %look
-look:
-  %link = phi ptr [@first, %0], [%block, %compare]
-  %block = load ptr, ptr %link
-  %none = icmp eq ptr %block, null
-  br i1 %none, label %fresh, label %compare
-compare:
-  %bytes = call i64 @bytes_of(ptr %block)
-  %spare = sub i64 %bytes, %size
-  %most = lshr i64 %bytes, 3
-  %fits = icmp ule i64 %spare, %most
-  br i1 %fits, label %take, label %look
-take:
-  %next = load ptr, ptr %block
-  store ptr %next, ptr %link
-  %taken = sub i64 0, %bytes
-  call void @count(i64 %taken)
-  %known = getelementptr %block, ptr %block, i64 1
-  ret ptr %known
-fresh:
-  %allocated = add i64 %size, 16
-  %default = call ptr @of_default(i64 0)
-  %malloc = call ptr @of_default(i64 1)
-  %new = call ptr %malloc(ptr %default, i64 %allocated)
-  %data = call ptr @data_of(ptr %new, i64 %size)
-  ret ptr %data
-}
-
-define internal ptr @calloc_(ptr %context, i64 %number, i64 %each) {
-  %size = mul i64 %number, %each
-  %data = call ptr @malloc_(ptr %context, i64 %size)
-  %refused = icmp eq ptr %data, null
-  br i1 %refused, label %done, label %clear
-clear:
-  call void @llvm.memset.p0.i64(ptr %data, i8 0, i64 %size, i1 0)
-  br label %done
-done:
-  ret ptr %data
-}
-
-define internal ptr @realloc_(ptr %context, ptr %data, i64 %size) {
-  %block = getelementptr %block, ptr %data, i64 -1
-  %allocated = add i64 %size, 16
-  %default = call ptr @of_default(i64 0)
-  %realloc = call ptr @of_default(i64 3)
-  %new = call ptr %realloc(ptr %default, ptr %block, i64 %allocated)
-  %moved = call ptr @data_of(ptr %new, i64 %size)
-  ret ptr %moved
-}
-
-define internal void @free_(ptr %context, ptr %data, i64 %size) {
-  %block = getelementptr %block, ptr %data, i64 -1
-  %bytes = call i64 @bytes_of(ptr %block)
-  %small = icmp ult i64 %bytes, LARGE
-  br i1 %small, label %give, label %keep
-give:
-  call void @give_back(ptr %block)
-  ret void
-keep:
-  %next = load ptr, ptr @first
-  store ptr %next, ptr %block
-  store ptr %block, ptr @first
-  call void @count(i64 %bytes)
-  call void @pool_trim()
-  ret void
-}
-
-define void @pool_trim() {
-  %limit = load i64, ptr @pool_limit
-  %free = load i64, ptr @pool_bytes
-  %within = icmp ule i64 %free, %limit
-  br i1 %within, label %done, label %look
-look:
-  %link = phi ptr [@first, %0], [%block, %look]
-  %total = phi i64 [0, %0], [%sum, %look]
-  %block = load ptr, ptr %link
-  %bytes = call i64 @bytes_of(ptr %block)
-  %sum = add i64 %total, %bytes
-  %stays = icmp ule i64 %sum, %limit
-  br i1 %stays, label %look, label %cut
-cut:
-  store ptr null, ptr %link
-  store i64 %total, ptr @pool_bytes
-  br label %give
-give:
-  %last = phi ptr [%block, %cut], [%next, %give]
-  %next = load ptr, ptr %last
-  call void @give_back(ptr %last)
-  %ends = icmp eq ptr %next, null
-  br i1 %ends, label %done, label %give
-done:
-  ret void
-}
-
-define internal void @give_back(ptr %block) {
-  %bytes = call i64 @bytes_of(ptr %block)
-  %allocated = add i64 %bytes, 16
-  %default = call ptr @of_default(i64 0)
-  %free = call ptr @of_default(i64 4)
-  call void %free(ptr %default, ptr %block, i64 %allocated)
-  ret void
-}
-
-define internal ptr @of_default(i64 %member) {
-  %default = load ptr, ptr @pool_default
-  %place = getelementptr ptr, ptr %default, i64 %member
-  %found = load ptr, ptr %place
-  ret ptr %found
-}
-
-define internal ptr @data_of(ptr %block, i64 %bytes) {
-  %refused = icmp eq ptr %block, null
-  br i1 %refused, label %fail, label %note
-note:
-  %place = getelementptr %block, ptr %block, i64 0, i32 1
-  store i64 %bytes, ptr %place
-  %data = getelementptr %block, ptr %block, i64 1
-  ret ptr %data
-fail:
-  ret ptr null
-}
-
-define internal i64 @bytes_of(ptr %block) {
-  %place = getelementptr %block, ptr %block, i64 0, i32 1
-  %bytes = load i64, ptr %place
-  ret i64 %bytes
-}
-
-define internal void @count(i64 %change) {
-  %before = load i64, ptr @pool_bytes
-  %after = add i64 %before, %change
-  store i64 %after, ptr @pool_bytes
-  ret void
-}
-"""
-
-
-def code() -> str:
-    """The code, with its numbers."""
-    return CODE.replace("LARGE", str(LARGE)).replace("NAME", "fnad" + 123 * r"\00")
+EXPORTS = "pool_trim", "pool_begin"
 
 
 class Pool:
     """The free blocks of this process, and the arrays that take from them."""
 
     def __init__(self) -> None:
-        engine = link(object_code(key_of(text := code()), lambda: llvm.parse_assembly(text)))
+        engine = native.linked(EXPORTS, pool_code)
         places = {
-            name: engine.get_global_value_address(f"pool_{name}")
-            for name in ("bytes", "limit", "default", "handler", "capsule")
+            name: engine.get_global_value_address(f"pool_{name}") for name in ("bytes", "limit", "default", "handler")
         }
-        self._trim = ctypes.PYFUNCTYPE(None)(engine.get_function_address("pool_trim"))
+        self._trim, begin = (ctypes.PYFUNCTYPE(None)(engine.get_function_address(name)) for name in EXPORTS)
         engine.detach()  # which unloads nothing
+        begin()
+        ctypes.memmove(places["handler"], b"fnad".ljust(ALLOCATOR - 1, b"\0") + b"\1", ALLOCATOR)  # name, version
+        name = places["handler"] + ALLOCATOR + 40
+        ctypes.memmove(name, b"mem_handler", 12)
         self._bytes, self._limit = (ctypes.c_int64.from_address(places[name]) for name in ("bytes", "limit"))
         self._default = default_handler()
         ctypes.c_void_p.from_address(places["default"]).value = address(self._default) + ALLOCATOR
         self._context = Context()
-        self._context.run(set_handler, capsule(places["handler"], places["capsule"]))
+        self._context.run(set_handler, capsule(places["handler"], name))
         STORE.share(self)
 
     def empty(self, shape: tuple[int, ...], dtype: Dtype) -> Array:
