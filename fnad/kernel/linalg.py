@@ -62,6 +62,8 @@ SIGNATURES = {
     "lu": "(m,n)->(m,n),(p)",
     "revealing_lu": "(m,m)->(m,m),(m),(m)",
     "row_order": "(p)->(m)",
+    "lu_by_columns": "(m,m)->(m,m),(m,k)",
+    **dict.fromkeys(("solve_by_lu", "solve_by_lu_transposed"), "(m,m),(m,k),(m,n)->(m,n)"),
     **dict.fromkeys(("searchsorted_left", "searchsorted_right"), "(n),(m)->(m)"),
     "qr_reduced": "(m,n)->(m,p),(p,n)",
     "qr_complete": "(m,n)->(m,m),(m,n)",
@@ -201,6 +203,32 @@ def lu(a: Any, packed: Any, pivots: Any) -> int:
     return 0
 
 
+def lu_by_columns(a: Any, packed: Any, pivots: Any) -> int:
+    factors = np.empty_like(a)
+    lu(a, factors, pivots[..., 0])
+    packed[...] = np.swapaxes(factors, -1, -2)
+    return 0
+
+
+def solve_by_lu(transposed: bool) -> Evaluate:
+    """By P A = L U; fault 1 is a pivot of 0."""
+
+    def evaluate(packed: Any, pivots: Any, b: Any, x: Any) -> int:
+        if not np.diagonal(packed, axis1=-2, axis2=-1).all():
+            return 1
+        order = np.empty(b.shape[:-1], np.int64)
+        row_order(pivots[..., 0], order)
+        for lu, rows, values, found in zip(packed, order, b, x, strict=True):
+            left, right = np.tril(lu.T, -1) + np.eye(len(lu), dtype=lu.dtype), np.triu(lu.T)
+            if transposed:
+                found[rows] = np.linalg.solve(left.T, np.linalg.solve(right.T, values))
+            else:
+                found[...] = np.linalg.solve(right, np.linalg.solve(left, values[rows]))
+        return 0
+
+    return evaluate
+
+
 def revealing_lu(a: Any, packed: Any, rows: Any, columns: Any) -> int:
     """As `lu`; of a matrix with small pivots, with the largest element left as the pivot (Golub & Van Loan, 3.4.8)."""
     lu(a, packed, rows)
@@ -280,6 +308,9 @@ EVALUATE: dict[str, Evaluate] = {
     "lu": lu,
     "revealing_lu": revealing_lu,
     "row_order": row_order,
+    "lu_by_columns": lu_by_columns,
+    "solve_by_lu": solve_by_lu(False),
+    "solve_by_lu_transposed": solve_by_lu(True),
     **{f"searchsorted_{side}": searchsorted(side) for side in ("left", "right")},
 }
 

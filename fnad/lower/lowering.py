@@ -10,12 +10,13 @@ from fnad.lower.loop_ir import LoopProgram, touched
 from fnad.lower.nodes import Buffer
 from fnad.lower.target import Target
 from fnad.transforms.expand import expand
+from fnad.transforms.factorizations import factored_once
 from fnad.transforms.spans import by_spans
 
 
 def lower(program: Program, target: Target) -> LoopProgram:
     """The loop nests of a program for a target; raises `LoweringError` for what has none."""
-    program = program if target.grid is not None else by_spans(program)
+    program = program if target.grid is not None else factored_once(by_spans(program))
     program, shared = expand(program, target.sorts), Shared(target)
     values = Regions(program, shared)
     inputs = tuple(Buffer(f"x{n}", var.aval) for n, var in enumerate(program.inputs))

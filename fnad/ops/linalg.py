@@ -474,6 +474,84 @@ lu = register(
 )
 
 
+# ---- systems that share a matrix ---------------------------------------------------------------------------------
+
+
+def _infer_lu_by_columns(a: Aval) -> tuple[Aval, Aval]:
+    check_square("lu_by_columns", a)
+    return a, _exchanges(a)
+
+
+def _exchanges(a: Aval) -> Aval:
+    """The type of the rows that are exchanged with the rows of a, as columns."""
+    return Aval(I64, (*a.shape[:-1], 1))
+
+
+def _lu_by_columns(a: Any) -> tuple[Any, Any]:
+    packed, pivots = np.empty_like(a), np.empty((*a.shape[:-1], 1), I64)
+    for i in np.ndindex(a.shape[:-2]) if a.size else ():
+        found, pivots[i][:, 0] = _getrf(a[i])
+        packed[i] = found.T
+    return packed, pivots
+
+
+def _lu_by_columns_samples() -> Iterable[Sample]:
+    for given in _square_samples():
+        yield Sample(given.operands, smooth=False)
+
+
+lu_by_columns = register(
+    Primitive(
+        "lu_by_columns",
+        _infer_lu_by_columns,
+        _lu_by_columns,
+        NonDifferentiable(),
+        Library("getrf", raises=False, native=lambda: Routine("linalg_lu_by_columns")),
+        _lu_by_columns_samples,
+        "LU factorization with row exchanges, as `lu`, stored by columns, as LAPACK has it; and the exchanges.",
+        axes=Stacked(),
+    )
+)
+
+
+def _infer_solve_by_lu(packed: Aval, pivots: Aval, b: Aval, *, transposed: bool) -> Aval:
+    check_system("solve_by_lu", packed, b)
+    if pivots != _exchanges(packed):
+        raise MatrixError(f"solve_by_lu takes the exchanges of {packed}, i64, got {pivots}")
+    return b
+
+
+@by_lapack(IF_SINGULAR)
+def _solve_by_lu(packed: Any, pivots: Any, b: Any, *, transposed: bool) -> Any:
+    if not np.diagonal(packed, axis1=-2, axis2=-1).all():
+        raise LinAlgError(SINGULAR.what)
+    (getrs,) = scipy_module(b, "linalg").get_lapack_funcs(("getrs",), (packed, b))
+    return each_matrix(lambda lu, p, b: getrs(lu.T, p[:, 0], b, trans=transposed)[0], b, packed, pivots, b)
+
+
+def _solve_by_lu_samples() -> Iterable[Sample]:
+    for is_transposed in (False, True):
+        for a, b in (given.operands for given in _system_samples(regular)):
+            yield Sample((*_lu_by_columns(a), b), {"transposed": is_transposed}, smooth=False)
+
+
+solve_by_lu = register(
+    Primitive(
+        "solve_by_lu",
+        _infer_solve_by_lu,
+        _solve_by_lu,
+        NonDifferentiable(),
+        Library(
+            "getrs",
+            native=lambda transposed: Routine(f"linalg_solve_by_lu{'_transposed' if transposed else ''}", (SINGULAR,)),
+        ),
+        _solve_by_lu_samples,
+        "The solution x of a x = b, or of aᵀ x = b if `transposed`, from the result of `lu_by_columns` for a.",
+        axes=Stacked(),
+    )
+)
+
+
 SMALLEST_PIVOT = 2.0**-10
 """The size of a pivot, relative to the elements right of it, below which columns are exchanged, too."""
 

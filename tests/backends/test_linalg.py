@@ -31,6 +31,8 @@ ROUNDED = {
     "qr": 100,
     "lu": 10,
     "revealing_lu": 10,
+    "lu_by_columns": 10,
+    "solve_by_lu": 10,
     "repeated_square": 10,
     "repeated_square_along": 10,
 }

@@ -17,7 +17,7 @@ import llvmlite.ir as ir
 import numpy as np
 
 from fnad.backends.cpu import blas_threads
-from fnad.backends.cpu.blas import address, by_reference, call_blas, element
+from fnad.backends.cpu.blas import address, by_reference, call_blas
 from fnad.backends.cpu.blas_threads import one_thread
 from fnad.backends.cpu.ufunc_loops import ADDRESS, BYTE, LONG, WORD, UfuncLoop, place, registered_loop
 from fnad.backends.llvm.emitter import Builder, Dtype, Emit, Instructions, Kinds, Value, Values
@@ -232,26 +232,69 @@ def lstsq(builder: Builder, given: RoutineCall, a: Value, b: Value, x: Value) ->
 
 
 def substitute(builder: Builder, given: RoutineCall, a: Value, b: Value, x: Value) -> Value:
-    """Solve each a x = b in place of a copy of b; 1 if a divisor is 0.
-
-    BLAS reads the transposes of matrices that are stored row by row, so it solves xᵀ aᵀ = bᵀ.
-    """
+    """Solve each a x = b in place of a copy of b; 1 if a divisor is 0."""
     dtype, (m, n), (is_lower, unit) = given.dtypes[0], given.sizes.values(), TRIANGULAR[given.name]
+    triangle = Triangle(builder, dtype, m, n, is_lower=is_lower, unit=unit)
     copy(builder, dtype, b, x, given.matrices * m * n)
-    letters = [BYTE(ord(letter)) for letter in ("R", "U" if is_lower else "L", "N", "U" if unit else "N")]
-    numbers = by_reference(builder, *letters, WORD(n), WORD(m), constant(1.0, dtype), WORD(m), WORD(n))
-    *head, lda, ldb = numbers
     failed = place(builder, WORD)
     builder.store(WORD(0), failed)
     with each(builder, given.matrices) as matrix:
-        first_of_a, first_of_x = builder.mul(matrix, LONG(m * m)), builder.mul(matrix, LONG(m * n))
-        left, right = element(builder, a, first_of_a), element(builder, x, first_of_x)
-        call_blas(builder, dtype, "trsm", LONG(m * m * n), *head, left, lda, right, ldb)
-        with each(builder, 0 if unit else m) as row:
-            pivot = builder.load(builder.gep(a, [builder.add(first_of_a, builder.mul(row, LONG(m + 1)))]))
-            with builder.if_then(builder.not_(is_true(builder, dtype, pivot))):
-                builder.store(WORD(1), failed)
+        matrix_of_a = builder.gep(a, [builder.mul(matrix, LONG(m * m))])
+        triangle.solve(matrix_of_a, builder.gep(x, [builder.mul(matrix, LONG(m * n))]))
+        if not unit:
+            store_if_singular(builder, dtype, matrix_of_a, m, failed)
     return builder.load(failed)
+
+
+class Triangle:
+    """Systems of m equations, for n columns, of a triangle of a row-major matrix, or of the transposed triangle.
+
+    The BLAS has the transposes of row-major matrices, so it solves xᵀ aᵀ = bᵀ.
+    """
+
+    def __init__(
+        self, builder: Builder, dtype: Dtype, m: int, n: int, *, is_lower: bool, unit: bool, transposed: bool = False
+    ) -> None:
+        self.builder, self.dtype, self.work, self.is_vector = builder, dtype, LONG(m * m * n), n == 1
+        triangle, trans = "U" if is_lower else "L", "T" if transposed != self.is_vector else "N"
+        letters = [BYTE(ord(letter)) for letter in (triangle, trans, "U" if unit else "N")]
+        numbers = (WORD(m), WORD(1)) if self.is_vector else (WORD(n), WORD(m), constant(1.0, dtype), WORD(n))
+        self.side, self.rows, *self.numbers = by_reference(builder, BYTE(ord("R")), WORD(m), *letters, *numbers)
+
+    def solve(self, a: Value, x: Value) -> None:
+        """Write the solution in the place of the right sides x."""
+        triangle, trans, unit, *numbers = self.numbers
+        left, right = (address(self.builder, array) for array in (a, x))
+        if self.is_vector:
+            order, stride = numbers
+            call_blas(
+                self.builder,
+                self.dtype,
+                "trsv",
+                self.work,
+                triangle,
+                trans,
+                unit,
+                order,
+                left,
+                self.rows,
+                right,
+                stride,
+            )
+            return
+        n, m, one, ldb = numbers
+        call_blas(
+            self.builder, self.dtype, "trsm", self.work, self.side, triangle, trans, unit, n, m, one, left, self.rows,
+            right, ldb,
+        )  # fmt: skip
+
+
+def store_if_singular(builder: Builder, dtype: Dtype, a: Value, m: int, failed: Value) -> None:
+    """Store 1 if an element of the diagonal is 0."""
+    with each(builder, m) as row:
+        pivot = builder.load(at(builder, a, row, m, row))
+        with builder.if_then(builder.not_(is_true(builder, dtype, pivot))):
+            builder.store(WORD(1), failed)
 
 
 # ---- products ----------------------------------------------------------------------------------------------------
@@ -317,6 +360,59 @@ def lu(builder: Builder, given: RoutineCall, a: Value, packed: Value, pivots: Va
             transpose(builder, work, builder.gep(packed, [first]), n, m)
             from_one(builder, exchanges, builder.gep(pivots, [builder.mul(matrix, LONG(p))]), p)
     return WORD(0)
+
+
+def lu_by_columns(builder: Builder, given: RoutineCall, a: Value, packed: Value, pivots: Value) -> Value:
+    """LAPACK's getrf in the place of the transposed copy."""
+    dtype, m = given.dtypes[0], given.sizes["m"]
+    rows, info = by_reference(builder, WORD(m), WORD(0))
+    with memory(builder, (np.dtype(np.intc), m)) as (exchanges,), each(builder, given.matrices) as matrix:
+        source, here = (builder.gep(array, [builder.mul(matrix, LONG(m * m))]) for array in (a, packed))
+        transpose(builder, source, here, m, m)
+        place_ = address(builder, here)
+        call_blas(builder, dtype, "getrf", LONG(m**3), rows, rows, place_, rows, address(builder, exchanges), info)
+        from_one(builder, exchanges, builder.gep(pivots, [builder.mul(matrix, LONG(m))]), m)
+    return WORD(0)
+
+
+def solve_by_lu(
+    transposed: bool, builder: Builder, given: RoutineCall, packed: Value, pivots: Value, b: Value, x: Value
+) -> Value:
+    """Solve each system in place of a copy of b by the two triangles; 1 if a pivot is 0.
+
+    By rows the packed matrix has Uᵀ below and Lᵀ, with ones, above.
+    """
+    dtype, (m, _, n) = given.dtypes[0], given.sizes.values()
+    sides = [
+        Triangle(builder, dtype, m, n, is_lower=is_lower, unit=not is_lower, transposed=not transposed)
+        for is_lower in (transposed, not transposed)
+    ]
+    copy(builder, dtype, b, x, given.matrices * m * n)
+    failed = place(builder, WORD)
+    builder.store(WORD(0), failed)
+    with each(builder, given.matrices) as matrix:
+        lu_, columns = (builder.gep(array, [builder.mul(matrix, LONG(m * k))]) for array, k in ((packed, m), (x, n)))
+        exchanges = builder.gep(pivots, [builder.mul(matrix, LONG(m))])
+        store_if_singular(builder, dtype, lu_, m, failed)
+        if not transposed:
+            exchange(builder, exchanges, columns, m, n, is_last_first=False)
+        for side in sides:
+            side.solve(lu_, columns)
+        if transposed:
+            exchange(builder, exchanges, columns, m, n, is_last_first=True)
+    return builder.load(failed)
+
+
+def exchange(builder: Builder, pivots: Value, x: Value, m: int, n: int, *, is_last_first: bool) -> None:
+    """Exchange each row with the row of its pivot."""
+    with each(builder, m) as number:
+        row = builder.sub(LONG(m - 1), number) if is_last_first else number
+        other = builder.load(builder.gep(pivots, [row]))
+        with builder.if_then(builder.icmp_signed("!=", row, other)), each(builder, n) as column:
+            here, there = (at(builder, x, place_, n, column) for place_ in (row, other))
+            upper, lower = builder.load(here), builder.load(there)
+            builder.store(lower, here)
+            builder.store(upper, there)
 
 
 def revealing_lu(builder: Builder, given: RoutineCall, a: Value, packed: Value, *exchanges: Value) -> Value:
@@ -463,6 +559,9 @@ BODIES: Mapping[str, Callable[..., Value]] = {
     "lu": lu,
     "revealing_lu": revealing_lu,
     "row_order": row_order,
+    "lu_by_columns": lu_by_columns,
+    "solve_by_lu": partial(solve_by_lu, False),
+    "solve_by_lu_transposed": partial(solve_by_lu, True),
     "searchsorted_left": partial(searchsorted, True),
     "searchsorted_right": partial(searchsorted, False),
     "qr_reduced": partial(qr, False),

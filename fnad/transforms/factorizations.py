@@ -1,0 +1,114 @@
+"""One factorization for all systems of linear equations with a matrix or its transpose, and for its determinant.
+
+The pullbacks of `solve` and `slogdet` solve with the transpose, and a function may solve twice with one matrix. It is
+done before a program is lowered: the derivatives are those of `solve` and `slogdet`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fnad.ir.builder import Builder, rebuilt
+from fnad.ir.program import Atom, Equation, Literal, Program, Var
+from fnad.ir.symbol import Symbol
+from fnad.ir.types import I64, is_complex
+from fnad.ops.arithmetic import div, neg
+from fnad.ops.comparison import eq, ne, select
+from fnad.ops.conversion import convert_to
+from fnad.ops.determinant import slogdet
+from fnad.ops.eigenvalues import magnitude
+from fnad.ops.elementary import log
+from fnad.ops.linalg import inv, lu_by_columns, solve, solve_by_lu
+from fnad.ops.matrix import diagonal, identity_like
+from fnad.ops.piecewise import sign
+from fnad.ops.reduction import reduce_prod
+from fnad.ops.shape import iota, ones_like, reduce_sum, reshape_to, transpose, zeros_like
+
+System = tuple[Atom, bool]
+"""The matrix of a system, and True if the system has the transposed matrix."""
+
+
+def factored_once(program: Program) -> Program:
+    """The program, regions included, with one factorization of each matrix that is in several systems."""
+    program = _regions_factored(program)
+    systems = _systems(program)
+    counts = Counter(matrix for matrix, _ in systems.values())
+    shared = {equation: system for equation, system in systems.items() if counts[system[0]] > 1}
+    return _with_factors(program, shared) if shared else program
+
+
+def _regions_factored(program: Program) -> Program:
+    if not any(equation.regions for equation in program.equations):
+        return program
+    equations = [
+        rebuilt(e, regions=tuple(map(factored_once, e.regions))) if e.regions else e for e in program.equations
+    ]
+    return Program(program.name, program.inputs, tuple(equations), program.outputs)
+
+
+def _systems(program: Program) -> dict[Equation, System]:
+    """The matrix of each `solve` and `slogdet` with elements."""
+    transposes = {e.results[0]: e for e in program.equations if e.primitive is transpose}
+    found = dict[Equation, System]()
+    for equation in program.equations:
+        if equation.primitive in (inv, solve, slogdet) and all(atom.aval.size for atom in equation.operands):
+            found[equation] = _untransposed(equation.operands[0], transposes)
+    return found
+
+
+def _untransposed(matrix: Atom, transposes: Mapping[Var, Equation]) -> System:
+    rank = len(matrix.aval.shape)
+    last = (*range(rank - 2), rank - 1, rank - 2)
+    if not isinstance(matrix, Var) or (equation := transposes.get(matrix)) is None:
+        return matrix, False
+    if equation.params["permutation"] != last:
+        return matrix, False
+    inner, is_transposed = _untransposed(equation.operands[0], transposes)
+    return inner, not is_transposed
+
+
+def _with_factors(program: Program, systems: Mapping[Equation, System]) -> Program:
+    builder = Builder()
+    with builder.active():
+        values: dict[Atom, Symbol] = {var: builder.input(var.aval) for var in program.inputs}
+
+        def value(atom: Atom) -> Symbol:
+            return builder.lift(atom.value) if isinstance(atom, Literal) else values[atom]
+
+        for equation in program.equations:
+            builder.source = equation.source
+            operands = [value(atom) for atom in equation.operands]
+            if equation in systems:
+                matrix, is_transposed = systems[equation]
+                factors = lu_by_columns(value(matrix))
+                results = _from_factors(equation, factors, operands, is_transposed)
+            else:
+                results = builder.bind(equation.primitive, operands, equation.params, equation.regions)
+            values.update(zip(equation.results, results if isinstance(results, tuple) else (results,), strict=True))
+        return builder.finish(program.name, [value(atom) for atom in program.outputs])
+
+
+def _from_factors(equation: Equation, factors: Sequence[Symbol], operands: Sequence[Symbol], transposed: bool) -> Any:
+    """The results of an equation from the factors of its matrix, or of the transposed matrix if `transposed`."""
+    if equation.primitive is slogdet:
+        return sign_and_log(*factors)
+    right = identity_like(factors[0]) if equation.primitive is inv else operands[1]
+    return solve_by_lu(*factors, right, transposed=transposed)
+
+
+def sign_and_log(packed: Symbol, pivots: Symbol) -> tuple[Symbol, Symbol]:
+    """The sign and the logarithm of the size of the determinant of a factored matrix."""
+    last = packed.ndim - 2
+    pivot = diagonal(packed)
+    row = iota(dtype=I64, shape=pivot.shape, axis=last)
+    exchanged, size = ne(reshape_to(pivots, pivot.shape), row), magnitude(pivot)
+    phase = _phase(pivot, size) if is_complex(pivot.dtype) else sign(pivot)
+    signs = select(exchanged, neg(phase), phase)
+    return reduce_prod(signs, axes=(last,)), reduce_sum(log(size), axes=(last,))
+
+
+def _phase(z: Symbol, size: Symbol) -> Symbol:
+    """Complex numbers by their sizes, 0 for 0."""
+    return div(z, convert_to(select(eq(size, zeros_like(size)), ones_like(size), size), z.dtype))

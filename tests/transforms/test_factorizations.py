@@ -1,0 +1,103 @@
+"""Systems that share a matrix: one factorization in native code, with the values that NumPy gives one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fnad
+from fnad.backends.cpu.executor import compile_program
+from fnad.errors import FactorizationError
+from fnad.ir.builder import trace
+from fnad.ir.program import Program
+from fnad.ir.types import aval_of
+from fnad.ir.walk import all_equations
+from fnad.ops.determinant import slogdet
+from fnad.ops.linalg import inv, solve
+from fnad.ops.matrix import transposed
+from fnad.transforms.factorizations import factored_once
+from fnad.transforms.interpret import interpret
+
+FUNCTIONS: dict[str, tuple[Callable[..., list[Any]], int]] = {
+    "one system": (lambda a, b: [solve(a, b)], 0),
+    "two systems": (lambda a, b: [solve(a, b), solve(a, a)], 1),
+    "a system and the transposed": (lambda a, b: [solve(a, b), solve(transposed(a), b)], 1),
+    "transposed twice": (lambda a, b: [solve(transposed(a), b), solve(transposed(transposed(a)), b)], 1),
+    "a determinant": (lambda a, b: [*slogdet(a)], 0),
+    "a determinant and a system": (lambda a, b: [*slogdet(a), solve(a, b)], 1),
+    "the transposed determinant and an inverse": (lambda a, b: [*slogdet(transposed(a)), inv(a)], 1),
+    "an inverse of the transposed": (lambda a, b: [inv(transposed(a)), solve(a, b)], 1),
+    "two matrices": (lambda a, b: [solve(a, b), solve(solve(a, a), b)], 1),
+}
+
+
+def program_of(function: Callable[..., list[Any]], *operands: Any) -> Program:
+    return trace(function, *[aval_of(operand) for operand in operands])
+
+
+def factorizations(program: Program) -> int:
+    return sum(equation.primitive.name == "lu_by_columns" for equation in all_equations(program))
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c8", "c16"])
+@pytest.mark.parametrize(("function", "count"), FUNCTIONS.values(), ids=FUNCTIONS)
+def test_shared_matrices_are_factored_once(function: Any, count: int, dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    tolerance = 2e-5 if np.dtype(dtype).char in "fF" else 1e-12
+    for shape in ((3, 3), (1, 1), (2, 5, 5)):
+        a = rng.standard_normal(shape) + (1j * rng.standard_normal(shape) if dtype[0] == "c" else 0)
+        for columns in (1, 3):
+            operands = [a.astype(dtype), rng.standard_normal((*shape[:-1], columns)).astype(dtype)]
+            program = program_of(function, *operands)
+            shared = factored_once(program)
+            assert factorizations(shared) == count
+            expected = interpret(program, operands)
+            for found in (interpret(shared, operands), compile_program(program)(operands)):
+                for x, y in zip(found, expected, strict=True):
+                    np.testing.assert_allclose(x, y, rtol=tolerance, atol=tolerance * np.abs(y).max())
+
+
+def test_a_gradient_factors_once_and_agrees_with_complex_steps() -> None:
+    rng = np.random.default_rng(1)
+    a, b = rng.standard_normal((4, 4)) + 2 * np.eye(4), rng.standard_normal(4)
+
+    def total(a: Any, b: Any) -> Any:
+        return np.sum(np.sin(np.linalg.solve(a, b))) + np.linalg.slogdet(a)[1]
+
+    run = fnad.jit(fnad.grad(total))
+    run(a, b)
+    found = run(a, b)
+    for i, j in np.ndindex(4, 4):
+        step = np.zeros((4, 4), complex)
+        step[i, j] = 1e-30j
+        moved = a + step
+        expected = np.sum(np.sin(np.linalg.solve(moved, b))) + np.log(np.linalg.det(moved))
+        np.testing.assert_allclose(found[i, j], expected.imag / 1e-30, rtol=1e-11)
+
+
+def test_a_loop_factors_once_a_step() -> None:
+    def step(x: Any, a: Any) -> Any:
+        return np.linalg.solve(a, x) + np.linalg.solve(a.T, x), None
+
+    rng = np.random.default_rng(2)
+    stack, start = rng.standard_normal((6, 3, 3)) + 2 * np.eye(3), rng.standard_normal(3)
+    run = fnad.jit(lambda x, stack: fnad.scan(step, x, stack)[0])
+    run(start, stack)
+    x = start
+    for a in stack:
+        x = np.linalg.solve(a, x) + np.linalg.solve(a.T, x)
+    np.testing.assert_allclose(run(start, stack), x, rtol=1e-12)
+
+
+def test_a_singular_matrix_is_an_error_of_the_system() -> None:
+    singular, b = np.ones((2, 2)), np.ones((2, 1))
+    run = compile_program(program_of(lambda a, b: [solve(a, b), solve(transposed(a), b)], singular, b))
+    with pytest.raises(FactorizationError, match="Singular matrix"):
+        run([singular, b])
+    np.testing.assert_array_equal(run([np.eye(2), b])[0], b)
+    both = compile_program(program_of(lambda a, b: [*slogdet(a), inv(a)], singular, b))
+    with pytest.raises(FactorizationError, match="Singular matrix"):
+        both([singular, b])
