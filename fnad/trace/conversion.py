@@ -256,7 +256,7 @@ def with_hooks(other: CodeType, own: CodeType) -> CodeType:
 
 
 def _with_facts(constant: tuple[Any, ...]) -> tuple[Any, ...]:
-    return Facts(*constant) if constant[:1] == (FACTS,) else constant
+    return Facts.of(*constant[1:]) if constant[:1] == (FACTS,) else constant
 
 
 def facts_of(function: FunctionType) -> Facts | None:
@@ -323,10 +323,10 @@ class Shown(ast.NodeTransformer):
 
 # ---- twins -----------------------------------------------------------------------------------------------------------
 
-_TWINS: dict[int, tuple[weakref.ref[FunctionType], weakref.ref[FunctionType]]] = {}
-"""By the identity of a function: the function and its twin. Neither is kept alive."""
-_OWN: dict[int, tuple[weakref.ref[FunctionType], weakref.ref[FunctionType]]] = {}
-"""By the identity of a twin: the twin and its function."""
+TWINS: dict[FunctionType, FunctionType] = {}
+"""The twins of functions; both are kept alive until no trace is under way (`fnad.trace.exchange`)."""
+_OWN: weakref.WeakKeyDictionary[FunctionType, weakref.ref[FunctionType]] = weakref.WeakKeyDictionary()
+"""The functions of twins."""
 
 
 def converted(function: FunctionType) -> FunctionType:
@@ -334,28 +334,19 @@ def converted(function: FunctionType) -> FunctionType:
     other = converted_code(function.__code__, function.__globals__)
     if other is None:
         return function
-    known = _TWINS.get(id(function))
-    twin = known[1]() if known is not None and known[0]() is function else None
+    twin = TWINS.get(function)
     if twin is None or twin.__code__ is not other:
-        twin = _twin(function, other)
+        twin = TWINS[function] = with_code(function, other)
+        _OWN[twin] = weakref.ref(function)
     if twin.__defaults__ is not function.__defaults__ or twin.__kwdefaults__ is not function.__kwdefaults__:
         twin.__defaults__, twin.__kwdefaults__ = function.__defaults__, function.__kwdefaults__
     return twin
 
 
-def _twin(function: FunctionType, code: CodeType) -> FunctionType:
-    twin = with_code(function, code)
-    own = weakref.ref(function)
-    _TWINS[id(function)] = own, weakref.ref(twin, functools.partial(_TWINS.pop, id(function)))
-    _OWN[id(twin)] = weakref.ref(twin, functools.partial(_OWN.pop, id(twin))), own
-    return twin
-
-
 def own_function(function: FunctionType) -> FunctionType:
     """The user's function that a twin was made of; any other function itself."""
-    known = _OWN.get(id(function))
-    own = known[1]() if known is not None and known[0]() is function else None
-    return own or function
+    own = _OWN.get(function)
+    return (own and own()) or function
 
 
 def unconverted(value: Any) -> Any:

@@ -112,6 +112,12 @@ def go_straight(args: Sequence[Any]) -> bool:
     return not TRACED.isdisjoint(kinds) and STRAIGHT.issuperset(kinds)
 
 
+PYTHON_LIKE: set[type] = {int, float, complex, bool}
+"""The classes of Python numbers, and those of traced values that stand for some."""
+
+ORDINARY: set[type] = {*PYTHON_LIKE, np.float64, np.ndarray}
+"""The commonest classes of operands, and the classes of traced values."""
+
 CONTAINERS = (list, tuple, dict)
 
 STRAIGHT: set[type] = {*SIMPLE, np.ndarray}
@@ -122,12 +128,12 @@ def call(rule: Rule, args: Sequence[Any], kwargs: Arguments, /) -> Any:
     """Call a rule on what the user gave, with the user's line noted."""
     builder, frame = innermost_builder() or tracing_builder(args), user_frame()
     builder.source = source = None if frame is None else line_of(frame)
-    if MAKING.innermost is not None:
+    if MAKING.entries:
         MAKING.note(source)
     operands, options = args, kwargs
     symbols: list[Symbol] = []
     try:
-        result = again(rule, args, kwargs, symbols)
+        result = again(rule, args, kwargs, symbols, builder)
         if type(result) is Symbol:
             return Handle.fresh(result if result.builder is builder else builder.lift(result), not result.aval.shape)
         owners = None if result is UNSET else owners_of(args, symbols)
@@ -287,6 +293,22 @@ def _with_memory(symbol: Symbol, *, is_scalar: bool = False) -> Handle:
 
 def operate(ufunc: Callable[..., Any], *operands: Any) -> Any:
     """The result of a Python operator; on Python numbers alone, a Python number."""
+    kinds = set(map(type, operands))
+    if PYTHON_LIKE.issuperset(kinds):
+        return operate_on_numbers(ufunc, operands)
+    return call(RULES[ufunc], operands, {}) if ORDINARY.issuperset(kinds) else operate_on_others(ufunc, operands)
+
+
+def operate_on_numbers(ufunc: Callable[..., Any], operands: Sequence[Any]) -> Any:
+    """The result of an operator on Python numbers."""
+    numbers = operands if ufunc in LOGICAL else [as_number(operand) for operand in operands]
+    if ufunc in ORDERING and any(isinstance(number, complex) for number in numbers):
+        return NotImplemented
+    return weakened(call(RULES[ufunc], numbers, {}))
+
+
+def operate_on_others(ufunc: Callable[..., Any], operands: Sequence[Any]) -> Any:
+    """The result of an operator if an operand is neither a number nor an array of a class that is common."""
     for operand in operands:
         if not isinstance(operand, OPERANDS):
             if hasattr(operand, "__pandas_priority__"):
@@ -300,10 +322,7 @@ def operate(ufunc: Callable[..., Any], *operands: Any) -> Any:
         if is_of_ma(kind):
             return import_module("fnad.trace.entering").beside(ufunc, operands)
     if all(map(is_python_like, operands)):
-        numbers = operands if ufunc in LOGICAL else [as_number(operand) for operand in operands]
-        if ufunc in ORDERING and any(isinstance(number, complex) for number in numbers):
-            return NotImplemented
-        return weakened(call(RULES[ufunc], numbers, {}))
+        return operate_on_numbers(ufunc, operands)
     if ufunc is MULTIPLY and is_repetition(*operands):
         return NotImplemented
     return call(RULES[ufunc], operands, {})

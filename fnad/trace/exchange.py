@@ -26,7 +26,7 @@ from fnad.forks import lock
 from fnad.ir.builder import is_tracing
 from fnad.numpy.namespace import CALLS
 from fnad.trace.contents import is_users
-from fnad.trace.conversion import converted_code, is_of_dataclass
+from fnad.trace.conversion import TWINS, converted_code, is_of_dataclass
 from fnad.trace.libraries import is_trusted
 
 
@@ -83,6 +83,7 @@ class Methods:
                 self.kinds -= self._own_kinds  # first: a class that is known has its methods among the functions
                 self._own_kinds.clear()
                 self._users.clear()
+                TWINS.clear()
             self._are_others = is_under_way
 
     def enter_class(self, kind: type) -> None:

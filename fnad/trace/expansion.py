@@ -120,9 +120,9 @@ class Expansion(NamedTuple):
     keys: list[Any]
     make: Make
 
-    def on(self, operands: Sequence[Symbol]) -> Any:
+    def on(self, operands: Sequence[Symbol], builder: Builder) -> Any:
         """The result of the rule for these operands; its equations are added."""
-        builder, atoms = current_builder(), list[Atom]()
+        atoms = list[Atom]()
         for operand in operands:
             atoms.append(operand.atom if operand.builder is builder else builder.lift(operand).atom)
         keys: list[Any] = atoms
@@ -242,10 +242,16 @@ def follow(rule: Callable[..., Any], operands: Sequence[Any], options: Mapping[s
         found = _attempt(key, rule, operands, options) if came_before(key) else None
     if found is None or (rule not in OF_AVALS and any_known(symbols)):
         return rule(*operands, **options)
-    return found.on(symbols)
+    return found.on(symbols, current_builder())
 
 
-def again(rule: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], symbols: list[Symbol]) -> Any:
+def again(
+    rule: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    symbols: list[Symbol],
+    builder: Builder,
+) -> Any:
     """The result of a rule for the user's arguments, by its expansion; UNSET if there is none.
 
     Most calls have one: of their arguments nothing else need be made. Symbols of traced values are appended to a list.
@@ -256,7 +262,7 @@ def again(rule: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, An
         return UNSET
     if found is None or (rule not in OF_AVALS and any_known(symbols)):
         return UNSET
-    return found.on(symbols)
+    return found.on(symbols, builder)
 
 
 def key_of(rule: Any, args: Sequence[Any], kwargs: Mapping[str, Any], symbols: list[Symbol]) -> tuple[Any, ...]:

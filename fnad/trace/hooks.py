@@ -30,8 +30,8 @@ from fnad.numpy.views import Broadcast
 from fnad.trace import escape, guards
 from fnad.trace.capture import READ
 from fnad.trace.compiled import is_in_c, of_compiled, of_numba, on_traced
-from fnad.trace.contents import CACHED, CONTAINERS, PARTS, draws_numbers, in_library, is_numba_class, is_users
-from fnad.trace.conversion import HOOKS, converted, converted_code, facts_of
+from fnad.trace.contents import CACHED, CONTAINERS, PARTS, draws_numbers, is_numba_class, is_users
+from fnad.trace.conversion import HOOKS, converted, converted_code, facts_in
 from fnad.trace.dispatch import has_traced
 from fnad.trace.entering import constructing, entered, operand
 from fnad.trace.environment import content
@@ -45,9 +45,9 @@ from fnad.trace.recording import RECORDING
 from fnad.trace.rewriting import Facts
 from fnad.trace.source import warning_users
 from fnad.trace.sourceless import without_source
-from fnad.trace.stand_ins import MADE, PENDING, enter, enter_imported, filled, standing_for
+from fnad.trace.stand_ins import MADE, PENDING, STAND_INS, enter, enter_imported, filled, standing_for
 from fnad.trace.standard import class_of
-from fnad.trace.undoing import ASSIGNED, CHANGING, KEPT, UNDOING, changing, kept, replayed
+from fnad.trace.undoing import CHANGING, KEPT, UNDOING, changing, kept, replayed
 from fnad.trace.vectorized import vectorized
 
 Call = Callable[..., Any]
@@ -89,12 +89,14 @@ def replaced(function: Any) -> Any:
     found = MADE.get(id(function))
     if found is not None:
         return found[1]
+    kind = type(function)
+    if kind is FunctionType and id(function) not in STAND_INS and not is_trusted(function.__code__.co_filename):
+        return of_user(function)
     found = standing_for(function)
     if found is not function:
         return found
-    kind = type(function)
     if kind is FunctionType:
-        return of_user(function) if not is_trusted(function.__code__.co_filename) else of_library(function)
+        return of_library(function)
     if kind is MethodType:
         return of_method(function)
     if kind is functools.partial:
@@ -111,10 +113,10 @@ def replaced(function: Any) -> Any:
 
 def of_user(function: FunctionType) -> FunctionType:
     """The twin of a user function; without a twin, the reads of the function are unknown."""
-    if function.__closure__ is not None and UNDOING.values and (facts := facts_of(function)) is not None:
-        for changes in UNDOING.values:
-            changes.cells(function, facts)
     twin = converted(function)
+    if function.__closure__ is not None and UNDOING.values and (facts := facts_in(twin.__code__)) is not None:
+        for changes in UNDOING.values if facts.rebound else ():
+            changes.cells(function, facts)
     if twin is function and original_of(function.__code__) is function.__code__:
         return without_source(function)
     if function.__defaults__ is not None or function.__kwdefaults__ is not None:
@@ -371,14 +373,11 @@ def same(a: Any, b: Any) -> bool:
 
 def enters(facts: Facts) -> None:
     """The begin of a function that uses variables of outer scopes."""
-    assigns = UNDOING.values and not ASSIGNED.isdisjoint(dict(facts.globals).values())
-    if (RECORDING.values or assigns) and is_tracing():
+    if (RECORDING.values or (facts.assigned and UNDOING.values)) and is_tracing():
         namespace = sys._getframe(1).f_globals  # pyright: ignore[reportPrivateUsage]
-        if in_library(namespace.get("__name__", "")):  # a body of NumPy or SciPy; what `exec` made may have no name
-            return
         for recorder in RECORDING.values:
             recorder.enter(facts, namespace)
-        for changes in UNDOING.values:
+        for changes in UNDOING.values if facts.assigned else ():
             changes.variables(facts, namespace)
 
 

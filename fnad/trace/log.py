@@ -89,7 +89,11 @@ def _logger() -> Any:
 
 
 def _find_line(program: Program) -> None:
-    counts = Counter(equation.source for equation in program.equations if equation.source is not None)
+    sources = [equation.source for equation in program.equations]
+    known, counts = dict(zip(map(id, sources), sources, strict=True)), Counter[Source]()
+    for address, count in Counter(map(id, sources)).items():  # equal ones are mostly one object
+        if (source := known[address]) is not None:
+            counts[source] += count
     for line, count in counts.most_common(1):
         if count >= max(MANY, _WORK.count):
             _WORK.line, _WORK.count = line, count

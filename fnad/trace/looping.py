@@ -32,7 +32,7 @@ from fnad.trace.libraries import is_trusted
 from fnad.trace.recording import Recorder
 from fnad.trace.shadow import Shadow
 from fnad.trace.source import current_source
-from fnad.trace.undoing import ASSIGNED, CHANGING
+from fnad.trace.undoing import CHANGING
 
 Answers = tuple[int, ...]
 
@@ -182,7 +182,7 @@ class Step:
         if not isinstance(own, FunctionType) or is_trusted(own.__code__.co_filename):
             return
         facts = facts_of(own)
-        if facts is not None and not ASSIGNED.isdisjoint(dict((*facts.globals, *facts.free)).values()):
+        if facts is not None and (facts.assigned or facts.rebound):
             raise Refused(f"a step calls {name}, which stores a variable of an outer scope")
         if facts is None and converted_code(original_of(own.__code__), own.__globals__) is None:
             raise Refused(f"a step calls {name}, which has no source")

@@ -15,6 +15,8 @@ from importlib.util import resolve_name
 from types import FunctionType, ModuleType
 from typing import Any
 
+import numpy as np
+
 from fnad.ir.builder import is_tracing
 from fnad.numpy.namespace import CALLS
 from fnad.trace.contents import is_users
@@ -173,6 +175,8 @@ def recorded(function: Any) -> Any:
     An object of a user class runs its `__call__`, and may run more user code where an attribute of it is read.
     """
     kind = type(function)
+    if kind is np.ufunc:
+        return function
     is_in_python = isinstance(kind.__call__, FunctionType) and not issubclass(kind, type)
     if is_in_python and is_users(kind):  # Cython's functions seem to be of a user class
         return function

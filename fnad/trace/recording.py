@@ -56,6 +56,7 @@ from fnad.trace.contents import (
     compiled_from,
     draws_numbers,
     elements_of,
+    in_library,
     is_library_module,
     is_machinery_class,
     is_own_class,
@@ -98,6 +99,7 @@ class Recorder:
         self.effect = None if seeks_effects else "not looked for"
         self._seeks_effects = seeks_effects
         self._attributes: set[tuple[int, str]] = set()
+        self._counted: set[tuple[int, str]] = set()
         self._entered: set[tuple[int, int]] = set()
         self._listed: set[int] = set()
         self._imports: set[tuple[str, str]] = set()
@@ -134,6 +136,8 @@ class Recorder:
             return
         self._entered.add(key)
         self.kept[id(namespace)] = namespace
+        if in_library(namespace.get("__name__", "")):  # a body of NumPy or SciPy; what `exec` made may have no name
+            return
         for name, use in facts.globals:
             self._note_use(namespace.get, namespace, name, use)
             if name not in namespace:
@@ -156,12 +160,14 @@ class Recorder:
 
     def counter(self, owner: Any, name: str) -> None:
         """Note an attribute that is only counted up, or elements of which are: its value is kept for later readers."""
-        if id(owner) not in self.kept and not issubclass(type(owner), (ModuleType, type)):
+        key = id(owner), name
+        if key in self._counted or (id(owner) not in self.kept and not issubclass(type(owner), (ModuleType, type))):
             return
         places = list(self._places_of(owner, name))
         values = [get(name, MISSING) for get, _ in places]
         if keeps_plainly(owner) and all(v is MISSING or type(v) in NUMBERS or has_numbers(v) for v in values):
             self.effect = self.effect or f"{name} is written to"
+            self._counted.add(key)
             for get, where in places:
                 self._keep(get, where, name)
         else:

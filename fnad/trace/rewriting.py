@@ -43,11 +43,21 @@ FACTS = "\0fnad.facts"
 
 
 class Facts(NamedTuple):
-    """The variables of outer scopes that a function uses, each with how: of its module, and of functions around it."""
+    """The variables of outer scopes that a function uses, each with how: of its module, and of functions around it.
 
-    mark: str
+    It assigns to the globals that are `assigned`, and to the variables of functions around it that are `rebound`.
+    """
+
     globals: tuple[tuple[str, str], ...]
     free: tuple[tuple[str, str], ...]
+    assigned: tuple[str, ...]
+    rebound: tuple[str, ...]
+
+    @classmethod
+    def of(cls, of_module: tuple[tuple[str, str], ...], free: tuple[tuple[str, str], ...]) -> Facts:
+        """The facts with these uses."""
+        assigned, rebound = (tuple(n for n, use in uses if use in (COUNTED, WRITTEN)) for uses in (of_module, free))
+        return cls(of_module, free, assigned, rebound)
 
 
 class Place(NamedTuple):

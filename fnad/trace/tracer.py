@@ -19,10 +19,12 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, Dtype, Shape
 from fnad.numpy import indexing, mathematical, methods
 from fnad.numpy.indexing import is_place
-from fnad.numpy.operands import F16, HalfSymbol
+from fnad.numpy.operands import F16, NUMBERS, HalfSymbol
 from fnad.numpy.registry import RULES
 from fnad.trace import escape, guards
 from fnad.trace.dispatch import (
+    ORDINARY,
+    PYTHON_LIKE,
     SIMPLE,
     STRAIGHT,
     as_number,
@@ -481,5 +483,6 @@ NEW, CLASS_OF_ARRAYS = object.__new__, CLASSES[ARRAY]
 
 Handle.concrete = staticmethod(made)
 Handle.fresh = staticmethod(fresh)
-for _classes in (SIMPLE, STRAIGHT, TRACED):
+for _classes in (SIMPLE, STRAIGHT, TRACED, ORDINARY):
     _classes.update(CLASSES.values())
+PYTHON_LIKE.update(CLASSES[kind] for kind in NUMBERS)

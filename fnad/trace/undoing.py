@@ -28,7 +28,7 @@ from fnad.trace.contents import namespace_of
 from fnad.trace.environment import content
 from fnad.trace.handle import Handle
 from fnad.trace.libraries import is_trusted, package_of
-from fnad.trace.rewriting import COUNTED, WRITTEN, Facts
+from fnad.trace.rewriting import Facts
 
 CHANGING = frozenset(
     {
@@ -39,10 +39,6 @@ CHANGING = frozenset(
     }
 )
 """Methods in C that change a container, the place in a file or a generator of random numbers."""
-
-
-ASSIGNED = frozenset({COUNTED, WRITTEN})
-"""Uses of a variable of an outer scope that assign to it."""
 
 
 def _refilling(kind: Any, copy: Callable[[Any], Any], extend: Callable[[Any, Any], None]) -> tuple[Any, Any]:
@@ -152,16 +148,15 @@ class Changes:
 
     def variables(self, facts: Facts, namespace: dict[str, Any]) -> None:
         """Keep the globals that a function assigns to."""
-        for name, use in facts.globals:
+        for name in facts.assigned:
             key = id(namespace), name
-            if use in ASSIGNED and key not in self._restoring and _is_own_file():
+            if key not in self._restoring and _is_own_file():
                 self._restoring[key] = partial(_restore_item, namespace, name, namespace.get(name, MISSING))
 
     def cells(self, function: FunctionType, facts: Facts) -> None:
         """Keep the variables of enclosing functions that a function assigns to."""
-        uses = dict(facts.free)
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-            if uses.get(name) in ASSIGNED and (id(cell),) not in self._restoring:
+            if name in facts.rebound and (id(cell),) not in self._restoring:
                 self._restoring[id(cell),] = partial(_restore_cell, cell, content(cell, "", MISSING))
 
     def place(self, replayed: Replayed) -> None:
