@@ -40,7 +40,7 @@ def without_source(function: FunctionType) -> Any:
     @functools.wraps(function, updated=())
     def call(*args: Any, **kwargs: Any) -> Any:
         if not is_generated and has_traced((args, kwargs)):
-            asking = function.__qualname__ if type in args else asking_for_class(function)
+            asking = function.__qualname__ if any(arg is type for arg in args) else asking_for_class(function)
             if asking is not None:
                 raise refused(asking, code)
         for recorder in RECORDING.values if is_tracing() else ():

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -129,3 +129,16 @@ def test_a_comparison_of_classes_is_refused(f: Any) -> None:
 
 def test_type_is_called_by_its_method() -> None:
     assert fnad.jit(lambda x: x * 2 if type.__call__(type, x) is float else x)(1.0) == 2.0
+
+
+class Pair(NamedTuple):
+    """A class whose constructor has no source."""
+
+    array: Any
+    traced: Any
+
+
+def test_a_named_tuple_of_an_array_and_a_traced_value() -> None:
+    array = np.array([1.0, 2.0])
+    gradient = fnad.grad(lambda x: np.sum(Pair(array, x).array * Pair(array, x).traced))
+    assert gradient(array).tolist() == fnad.jit(gradient)(array).tolist() == [1.0, 2.0]
