@@ -92,6 +92,7 @@ UNREACHED = {
     "have all ranks call the same collectives": "it takes MPI",
     "split the array by np.stack": "it takes MPI",
     "trace it again": "it takes MPI",
+    "see the output of MPI": "it takes MPI",
 }
 """The beginnings of remedies that no call is known to raise, each with the reason."""
 

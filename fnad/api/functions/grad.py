@@ -10,13 +10,21 @@ from fnad.api.running.reused_traces import ReusedTraces
 from fnad.api.running.transformed import with_options
 from fnad.api.staging.arguments import Argnums, Differentiated, as_positions, check_flag
 from fnad.api.staging.leaves import Function, check_function, function_name, source_of, structure_text
+from fnad.api.staging.selection import Names
 from fnad.api.staging.stage import Staged
 from fnad.errors import NonScalarOutputError
 from fnad.trace.source import current_source
 
 
 @with_options
-def grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
+def grad(
+    f: Function,
+    argnums: Argnums = 0,
+    has_aux: bool = False,
+    *,
+    argnames: Names = None,
+    wrt: Names = None,
+) -> Function:
     """The function that computes the gradient of `f`.
 
     Parameters:
@@ -26,10 +34,12 @@ def grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
             arrays and numbers. Negative positions count from the end. Integers and bools among their leaves are
             constants, with gradient 0.
         has_aux (bool): If true, `f` returns a pair (value, aux) of its value and anything else.
+        argnames, wrt (str or sequence of str): In the place of `argnums`, the names of arguments, and of parts of them:
+            keys, positions and attributes behind dots, as in "params.w".
     Returns:
         function: Takes the arguments of `f` and returns the gradient, with the structure, shapes and dtypes of the
-            argument, or the tuple of gradients if `argnums` is a tuple; with `has_aux`, (gradient, aux). The gradient
-            in a complex argument x + iy is df/dx - i df/dy.
+            argument, or the tuple of gradients if `argnums` or the names are a tuple; with `has_aux`, (gradient, aux).
+            The gradient in a complex argument x + iy is df/dx - i df/dy.
     Raises:
         NonScalarOutputError: If `f` does not return one real element.
         NonDifferentiableArgumentError: If an argument has integers and bools only.
@@ -56,11 +66,18 @@ def grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
 
 
 @with_options
-def value_and_grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
+def value_and_grad(
+    f: Function,
+    argnums: Argnums = 0,
+    has_aux: bool = False,
+    *,
+    argnames: Names = None,
+    wrt: Names = None,
+) -> Function:
     """The function that computes the value and the gradient of `f` together.
 
     Parameters:
-        f, argnums, has_aux: As in `grad`.
+        f, argnums, has_aux, argnames, wrt: As in `grad`.
     Returns:
         function: Takes the arguments of `f` and returns (value, gradient); with `has_aux`, ((value, aux), gradient).
     Raises:

@@ -24,6 +24,7 @@ from fnad.api.running.transformed import with_options
 from fnad.api.staging.arguments import Argnums, as_positions, check_flag, differentiated, own, resolved
 from fnad.api.staging.inlining import traced
 from fnad.api.staging.leaves import Function, argument_name, check_function, flatten, function_name, source_of
+from fnad.api.staging.selection import Names
 from fnad.errors import HolomorphicError, NonDifferentiableArgumentError, NonScalarOutputError
 from fnad.ir.types import Aval, is_complex, is_inexact
 from fnad.ops.autodiff import directions
@@ -33,12 +34,20 @@ from fnad.trace.tracer import Tracer
 
 
 @with_options
-def jacfwd(f: Function, argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False) -> Function:
+def jacfwd(
+    f: Function,
+    argnums: Argnums = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    *,
+    argnames: Names = None,
+    wrt: Names = None,
+) -> Function:
     """The function that computes the Jacobian of `f` in forward mode, which suits outputs larger than the arguments.
 
     Parameters:
         f (function): Its output is a pytree of arrays and numbers.
-        argnums (int or tuple of ints): As in `grad`.
+        argnums, argnames, wrt: As in `grad`.
         has_aux (bool): If true, `f` returns a pair (output, aux) of its output and a pytree of arrays and numbers.
         holomorphic (bool): If true, `f` is a holomorphic function of complex arguments z, and the Jacobian is df/dz.
     Returns:
@@ -59,11 +68,20 @@ def jacfwd(f: Function, argnums: Argnums = 0, has_aux: bool = False, holomorphic
 
 
 @with_options
-def jacrev(f: Function, argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False) -> Function:
+def jacrev(
+    f: Function,
+    argnums: Argnums = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    *,
+    argnames: Names = None,
+    wrt: Names = None,
+) -> Function:
     """The function that computes the Jacobian of `f` in reverse mode, which suits arguments larger than the output.
 
     Parameters:
-        f, argnums, has_aux, holomorphic: As in `jacfwd`; for a real output, complex arguments need no `holomorphic`.
+        f, argnums, has_aux, holomorphic, argnames, wrt: As in `jacfwd`; for a real output, complex arguments need no
+            `holomorphic`.
     Returns:
         function: As in `jacfwd`. The Jacobian of a real output in a complex argument x + iy is df/dx - i df/dy.
     Raises:
@@ -78,11 +96,19 @@ def jacrev(f: Function, argnums: Argnums = 0, has_aux: bool = False, holomorphic
 
 
 @with_options
-def jacobian(f: Function, argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False) -> Function:
+def jacobian(
+    f: Function,
+    argnums: Argnums = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    *,
+    argnames: Names = None,
+    wrt: Names = None,
+) -> Function:
     """The function that computes the Jacobian of `f`, in the mode that needs fewer directions.
 
     Parameters:
-        f, argnums, has_aux, holomorphic: As in `jacfwd`.
+        f, argnums, has_aux, holomorphic, argnames, wrt: As in `jacfwd`.
     Returns:
         function: As in `jacfwd`.
     Raises:
@@ -98,12 +124,20 @@ def jacobian(f: Function, argnums: Argnums = 0, has_aux: bool = False, holomorph
 
 
 @with_options
-def hessian(f: Function, argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False) -> Function:
+def hessian(
+    f: Function,
+    argnums: Argnums = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    *,
+    argnames: Names = None,
+    wrt: Names = None,
+) -> Function:
     """The function that computes all second derivatives of `f`, in forward over reverse mode.
 
     Parameters:
         f (function): Returns one real element; with `holomorphic`, one complex element.
-        argnums, has_aux, holomorphic: As in `jacfwd`.
+        argnums, has_aux, holomorphic, argnames, wrt: As in `jacfwd`.
     Returns:
         function: Takes the arguments of `f` and returns the Hessian: for an argument of shape n, an array of shape (*n,
             *n); for pytrees and tuples, as in `jacfwd` of `grad(f)`.
@@ -140,7 +174,7 @@ def _of_one_element(f: Function, has_aux: bool) -> Function:
 
 
 @with_options
-def laplacian(f: Function, argnums: Argnums = 0) -> Function:
+def laplacian(f: Function, argnums: Argnums = 0, *, argnames: Names = None, wrt: Names = None) -> Function:
     """The function that computes the Laplacian of `f`, the trace of its Hessian.
 
     It is one forward pass in Taylor mode (`jet`) to order 2, along all directions at once.
@@ -149,6 +183,7 @@ def laplacian(f: Function, argnums: Argnums = 0) -> Function:
         f (function): Its output is a pytree of arrays and numbers.
         argnums (int or tuple of ints): The positions of the arguments to differentiate in: pytrees of real arrays and
             numbers.
+        argnames, wrt: As in `grad`.
     Returns:
         function: Takes the arguments of `f` and returns the Laplacian of each element of the output, with its
             structure, shapes and dtypes.

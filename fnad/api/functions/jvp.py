@@ -12,21 +12,26 @@ from fnad.api.running.execution import run
 from fnad.api.staging.arguments import differentiated, stage_in
 from fnad.api.staging.expected_trees import ExpectedTree
 from fnad.api.staging.leaves import Function, argument_name, check_function, to_user, type_name
+from fnad.api.staging.selection import Names, selected
 from fnad.api.staging.stage import Staged
 from fnad.errors import ArgumentTypeError, TangentError
 from fnad.ir.types import is_inexact
 from fnad.trace.source import current_source
 
 
-def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> tuple[Any, ...]:
+def jvp(
+    f: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False, *, wrt: Names = None
+) -> tuple[Any, ...]:
     """The output of `f` at `primals`, and its derivative in the direction of `tangents`.
 
     Parameters:
         f (function): Takes and returns pytrees of arrays and numbers.
         primals (tuple of pytrees): The arguments of `f`.
-        tangents (tuple of pytrees): The direction, with the structure, shapes and dtypes of `primals`; 0 for integers
-            and bools among the leaves.
+        tangents (tuple of pytrees): The direction, with the structure, shapes and dtypes of `primals`, or of the
+            parts that `wrt` names; 0 for integers and bools among the leaves.
         has_aux (bool): If true, `f` returns a pair (output, aux) of its output and anything else.
+        wrt (str or sequence of str): The names of the arguments to differentiate in, or of parts of them, such as
+            "params.w"; if not given, all.
     Returns:
         tuple: (output, tangent), or (output, tangent, aux). The tangent has the structure, shapes and dtypes of the
             output, and is 0 for integers and bools.
@@ -42,9 +47,11 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: b
     check_function(f, "jvp")
     for name, given in (("primals", primals), ("tangents", tangents)):
         check_tuple(name, given)
-    wrt = differentiated(primals, lambda i: argument_name(f, i))
-    directions = ExpectedTree("tangents", "the primals", wrt.structure, wrt.avals, TangentError).match(tuple(tangents))
-    staged = stage_in(f, range(len(primals)), wrt, primals, has_aux=has_aux)
+    f, given, count = selected(f, wrt, primals)
+    arguments = differentiated(given[:count], lambda i: argument_name(f, i))
+    expected = ExpectedTree("tangents", "the primals", arguments.structure, arguments.avals, TangentError)
+    directions = expected.match(tuple(tangents))
+    staged = stage_in(f, range(count), arguments, given, has_aux=has_aux)
     results = run(staged.program, [*staged.operands, *directions], derivations.jvp(staged.wrt, staged.outputs))
     return _unpacked(results, staged, has_aux=has_aux)
 

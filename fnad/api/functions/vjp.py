@@ -16,6 +16,7 @@ from fnad.api.staging.arguments import differentiated, stage_in
 from fnad.api.staging.expected_trees import ExpectedTree
 from fnad.api.staging.inlining import inlined
 from fnad.api.staging.leaves import Array, Function, Operand, argument_name, check_function, function_name, to_user
+from fnad.api.staging.selection import Names, selected
 from fnad.api.staging.stage import Staged
 from fnad.backends.tiers import TieredProgram
 from fnad.errors import CotangentError
@@ -29,17 +30,19 @@ MISSING = object()
 Linear: TypeAlias = Callable[[Sequence[Operand]], list[Any]]
 
 
-def vjp(f: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
+def vjp(f: Function, *primals: Any, has_aux: bool = False, wrt: Names = None) -> tuple[Any, ...]:
     """The output of `f` at `primals`, and the pullback there.
 
     Parameters:
         f (function): Takes and returns pytrees of arrays and numbers.
         *primals (pytrees): The arguments of `f`.
         has_aux (bool): If true, `f` returns a pair (output, aux) of its output and anything else.
+        wrt (str or sequence of str): The names of the arguments to differentiate in, or of parts of them, such as
+            "params.w"; if not given, all.
     Returns:
         tuple: (output, pullback), or (output, pullback, aux). `pullback(cotangent)` takes a pytree with the structure,
             shapes and dtypes of the output (0 for integers and bools) and returns the tuple of the cotangents of the
-            primals. It may be called any number of times, from any thread.
+            primals, or of the parts that `wrt` names. It may be called any number of times, from any thread.
     Raises:
         CotangentError: If the cotangent does not match the output; the pullback raises it.
         NonDifferentiableArgumentError: If a primal has integers and bools only; let `f` take it from its closure.
@@ -51,8 +54,9 @@ def vjp(f: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
         (array([  1., -10.]),)
     """
     check_function(f, "vjp")
-    wrt = differentiated(primals, lambda i: argument_name(f, i))
-    staged = stage_in(f, range(len(primals)), wrt, primals, has_aux=has_aux)
+    f, given, count = selected(f, wrt, primals)
+    arguments = differentiated(given[:count], lambda i: argument_name(f, i))
+    staged = stage_in(f, range(count), arguments, given, has_aux=has_aux)
     results, pull = run_cut(staged, derivations.vjp(staged.wrt, staged.outputs))
     avals = staged.program.out_avals[: staged.outputs]
     like = f"the output of {function_name(f)}"
@@ -65,7 +69,7 @@ def vjp(f: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
                 source=current_source(),
                 remedy=f"give one pytree like {like}; several arrays go into one tuple",
             )
-        return wrt.gradients(pull(cotangents.match(cotangent)))
+        return arguments.gradients(pull(cotangents.match(cotangent)))
 
     pullback = AtPoint("pullback", f, pull_back)
     output = staged.output.rebuild(results[: staged.outputs])

@@ -10,14 +10,17 @@ from __future__ import annotations
 import inspect
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial, reduce, update_wrapper, wraps
 from types import FunctionType, MethodType
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
 from weakref import ref
 
 from fnad.api.staging.leaves import Function, function_name, source_of
+from fnad.api.staging.selection import by_name, check_names
+from fnad.errors import ArgnumsError
 from fnad.signals import refuse_handlers
+from fnad.trace.source import current_source
 from fnad.trace.unknown import check_keywords
 from fnad.tracebacks import boundary
 
@@ -143,6 +146,8 @@ def with_options(transform: Callable[Concatenate[Function, Options], Function]) 
 def with_options(transform: Function) -> Any:
     """A transform that may be called without a function, for the decorator with these options.
 
+    The options `argnames` and `wrt`, where a transform has them, are carried out here (`fnad.api.staging.selection`).
+
     A plain function that it returns is that which a `Transformed` runs; anything else is what it returns.
     """
     names = tuple(inspect.signature(transform).parameters)
@@ -155,10 +160,24 @@ def with_options(transform: Function) -> Any:
             check_keywords(transform.__name__, names, options)
         if not args and "f" not in options:
             return partial(made, **options)
-        result = transform(*args, **options)
+        result = _result(transform, names, args, options)
         if not isinstance(result, FunctionType):
             return result
         given = dict(zip(names, args, strict=False)) | options
         return Transformed(made, given.pop("f"), given, result)
 
     return made
+
+
+def _result(transform: Function, names: Sequence[str], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """The result of a transform, with respect to arguments that are selected by name if that is an option given."""
+    selected = {name: options[name] for name in ("argnames", "wrt") if options.get(name) is not None}
+    if not selected:
+        return transform(*args, **options)
+    given = dict(zip(names, args, strict=False)) | {name: v for name, v in options.items() if name not in selected}
+    if len(selected) > 1 or "argnums" in given:
+        what = f"{transform.__name__} was given {' and '.join([*selected, *('argnums',) * ('argnums' in given)])}"
+        raise ArgnumsError(what, source=current_source(), remedy="write one of them")
+    (chosen,) = selected.values()
+    check_names(chosen)
+    return by_name(transform, given.pop("f"), chosen, given)

@@ -345,8 +345,16 @@ def source_of(function: Function) -> Source | None:
     return Source(code.co_filename, code.co_firstlineno, code.co_name) if isinstance(code, CodeType) else None
 
 
+class NamedArguments:
+    """A function whose arguments have these names in errors."""
+
+    argument_names: tuple[str, ...]
+
+
 def argument_name(function: Function, position: int) -> str:
     """The name of a positional argument, or `args[i]` where there is none to be had."""
+    if isinstance(function, NamedArguments):
+        return function.argument_names[position]
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):
