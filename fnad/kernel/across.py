@@ -11,15 +11,13 @@ from dataclasses import field, replace
 from functools import partial
 
 from fnad.ir.types import BOOL, Dtype
-from fnad.kernel.folds import FoldWriter
+from fnad.kernel.folds import Folds
 from fnad.kernel.statements import Assign, Constant, Expression, For, Load, Name, Store, apply, integer
 from fnad.kernel.unroll import iteration_of
-from fnad.kernel.writer import Block, block_of, counter, local
+from fnad.kernel.writer import Writer, block_of, counter, local
 from fnad.lower.across import is_along_row
 from fnad.lower.loop_ir import ArgReduce, Effect, NestLoop, Reduce
-from fnad.lower.nodes import Branch, Buffer, Node, ScalarOperation, children, indices
-from fnad.lower.rows import Row
-from fnad.lower.target import Target
+from fnad.lower.nodes import Branch, Node, ScalarOperation, children, indices
 from fnad.records import dataclass
 from fnad.scalar.operation import INDEX, Pointer
 from fnad.scalar.operations import ADD, SUBTRACT
@@ -28,40 +26,39 @@ TOGETHER = 4
 """The elements of a row that are computed one after the other in a loop over rows."""
 
 
-class AcrossWriter(FoldWriter):
-    """Writes loops across tiles; `lanes` are the arrays that they need, to be made before the loop over tiles."""
+class Across:
+    """The strategy for loops across tiles; `lanes` are the arrays that they need, made before the loop over tiles."""
 
-    def __init__(self, depth: int, rows: Mapping[Buffer, Row], target: Target) -> None:
-        super().__init__(depth, rows, target)
+    def __init__(self, writer: Writer, folds: Folds) -> None:
+        self.writer, self.folds = writer, folds
         self.lanes: list[tuple[Name, int]] = []
-        self.loop_over_rows: _RowLoop | None = None
 
     def make_lanes(self) -> None:
         """Make the arrays that the loops written so far need."""
-        self.add(*(local(array, size) for array, size in self.lanes))
+        self.writer.add(*(local(array, size) for array, size in self.lanes))
         self.lanes.clear()
 
-    def loop_across(self, tile: NestLoop, loop: NestLoop, first: Expression, stop: Expression) -> None:
+    def loop(self, tile: NestLoop, loop: NestLoop, first: Expression, stop: Expression) -> None:
         """Write a loop over the elements of rows, and in it one over the rows of a tile, from `first` on."""
         effects = [effect for effect in loop.items if isinstance(effect, Effect)]
-        rows = _RowLoop(tile, loop, apply(SUBTRACT, counter(tile.depth), first))
+        rows = RowLoop(tile, loop, apply(SUBTRACT, counter(tile.depth), first))
         kept = {node: self.lane(tile, node.dtype) for node in rows.work([effect.node for effect in effects])}
         folds = {effect: self.lanes_of(effect, tile) for effect in effects if is_along_row(effect, loop)}
         each_row = partial(self.each_row, tile, first, stop)
         each_row(lambda: self.begin(rows, kept, folds))
         rows.kept = kept
-        self.loop_over_rows = rows
+        self.writer.loop_over_rows = rows
         if not any(isinstance(effect, Reduce) and effect not in folds for effect in effects):
             self.columns(loop, partial(self.effects_across, effects, rows, folds, {}), each_row)
         else:
             self.columns_with_sums(loop, effects, rows, folds, each_row)
-        self.loop_over_rows = None
+        self.writer.loop_over_rows = None
         each_row(lambda: self.end(rows, folds))
 
     def columns(self, loop: NestLoop, write: Callable[[], None], each_row: _EachRow) -> None:
         """Write a loop over the elements of rows, several at a time: lanes are loaded and stored once for these."""
         rest = loop.extent % TOGETHER
-        with self.block() as outer:
+        with self.writer.block() as outer:
             each_row(write)
         (over_rows,) = outer
         assert isinstance(over_rows, For)
@@ -75,31 +72,31 @@ class AcrossWriter(FoldWriter):
                     for statement in iteration_of(over_rows.body, counter(loop.depth), value, f"n{n}")
                 ]
                 whole = replace(over_rows, body=body)
-                self.add(For(first, integer(start), integer(stop), count, [whole]))
+                self.writer.add(For(first, integer(start), integer(stop), count, [whole]))
 
     def columns_with_sums(
-        self, loop: NestLoop, effects: Sequence[Effect], rows: _RowLoop, folds: _Folds, each_row: _EachRow
+        self, loop: NestLoop, effects: Sequence[Effect], rows: RowLoop, folds: _Folds, each_row: _EachRow
     ) -> None:
         """Write a loop over the elements of rows, with folds over the rows for each of them."""
-        with self.block() as body:
+        with self.writer.block() as body:
             sums = [effect for effect in effects if isinstance(effect, Reduce) and effect not in folds]
             totals: dict[Effect, Name] = {effect: self.total(effect) for effect in sums}
             each_row(lambda: self.effects_across(effects, rows, folds, totals))
             for effect in sums:
-                self.combine_in_memory(effect, totals[effect])
-        self.add(For(counter(loop.depth), integer(0), integer(loop.extent), 1, body))
+                self.folds.combine_in_memory(effect, totals[effect])
+        self.writer.add(For(counter(loop.depth), integer(0), integer(loop.extent), 1, body))
 
     def each_row(self, tile: NestLoop, first: Expression, stop: Expression, write: Callable[[], None]) -> None:
-        with self.block() as body:
+        with self.writer.block() as body:
             write()
         if body:
-            self.add(For(counter(tile.depth), first, stop, 1, body))
+            self.writer.add(For(counter(tile.depth), first, stop, 1, body))
 
     # ---- lanes -------------------------------------------------------------------------------------------------------
 
     def lane(self, tile: NestLoop, dtype: Dtype) -> Name:
         """A new array with an element for each row of a tile."""
-        array = Name(f"lane{next(self._numbers['lane'])}", Pointer(dtype))
+        array = Name(f"lane{next(self.writer.numbers['lane'])}", Pointer(dtype))
         self.lanes.append((array, tile.tile))
         return array
 
@@ -110,70 +107,56 @@ class AcrossWriter(FoldWriter):
         assert isinstance(effect, Reduce)
         return [(self.lane(tile, effect.dtype), Constant(effect.init))]
 
-    def begin(self, rows: _RowLoop, kept: Mapping[Node, Name], folds: _Folds) -> None:
+    def begin(self, rows: RowLoop, kept: Mapping[Node, Name], folds: _Folds) -> None:
         for node, lane in kept.items():
-            self.add(Store(lane, rows.number, self.value(node)))
+            self.writer.add(Store(lane, rows.number, self.writer.value(node)))
         for lanes in folds.values():
-            self.add(*(Store(lane, rows.number, init) for lane, init in lanes))
+            self.writer.add(*(Store(lane, rows.number, init) for lane, init in lanes))
 
-    def end(self, rows: _RowLoop, folds: _Folds) -> None:
+    def end(self, rows: RowLoop, folds: _Folds) -> None:
         for effect, lanes in folds.items():
-            found = self.assign("v", Load(lanes[0][0], rows.number))
-            self.store(effect, self.cast(found, effect.buffer.dtype))
+            found = self.writer.assign("v", Load(lanes[0][0], rows.number))
+            self.writer.store(effect, self.writer.cast(found, effect.buffer.dtype))
 
     # ---- effects -----------------------------------------------------------------------------------------------------
 
     def effects_across(
-        self, effects: Sequence[Effect], rows: _RowLoop, folds: _Folds, totals: Mapping[Effect, Name]
+        self, effects: Sequence[Effect], rows: RowLoop, folds: _Folds, totals: Mapping[Effect, Name]
     ) -> None:
         for effect in effects:
-            self.comment(effect)
-            value = self.value(effect.node)
+            self.writer.comment(effect)
+            value = self.writer.value(effect.node)
             if effect in totals:
                 self.add_to_total(effect, totals[effect], value)
             elif effect in folds:
                 self.fold_across(effect, rows.number, [lane for lane, _ in folds[effect]], value)
             else:
-                self.store(effect, value)
+                self.writer.store(effect, value)
 
     def total(self, effect: Reduce) -> Name:
         """The variable of a fold over the rows of a tile."""
-        name = self.name("acc", effect.dtype)
-        self.changing.add(name.name)
-        self.add(Assign((name,), Constant(effect.init)))
+        name = self.writer.name("acc", effect.dtype)
+        self.writer.changing.add(name.name)
+        self.writer.add(Assign((name,), Constant(effect.init)))
         return name
 
     def add_to_total(self, effect: Effect, total: Name, value: Expression) -> None:
         assert isinstance(effect, Reduce)
-        self.add(Assign((total,), self.folded(effect, total, self.cast(value, effect.dtype))))
+        self.writer.add(Assign((total,), self.folds.folded(effect, total, self.writer.cast(value, effect.dtype))))
 
     def fold_across(self, effect: Effect, row: Expression, lanes: Sequence[Name], value: Expression) -> None:
         if isinstance(effect, Reduce):
             (lane,) = lanes
-            old = self.assign("v", Load(lane, row))
-            new = self.folded(effect, old, self.cast(value, effect.dtype))
-            self.add(Store(lane, row, self.assign("v", new)))
+            old = self.writer.assign("v", Load(lane, row))
+            new = self.folds.folded(effect, old, self.writer.cast(value, effect.dtype))
+            self.writer.add(Store(lane, row, self.writer.assign("v", new)))
             return
         assert isinstance(effect, ArgReduce)
-        (position, place), (best, so_far) = ((lane, self.assign("v", Load(lane, row))) for lane in lanes)
-        better = self.assign("v", self.step(effect.better, BOOL, **{"0": value, "best": so_far}))
-        number = counter(self.loops[-1].depth + 1)
-        self.add(Store(position, row, self.assign("v", self.select(better, number, place))))
-        self.add(Store(best, row, self.assign("v", self.select(better, value, so_far))))
-
-    # ---- values ------------------------------------------------------------------------------------------------------
-
-    def home(self, node: Node) -> Block:
-        rows = self.loop_over_rows
-        if rows is None or self.branches or node.depth <= rows.depth:
-            return super().home(node)
-        return self.here
-
-    def computed(self, node: Node) -> Expression:
-        rows = self.loop_over_rows
-        if rows is not None and node in rows.kept:
-            return self.assign("v", Load(rows.kept[node], rows.number))
-        return super().computed(node)
+        (position, place), (best, so_far) = ((lane, self.writer.assign("v", Load(lane, row))) for lane in lanes)
+        better = self.writer.assign("v", self.writer.step(effect.better, BOOL, **{"0": value, "best": so_far}))
+        number = counter(self.writer.loops[-1].depth + 1)
+        self.writer.add(Store(position, row, self.writer.assign("v", self.writer.select(better, number, place))))
+        self.writer.add(Store(best, row, self.writer.assign("v", self.writer.select(better, value, so_far))))
 
 
 _EachRow = Callable[[Callable[[], None]], None]
@@ -181,7 +164,7 @@ _Folds = Mapping[Effect, Sequence[tuple[Name, Constant]]]
 
 
 @dataclass(slots=True, eq=False)
-class _RowLoop:
+class RowLoop:
     """The loop over a tile's rows within one over their elements; `number` is that of the row in the tile."""
 
     tile: NestLoop

@@ -1,6 +1,7 @@
 """From loop nests to kernels: the statements of each iteration of a loop.
 
-`KernelBuilder` writes loops, those of tasks and control flow; it inherits how folds, products and values are written.
+`KernelBuilder` writes loops, those of tasks and control flow. It has strategies for folds, for products
+and for loops across tiles.
 """
 
 from __future__ import annotations
@@ -15,15 +16,15 @@ import numpy as np
 
 from fnad.errors import LoweringError
 from fnad.ir.types import BOOL
-from fnad.kernel import accumulators
 from fnad.kernel.accumulators import Accumulator
-from fnad.kernel.across import AcrossWriter
+from fnad.kernel.across import Across
 from fnad.kernel.collectives import COLLECTIVES, numbers_of
+from fnad.kernel.folds import Folds
 from fnad.kernel.interrupts import interrupt_period
 from fnad.kernel.linalg import stack_sizes
-from fnad.kernel.products import PARTS, power_of_two
+from fnad.kernel.products import PARTS, Products, power_of_two
 from fnad.kernel.residual_stack import NO_MEMORY
-from fnad.kernel.routines import COMPENSATED_ADD, INTERRUPTED, RESERVE, ROUTINES, STACK_ARRAYS
+from fnad.kernel.routines import INTERRUPTED, RESERVE, ROUTINES, STACK_ARRAYS
 from fnad.kernel.statements import (
     STACKS,
     STATUS,
@@ -46,7 +47,7 @@ from fnad.kernel.statements import (
     apply,
     integer,
 )
-from fnad.kernel.writer import array_of, block_of, counter, end_of, local, plus
+from fnad.kernel.writer import Writer, array_of, block_of, counter, end_of, local, plus
 from fnad.lower import loop_ir, nodes, tiles
 from fnad.lower.loop_ir import Control, Item, NestLoop
 from fnad.lower.nodes import Buffer
@@ -83,13 +84,19 @@ def statements_of(
     return builder.body.statements
 
 
-class KernelBuilder(AcrossWriter):
+class KernelBuilder(Writer):
     """Writes the statements of one kernel."""
 
     def __init__(self, depth: int, stacks: Sequence[Buffer], rows: Mapping[Buffer, Row], target: Target) -> None:
         super().__init__(depth, rows, target)
+        self.folds, self.products = self.strategy(), Products(self)
+        self.across = Across(self, self.folds)
         self.stacks = stacks
         self.room = ROOM
+
+    def strategy(self) -> Folds:
+        """The strategy for folds."""
+        return Folds(self)
 
     # ---- items -------------------------------------------------------------------------------------------------------
 
@@ -105,7 +112,7 @@ class KernelBuilder(AcrossWriter):
                 self.control(item)
             case loop_ir.Product():
                 self.comment(item)
-                self.product(item)
+                self.products.whole(item)
             case loop_ir.LibraryCall():
                 self.comment(item)
                 self.call(item)
@@ -122,11 +129,11 @@ class KernelBuilder(AcrossWriter):
             case loop_ir.Count():
                 self.count(item)
             case loop_ir.Reduce():
-                self.reduce(item)
+                self.folds.reduce(item)
             case loop_ir.ArgReduce():
-                self.arg_reduce(item)
+                self.folds.arg_reduce(item)
             case loop_ir.Scan():
-                self.running(item)
+                self.folds.running(item)
             case loop_ir.Update():
                 self.combine(item)
 
@@ -175,17 +182,20 @@ class KernelBuilder(AcrossWriter):
 
     def loop(self, loop: NestLoop) -> None:
         self.loops.append(loop)
-        folds = [f for f in self.folds_below(loop) if f.start == loop.depth]
-        self.fill_accumulators_in_memory(loop)
+        folds = [f for f in self.folds.below(loop) if f.start == loop.depth]
+        self.folds.fill_memory(loop)
+        for product in products_over(loop):
+            if loop.depth == min(product.depths):
+                self.products.clear(product)
         length = self.task_length(loop)
         if length is None:
-            self.open_folds(folds)
+            self.folds.open_all(folds)
             self.iterations(loop, *self.range_of(loop), is_cut=loop.span is not None)
         else:
             self.parallel_loop(loop, folds, length)
         self.loops.pop()
         for fold in folds:
-            self.close_fold(fold)
+            self.folds.close(fold)
 
     def range_of(self, loop: NestLoop) -> tuple[Expression, Expression]:
         """The first iteration of a loop, and the one behind the last."""
@@ -196,7 +206,7 @@ class KernelBuilder(AcrossWriter):
 
     def iterations(self, loop: NestLoop, start: Expression, stop: Expression, *, is_cut: bool) -> None:
         """Write iterations of a loop; `is_cut` where they may end within a block of a sum."""
-        block = self.block_length(loop)
+        block = self.folds.block_length(loop)
         self.add(*(local(array_of(buffer), row.size) for buffer, row in self.rows.items() if row.loop is loop))
         if loop.tile:
             self.tiled_loop(loop, start, stop)
@@ -205,27 +215,14 @@ class KernelBuilder(AcrossWriter):
         else:
             self.plain_loop(loop, start, stop)
 
-    def folds_below(self, loop: NestLoop) -> list[Accumulator]:
-        return accumulators.below(loop, self.loops, self.target.costs.sum_block)
-
-    def closed_by(self, loop: NestLoop) -> list[Accumulator]:
-        """The sums of which a loop, the last one open, is divided into blocks."""
-        return [fold for fold in self.folds_below(loop) if fold.closing == len(self.loops)]
-
-    def block_length(self, loop: NestLoop) -> int:
-        """The iterations of a loop in a block of its sums; 0 if it has none."""
-        return min((fold.length for fold in self.closed_by(loop)), default=0)
-
     def plain_loop(self, loop: NestLoop, start: Expression, stop: Expression) -> None:
-        opened = self.closed_by(loop)
-        for fold in opened:
-            self.add(Assign((self.folds[fold.effect],), self.zero(fold)))
+        opened = self.folds.closed_by(loop)
+        self.folds.begin_block(opened)
         with self.block() as body:
             self.items(loop.items)
         kind = LoopKind.PLAIN if loop.span is None else LoopKind.SPAN
         self.add(For(counter(loop.depth), start, stop, 1, body, kind))
-        for fold in opened:
-            self.compensate(fold)
+        self.folds.end_block(opened)
 
     def blocked_loop(self, loop: NestLoop, length: int, start: Expression, stop: Expression, *, is_cut: bool) -> None:
         outer = block_of(loop.depth)
@@ -241,12 +238,12 @@ class KernelBuilder(AcrossWriter):
             end = self.assign("v", end_of(first, loop.tile, loop.extent))
             for piece in tiles.pieces(loop):
                 if isinstance(piece, NestLoop) and piece.across:
-                    self.loop_across(loop, piece, first, end)
+                    self.across.loop(loop, piece, first, end)
                 elif isinstance(piece, NestLoop):
                     self.plain_loop(piece, first, end)
                 else:
-                    self.product_of_tile(piece, loop, first, end)
-        self.make_lanes()
+                    self.products.of_tile(piece, loop, first, end)
+        self.across.make_lanes()
         self.add(For(first, start, stop, loop.tile, body))
 
     # ---- parallel loops ----------------------------------------------------------------------------------------------
@@ -274,7 +271,7 @@ class KernelBuilder(AcrossWriter):
         elif not any(isinstance(item, NestLoop) for item in loop.items):
             # Vectors and the blocks of sums begin where they do in the whole loop.
             length = -(-length // costs.sum_block) * costs.sum_block
-        elif block := self.block_length(loop):
+        elif block := self.folds.block_length(loop):
             length = -(-length // block) * block
         return length if loop.extent > (FEWEST_TASKS - 1) * length else None
 
@@ -285,13 +282,13 @@ class KernelBuilder(AcrossWriter):
         with self.block(level=False) as body, self.task(task, loop, parts):
             start = self.assign("v", apply(MULTIPLY, task, integer(length)))
             own = self.own_results(loop, task)
-            self.open_folds(folds)
+            self.folds.open_all(folds)
             stop = self.assign("v", end_of(start, length, loop.extent))
-            block = self.block_length(loop)
+            block = self.folds.block_length(loop)
             self.iterations(loop, start, stop, is_cut=block > 0 and length % block != 0)
             self.own.clear()
-            self.sums.clear()
-            for variable in chain.from_iterable(map(self.variables, folds)):
+            self.products.sums.clear()
+            for variable in chain.from_iterable(map(self.folds.variables, folds)):
                 parts.append(self.part(variable.kind))
                 self.add(Store(parts[-1], task, variable))
         for part in parts:
@@ -317,7 +314,7 @@ class KernelBuilder(AcrossWriter):
 
     def part(self, kind: Kind) -> Name:
         assert isinstance(kind, np.dtype)
-        return Name(f"part{next(self._numbers['part'])}", Pointer(kind))
+        return Name(f"part{next(self.numbers['part'])}", Pointer(kind))
 
     def own_results(self, loop: NestLoop, task: Name) -> list[tuple[Name, int]]:
         """Give a task results of its own of the folds that accumulate in memory, filled: arrays, and how many each."""
@@ -326,7 +323,7 @@ class KernelBuilder(AcrossWriter):
             index, size = results_of(loop, effect)
             found.append((self.part(effect.buffer.dtype), size))
             self.own[effect] = found[-1][0], apply(MULTIPLY, task, integer(size)), index
-            self.fill(effect, around)
+            self.folds.fill(effect, around)
         for buffer, updates in scattered(loop).items():
             array, size = self.part(buffer.dtype), buffer.aval.size
             found.append((array, size))
@@ -339,13 +336,13 @@ class KernelBuilder(AcrossWriter):
         for product in products_over(loop):
             assert product.parts is not None
             start = self.assign("v", apply(MULTIPLY, task, integer(product.m * product.n)))
-            self.sums[product.out.buffer] = array_of(product.parts), start
-            self.clear(product)
+            self.products.sums[product.out.buffer] = array_of(product.parts), start
+            self.products.clear(product)
         return found
 
     def combine_tasks(self, loop: NestLoop, folds: Sequence[Accumulator], parts: Sequence[Name], tasks: int) -> None:
         """Fold the parts of all tasks, from the first one to the last."""
-        self.open_folds(folds)
+        self.folds.open_all(folds)
         task = Name(f"q{loop.depth}", INDEX)
         with self.block(level=False) as body:
             remaining = iter(parts)
@@ -353,20 +350,12 @@ class KernelBuilder(AcrossWriter):
                 fault = self.assign("v", Load(next(remaining), task))
                 self.exit(apply(NOT_EQUAL, fault, integer(0)), Store(STATUS, integer(0), fault))
             for fold in folds:
-                values = [self.assign("v", Load(part, task)) for part in islice(remaining, len(self.variables(fold)))]
-                self.combine_parts(fold, values)
+                values = [
+                    self.assign("v", Load(part, task)) for part in islice(remaining, len(self.folds.variables(fold)))
+                ]
+                self.folds.fold_in_parts(fold, values)
         if body:
             self.add(For(task, integer(0), integer(tasks), 1, body))
-
-    def combine_parts(self, fold: Accumulator, parts: Sequence[Name]) -> None:
-        assert isinstance(fold.effect, loop_ir.Reduce)
-        if fold.compensated:
-            total, rest = self.parts(fold)
-            self.add(Assign((total, rest), apply(COMPENSATED_ADD, total, rest, parts[0])))
-            self.add(Assign((rest,), apply(ADD, rest, parts[1])))
-        else:
-            name = self.folds[fold.effect]
-            self.add(Assign((name,), self.folded(fold.effect, name, parts[0])))
 
     def combine_results(self, loop: NestLoop, own: Sequence[tuple[Name, int]], tasks: int) -> None:
         """Fold the results of all tasks, from the first one to the last."""
@@ -385,7 +374,7 @@ class KernelBuilder(AcrossWriter):
             self.add(For(task, integer(0), integer(tasks), 1, body))
         for product in products_over(loop):
             with self.block(level=False) as body:
-                self.each_element(product, partial(self.combine_product, product, task))
+                self.products.each_element(product, partial(self.combine_product, product, task))
             self.add(For(task, integer(0), integer(tasks), 1, body))
 
     def combine_sum(self, target: Name, array: Name, start: Expression, element: Name) -> None:
@@ -395,14 +384,14 @@ class KernelBuilder(AcrossWriter):
 
     def combine_product(self, product: loop_ir.Product, task: Name, element: Name) -> None:
         assert product.parts is not None
-        array, place = self.result_of(product)
+        array, place = self.products.result_of(product)
         place = plus(element, place)
         part = apply(ADD, apply(MULTIPLY, task, integer(product.m * product.n)), element)
         self.add(Store(array, place, apply(ADD, Load(array, place), Load(array_of(product.parts), part))))
 
     def combine_result(self, loop: NestLoop, effect: loop_ir.Reduce, array: Name, start: Expression) -> None:
         index, _ = results_of(loop, effect)
-        self.combine_in_memory(effect, self.assign("v", Load(array, apply(ADD, start, self.address(index)))))
+        self.folds.combine_in_memory(effect, self.assign("v", Load(array, apply(ADD, start, self.address(index)))))
 
     # ---- control flow ------------------------------------------------------------------------------------------------
 

@@ -1,11 +1,7 @@
 """From loop nests to the statements of device kernels, which all threads of a block run.
 
 A loop is shared out if each thread runs iterations of its own. What is outside of such loops is the same for all
-threads of a block, and `barriers.py` sees to its stores. A fold over a loop that is shared out has accumulators in each
-thread; behind the loop those of a warp are put together by shuffles, and those of the warps in memory that the block
-shares, by every thread in the same order: so all of them have the result, and it is the same in every run.
-A thread compensates its part of a long sum, vector by vector; the parts of threads are added plainly, because a tree of
-additions has small errors, and a compensated addition at each step takes longer than reading the elements.
+threads of a block, and `barriers.py` sees to its stores. `device_folds.py` has the folds over such loops.
 """
 
 from __future__ import annotations
@@ -13,30 +9,25 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
-from itertools import count, islice
+from itertools import count
 
 import numpy as np
 
-from fnad.kernel import accumulators
-from fnad.kernel.accumulators import Accumulator, Folded
+from fnad.kernel.accumulators import Accumulator
 from fnad.kernel.build import KernelBuilder
-from fnad.kernel.device import ATOMIC_ADD, BLOCK, SHARED_ARRAYS, SHUFFLE_DOWN, SHUFFLE_FIRST, THREAD
-from fnad.kernel.registers import LONGEST, made, own_array
-from fnad.kernel.routines import COMPENSATED_ADD
+from fnad.kernel.device import ATOMIC_ADD, BLOCK, SHARED_ARRAYS, THREAD
+from fnad.kernel.device_folds import DeviceFolds
+from fnad.kernel.registers import LONGEST
 from fnad.kernel.running import OfLoop, run_over, times
 from fnad.kernel.statements import (
     Assign,
-    Constant,
     Evaluate,
     Expression,
     For,
     If,
-    Load,
     LoopKind,
     Name,
     Statement,
-    Store,
     apply,
     integer,
 )
@@ -47,7 +38,7 @@ from fnad.lower.loop_ir import Effect, NestLoop, Reduce, Scan, Update
 from fnad.lower.sharing import groups, loop_effects, roles, size
 from fnad.lower.target import Target
 from fnad.scalar.operation import INDEX, Dtype, Kind
-from fnad.scalar.operations import ADD, AND, EQUAL, FLOOR_DIVIDE, LESS, MIN, MULTIPLY, REMAINDER, SUBTRACT
+from fnad.scalar.operations import ADD, AND, EQUAL, FLOOR_DIVIDE, LESS, MIN, MULTIPLY, REMAINDER
 
 MOST_SHARED = 2**14
 """The bytes from which on a block uses the arrays that it shares again: it may have 48 KB, others need room, too."""
@@ -57,12 +48,14 @@ AT_ONCE = 4
 
 
 class DeviceBuilder(KernelBuilder):
-    """Writes the statements of one kernel; `scattered` are the folds with an accumulator in each thread.
+    """Writes the statements of one kernel.
 
-    Where blocks have rows, a thread takes `row_width` neighbouring elements at once. `own_columns` are the folds over
-    rows, with accumulators for each element that a thread has of a row, of which `element` is the number. A row has a
-    `group` of threads: all of a block, or some of a warp. What is `made` first are the arrays that a block shares.
+    Where blocks have rows, a thread takes `row_width` neighbouring elements at once; `element` is the number of one
+    among those that it has of a row. A row has a `group` of threads: all of a block, or some of a warp. What is `made`
+    first are the arrays that a block shares.
     """
+
+    folds: DeviceFolds
 
     def __init__(self, depth: int, blocks: int, threads: int, target: Target) -> None:
         super().__init__(depth, (), {}, target)
@@ -73,16 +66,15 @@ class DeviceBuilder(KernelBuilder):
         self.is_shared_out = threads == 1
         self.row_width = 0
         self.there: Expression | None = None
-        self.own_columns: dict[Folded, tuple[Name, ...]] = {}
         self.own_numbers = count()
         self.element: Expression | None = None
-        self.scattered: set[Folded] = set()
         self.adds_atomically = False
-        self.opened: dict[Folded, Accumulator] = {}
-        self.directly_compensated: set[Folded] = set()
         self.shared_arrays: defaultdict[tuple[Kind, int], deque[Name]] = defaultdict(deque)
         self.shared_bytes = 0
         self.made: list[Statement] = []
+
+    def strategy(self) -> DeviceFolds:
+        return DeviceFolds(self)
 
     # ---- loops ---------------------------------------------------------------------------------------------------
 
@@ -151,22 +143,21 @@ class DeviceBuilder(KernelBuilder):
                 target.statements.append(Assign((counter(loop.depth),), place))
         opened: list[Accumulator] = []
         if write is None:
-            opened = self.closed_by(loops[-1])
-            self.directly_compensated |= {fold.effect for fold in opened if width == 1}
+            opened = self.folds.closed_by(loops[-1])
+            self.folds.directly_compensated |= {fold.effect for fold in opened if width == 1}
             self.items(loops[-1].items)
         else:
             write()
         del self.loops[depth:]
         if width > 1:  # the elements of a vector are one sum, which is added with compensation
             self.blocks = [*outer, block]
-            self.add(*(Assign((self.folds[fold.effect],), self.zero(fold)) for fold in opened))
+            self.folds.begin_block(opened)
             self.add(
                 For(
                     Name(f"j{loops[-1].depth}", INDEX), integer(0), integer(width), 1, inner.statements, LoopKind.VECTOR
                 )
             )
-            for fold in opened:
-                self.compensate(fold)
+            self.folds.end_block(opened)
         self.blocks = outer
         return block.statements
 
@@ -220,37 +211,18 @@ class DeviceBuilder(KernelBuilder):
 
     def share_out(self, loops: Sequence[NestLoop], first: Expression, step: int) -> None:
         """Write loops whose joint iterations threads take in turns."""
-        folds = self.folds_from(loops[0], self.group)
-        self.open_folds(folds)
+        folds = self.folds.from_loop(loops[0], self.group)
+        self.folds.open_all(folds)
         depths = {loop.depth for loop in loops}
         reduces = [effect for effect in loop_effects(loops[-1]) if isinstance(effect, Reduce)]
-        self.scattered |= {effect for effect in reduces if not depths.isdisjoint(effect.depths)}
+        self.folds.scattered |= {effect for effect in reduces if not depths.isdisjoint(effect.depths)}
         with self.own_iterations():
             if self.row_width and self.elements_of(loops) <= LONGEST:
                 self.elements(loops, self.width_of(loops))
             else:
                 self.turns(loops, first, step, self.width_of(loops) if self.row_width else 1)
         for fold in folds:
-            self.close_fold(fold)
-
-    def folds_from(self, loop: NestLoop, threads: int = 1) -> list[Accumulator]:
-        """The folds whose accumulators are opened before a loop, of which each of so many threads has a part."""
-        longest = threads * self.target.costs.sum_block
-        folds = accumulators.below(loop, [*self.loops, loop], longest)
-        return [replace(f, length=max(1, f.length // threads)) for f in folds if f.start == loop.depth]
-
-    def folds_below(self, loop: NestLoop) -> list[Accumulator]:
-        return [self.opened.get(fold.effect, fold) for fold in super().folds_below(loop)]
-
-    def open_fold(self, fold: Accumulator) -> None:
-        self.opened[fold.effect] = fold
-        super().open_fold(fold)
-
-    def settled(self, fold: Accumulator) -> Accumulator:
-        """A fold when a thread has folded its part: one number, to which those of others are added."""
-        if fold.compensated:
-            self.add(Assign((self.folds[fold.effect],), self.sum_of(*self.parts(fold))))
-        return replace(fold, closing=0)
+            self.folds.close(fold)
 
     def loop(self, loop: NestLoop) -> None:
         """Write a nest: by a thread alone where iterations are shared out already, else by all threads of the block."""
@@ -309,101 +281,6 @@ class DeviceBuilder(KernelBuilder):
             return
         value = self.value(effect.node)
         self.add(Evaluate(apply(ATOMIC_ADD, *self.destination(effect), value)))
-
-    # ---- folds ---------------------------------------------------------------------------------------------------
-
-    def closed_by(self, loop: NestLoop) -> list[Accumulator]:
-        """The sums over a loop: the iterations of the loops around it may be on several threads."""
-        return [fold for fold in self.folds_below(loop) if fold.compensated and fold.depth == len(self.loops)]
-
-    def reduce(self, effect: Reduce) -> None:
-        if effect in self.own_columns:
-            self.reduce_column(effect)
-            return
-        if effect not in self.directly_compensated:
-            super().reduce(effect)
-            return
-        self.fold_in(self.opened[effect], self.cast(self.value(effect.node), effect.dtype))
-
-    def sum_of(self, total: Expression, rest: Expression) -> Expression:
-        """The total alone where it is not finite: `rest` is nan then."""
-        assert isinstance(total.kind, np.dtype)
-        is_finite = apply(EQUAL, apply(SUBTRACT, total, total), Constant(total.kind.type(0)))
-        return self.select(is_finite, apply(ADD, total, rest), total)
-
-    def fold_in(self, fold: Accumulator, value: Expression) -> None:
-        """Write that a fold takes one more value."""
-        if fold.compensated:
-            total, rest = self.parts(fold)
-            self.add(Assign((total, rest), apply(COMPENSATED_ADD, total, rest, value)))
-        else:
-            assert isinstance(fold.effect, Reduce)
-            name = self.folds[fold.effect]
-            self.add(Assign((name,), self.folded(fold.effect, name, value)))
-
-    def reduce_column(self, effect: Reduce) -> None:
-        """Write a fold over the rows of a block, for an element that this thread has of each."""
-        arrays = self.own_columns[effect]
-        assert self.element is not None
-        element = self.cast(self.value(effect.node), effect.dtype)
-        before = [self.assign("v", Load(array, self.element)) for array in arrays]
-        if len(arrays) == 1:
-            after = [self.assign("v", self.folded(effect, before[0], element))]
-        else:
-            after = [self.name("v", effect.dtype) for _ in arrays]
-            self.add(Assign(tuple(after), apply(COMPENSATED_ADD, *before, element)))
-        self.add(*(Store(array, self.element, value) for array, value in zip(arrays, after, strict=True)))
-
-    def open_column(self, effect: Reduce, loop: NestLoop, *, compensated: bool) -> None:
-        """Make the accumulators of a fold over the rows of a block, one for each element that a thread has of a row."""
-        elements, numbers = self.elements_of([loop]), islice(self.own_numbers, 1 + compensated)
-        self.own_columns[effect] = tuple(own_array(number, effect.dtype) for number in numbers)
-        number = Name("n", INDEX)
-        for array in self.own_columns[effect]:
-            self.add(made(array, elements))
-            start = Constant(effect.init)  # a sum's, which is 0, where the second one is of rounding errors
-            body = list[Statement]([Store(array, number, start)])
-            self.add(For(number, integer(0), integer(elements), 1, body, LoopKind.ELEMENTS))
-
-    def close_column(self, effect: Reduce, loop: NestLoop, array: Name) -> None:
-        """Store the accumulators as the part of this block."""
-        place = apply(ADD, apply(MULTIPLY, apply(BLOCK), integer(loop.extent)), counter(loop.depth))
-
-        def write() -> None:
-            assert self.element is not None
-            sums = [self.assign("v", Load(own, self.element)) for own in self.own_columns[effect]]
-            self.add(Store(array, place, self.assign("v", self.sum_of(*sums)) if len(sums) > 1 else sums[0]))
-
-        self.elements([loop], self.width_of([loop]), write)
-
-    def close_fold(self, fold: Accumulator) -> None:
-        if fold.effect in self.scattered:
-            fold = self.settled(fold)
-            self.join(fold.effect)
-        super().close_fold(fold)
-
-    def join(self, effect: Folded) -> None:
-        """Put the accumulators of all threads of a group together, in each of them."""
-        assert isinstance(effect, Reduce | Scan)
-        variable = self.folds[effect]
-
-        def fold_in(value: Expression) -> None:
-            self.add(Assign((variable,), self.folded(effect, variable, self.assign("v", value))))
-
-        lanes = min(self.warp, self.group) // 2
-        while lanes:
-            fold_in(apply(SHUFFLE_DOWN, variable, integer(lanes)))
-            lanes //= 2
-        if self.group <= self.warp:
-            self.add(Assign((variable,), apply(SHUFFLE_FIRST, variable, integer(self.group))))
-            return
-        array = self.shared(variable, self.threads // self.warp)
-        warp = apply(FLOOR_DIVIDE, apply(THREAD), integer(self.warp))
-        is_first = apply(EQUAL, apply(REMAINDER, apply(THREAD), integer(self.warp)), integer(0))
-        self.add(If(is_first, [Store(array, warp, variable)]))
-        self.add(Assign((variable,), Load(array, integer(0))))
-        for n in range(1, self.threads // self.warp):
-            fold_in(Load(array, integer(n)))
 
     def shared(self, variable: Name, elements: int) -> Name:
         """An array that the threads of a block share: a new one, or, if there are many, that used longest ago."""

@@ -171,16 +171,16 @@ class OnBlocks(Piece):
         single: dict[Folded, Name] = {f.effect: f.array for f in self.folds if f.inner is None}
         is_long = self.loops[0].extent > self.blocks * builder.target.costs.sum_block
         for effect, inner, _ in columns:
-            builder.open_column(effect, inner, compensated=is_long and accumulators.may_be_compensated(effect))
-        opened = [fold for fold in builder.folds_from(self.loops[0], self.blocks) if fold.effect in single]
-        builder.open_folds(opened)
+            builder.folds.open_column(effect, inner, compensated=is_long and accumulators.may_be_compensated(effect))
+        opened = [fold for fold in builder.folds.from_loop(self.loops[0], self.blocks) if fold.effect in single]
+        builder.folds.open_all(opened)
         self.rows(builder)
-        for found in map(builder.settled, opened):
-            if found.effect in builder.scattered:
-                builder.join(found.effect)
-            builder.add(Store(single[found.effect], apply(BLOCK), builder.folds[found.effect]))
+        for found in map(builder.folds.settled, opened):
+            if found.effect in builder.folds.scattered:
+                builder.folds.join(found.effect)
+            builder.add(Store(single[found.effect], apply(BLOCK), builder.folds.names[found.effect]))
         for column in columns:
-            builder.close_column(*column)
+            builder.folds.close_column(*column)
 
     def rows(self, builder: DeviceBuilder) -> None:
         if self.blocks < size(self.loops) or self.folds:
@@ -262,18 +262,18 @@ class FoldParts(Divided):
         part, result = self.split(builder, number)
         with builder.inside(self.free, result):
             threads = 1 if self.by_threads else self.threads
-            folds = builder.folds_from(self.folded[0], self.parts * threads)
-            builder.open_folds(folds)
+            folds = builder.folds.from_loop(self.folded[0], self.parts * threads)
+            builder.folds.open_all(folds)
             if self.by_threads:
                 builder.turns(self.folded, part, self.parts)
             else:
                 first = apply(ADD, apply(MULTIPLY, part, integer(self.threads)), apply(THREAD))
                 with builder.own_iterations():
                     builder.turns(self.folded, first, self.parts * self.threads, self.width)
-            for fold, array in zip(map(builder.settled, folds), self.arrays, strict=True):
+            for fold, array in zip(map(builder.folds.settled, folds), self.arrays, strict=True):
                 if not self.by_threads:
-                    builder.join(fold.effect)
-                builder.add(Store(array, number, builder.folds[fold.effect]))
+                    builder.folds.join(fold.effect)
+                builder.add(Store(array, number, builder.folds.names[fold.effect]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -301,8 +301,8 @@ class Whole(Divided):
             folds = self.fold(builder, number, *((integer(0), 1) if self.by_threads else (apply(THREAD), self.threads)))
             for fold in folds:
                 if not self.by_threads:
-                    builder.join(fold.effect)
-                builder.close_fold(fold)
+                    builder.folds.join(fold.effect)
+                builder.folds.close(fold)
 
     def columns(self, builder: DeviceBuilder) -> None:
         """Write the folds of neighbouring results: several threads for each have every so many parts of it."""
@@ -315,14 +315,14 @@ class Whole(Divided):
             folds = self.fold(builder, number, line, self.lines, is_result)
             is_first = apply(LESS, apply(THREAD), integer(columns))
             for fold in folds:
-                variable = builder.folds[fold.effect]
+                variable = builder.folds.names[fold.effect]
                 shared = builder.shared(variable, self.threads)
                 builder.add(Store(shared, apply(THREAD), variable))
                 with builder.block(level=False) as body:
                     for line in range(1, self.lines):
                         place = apply(ADD, integer(line * columns), apply(THREAD))
-                        builder.fold_in(fold, builder.assign("v", Load(shared, place)))
-                    builder.close_fold(fold)
+                        builder.folds.fold_in(fold, builder.assign("v", Load(shared, place)))
+                    builder.folds.close(fold)
                 builder.add(If(apply(AND, is_first, is_result), body))
 
     def fold(
@@ -331,16 +331,16 @@ class Whole(Divided):
     ) -> list[Accumulator]:  # fmt: skip
         """Write the folds of every so many parts from the first one on, where there is a result."""
         part, is_long = Name("q", INDEX), self.parts > step * builder.target.costs.sum_block
-        folds = builder.folds_from(self.folded[0])
+        folds = builder.folds.from_loop(self.folded[0])
         folds = folds if is_long else [replace(fold, closing=0) for fold in folds]
-        builder.open_folds(folds)
+        builder.folds.open_all(folds)
         with builder.block(level=False) as body:
             place = builder.assign("v", apply(ADD, apply(MULTIPLY, part, integer(self.results)), result))
             for fold, array in zip(folds, self.arrays, strict=True):
-                builder.fold_in(fold, builder.assign("v", Load(array, place)))
+                builder.folds.fold_in(fold, builder.assign("v", Load(array, place)))
         loop = For(part, first, integer(self.parts), step, body)
         builder.add(loop if condition is None else If(condition, [loop]))
-        return [builder.settled(fold) for fold in folds]
+        return [builder.folds.settled(fold) for fold in folds]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

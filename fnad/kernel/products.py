@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
@@ -13,8 +13,6 @@ from fnad.kernel.writer import Writer, array_of, end_of, plus
 from fnad.lower import loop_ir, tiles
 from fnad.lower.loop_ir import NestLoop
 from fnad.lower.nodes import Buffer
-from fnad.lower.rows import Row
-from fnad.lower.target import Target
 from fnad.records import dataclass
 from fnad.scalar.operation import INDEX
 from fnad.scalar.operations import ADD, FLOOR_DIVIDE, MULTIPLY, REMAINDER, SUBTRACT
@@ -29,38 +27,38 @@ LEAST_WORK = 2**22
 """The least multiplications of a part of a matrix product; with a vector, where memory is slower, a sixteenth."""
 
 
-class ProductWriter(Writer):
-    """Writes matrix products; `sums` are where a task adds up products of its own."""
+class Products:
+    """The strategy for matrix products; `sums` are where a task adds up products of its own."""
 
-    def __init__(self, depth: int, rows: Mapping[Buffer, Row], target: Target) -> None:
-        super().__init__(depth, rows, target)
+    def __init__(self, writer: Writer) -> None:
+        self.writer = writer
         self.sums: dict[Buffer, tuple[Name, Expression]] = {}
 
-    def product(self, product: loop_ir.Product) -> None:
+    def whole(self, product: loop_ir.Product) -> None:
         """Write a matrix product; a large one in tasks, each a part of the result."""
         rows, columns = pieces(product)
         zero, (m, n, k) = integer(0), map(integer, (product.m, product.n, product.k))
-        if self.is_parallel or rows * columns == 1:
-            self.part_of_product(product, ProductPart((zero, zero, zero), (m, n, k)))
+        if self.writer.is_parallel or rows * columns == 1:
+            self.part(product, ProductPart((zero, zero, zero), (m, n, k)))
             return
-        task = Name(f"p{len(self.loops)}", INDEX)
-        with self.block(level=False) as body:
+        task = Name(f"p{len(self.writer.loops)}", INDEX)
+        with self.writer.block(level=False) as body:
             row, m = self.stretch(apply(FLOOR_DIVIDE, task, integer(columns)), product.m, rows)
             column, n = self.stretch(apply(REMAINDER, task, integer(columns)), product.n, columns)
-            self.part_of_product(product, ProductPart((row, column, zero), (m, n, k)))
-        self.add(For(task, integer(0), integer(rows * columns), 1, body, LoopKind.PARALLEL))
+            self.part(product, ProductPart((row, column, zero), (m, n, k)))
+        self.writer.add(For(task, integer(0), integer(rows * columns), 1, body, LoopKind.PARALLEL))
 
     def stretch(self, number: Expression, extent: int, parts: int) -> tuple[Expression, Expression]:
         """The start and the length of one of the parts of an extent; the last one may be shorter."""
         length = -(-extent // parts)
-        start = self.assign("v", apply(MULTIPLY, integer(length), number))
-        return start, self.assign("v", apply(SUBTRACT, end_of(start, length, extent), start))
+        start = self.writer.assign("v", apply(MULTIPLY, integer(length), number))
+        return start, self.writer.assign("v", apply(SUBTRACT, end_of(start, length, extent), start))
 
-    def product_of_tile(self, product: loop_ir.Product, loop: NestLoop, start: Expression, stop: Expression) -> None:
+    def of_tile(self, product: loop_ir.Product, loop: NestLoop, start: Expression, stop: Expression) -> None:
         """Write a product for the iterations of a tile: for their rows, or their terms, which are added up."""
-        self.comment(product)
-        kept = frozenset(buffer for buffer, row in self.rows.items() if row.loop is loop)
-        length: Expression = self.assign("v", apply(SUBTRACT, stop, start))
+        self.writer.comment(product)
+        kept = frozenset(buffer for buffer, row in self.writer.rows.items() if row.loop is loop)
+        length: Expression = self.writer.assign("v", apply(SUBTRACT, stop, start))
         is_sum, whole, zero = loop.depth in product.depths, tiles.widened(product, loop), integer(0)
         each = product.k if is_sum else product.m
         first, size = (apply(MULTIPLY, integer(each), x) if each > 1 else x for x in (start, length))
@@ -71,7 +69,7 @@ class ProductWriter(Writer):
         whole = self.as_laid_out(whole, is_sum=is_sum)
         if whole.out.column_stride != 1:
             whole, part = transposed(whole), part.transposed()
-        self.part_of_product(whole, part, beta=int(bool(product.depths)))
+        self.part(whole, part, beta=int(bool(product.depths)))
 
     def as_laid_out(self, product: loop_ir.Product, *, is_sum: bool) -> loop_ir.Product:
         """A product with the matrices that lie by columns in a tile: of its rows, or of the terms of its sums."""
@@ -81,14 +79,14 @@ class ProductWriter(Writer):
 
     def turned(self, matrix: loop_ir.Matrix, *, by_rows: bool) -> loop_ir.Matrix:
         """A matrix as it lies in a tile, whose iterations have a row each, or a column."""
-        row = self.rows.get(matrix.buffer.root)
+        row = self.writer.rows.get(matrix.buffer.root)
         if row is None or not row.turned:
             return matrix
         if by_rows:
             return replace(matrix, row_stride=1, column_stride=row.loop.tile * matrix.column_stride)
         return replace(matrix, row_stride=row.loop.tile * matrix.row_stride, column_stride=1)
 
-    def part_of_product(self, product: loop_ir.Product, part: ProductPart, beta: float | None = None) -> None:
+    def part(self, product: loop_ir.Product, part: ProductPart, beta: float | None = None) -> None:
         """Write a part of a product, added to `beta` times what is there, which is the product's own if not given."""
         out, a, b = product.out, product.a, product.b
         (row, column, term), (m, n, k) = part.first, part.size
@@ -105,28 +103,28 @@ class ProductWriter(Writer):
             call = apply(GEMV, *matrix, *left[:2], integer(a.column_stride), *target, n, k, *scales)
         else:
             call = apply(GEMM, *left, *right, *target, integer(out.row_stride), m, n, k, *scales)
-        self.add(Evaluate(call))
+        self.writer.add(Evaluate(call))
 
     def matrix(self, matrix: loop_ir.Matrix) -> tuple[Expression, ...]:
         transposed = matrix.column_stride != 1
         leading = matrix.column_stride if transposed else matrix.row_stride
         flag = Constant(BOOL.type(transposed))
-        return array_of(matrix.buffer), self.place(matrix.buffer, matrix.offset), integer(leading), flag
+        return array_of(matrix.buffer), self.writer.place(matrix.buffer, matrix.offset), integer(leading), flag
 
     def result_of(self, product: loop_ir.Product) -> tuple[Name, Expression]:
         """The start of the result of a product: a task has sums of its own."""
         out = product.out
-        return self.sums.get(out.buffer) or (array_of(out.buffer), self.place(out.buffer, out.offset))
+        return self.sums.get(out.buffer) or (array_of(out.buffer), self.writer.place(out.buffer, out.offset))
 
     def clear(self, product: loop_ir.Product) -> None:
         """Store zeros where products are summed."""
         array, place = self.result_of(product)
         zero = Constant(product.out.buffer.dtype.type(0))
-        self.each_element(product, lambda element: self.add(Store(array, plus(element, place), zero)))
+        self.each_element(product, lambda element: self.writer.add(Store(array, plus(element, place), zero)))
 
     def each_element(self, product: loop_ir.Product, write: Callable[[Name], None]) -> None:
         """Write a loop over the elements of a product's result, which lie together."""
-        self.each_of(product.m * product.n, write)
+        self.writer.each_of(product.m * product.n, write)
 
 
 def transposed(product: loop_ir.Product) -> loop_ir.Product:

@@ -156,28 +156,30 @@ def run_over(
     if before is not None:
         builder.add(Assign((carry,), before.value))
     with builder.block(level=False) as body:
-        total = builder.folds[effect] = changing(builder, effect)
+        total = builder.folds.names[effect] = changing(builder, effect)
         vector = apply(ADD, chunk, apply(THREAD))
         place = Assign((elements.number,), apply(ADD, times(vector, width), element))
         is_there = apply(LESS, vector, end)
         with elements.each(builder) as inner:
             builder.add(place)
             value = elements.value(builder)
-            longer = builder.select(apply(EQUAL, element, integer(0)), value, builder.folded(effect, total, value))
+            longer = builder.select(
+                apply(EQUAL, element, integer(0)), value, builder.folds.folded(effect, total, value)
+            )
             builder.add(Assign((total,), longer), Store(own, element, total))
         builder.add(If(is_there, [For(element, integer(0), integer(width), 1, inner, LoopKind.VECTOR)]))
         earlier, whole = before_thread(builder, effect, total)
         is_first, is_later = apply(EQUAL, apply(THREAD), integer(0)), apply(GREATER, chunk, begin)
         is_later = builder.assign("v", is_later if before is None else apply(OR, before.is_there, is_later))
-        with_carry = builder.select(is_first, carry, builder.folded(effect, carry, earlier))
+        with_carry = builder.select(is_first, carry, builder.folds.folded(effect, carry, earlier))
         earlier = builder.assign("v", builder.select(is_later, with_carry, earlier))
         has_earlier = builder.assign("v", apply(OR, is_later, apply(GREATER, apply(THREAD), integer(0))))
         with elements.each(builder) as inner:
             builder.add(place)
             value = builder.assign("v", Load(own, element))
-            elements.keep(builder, builder.select(has_earlier, builder.folded(effect, earlier, value), value))
+            elements.keep(builder, builder.select(has_earlier, builder.folds.folded(effect, earlier, value), value))
         builder.add(If(is_there, [For(element, integer(0), integer(width), 1, inner, LoopKind.VECTOR)]))
-        builder.add(Assign((carry,), builder.select(is_later, builder.folded(effect, carry, whole), whole)))
+        builder.add(Assign((carry,), builder.select(is_later, builder.folds.folded(effect, carry, whole), whole)))
     builder.add(*body if is_one else (For(counter_of_chunks, begin, end, builder.threads, body),))
 
 
@@ -189,7 +191,7 @@ def before_thread(builder: DeviceBuilder, effect: Scan, total: Name) -> tuple[Ex
     while distance < lanes:
         other = builder.assign("v", apply(SHUFFLE_UP, total, integer(distance)))
         is_in_warp = apply(GREATER_EQUAL, lane, integer(distance))
-        builder.add(Assign((total,), builder.select(is_in_warp, builder.folded(effect, other, total), total)))
+        builder.add(Assign((total,), builder.select(is_in_warp, builder.folds.folded(effect, other, total), total)))
         distance *= 2
     in_warp = builder.assign("v", apply(SHUFFLE_UP, total, integer(1)))
     far = builder.shared(total, warps)
@@ -198,22 +200,22 @@ def before_thread(builder: DeviceBuilder, effect: Scan, total: Name) -> tuple[Ex
     builder.add(Assign((whole,), Load(far, integer(0))))
     for n in range(1, warps):
         builder.add(Assign((outside,), builder.select(apply(EQUAL, warp, integer(n)), whole, outside)))
-        builder.add(Assign((whole,), builder.folded(effect, whole, builder.assign("v", Load(far, integer(n))))))
-    both = builder.select(apply(EQUAL, lane, integer(0)), outside, builder.folded(effect, outside, in_warp))
+        builder.add(Assign((whole,), builder.folds.folded(effect, whole, builder.assign("v", Load(far, integer(n))))))
+    both = builder.select(apply(EQUAL, lane, integer(0)), outside, builder.folds.folded(effect, outside, in_warp))
     return builder.assign("v", builder.select(apply(EQUAL, warp, integer(0)), in_warp, both)), whole
 
 
 def fold_tile(builder: DeviceBuilder, effect: Scan, elements: ElementSequence, first: Expression, extent: int) -> Name:
     """Write the fold of a tile, of which each thread has as many elements, in turns with the others."""
     number, total = elements.number, changing(builder, effect)
-    builder.folds[effect] = total
+    builder.folds.names[effect] = total
     start = plus(apply(THREAD), first)
     with elements.each(builder) as body:
         value = elements.value(builder)
-        longer = builder.folded(effect, total, value)
+        longer = builder.folds.folded(effect, total, value)
         builder.add(Assign((total,), builder.select(apply(EQUAL, number, start), value, longer)))
     builder.add(For(number, start, apply(ADD, first, integer(extent)), builder.threads, body))
-    builder.join(effect)
+    builder.folds.join(effect)
     return total
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field
 from itertools import count
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -58,6 +59,9 @@ from fnad.scalar.operations import (
 )
 from fnad.scalar.template import cast_to, instantiate
 
+if TYPE_CHECKING:
+    from fnad.kernel.across import RowLoop
+
 
 @dataclass(slots=True)
 class Block:
@@ -104,7 +108,10 @@ def block_of(depth: int) -> Name:
 
 
 class Writer:
-    """Writes statements on values and memory, with a block per open loop in `blocks`."""
+    """Writes statements on values and memory, with a block per open loop in `blocks`.
+
+    Within a loop across a tile `loop_over_rows` is the one over its rows.
+    """
 
     def __init__(self, depth: int, rows: Mapping[Buffer, Row], target: Target) -> None:
         self.target = target
@@ -117,7 +124,8 @@ class Writer:
         self.innermost_branch = 0
         self.is_parallel = False
         self.own: dict[loop_ir.Effect, tuple[Name, Expression, Index]] = {}
-        self._numbers = {prefix: count() for prefix in ("v", "acc", "k", "part", "lane")}
+        self.loop_over_rows: RowLoop | None = None
+        self.numbers = {prefix: count() for prefix in ("v", "acc", "k", "part", "lane")}
         self._source = ""
 
     # ---- statements --------------------------------------------------------------------------------------------------
@@ -130,7 +138,7 @@ class Writer:
         self.here.statements.extend(statements)
 
     def name(self, prefix: str, dtype: Dtype) -> Name:
-        return Name(f"{prefix}{next(self._numbers[prefix])}", dtype)
+        return Name(f"{prefix}{next(self.numbers[prefix])}", dtype)
 
     def assign(self, prefix: str, value: Expression) -> Name:
         """A new variable with this value."""
@@ -238,11 +246,15 @@ class Writer:
 
     def home(self, node: Node) -> Block:
         """The block for a node: that of the innermost loop it varies in; inside a branch, the branch's."""
-        if self.branches:
+        rows = self.loop_over_rows
+        if self.branches or (rows is not None and node.depth > rows.depth):
             return self.here
         return self.blocks[max(self.innermost_branch, min(node.depth, len(self.blocks) - 1))]
 
     def computed(self, node: Node) -> Expression:
+        rows = self.loop_over_rows
+        if rows is not None and node in rows.kept:
+            return self.assign("v", Load(rows.kept[node], rows.number))
         match node:
             case nodes.BufferLoad(buffer, address, _):
                 return self.assign("v", self.load(buffer, address))
