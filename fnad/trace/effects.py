@@ -46,7 +46,7 @@ PURE = {
 """Functions that only compute; those of `operator` that write do so into containers and attributes."""
 
 CONTAINERS = (list, dict, set, frozenset, tuple, deque, ContextVar, np.ndarray, np.ufunc, *CONSTANTS)
-WRITING = {"tofile", "dump"}
+SAVING = {"tofile", "dump"}
 """Methods of these that write files."""
 
 HARMLESS = (np.ufunc, type(np.sum), staticmethod, classmethod, GenericAlias)
@@ -81,7 +81,7 @@ def effect_of_callee(function: Any) -> str | None:
     if isinstance(owner, type):
         is_pure = issubclass(owner, CONTAINERS)
     elif isinstance(owner, CONTAINERS) and owner is not None:
-        is_pure = function.__name__ not in WRITING
+        is_pure = function.__name__ not in SAVING
     else:
         is_numpys = str(function.__module__).partition(".")[0] == "numpy"
         is_pure = is_numpys and function.__name__ not in SETTING

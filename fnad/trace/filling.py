@@ -19,13 +19,16 @@ UNTRACED = frozenset({"len", "range", "isinstance", "type", "hasattr"})
 STATIC = frozenset({"shape", "ndim", "size", "dtype"})
 """Attributes that are no traced values."""
 
-WRITING = frozenset(
+FILLING = frozenset(
     {
-        *("append", "at", "copyto", "fill", "fill_diagonal", "iadd", "imul", "isub", "itruediv", "place", "put"),
-        *("put_along_axis", "putmask", "setitem", "__setitem__"),
+        *("at", "copyto", "fill_diagonal", "iadd", "imul", "isub", "itruediv", "place", "put", "put_along_axis"),
+        *("putmask", "setitem"),
     }
 )
-"""Names of functions and methods that write into their first argument, or into the object."""
+"""Names of functions that write into their first argument."""
+
+STORING = FILLING | {"append", "fill", "__setitem__"}
+"""These, and methods that store an argument in the object."""
 
 Names = dict[str, set[str]]
 
@@ -148,7 +151,7 @@ class Flows(ast.NodeVisitor):
 
     def visit_Call(self, node: ast.Call) -> None:
         outs = [keyword.value for keyword in node.keywords if keyword.arg == "out"]
-        if name_of(node.func) in WRITING:
+        if name_of(node.func) in STORING:
             outs += [*node.args[:1], node.func]
             self._keep(base_of(node.func), node)
         for out in outs:

@@ -27,6 +27,7 @@ from fnad.ir.symbol import Symbol
 from fnad.numpy.namespace import MAKING
 from fnad.trace.conversion import converted_code, facts_in, facts_of
 from fnad.trace.effects import effect_of_callee
+from fnad.trace.filling import FILLING
 from fnad.trace.handle import Array, Handle
 from fnad.trace.libraries import is_trusted
 from fnad.trace.recording import Recorder
@@ -129,13 +130,7 @@ class Given(Shadow):
 
 # ---- what a step does ------------------------------------------------------------------------------------------------
 
-METHODS = CHANGING | {"byteswap", "itemset", "resize", "setfield", "setflags"}
-"""Methods that change their owner."""
-
-WRITING = {
-    *("copyto", "put", "place", "putmask", "fill_diagonal", "put_along_axis", "at", "shuffle", "setitem", "setattr"),
-    *("delattr", "next", "iadd", "isub", "imul", "itruediv", "delitem", "__next__", "send"),
-}
+REFUSED = FILLING | {"delattr", "delitem", "next", "__next__", "send", "setattr", "shuffle"}
 """Functions that change an operand."""
 
 
@@ -171,9 +166,9 @@ class Step:
         """Refuse a callee that may change anything from outside the step."""
         owner = getattr(function, "__self__", None) if isinstance(function, BuiltinFunctionType) else None
         name = getattr(function, "__name__", "")
-        if owner is not None and not isinstance(owner, ModuleType) and name in METHODS:
+        if owner is not None and not isinstance(owner, ModuleType) and name in CHANGING:
             self.writes(owner)
-        elif name in WRITING and not isinstance(function, (FunctionType, MethodType)):
+        elif name in REFUSED and not isinstance(function, (FunctionType, MethodType)):
             raise Refused(f"a step calls {name}")
         effect = effect_of_callee(function)
         if effect is not None:

@@ -35,7 +35,8 @@ CHANGING = frozenset(
         *("add", "append", "appendleft", "clear", "difference_update", "discard", "extend", "extendleft", "fill"),
         *("insert", "intersection_update", "partition", "pop", "popitem", "popleft", "put", "remove", "reverse"),
         *("rotate", "setdefault", "sort", "symmetric_difference_update", "update", "__delitem__", "__iadd__"),
-        *("__ior__", "__setitem__", "getrandbits", "random", "read", "readinto", "readline", "readlines"),
+        *("__ior__", "__setitem__", "byteswap", "getrandbits", "itemset", "random", "read", "readinto", "readline"),
+        *("readlines", "resize", "setfield", "setflags"),
     }
 )
 """Methods in C that change a container, the place in a file or a generator of random numbers."""

@@ -6,6 +6,7 @@ import bisect
 import heapq
 import io
 import itertools
+import operator
 import random
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Generator, Iterator
@@ -244,3 +245,35 @@ def test_a_replayed_iterator_is_what_it_replays() -> None:
     batches = (i for i in range(9))
     fnad.grad(f)(1.0)
     assert [is_generator for is_generator, _ in sent] == [True]
+
+
+WRITES: dict[str, Callable[[Any], Any]] = {
+    "an element": lambda g: operator.setitem(g, 0, g[0] + 1.0),
+    "a method of the class": lambda g: g.__setitem__(0, g[0] + 1.0),
+    "an operator": lambda g: g.__iadd__(1.0),
+    "a method": lambda g: g.fill(g[0] + 1.0),
+    "a function": lambda g: np.copyto(g, g + 1.0),
+    "put": lambda g: np.put(g, [0], g[0] + 1.0),
+    "place": lambda g: np.place(g, [True, False], [g[0] + 1.0]),
+    "at": lambda g: np.add.at(g, [0], 1.0),
+    "out": lambda g: np.add(g, 1.0, out=g),
+    "out by place": lambda g: np.add(g, 1.0, g),
+    "a reduction": lambda g: np.sum(g[:, None] + 1.0, axis=1, out=g),
+}
+
+
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
+def test_a_trace_that_begins_again_for_a_loop_writes_once(write: Callable[[Any], Any]) -> None:
+    array = np.zeros(2)
+
+    def f(x: Any, a: Any) -> Any:
+        write(array)
+        s = 0.0
+        for v in x:
+            if v > a:
+                s = s + v
+        return s
+
+    x = np.cos(np.arange(200.0))
+    assert fnad.jit(f)(x, 0.1) == pytest.approx(x[x > 0.1].sum(), rel=1e-12)
+    assert array[0] == 1.0

@@ -139,7 +139,7 @@ def _explained(f: Function, args: tuple[Any, ...], kwargs: dict[str, Any], *, me
         traced = protected(f, attempt)
         trial.marked = {line for guard in traced.guards if is_in_loop(guard.source) for line in guard.lines}
         if trial.marked:
-            trial.traced(lambda: protected(f, attempt))
+            trial.traced(lambda: protected(f, attempt), recorder.environment)
     names = [path(args, i, lambda k: argument_name(f, k)) for i in leaves]
     first = [FoundValue(name, leaf.aval, None) for name, leaf in zip(names, leaves.values(), strict=True)]
     counts = Counter(equation.primitive.name for equation in traced.program.equations)

@@ -353,7 +353,10 @@ class Compiled(Transformed, Generic[P, R]):
             return result
 
         with recorder.active():
-            staged = loops.traced(lambda: with_traced_arrays(self._f, lambda f: stage(f, leaves, partial(call, f))))
+            staged = loops.traced(
+                lambda: with_traced_arrays(self._f, lambda f: stage(f, leaves, partial(call, f))),
+                recorder.environment,
+            )
         environment, trace = recorder.environment, traces[-1]()
         environment.end()
         if trace is not None:  # nothing else has it but values of it that are stored somewhere

@@ -88,9 +88,4 @@ def _stacked(values: Sequence[Any]) -> Any:
 
 def as_number(symbol: Symbol, weak: bool) -> Tracer:
     """A traced number; `weak` marks a Python number."""
-    return as_traced(WeakSymbol(symbol.builder, symbol.atom, symbol.aval) if weak else symbol, is_scalar=True)
-
-
-def as_traced(symbol: Symbol, *, is_scalar: bool) -> Tracer:
-    """A traced value of a symbol."""
-    return Tracer(symbol, is_scalar=is_scalar)
+    return Tracer(WeakSymbol(symbol.builder, symbol.atom, symbol.aval) if weak else symbol, is_scalar=True)

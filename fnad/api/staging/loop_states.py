@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from fnad.api.staging.loop_items import as_number, as_traced
+from fnad.api.staging.loop_items import as_number
 from fnad.ir.builder import Builder
 from fnad.ir.program import Literal
 from fnad.ir.symbol import Symbol
@@ -24,6 +24,7 @@ from fnad.records import NamedTuple
 from fnad.trace.capture import note_write
 from fnad.trace.handle import Aside, Cell, Handle
 from fnad.trace.looping import Refused
+from fnad.trace.tracer import Tracer
 
 MOST_STATES, MOST_VALUES = 12, 2
 """The most states of a loop; the most values of a number in states before it is carried."""
@@ -207,7 +208,7 @@ class States:
                 return tuple(self._value(each, symbols) for each in parts)
             case "carried", slot:
                 symbol = symbols[self.slots[slot]]
-                return as_number(symbol, slot.weak) if slot.is_scalar else as_traced(symbol, is_scalar=False)
+                return as_number(symbol, slot.weak) if slot.is_scalar else Tracer(symbol)
             case "object", number:
                 return self._objects[number]
             case "number", kind, key:

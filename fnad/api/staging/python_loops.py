@@ -7,6 +7,7 @@ ways are put together (`fnad.control.ways`) and the loop is one equation. A guar
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import repeat
@@ -18,6 +19,7 @@ from fnad.api.staging.python_loop import Known, Left, PythonLoop
 from fnad.ir.builder import current_builder
 from fnad.ir.program import Source
 from fnad.trace.capture import Trace
+from fnad.trace.environment import Environment
 from fnad.trace.looping import LOOPING, SETTING, Parted, Refused
 from fnad.trace.source import is_in_loop, user_lines
 from fnad.trace.undoing import undoing
@@ -77,38 +79,45 @@ class PythonLoops:
             if known.refused is not None:
                 yield f"{known.refused.why}\n    at {known.refused.source or known.source}"
 
-    def traced(self, trace: Callable[[], T]) -> T:
-        """`trace()` with loops that are one. Where that fails, the function is traced step by step instead."""
+    def traced(self, trace: Callable[[], T], read: Environment) -> T:
+        """`trace()` with loops that are one. Where that fails, the function is traced step by step instead.
+
+        What an abandoned trace changed is undone; `read` has the content of arrays from outside.
+        """
         while True:
             with self._active(), undoing() as changes:
+                why = ""
                 try:
                     found = trace()
                     if not self.left:
                         return found
                     why = "a step leaves it by an exception"
-                except Parted:
-                    changes.undo()
-                    continue
-                except Refused as refused:
-                    known = refused.loop if refused.loop is not None else self.left[0].known
-                    known.refused = refused
-                    changes.undo()
-                    continue
+                except (Parted, Refused) as ended:
+                    if isinstance(ended, Refused):
+                        known = ended.loop if ended.loop is not None else self.left[0].known
+                        known.refused = ended
                 except Exception as error:
                     if not self.used:
                         raise
                     why = f"{type(error).__name__} in a step or behind it"
                 changes.undo()
-            given = [left for left in self.left if left.given is not None]
-            if not given or len(given) < len(self.left):
+                deque(read.restored_arrays(), 0)
+            if why and not self._avoids_given():
                 break
-            for left in given:
-                left.known.failed.add(left.given)  # pyright: ignore[reportArgumentType]
         failed = [left.known for left in self.left[:1]] or self.used
         found = trace()
         for known in failed:
             known.refused = Refused(why)
         return found
+
+    def _avoids_given(self) -> bool:
+        """True if all loops that were left had given answers, which are not given again."""
+        given = [left for left in self.left if left.given is not None]
+        if not given or len(given) < len(self.left):
+            return False
+        for left in given:
+            left.known.failed.add(left.given)  # pyright: ignore[reportArgumentType]
+        return True
 
     @contextmanager
     def _active(self) -> Generator[None]:
