@@ -136,11 +136,6 @@ def reference_to(value: Any) -> weakref.ref[Any] | None:
         return None
 
 
-def function_in(value: Any) -> Any:
-    """The Python function in one with a cache, or one that Numba compiles; None for what is neither."""
-    return value.__wrapped__ if issubclass(type(value), CACHED) else compiled_from(value)
-
-
 def compiled_from(value: Any) -> Any:
     """The Python function in one that Numba compiles; None for anything else."""
     return getattr(value, "py_func", None) if is_numba_class(type(value)) else None
@@ -394,14 +389,6 @@ def _check_of_objects(value: Any) -> Check:
     return lambda: same(content(), found)
 
 
-MOST_PICKLES = 1000
-_SAME_AGAIN: set[int] = set()
-"""Hashes of pickles that were the same again: to make a second one each time took a third of what is done for a table.
-
-If another object has such a pickle by chance, and never the same again, it is found changed: it is traced anew.
-"""
-
-
 def _check_of_pickle(value: Any) -> Check | None:
     """The check by the value's pickle; None where it has none, or another one each time.
 
@@ -420,21 +407,9 @@ def _check_of_pickle(value: Any) -> Check | None:
     try:
         text, parts = content()
         found = [part.copy() for part in parts]
-        return check if _is_the_same_again(text, check) else None
+        return check if check() else None
     except Exception:  # noqa: BLE001  (whatever the classes of others raise)
         return None
-
-
-def _is_the_same_again(text: bytes, check: Check) -> bool:
-    """True if a second pickle is the same, which is asked once of all that have the same text."""
-    if hash(text) in _SAME_AGAIN:
-        return True
-    if not check():
-        return False
-    if len(_SAME_AGAIN) >= MOST_PICKLES:
-        _SAME_AGAIN.clear()
-    _SAME_AGAIN.add(hash(text))
-    return True
 
 
 def check_of_generator(value: Any) -> Check:

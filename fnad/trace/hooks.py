@@ -41,7 +41,7 @@ from fnad.trace.kinds import asking
 from fnad.trace.libraries import is_entered, is_of_numba, is_standard, is_trusted
 from fnad.trace.looping import LOOPING
 from fnad.trace.reading_calls import imported, imports, matched, recorded
-from fnad.trace.recording import RECORDING
+from fnad.trace.recording import RECORDING, Recorder
 from fnad.trace.rewriting import Facts
 from fnad.trace.source import warning_users
 from fnad.trace.sourceless import without_source
@@ -383,25 +383,21 @@ def enters(facts: Facts) -> None:
 
 def stored(owner: Any, name: str) -> Any:
     """The object of which an attribute is stored or deleted."""
-    if is_tracing():
-        if LOOPING.steps:
-            LOOPING.steps[-1].writes(owner)
-        for recorder in RECORDING.values:
-            recorder.attribute(owner, name)
-        for changes in UNDOING.values:
-            changes.attribute(owner, name)
-    return owner
+    return _stores(owner, name, Recorder.attribute) if is_tracing() else owner
 
 
 def counter(owner: Any, name: str) -> Any:
     """The object of which an attribute is counted up."""
-    if is_tracing():
-        if LOOPING.steps:
-            LOOPING.steps[-1].writes(owner)
-        for recorder in RECORDING.values:
-            recorder.counter(owner, name)
-        for changes in UNDOING.values:
-            changes.attribute(owner, name)
+    return _stores(owner, name, Recorder.counter) if is_tracing() else owner
+
+
+def _stores(owner: Any, name: str, note: Call) -> Any:
+    if LOOPING.steps:
+        LOOPING.steps[-1].writes(owner)
+    for recorder in RECORDING.values:
+        note(recorder, owner, name)
+    for changes in UNDOING.values:
+        changes.attribute(owner, name)
     return owner
 
 
@@ -496,26 +492,8 @@ for _function in (
 enter(warnings.warn, warning_users)
 PENDING.add(("random", "shuffle", changing))
 
-vars(HOOKS).update(
-    attribute=attribute,
-    callee=callee,
-    changed=changed,
-    counter=counter,
-    each=each,
-    enters=enters,
-    filled=filled,
-    imported=imported,
-    imports=imports,
-    item=item,
-    leaves=leaves,
-    matched=matched,
-    method=method,
-    operand=operand,
-    place=place,
-    same=same,
-    slice=slice,
-    stored=stored,
-    tally=tally,
-    turns=turns,
-    variable=variable,
-)
+for _hook in (
+    *(attribute, callee, changed, counter, each, enters, filled, imported, imports, item, leaves, matched, method),
+    *(operand, place, same, slice, stored, tally, turns, variable),
+):
+    setattr(HOOKS, _hook.__name__, _hook)

@@ -9,8 +9,9 @@ from __future__ import annotations
 import operator
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from importlib.util import resolve_name
 from types import FunctionType, ModuleType
 from typing import Any
@@ -21,104 +22,79 @@ from fnad.ir.builder import is_tracing
 from fnad.numpy.namespace import CALLS
 from fnad.trace.contents import is_users
 from fnad.trace.effects import COMPUTED, DRAW
-from fnad.trace.recording import RECORDING
+from fnad.trace.recording import RECORDING, Recorder
 from fnad.trace.source import current_source
 
 
-def named(function: Any) -> Any:
-    """`getattr` or `hasattr`: the attribute is noted."""
+def noting(note: Callable[..., None]) -> Callable[[Any], Any]:
+    """The function that makes of a function another one: each recorder notes the arguments of a call after it."""
 
-    def ask(*args: Any) -> Any:
-        try:
-            return function(*args)
-        finally:
-            if len(args) > 1 and isinstance(args[1], str):
+    def make(function: Any) -> Any:
+        def ask(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return function(*args, **kwargs)
+            finally:
                 for recorder in RECORDING.values:
-                    recorder.attribute(args[0], args[1])
+                    note(recorder, *args, **kwargs)
 
-    return ask
+        return ask
+
+    return make
+
+
+def note_attribute(recorder: Recorder, *args: Any) -> None:
+    """Note the attribute of `getattr` or `hasattr`."""
+    if len(args) > 1 and isinstance(args[1], str):
+        recorder.attribute(args[0], args[1])
+
+
+def note_attributes(recorder: Recorder, *args: Any, **_: Any) -> None:
+    """Note all attributes of arguments."""
+    if args and isinstance(args[0], ModuleType):
+        recorder.meet(COMPUTED, current_source())
+    for arg in args:
+        recorder.list_attributes(arg)
+
+
+def note_getter(paths: Sequence[str], recorder: Recorder, owner: Any) -> None:
+    """Note each part of the dotted names of an `operator.attrgetter`, of the object that it is read from."""
+    for path in paths:
+        found = owner
+        for name in path.split("."):
+            recorder.attribute(found, name)
+            found = getattr(found, name, None)
+
+
+def note_protocol(recorder: Recorder, value: Any, kind: Any) -> None:
+    """Note the attributes that `isinstance` or `issubclass` reads for a protocol."""
+    if getattr(kind, "_is_protocol", False):
+        for name in {*vars(kind), *vars(kind).get("__annotations__", ())}:
+            recorder.attribute(value, name)
+
+
+def note_import(recorder: Recorder, name: Any, *args: Any, **kwargs: Any) -> None:
+    """Note the module that `importlib.import_module` or `__import__` imports."""
+    package = kwargs.get("package", args[0] if args else None)
+    with suppress(ImportError, TypeError, AttributeError, KeyError):
+        own = package if isinstance(package, str) else ""
+        recorder.imports([resolve_name(name, own) if name.startswith(".") else name])
+
+
+def note_seed(recorder: Recorder, *args: Any, **kwargs: Any) -> None:
+    """Note that a generator of random numbers is made without a seed, whose numbers are others each time."""
+    if all(value is None for value in (*args, *kwargs.values())):
+        recorder.meet(DRAW, current_source())
 
 
 def listed(function: Any) -> Any:
-    """A function that reads attributes of its argument: all are noted; without one, `vars` or `dir` of the caller."""
+    """`vars` or `dir`, without an argument of the caller."""
+    ask = noting(note_attributes)(function)
 
-    def ask(*args: Any, **kwargs: Any) -> Any:
-        if not args:
-            names = sys._getframe(1).f_locals  # pyright: ignore[reportPrivateUsage]
-            return sorted(names) if function is dir else names
-        for recorder in RECORDING.values:
-            if isinstance(args[0], ModuleType):
-                recorder.meet(COMPUTED, current_source())
-            for arg in args:
-                recorder.list_attributes(arg)
-        return function(*args, **kwargs)
+    def of_caller(*args: Any) -> Any:
+        names = sys._getframe(1).f_locals  # pyright: ignore[reportPrivateUsage]
+        return ask(*args) if args else sorted(names) if function is dir else names
 
-    return ask
-
-
-def getting(getter: Any) -> Any:
-    """An `operator.attrgetter`: each part of a dotted name is noted of the object that it is read from."""
-
-    def ask(owner: Any) -> Any:
-        for path in getter.__reduce__()[1]:
-            found = owner
-            for name in path.split("."):
-                for recorder in RECORDING.values:
-                    recorder.attribute(found, name)
-                found = getattr(found, name, None)
-        return getter(owner)
-
-    return ask
-
-
-def checking(function: Any) -> Any:
-    """`isinstance` or `issubclass`, which reads the attributes that a protocol has."""
-
-    def ask(value: Any, kind: Any) -> Any:
-        if getattr(kind, "_is_protocol", False):
-            for recorder in RECORDING.values:
-                for name in {*vars(kind), *vars(kind).get("__annotations__", ())}:
-                    recorder.attribute(value, name)
-        return function(value, kind)
-
-    return ask
-
-
-def importing(function: Any) -> Any:
-    """`importlib.import_module` or `__import__`."""
-
-    def ask(name: Any, *args: Any, **kwargs: Any) -> Any:
-        package = kwargs.get("package", args[0] if args else None)
-        with suppress(ImportError, TypeError, AttributeError, KeyError):
-            full = resolve_name(name, package if isinstance(package, str) else "") if name.startswith(".") else name
-            for recorder in RECORDING.values:
-                recorder.imports([full])
-        return function(name, *args, **kwargs)
-
-    return ask
-
-
-def of_environment(function: Any) -> Any:
-    """`os.getenv`."""
-
-    def ask(*args: Any, **kwargs: Any) -> Any:
-        for recorder in RECORDING.values:
-            recorder.follow(os.environ)
-        return function(*args, **kwargs)
-
-    return ask
-
-
-def seeding(function: Any) -> Any:
-    """A function that makes a generator of random numbers: without a seed these are others each time."""
-
-    def ask(*args: Any, **kwargs: Any) -> Any:
-        if all(value is None for value in (*args, *kwargs.values())):
-            for recorder in RECORDING.values:
-                recorder.meet(DRAW, current_source())
-        return function(*args, **kwargs)
-
-    return ask
+    return of_caller
 
 
 def imports(names: tuple[Any, ...]) -> None:
@@ -152,16 +128,18 @@ def matched(value: Any, names: tuple[str, ...]) -> Any:
 SEEDED = ("default_rng", "RandomState", "SeedSequence", "MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64")
 """Functions and classes of numpy.random that take a seed; SciPy gives some of them another `__module__`."""
 
+LISTING = noting(note_attributes)
 READING: dict[tuple[str, str], Callable[[Any], Any]] = {
-    **dict.fromkeys([("builtins", "getattr"), ("builtins", "hasattr")], named),
-    **dict.fromkeys([("builtins", "vars"), ("builtins", "dir"), ("inspect", "getmembers")], listed),
-    **dict.fromkeys([("dataclasses", "asdict"), ("dataclasses", "astuple"), ("dataclasses", "replace")], listed),
-    **dict.fromkeys([("copy", "copy"), ("copy", "deepcopy"), ("copy", "replace"), ("_pickle", "dumps")], listed),
-    **dict.fromkeys([("builtins", "isinstance"), ("builtins", "issubclass")], checking),
-    **dict.fromkeys([("importlib", "import_module"), ("builtins", "__import__")], importing),
-    ("os", "getenv"): of_environment,
-    ("random", "Random"): seeding,
-    **dict.fromkeys([("numpy.random", name) for name in SEEDED], seeding),
+    **dict.fromkeys([("builtins", "getattr"), ("builtins", "hasattr")], noting(note_attribute)),
+    **dict.fromkeys([("builtins", "vars"), ("builtins", "dir")], listed),
+    **dict.fromkeys([("dataclasses", name) for name in ("asdict", "astuple", "replace")], LISTING),
+    **dict.fromkeys([("copy", "copy"), ("copy", "deepcopy"), ("copy", "replace"), ("_pickle", "dumps")], LISTING),
+    ("inspect", "getmembers"): LISTING,
+    **dict.fromkeys([("builtins", "isinstance"), ("builtins", "issubclass")], noting(note_protocol)),
+    **dict.fromkeys([("importlib", "import_module"), ("builtins", "__import__")], noting(note_import)),
+    ("os", "getenv"): noting(lambda recorder, *_, **__: recorder.follow(os.environ)),
+    ("random", "Random"): noting(note_seed),
+    **dict.fromkeys([("numpy.random", name) for name in SEEDED], noting(note_seed)),
 }
 """Functions that read attributes, modules or the environment, by module and name, each with one that notes it."""
 
@@ -190,4 +168,4 @@ def recorded(function: Any) -> Any:
     make = READING.get((module, getattr(function, "__name__", "")))
     if make is not None:
         return make(CALLS["standing_for"](function))
-    return getting(function) if isinstance(function, operator.attrgetter) else function
+    return noting(partial(note_getter, function.__reduce__()[1]))(function) if kind is operator.attrgetter else function

@@ -61,33 +61,6 @@ def test_a_table_is_compared_by_its_columns(monkeypatch: pytest.MonkeyPatch) -> 
     assert holds()
 
 
-def test_a_table_is_pickled_once_where_its_pickle_is_known_to_be_the_same_again() -> None:
-    pickled: list[Table] = []
-
-    class Counted(Table):
-        def __reduce__(self) -> Any:
-            pickled.append(self)
-            return Table, tuple(self.columns)
-
-    values = np.arange(3.0), np.arange(3)
-    assert contents.check_of_array_like(Counted(*values))()
-    assert len(pickled) == 3
-    numbers = np.arange(5.0, 8.0)
-    holds = contents.check_of_array_like(Counted(numbers, values[1]))
-    assert len(pickled) == 4
-    assert holds()
-    numbers[0] = -1.0
-    assert not holds()
-
-
-def test_few_pickles_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(contents, "MOST_PICKLES", 3)
-    monkeypatch.setattr(contents, "_SAME_AGAIN", type(contents._SAME_AGAIN)())
-    for n in range(9):
-        assert contents.check_of_array_like(Table(np.arange(3.0), np.array([str(n), "", ""])))()
-        assert len(contents._SAME_AGAIN) <= 3
-
-
 def test_a_table_of_one_dtype_is_compared_to_the_bit() -> None:
     class Column:
         values = np.array([0.0, np.nan])
