@@ -268,7 +268,7 @@ class Library(NamedTuple):
 
     `dispatched` says that `evaluate` consists of calls of NumPy's functions, which arrays of other libraries take over,
     and SciPy functions from `scipy_module`. A `Library(HOST)` is called by the host for any device: it is a function of
-    user code, an error, or short.
+    user code, an error, or short. One that `fills` takes the array for its result as `out`, and may return another one.
     """
 
     routine: str | None = None
@@ -276,6 +276,7 @@ class Library(NamedTuple):
     native: Callable[..., Routine | None] | None = None
     expansion: Callable[..., Any] | None = None
     dispatched: bool = False
+    fills: bool = False
 
 
 HOST = "host"

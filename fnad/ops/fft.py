@@ -18,6 +18,7 @@ that are not read whole count twice in `irfft`.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 from importlib import import_module
 from typing import Any, Literal, TypeAlias
 
@@ -28,10 +29,10 @@ from fnad.ir.axes import Along
 from fnad.ir.primitive import Library, Sample
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval, Dtype, is_complex, real_dtype
-from fnad.ops.arithmetic import mul
+from fnad.ops.arithmetic import add, mul
 from fnad.ops.constructors import INEXACT, REALS, by_name, check_dtype, linear
 from fnad.ops.conversion import complex_dtype, conj, real
-from fnad.ops.shape import check_axes, concatenate, constant, sample
+from fnad.ops.shape import check_axes, concatenate, constant, reverse, sample, slice_axis
 
 Norm: TypeAlias = Literal["backward", "ortho", "forward"]
 
@@ -67,15 +68,49 @@ def _transforms_of(x: Any) -> Any:
     return import_module("scipy.fft") if isinstance(x, np.ndarray) else np.fft
 
 
+@cache
+def _in_place() -> Any:
+    """SciPy's transforms that write into an array, `f(x, …, axes, forward, factor, out, threads)`, or None."""
+    try:
+        return import_module("scipy.fft._pocketfft.pypocketfft")
+    except ImportError:
+        return None
+
+
+def _factor(norm: Norm, *, inverse: bool) -> int:
+    """The number for SciPy of a factor of a transform: 0 for 1, 1 for n^(-1/2), 2 for 1/n."""
+    return 1 if norm == "ortho" else 2 * (inverse == (norm == "backward"))
+
+
 def _infer_fft(x: Aval, *, axis: int, inverse: bool, norm: Norm) -> Aval:
     check_dtype("fft", x.dtype, INEXACT)
     _check("fft", x, axis, 1)
     return x.with_dtype(as_complex(x.dtype))
 
 
-def _fft(x: Any, *, axis: int, inverse: bool, norm: Norm) -> Any:
+def _fft(x: Any, *, axis: int, inverse: bool, norm: Norm, out: Any = None) -> Any:
+    if out is not None and _in_place():
+        return _in_place().c2c(x, (axis,), not inverse, _factor(norm, inverse=inverse), out, 1)
     module = _transforms_of(x)
     return (module.ifft if inverse else module.fft)(x, axis=axis, norm=norm)
+
+
+def _transpose_fft(ct: Symbol, x: Symbol, *, axis: int, inverse: bool, norm: Norm) -> tuple[Symbol]:
+    if is_complex(x.dtype):
+        return (fft(ct, axis=axis, inverse=inverse, norm=norm),)
+    return (_real_part(ct, axis, inverse, norm),)
+
+
+def _real_part(z: Symbol, axis: int, inverse: bool, norm: Norm) -> Symbol:
+    """The real part of a transform: the transform of (z_j + conj z_-j) / 2, which takes half of the work."""
+    n = z.shape[axis]
+    half = n // 2 + 1
+    first, last = slice_axis(z, axis, 0, 1), slice_axis(z, axis, n - half + 1, n)
+    mirrored = concatenate(first, reverse(last, axes=(axis,)), axis=axis) if half > 1 else first
+    given = slice_axis(z, axis, 0, half)
+    total = add(given, conj(mirrored)) if inverse else add(conj(given), mirrored)
+    mean = mul(total, constant(0.5, z.dtype, total.shape))
+    return irfft(mean, n=n, axis=axis, norm=norm if inverse else NORMS[norm])
 
 
 def _fft_samples() -> Iterable[Sample]:
@@ -91,8 +126,8 @@ fft = linear(
     "fft",
     _infer_fft,
     _fft,
-    lambda ct, x, *, axis, inverse, norm: (real_if(x, fft(ct, axis=axis, inverse=inverse, norm=norm)),),
-    Library("fft", raises=False, dispatched=True),
+    _transpose_fft,
+    Library("fft", raises=False, dispatched=True, fills=True),
     samples=_fft_samples,
     doc="Discrete Fourier transform along an axis.",
     axes=Along(),
@@ -113,6 +148,18 @@ def _infer_irfft(x: Aval, *, n: int, axis: int, norm: Norm) -> Aval:
     if x.shape[axis] != n // 2 + 1:
         raise ShapeError(f"irfft to length {n} takes {n // 2 + 1} elements along axis {axis}, got {x}")
     return Aval(real_dtype(x.dtype), _resized(x, axis, n))
+
+
+def _rfft(x: Any, *, axis: int, norm: Norm, out: Any = None) -> Any:
+    if out is not None and _in_place():
+        return _in_place().r2c(x, (axis,), True, _factor(norm, inverse=False), out, 1)
+    return _transforms_of(x).rfft(x, axis=axis, norm=norm)
+
+
+def _irfft(x: Any, *, n: int, axis: int, norm: Norm, out: Any = None) -> Any:
+    if out is not None and _in_place() and is_complex(x.dtype):
+        return _in_place().c2r(x, (axis,), n, False, _factor(norm, inverse=True), out, 1)
+    return _transforms_of(x).irfft(x, n, axis, norm)
 
 
 def _weighted(x: Symbol, axis: int, n: int, inner: float) -> Symbol:
@@ -153,9 +200,9 @@ def _irfft_samples() -> Iterable[Sample]:
 rfft = linear(
     "rfft",
     _infer_rfft,
-    lambda x, *, axis, norm: _transforms_of(x).rfft(x, axis=axis, norm=norm),
+    _rfft,
     _transpose_rfft,
-    Library("rfft", raises=False, dispatched=True),
+    Library("rfft", raises=False, dispatched=True, fills=True),
     samples=_rfft_samples,
     doc="Discrete Fourier transform of real numbers along an axis, as far as it is not conjugate to itself.",
     axes=Along(),
@@ -164,9 +211,9 @@ rfft = linear(
 irfft = linear(
     "irfft",
     _infer_irfft,
-    lambda x, *, n, axis, norm: _transforms_of(x).irfft(x, n, axis, norm),
+    _irfft,
     _transpose_irfft,
-    Library("irfft", raises=False, dispatched=True),
+    Library("irfft", raises=False, dispatched=True, fills=True),
     samples=_irfft_samples,
     doc="The n real numbers along an axis whose transform by rfft is the operand.",
     axes=Along(),

@@ -26,10 +26,11 @@ from fnad.backends.cpu.idle import LARGE, WATCH
 from fnad.backends.cpu.loader import Code, kept_code
 from fnad.backends.cpu.machine import offers
 from fnad.backends.cpu.objects import IS_KNOWN
-from fnad.backends.cpu.pool import allocator, has_gil
+from fnad.backends.cpu.pool import allocator, has_gil, pooled
 from fnad.backends.cpu.saved import Recipe
 from fnad.backends.flow import Read, Reserve, Run, choose, fail, in_order, repeat, repeat_while
 from fnad.errors import FnadError
+from fnad.ir.primitive import Library
 from fnad.ir.program import Program
 from fnad.kernel import residual_stack
 from fnad.kernel.statements import ACCOUNT, STATUS_SIZE, THREADS, For, Kernel, Return, walk
@@ -343,16 +344,24 @@ class NativeExecutor:
     def _library_step(self, call: LibraryCall) -> Callable[[list[Array]], None]:
         operands = [(self._position(b), b.aval) for b in call.operands]
         results = [(self._position(b), b.aval) for b in call.results]
+        lower = call.primitive.lower
+        fills = isinstance(lower, Library) and lower.fills
+        evaluate = pooled(call.primitive.evaluate, max((aval.nbytes for _, aval in (*operands, *results)), default=0))
 
         def run(arrays: list[Array]) -> None:
-            values = [arrays[n].reshape(-1)[: aval.size].reshape(aval.shape) for n, aval in operands]
+            values, outs = (
+                [arrays[n].reshape(-1)[: aval.size].reshape(aval.shape) for n, aval in places]
+                for places in (operands, results)
+            )
+            params = {**call.params, "out": outs[0]} if fills else call.params
             try:
                 with np.errstate(all="ignore"):
-                    computed = call.primitive.evaluate(*values, **call.params)
+                    computed = evaluate(*values, **params)
             except FnadError as error:
                 raise error.at(call.source) from None
-            for (n, aval), value in zip(results, computed if isinstance(computed, tuple) else (computed,), strict=True):
-                arrays[n].reshape(-1)[: aval.size] = np.ravel(value)
+            for out, value in zip(outs, computed if isinstance(computed, tuple) else (computed,), strict=True):
+                if value is not out:
+                    out[...] = value
 
         return run
 
