@@ -14,6 +14,7 @@ Higham, "Functions of matrices", 2008, chapter 3).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial, reduce
 from typing import Any
@@ -49,6 +50,7 @@ from fnad.ops.piecewise import ceil, maximum, minimum
 from fnad.ops.power import pow_
 from fnad.ops.reduction import reduce_max
 from fnad.ops.shape import broadcast_in_dim, concatenate, constant, full_like, ones_like, reduce_sum, sample, zeros_like
+from fnad.placement import scipy_module
 from fnad.records import NamedTuple
 
 SHAPES = ((2, 2, 2), (1, 1), (0, 0))
@@ -151,6 +153,8 @@ def _along(name: str) -> Callable[[Aval, Aval], Aval]:
 
 @by_lapack(IF_NOT_CONVERGED, UP_TO_MIDDLE)
 def _expm(a: Any) -> Any:
+    if a.shape[-1] > LARGEST_EXPANDED and a.size:
+        return each_matrix(lambda a: _exponential(a)[0], a, a)
     from scipy.linalg import expm  # noqa: PLC0415 - kept out of `import fnad`
 
     return expm(a).astype(a.dtype) if a.size else a
@@ -165,6 +169,129 @@ PADE = tuple(numerator / NUMERATORS[0] for numerator in NUMERATORS)
 
 LARGEST = 4.25
 """The size of matrices up to which it is exact to rounding."""
+
+
+LARGEST_EXPANDED = 32
+"""The size of matrices up to which native code has an approximant of one degree, for stacks of matrices."""
+
+
+class _Accuracy(NamedTuple):
+    """The sizes up to which approximants are exact to rounding, by degree; the last one with halvings."""
+
+    sizes: dict[int, float]
+    error: float
+
+    @property
+    def last(self) -> int:
+        return max(self.sizes)
+
+
+DOUBLE = _Accuracy(
+    {3: 1.495585217958292e-2, 5: 0.2539398330063230, 7: 0.9504178996162932, 9: 2.097847961257068, 13: LARGEST}, 2.0**-53
+)
+SINGLE = _Accuracy({3: 0.4258730016922831, 5: 1.880152677804762, 7: 3.925724783138660}, 2.0**-24)
+"""Higham, "The scaling and squaring method for the matrix exponential revisited" (2005), table 2.3."""
+
+LARGEST_SINGLE = 1e3
+"""The size of matrices whose powers, and the coefficients of these, are normal numbers in single precision."""
+
+MOST_HALVINGS = 40
+"""The most halvings that are part of the coefficients, which would underflow."""
+
+
+def _exponential(*given: Any) -> Any:
+    """The exponential of a matrix, and its derivative along another one: by the least degree that is exact to rounding.
+
+    In the arithmetic of the matrix: single precision needs a degree of 7 where double precision needs 13.
+    """
+    a = np.stack(given)
+    is_single = a.dtype.char in "fF" and _size(a) < LARGEST_SINGLE
+    accuracy = SINGLE if is_single else DOUBLE
+    a = a if is_single else in_double(a)
+    size, halvings = _size(a), 0
+    degree = next((degree for degree, most in accuracy.sizes.items() if size <= most), accuracy.last)
+    powers = _even_powers(a, degree)
+    if size > accuracy.sizes[degree]:
+        halvings = _halvings_of(a, powers, degree, accuracy)
+    inner = halvings if halvings <= MOST_HALVINGS else 0
+    if halvings > inner:
+        a = a * 2.0**-halvings
+        powers = _even_powers(a, degree)
+    weights = (_coefficients(degree) * 2.0 ** (-inner * np.arange(degree + 1.0))).astype(a.dtype)
+    even, odd = _polynomial(powers, weights[::2]), _product(a, _polynomial(powers, weights[1::2]))
+    found = _quotient_of(even + odd, even - odd)
+    for _ in range(halvings):
+        found = _product(found, found)
+    return found.astype(given[0].dtype, copy=False)
+
+
+def _product(x: Any, y: Any, out: Any = None) -> Any:
+    """The product of matrices, each with its slope if there is one."""
+    out = np.empty_like(x) if out is None else out
+    np.matmul(x[0], y[0], out=out[0])
+    if len(x) > 1:
+        np.matmul(x[0], y[1], out=out[1])
+        out[1] += x[1] @ y[0]
+    return out
+
+
+def _even_powers(a: Any, degree: int) -> Any:
+    """The powers 2, 4, … that an approximant has; a degree of 13 takes three, and products with the third."""
+    powers = np.empty_like(a, shape=(3 if degree == DOUBLE.last else degree // 2, *a.shape))
+    for n, out in enumerate(powers):
+        _product(powers[n - 1] if n else a, powers[0] if n else a, out)
+    return powers
+
+
+def _coefficients(degree: int) -> Any:
+    """The coefficients of Padé's approximant p(x) / p(-x), the first one 1."""
+    of, n = math.factorial, degree
+    return np.array([of(2 * n - k) * of(n) / (of(2 * n) * of(k) * of(n - k)) for k in range(n + 1)])
+
+
+def _polynomial(powers: Any, weights: Any) -> Any:
+    """The sum of the identity and the powers with these weights."""
+    _, *own = weights
+    total = np.tensordot(own[: len(powers)], powers, 1)
+    if len(own) > len(powers):
+        total += _product(powers[2], np.tensordot(own[len(powers) :], powers, 1))
+    total[0][np.diag_indices(total.shape[-1])] += weights[0]
+    return total
+
+
+def _size(x: Any) -> float:
+    """The largest sum of sizes of a column, of the value and the slope above each other."""
+    return float(np.abs(x).sum(axis=(0, 1)).max())
+
+
+def _halvings_of(a: Any, powers: Any, degree: int, accuracy: _Accuracy) -> int:
+    """As of `_scaled` and `_more_halvings`: by the sizes of powers, and of the powers of sizes."""
+    size = max(_size(powers[1]) ** (1 / 4), _size(powers[2]) ** (1 / 6))
+    halvings = _whole(size / accuracy.sizes[degree])
+    sizes = np.abs(a) * 2.0**-halvings
+    row = np.ones_like(sizes[:, 0])
+    for _ in range(2 * degree + 1):
+        value = row[0] @ sizes[0]
+        row = [value] if len(a) == 1 else [value, row[0] @ sizes[1] + row[1] @ sizes[0]]
+    coefficient = math.factorial(degree) ** 2 / (math.factorial(2 * degree) * math.factorial(2 * degree + 1))
+    error = coefficient * float(row[-1].max()) / (float(sizes.sum(axis=(0, 1)).max()) * accuracy.error)
+    return halvings + _whole(error ** (1 / (2 * degree)))
+
+
+def _whole(ratio: float) -> int:
+    """The least whole number of halvings after which a ratio is at most 1; 0 of one that is not finite."""
+    return max(math.ceil(math.log2(ratio)), 0) if 0 < ratio < math.inf else 0
+
+
+def _quotient_of(p: Any, q: Any) -> Any:
+    """The solution x of x q = p: LAPACK has the transposes of matrices that are stored by rows."""
+    linalg, out = scipy_module(q, "linalg"), np.empty_like(p)
+    factors = linalg.lu_factor(q[0].T, overwrite_a=True, check_finite=False)
+    slope_of_q = q[1:]
+    for n, block in enumerate(p):
+        right = block - out[0] @ slope_of_q[0] if n else block
+        out[n] = linalg.lu_solve(factors, right.T, overwrite_b=True, check_finite=False).T
+    return out
 
 
 class _Dual(NamedTuple):
@@ -198,7 +325,9 @@ class _Dual(NamedTuple):
         return reduce_max(reduce_sum(whole, axes=(whole.ndim - 2,)), axes=(whole.ndim - 2,))
 
 
-def _expm_by_squaring(a: Symbol) -> Symbol:
+def _expm_by_squaring(a: Symbol) -> Symbol | None:
+    if a.shape[-1] > LARGEST_EXPANDED:
+        return None
     if a.shape[-1] == 1:
         return exp(a)
     wide = convert_to(a, np.result_type(a.dtype, np.float64))
@@ -333,7 +462,9 @@ def _expm_frechet(a: Any, e: Any) -> Any:
     """The upper right block, as compiled: SciPy's own function loses matrices that are badly scaled."""
     n, wide = a.shape[-1], np.result_type(a.dtype, np.float64)
     size = np.max(np.sum(np.abs(e), axis=-2, keepdims=True), axis=-1, keepdims=True, initial=0.0)
-    unit = np.where(size > 0, size, 1.0)
+    unit = np.where(size > 0, size, size.dtype.type(1))
+    if n > LARGEST_EXPANDED and a.size:
+        return each_matrix(lambda a, e: _exponential(a, e)[1], a, a, e / unit) * unit
     whole = _expm(np.block([[a.astype(wide), e / unit], [np.zeros_like(a), a]]))
     return (whole[..., :n, n:] * unit).astype(a.dtype)
 
@@ -344,8 +475,10 @@ def _pull_expm_frechet(results: Any, primals: Any, cts: Any) -> list[Symbol]:
     return [transposed(second), expm_frechet(transposed(a), ct)]
 
 
-def _expm_frechet_by_squaring(a: Symbol, e: Symbol) -> Symbol:
+def _expm_frechet_by_squaring(a: Symbol, e: Symbol) -> Symbol | None:
     """The upper right block; the direction is of size 1, or it would be halved too often."""
+    if a.shape[-1] > LARGEST_EXPANDED:
+        return None
     if a.shape[-1] == 1:
         return mul(exp(a), e)
     wide, along = (convert_to(x, np.result_type(x.dtype, np.float64)) for x in (a, e))
