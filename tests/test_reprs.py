@@ -54,7 +54,7 @@ SHOWN: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "schedule": (
         lambda: optim.cosine_decay_schedule(0.1, 100),
-        r"<function cosine_decay_schedule\(0\.1, 100\) at 0x\w+>",
+        r"fnad\.optim\.cosine_decay_schedule\(0\.1, 100\)",
     ),
 }  # fmt: skip
 

@@ -155,7 +155,7 @@ def test_what_a_module_has_under_its_name_is_pickled_as_that() -> None:
         assert pickle.loads(pickle.dumps(f)) is f
 
 
-def test_a_derivative_at_a_point_is_copied_as_itself_and_says_why_it_is_not_pickled() -> None:
+def test_a_derivative_at_a_point_is_copied_as_itself() -> None:
     x = np.array([0.5, 2.0])
     derivatives = {
         "pullback of loss": fnad.vjp(loss, x, x)[1],
@@ -165,8 +165,7 @@ def test_a_derivative_at_a_point_is_copied_as_itself_and_says_why_it_is_not_pick
     for name, derivative in derivatives.items():
         assert copy.copy(derivative) is derivative
         assert copy.deepcopy([derivative])[0] is derivative
-        with pytest.raises(pickle.PicklingError, match=f"<{name}> has values .*: pickle the function and the point"):
-            pickle.dumps({"kept": derivative})
+        assert repr(derivative) == f"<{name}>"
 
 
 def test_a_function_that_cannot_be_pickled_says_so() -> None:

@@ -27,8 +27,32 @@ Schedule: TypeAlias = Callable[[Any], Any]
 """A function from the number of steps taken to a hyperparameter."""
 
 
+class MadeSchedule:
+    """A schedule that is named by the call that made it, and pickled as this call."""
+
+    __slots__ = ("__qualname__", "__wrapped__", "made_by")
+
+    def __init__(self, schedule: Schedule) -> None:
+        self.__wrapped__ = schedule
+        self.made_by: Any = None
+
+    def __call__(self, count: Any) -> Any:
+        return self.__wrapped__(count)
+
+    def __repr__(self) -> str:
+        return f"fnad.optim.{self.__qualname__}"
+
+    def __reduce__(self) -> Any:
+        return made_again, self.made_by
+
+
+def made_again(make: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any]) -> T:
+    """The transformation or schedule of a call that was pickled."""
+    return make(*args, **kwargs)
+
+
 def named(make: Callable[P, T]) -> Callable[P, T]:
-    """A function that makes transformations or schedules, named by the call that makes them."""
+    """A function that makes transformations or schedules, named by the call that makes them, and pickled as it."""
     checked = explained(make)
 
     @boundary
@@ -38,7 +62,9 @@ def named(make: Callable[P, T]) -> Callable[P, T]:
         given = (
             [*map(repr, args), *[f"{name}={value!r}" for name, value in kwargs.items()]] if not is_tracing() else "…"
         )
-        getattr(made, "update", made).__qualname__ = f"{make.__name__}({', '.join(given)})"
+        made = made if hasattr(made, "update") else MadeSchedule(made)
+        marked = getattr(made, "update", made)
+        marked.__qualname__, marked.made_by = f"{make.__name__}({', '.join(given)})", (call, args, kwargs)
         return made
 
     return call

@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from fnad.errors import UpdateError
-from fnad.optim.hyperparameters import named
+from fnad.optim.hyperparameters import made_again, named
 from fnad.optim.trees import Tree, check_like, tree_map
 from fnad.records import NamedTuple
 from fnad.trace.source import current_source
@@ -44,6 +44,10 @@ class GradientTransformation(NamedTuple):
 
     def __repr__(self) -> str:
         return f"fnad.optim.{self.update.__qualname__}"
+
+    def __reduce__(self) -> Any:
+        made_by = getattr(self.update, "made_by", None)
+        return (type(self), tuple(self)) if made_by is None else (made_again, made_by)
 
 
 class GradientTransformationExtraArgs(GradientTransformation):

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
+from pickle import PicklingError
 from typing import TYPE_CHECKING, Any
 
 from fnad.api.functions.jit import Compiled, jit
@@ -29,11 +30,16 @@ from fnad.api.staging.leaves import (
 )
 from fnad.api.staging.stage import Output
 from fnad.backends.base import STANDALONE
+from fnad.backends.keys import is_told
 from fnad.errors import ArgumentTypeError, ExportError
 from fnad.ir.builder import is_tracing
+from fnad.ir.parser import parse_program
+from fnad.ir.printer import print_program
 from fnad.ir.program import Program
 from fnad.ir.types import Aval
+from fnad.ir.walk import all_equations
 from fnad.numpy.operands import as_symbol
+from fnad.placement import on_host
 from fnad.trace.source import current_source
 from fnad.tracebacks import boundary
 
@@ -120,13 +126,24 @@ class Exported:
                 source=current_source(),
                 remedy="export it for these types, too",
             )
-        operands: list[Any] = [leaf.value for leaf in leaves]
+        return self.on_leaves([leaf.value for leaf in leaves])
+
+    def on_leaves(self, operands: Sequence[Any]) -> Any:
+        """The result for the leaves of arguments."""
         if is_tracing():
             return self.output.rebuild(
                 inlined(self.program, [*map(as_symbol, operands), *map(as_symbol, self.captured)])
             )
         run = prepared(self.program).executor()
         return self.output.rebuild(map(to_user, run([*operands, *self.captured])))
+
+    def __reduce__(self) -> Any:
+        if not all(map(is_told, all_equations(self.program))):
+            raise PicklingError(f"{self.name} calls functions of this process: leave callbacks out of it")
+        result = self.output.structure.unflatten(range(self.output.structure.num_leaves))
+        trees = self.structure.unflatten(range(self.structure.num_leaves)), result
+        captured = list(map(on_host, self.captured))
+        return _restored, (self.name, print_program(self.program), [*self.names], *trees, self.output[1:], captured)
 
     @property
     def prototype(self) -> str:
@@ -213,6 +230,14 @@ class Exported:
     def __repr__(self) -> str:
         results = ", ".join(map(str, self.program.out_avals))
         return f"<exported {self.name}({', '.join(map(str, self.in_avals))}) -> {results}>"
+
+
+def _restored(
+    name: str, text: str, names: list[str], arguments: Any, result: Any, marks: Any, captured: list[Array]
+) -> Exported:
+    """The program of a text; `arguments` and `result` are examples of pytrees."""
+    structures = [leaves_of((tree,), lambda _: name)[1].children()[0] for tree in (arguments, result)]
+    return Exported(name, parse_program(text), names, structures[0], Output(structures[1], *marks), captured)
 
 
 class CFunction:

@@ -58,11 +58,7 @@ def linearize(f: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, .
     staged = stage_in(f, range(len(primals)), wrt, primals, has_aux=has_aux)
     results, push = run_cut(staged, derivations.linearized(staged.wrt, staged.outputs))
     expected = ExpectedTree("tangents", "the primals", wrt.structure, wrt.avals, TangentError)
-
-    def push_forward(*tangents: Any) -> Any:
-        return tangents_of(staged, push(expected.match(tangents)))
-
-    pushforward = AtPoint("pushforward", f, push_forward)
+    pushforward = AtPoint("pushforward", function_name(f), expected, lambda given: tangents_of(staged, push(given)))
     output = staged.output.rebuild(results[: staged.outputs])
     auxiliary = staged.auxiliary.rebuild(results[staged.outputs :])
     return (output, pushforward, auxiliary) if has_aux else (output, pushforward)
@@ -93,7 +89,7 @@ def linear_transpose(f: Function, *primals: Any) -> Callable[[Any], tuple[Any, .
     value, pullback = vjp(f, *zeros)
     if not is_tracing() and any(np.any(leaf) for leaf in flatten(value)[0]):
         raise _not_linear(f, "it is not 0 at 0")
-    return AtPoint("transpose", f, pullback.__wrapped__)
+    return pullback.transposing()
 
 
 def _zero(leaf: Any) -> Any:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from pickle import PicklingError
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -38,8 +40,12 @@ from fnad.ir.content import content_key
 from fnad.ir.program import Program, Source
 from fnad.ir.types import Aval, Dtype, Shape, native_dtype
 from fnad.ir.walk import all_equations
+from fnad.trace.environment import Environment
 from fnad.trace.source import current_source
 from fnad.tracebacks import boundary
+
+if TYPE_CHECKING:
+    from fnad.api.functions.export import Exported
 
 
 class ShapeDtypeStruct:
@@ -233,6 +239,25 @@ class TracedCall:
 
     def __repr__(self) -> str:
         return self.as_text()
+
+    def __reduce__(self) -> Any:
+        from fnad.api.functions.export import Exported  # noqa: PLC0415 - it takes programs of this class
+
+        path, name = self.path, function_name(self._f)
+        if path.guards or path.written:
+            why = "decides by values" if path.guards else "writes into its arguments"
+            raise PicklingError(f"the program of {name} {why}: pickle the function, or a program that does not")
+        exported = Exported(name, path.traced, self.names, self.structure, path.output, list(path.captured))
+        return _traced_again, (exported, self._positional, path.donated)
+
+
+def _traced_again(exported: Exported, positional: int, donated: tuple[int, ...]) -> TracedCall:
+    """The traced call of a program that was pickled, without its function."""
+    program, captured, output = exported.program, exported.captured, exported.output
+    path = TracedPath(program, (), captured, output, Environment(), (), (), donated)
+    leaves = [Leaf(cast("Any", None), aval, False) for aval in exported.in_avals]
+    f = cast("Any", SimpleNamespace(__name__=exported.name))
+    return TracedCall(f, path, exported.structure, leaves, exported.names, positional)
 
 
 def _text(structure: Structure, avals: Sequence[Aval]) -> str:

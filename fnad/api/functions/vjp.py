@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pickle import PicklingError
-from typing import Any, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -15,16 +14,30 @@ from fnad.api.running.execution import derived, derived_within, execute
 from fnad.api.staging.arguments import differentiated, stage_in
 from fnad.api.staging.expected_trees import ExpectedTree
 from fnad.api.staging.inlining import inlined
-from fnad.api.staging.leaves import Array, Function, Operand, argument_name, check_function, function_name, to_user
+from fnad.api.staging.leaves import (
+    Array,
+    Function,
+    Operand,
+    argument_name,
+    check_function,
+    function_name,
+    leaves_of,
+    to_user,
+)
 from fnad.api.staging.selection import Names, selected
 from fnad.api.staging.stage import Staged
 from fnad.backends.tiers import TieredProgram
-from fnad.errors import CotangentError
+from fnad.errors import CotangentError, FnadError
 from fnad.ir.builder import inline, is_tracing, trace
 from fnad.ir.program import Program
 from fnad.ir.symbol import Symbol
+from fnad.ir.types import is_inexact
 from fnad.trace.source import current_source
+from fnad.trace.tracing import symbol_of
 from fnad.tracebacks import boundary
+
+if TYPE_CHECKING:
+    from fnad.api.functions.export import Exported
 
 MISSING = object()
 Linear: TypeAlias = Callable[[Sequence[Operand]], list[Any]]
@@ -61,33 +74,45 @@ def vjp(f: Function, *primals: Any, has_aux: bool = False, wrt: Names = None) ->
     avals = staged.program.out_avals[: staged.outputs]
     like = f"the output of {function_name(f)}"
     cotangents = ExpectedTree("cotangent", like, staged.structure, avals, CotangentError)
-
-    def pull_back(cotangent: Any = MISSING, *others: Any) -> tuple[Any, ...]:
-        if cotangent is MISSING or others:
-            raise CotangentError(
-                f"the pullback was given {len(others) + (cotangent is not MISSING)} cotangents, and takes one",
-                source=current_source(),
-                remedy=f"give one pytree like {like}; several arrays go into one tuple",
-            )
-        return arguments.gradients(pull(cotangents.match(cotangent)))
-
-    pullback = AtPoint("pullback", f, pull_back)
+    pullback = AtPoint("pullback", function_name(f), cotangents, lambda cts: arguments.gradients(pull(cts)))
     output = staged.output.rebuild(results[: staged.outputs])
     auxiliary = staged.auxiliary.rebuild(results[staged.outputs :])
     return (output, pullback, auxiliary) if has_aux else (output, pullback)
 
 
 class AtPoint:
-    """The derivative of the function `f` at a point: `run`, a closure with the values that it needs."""
+    """The derivative of a function at a point: `run`, a closure with the values that it needs.
 
-    __slots__ = ("__name__", "__weakref__", "__wrapped__", "_of")
+    It takes one pytree that is `expected`, a pushforward the tuple of its arguments; `run` takes the leaves that have a
+    derivative. It is pickled as its program.
+    """
 
-    def __init__(self, name: str, f: Function, run: Function) -> None:
-        self.__name__, self._of, self.__wrapped__ = name, function_name(f), run
+    __slots__ = ("__name__", "__weakref__", "__wrapped__", "_expected", "_of", "_run")
+
+    def __init__(self, name: str, of: str, expected: ExpectedTree, run: Callable[[list[Operand]], Any]) -> None:
+        self.__name__, self._of, self._expected, self._run = name, of, expected, run
+
+        def pull_back(cotangent: Any = MISSING, *others: Any) -> Any:
+            if cotangent is MISSING or others:
+                raise CotangentError(
+                    f"the pullback was given {len(others) + (cotangent is not MISSING)} cotangents, and takes one",
+                    source=current_source(),
+                    remedy=f"give one pytree like {expected.like}; several arrays go into one tuple",
+                )
+            return run(expected.match(cotangent))
+
+        def push_forward(*tangents: Any) -> Any:
+            return run(expected.match(tangents))
+
+        self.__wrapped__: Function = push_forward if name == "pushforward" else pull_back
 
     @boundary
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         return self.__wrapped__(*args, **kwargs)
+
+    def transposing(self) -> AtPoint:
+        """The same as the transpose of a linear function."""
+        return AtPoint("transpose", self._of, self._expected, self._run)
 
     def __repr__(self) -> str:
         return f"<{self.__name__} of {self._of}>"
@@ -98,11 +123,25 @@ class AtPoint:
     def __deepcopy__(self, memo: object) -> AtPoint:
         return self
 
-    def __reduce__(self) -> NoReturn:
-        raise PicklingError(
-            f"{self} has values and compiled code of this process: pickle the function and the point, and take the "
-            "derivative where they are loaded"
-        )
+    def __reduce__(self) -> Any:
+        from fnad.api.functions.export import export  # noqa: PLC0415 - not needed otherwise
+
+        def derivative(*leaves: Any) -> Any:
+            return self._run(list(map(symbol_of, leaves)))
+
+        name, like, structure, avals, error = self._expected
+        zeros = [to_user(np.zeros(aval.shape, aval.dtype)) for aval in avals]
+        exported = export(derivative, *(x for x in zeros if is_inexact(x.dtype)))
+        return _at_point, (self.__name__, self._of, name, like, structure.unflatten(zeros), error, exported)
+
+
+def _at_point(
+    kind: str, of: str, name: str, like: str, example: Any, error: type[FnadError], exported: Exported
+) -> AtPoint:
+    """The derivative that was pickled as a program; `example` is a pytree that it takes."""
+    leaves, structure = leaves_of((example,), lambda _: name)
+    expected = ExpectedTree(name, like, structure.children()[0], [leaf.aval for leaf in leaves], error)
+    return AtPoint(kind, of, expected, exported.on_leaves)
 
 
 def run_cut(staged: Staged, derivation: derivations.Derivation) -> tuple[list[Any], Linear]:
