@@ -185,14 +185,6 @@ def behind(value: Any) -> Any:
         return None
 
 
-def names_of(getter: operator.attrgetter[Any] | operator.methodcaller) -> set[str]:
-    """The names of the attributes that a getter asks for."""
-    make, given = cast("tuple[Any, tuple[Any, ...]]", getter.__reduce__())
-    if isinstance(getter, operator.methodcaller):
-        return {make.args[0] if isinstance(make, functools.partial) else given[0]}
-    return {name for path in given for name in path.split(".")}
-
-
 def elements_of(value: Any) -> Elements | None:
     """The function that lists what a container holds now; None for what is no container."""
     kind = type(value)  # `isinstance` reads the `__class__` of an object, which some hide

@@ -373,7 +373,7 @@ def same(a: Any, b: Any) -> bool:
 
 def enters(facts: Facts) -> None:
     """The begin of a function that uses variables of outer scopes."""
-    if (RECORDING.values or (facts.assigned and UNDOING.values)) and is_tracing():
+    if (RECORDING.values or (UNDOING.values and facts.assigned)) and is_tracing():
         namespace = sys._getframe(1).f_globals  # pyright: ignore[reportPrivateUsage]
         for recorder in RECORDING.values:
             recorder.enter(facts, namespace)

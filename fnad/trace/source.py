@@ -24,14 +24,6 @@ HOOKS = {__file__.replace("source.py", f"{name}.py") for name in ("compiled", "h
 """The files of the hooks in converted code, some of which return a function around the callee."""
 
 
-def caller() -> FrameType:
-    """The frame that called the function which asks, itself or by a hook (`fnad.trace.hooks`)."""
-    frame = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]
-    while frame.f_code.co_filename in HOOKS and frame.f_back is not None:
-        frame = frame.f_back
-    return frame
-
-
 PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep  # noqa: PTH120 - pathlib takes long to import
 
 
