@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from time import sleep
 from types import SimpleNamespace
 from typing import Any
@@ -18,6 +19,7 @@ import pytest
 
 import fnad
 from fnad import config, grad, jit
+from fnad.cli.command import run
 from fnad.debug import progress
 from fnad.errors import ArgumentTypeError
 from fnad.trace import meters
@@ -100,10 +102,10 @@ def test_each_step_is_counted_once(loop: str, executor: Any, counts: list[tuple[
     with config.override(executor=executor), together() as check:
         for name, way in WAYS.items():
             with check(name):
-                run = way(LOOPS[loop])
-                run(0.6)
+                of_way = way(LOOPS[loop])
+                of_way(0.6)
                 counts.clear()
-                run(0.6)
+                of_way(0.6)
                 assert counts == [("row", 6 if loop == "while_loop" else 7, total)]
 
 
@@ -240,14 +242,34 @@ def test_a_compiled_loop_is_shown_while_it_runs(monkeypatch: pytest.MonkeyPatch)
     def f(w: Any) -> Any:
         return fnad.fori_loop(0, 4_000, lambda i, w: progress(4_000) or w + 1e-9 * np.sin(w), w)
 
-    terminal, texts, run = Terminal(), [], jit(f)
+    terminal, texts, compiled = Terminal(), [], jit(f)
     monkeypatch.setattr(sys, "stderr", terminal)
     with config.override(executor="compiled"):
         while len(texts) < 4:  # the machine may be busy, or faster
-            run(np.linspace(0.0, 1.0, 50_000))
+            compiled(np.linspace(0.0, 1.0, 50_000))
             texts = terminal.getvalue().split("\r\x1b[K")[1:]
     assert texts[-1].startswith("step: 4000 in ")
     assert len({text for text in texts if text.startswith("step ") and " of 4000" in text}) > 1
+
+
+@pytest.mark.usefixtures("_soon")
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_commands_show_long_work_on_a_terminal_alone(
+    is_terminal: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    terminal = Terminal() if is_terminal else io.StringIO()
+    (tmp_path / "slow.py").write_text(
+        "import time\ndef f(x):\n    time.sleep(0.1)\n    return x * x\n", encoding="utf-8"
+    )
+    monkeypatch.setattr(sys, "stderr", terminal)
+    assert run(["check", f"{tmp_path}/slow.py:f", "--values", "2.0"]) == 0
+    texts = terminal.getvalue().split("\r\x1b[K")
+    if is_terminal:
+        assert re.match(r"fnad check, \d s", texts[1])
+        assert any(re.search(r"point [1-6] of 7, \d s left", text) for text in texts)
+        assert re.match(r"fnad check: \d+ s\n", texts[-1])
+    else:
+        assert texts == [""]
 
 
 def test_the_process_ends_while_a_loop_is_shown() -> None:

@@ -22,6 +22,7 @@ from fnad.cli.export import FORMS, export_call
 from fnad.cli.lint import lint
 from fnad.cli.usage import UsageError
 from fnad.cli.view import view_call
+from fnad.trace.meters import counting
 
 DUMP = """\
 Print a function, or a derivative of it, at one stage of its compilation:
@@ -126,7 +127,8 @@ def run(argv: Sequence[str] | None) -> int:
     """Run the command with these arguments; return the exit status."""
     try:
         request = _parser().parse_args(argv)
-        text, status = request.answer(request)
+        with counting([f"fnad {request.command}"], [[0, -1]]):
+            text, status = request.answer(request)
         _write(f"{text}\n")
     except UsageError as error:
         return _failed(str(error), 2)
@@ -184,7 +186,7 @@ class _CommandParser(ArgumentParser):
 def _parser() -> ArgumentParser:
     parser = _CommandParser(prog="fnad", description="Differentiate NumPy functions and compile them: a look inside.")
     parser.add_argument("--version", action="version", version=f"fnad {fnad.__version__}")
-    parser.set_defaults(answer=lambda _: (parser.format_help().rstrip(), 0))
+    parser.set_defaults(answer=lambda _: (parser.format_help().rstrip(), 0), command="")
     commands = parser.add_subparsers(metavar="{dump,explain,check,lint,export,view,ops,cache,doctor}")
     _add_dump(commands)
     _add_explain(commands)
@@ -203,7 +205,7 @@ def _add(commands: Any, name: str, answer: Callable[..., Answer], use: str, desc
     parser = commands.add_parser(
         name, help=use, description=description, epilog=example, formatter_class=RawDescriptionHelpFormatter
     )
-    parser.set_defaults(answer=answer)
+    parser.set_defaults(answer=answer, command=name)
     return parser
 
 

@@ -45,6 +45,7 @@ from fnad.testing.blame import Blame, first_prefix, wrong_equation
 from fnad.testing.gradients import as_vectors, staged_at
 from fnad.testing.numbers import direction, moved, pairing, precision
 from fnad.testing.truth import KINK, NOT_FINITE, Array, Truth, derivative, is_smooth, scale_of, silent
+from fnad.trace.meters import counting, step
 from fnad.tracebacks import boundary
 from fnad.transforms.interpret import interpret
 from fnad.transforms.nonfinite import first, follow
@@ -140,8 +141,16 @@ def check(f: Function, *args: Any, **kwargs: Any) -> Report:
     """
     check_function(f, "check")
     g, xs = as_vectors(f, args, kwargs)
-    found = [row for point, at in points_of(xs) for row in CheckedPoint(g, point, at).rows()]
+    points = list(points_of(xs))
+    with counting(["point"], [[0, -1]]):
+        found = [row for point, at in points for row in _rows(CheckedPoint(g, point, at), len(points))]
     return Report(function_name(f), tuple(found))
+
+
+def _rows(point: CheckedPoint, points: int) -> list[CheckRow]:
+    rows = list(point.rows())
+    step("point", points)
+    return rows
 
 
 def points_of(xs: Sequence[Array]) -> Iterator[tuple[str, list[Array]]]:

@@ -47,7 +47,9 @@ class Meter:
     def text(self) -> str:
         """The steps so far, of how many, and the time that is left at this speed."""
         count, total = map(int, self.words)
-        if total <= 0 or count == 0:
+        if count == 0:
+            return f"{self.label}, {_duration(perf_counter() - self.start)}"
+        if total <= 0:
             return f"{self.label} {count}"
         here = (count - 1) % total + 1  # an inner loop runs again
         left = (perf_counter() - self.start) / count * (total - count)
@@ -56,8 +58,8 @@ class Meter:
     def last_text(self) -> str:
         """The steps taken, and their time."""
         count, total = map(int, self.words)
-        steps = f"{count} of {total}" if 0 < count < total else f"{count}"
-        return f"{self.label}: {steps} in {_duration(perf_counter() - self.start)}"
+        steps = f"{count} of {total} in " if 0 < count < total else f"{count} in " if count else ""
+        return f"{self.label}: {steps}{_duration(perf_counter() - self.start)}"
 
     def is_lost(self) -> bool:
         """True if a loop of Python has ended before its last step."""
