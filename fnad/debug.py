@@ -1,4 +1,4 @@
-"""A look into compiled programs: `print` and `callback`, under JAX's names, and `progress`."""
+"""A look into compiled programs: `print` and `callback`, under JAX's names, `progress` and `profile`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from fnad.api.functions.callback import callback as call_host
+from fnad.api.functions.profile import profile
 from fnad.api.staging.leaves import Function, check_function, flatten, leaves_of, type_name
 from fnad.control.progress import progress as count_step
 from fnad.errors import ArgumentTypeError
@@ -21,7 +22,7 @@ from fnad.trace.source import current_source
 from fnad.trace.tracer import Tracer
 from fnad.tracebacks import boundary
 
-__all__ = ["callback", "print", "progress"]
+__all__ = ["callback", "print", "profile", "progress"]
 
 
 @boundary

@@ -210,6 +210,9 @@ BACKENDS: dict[config.DeviceName, Backend] = {
 STANDALONE = "fnad.backends.standalone.forms"
 """The module of the forms in which programs leave the process."""
 
+PROFILE = "fnad.backends.cpu.profile"
+"""The module that samples programs by lines of user code."""
+
 
 def current_backend() -> Backend:
     """The backend that the settings name."""

@@ -48,7 +48,7 @@ class Layout:
             case Load(array, _) if array.name in self.variables:
                 return self._variable(array)
             case Load(array, index):
-                return Load(self._array(array), self._expression(index))
+                return Load(self._array(array), self._expression(index), expression.source)
             case Name(_, Pointer()):
                 return self._array(expression)
             case _:

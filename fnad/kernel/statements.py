@@ -22,6 +22,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from fnad.ir.program import Source
 from fnad.records import dataclass
 from fnad.scalar.operation import INDEX, Kind, Operation, Pointer
 
@@ -65,10 +66,11 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """An element of an array."""
+    """An element of an array, for a line of user code if the source is known."""
 
     array: Name
     index: Expression
+    source: Source | None = field(default=None, compare=False)
 
     @property
     def kind(self) -> Kind:
@@ -78,11 +80,12 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Apply:
-    """An operation on operands of the kinds that it takes."""
+    """An operation on operands of the kinds that it takes, for a line of user code if the source is known."""
 
     operation: Operation
     operands: tuple[Expression, ...]
     kind: Kind
+    source: Source | None = field(default=None, compare=False)
 
 
 Expression: TypeAlias = Name | Constant | Load | Apply
@@ -117,6 +120,7 @@ class Comment:
     """A comment: the line of the user's program that the following statements come from."""
 
     text: str
+    source: Source | None = None
 
 
 class LoopKind(Enum):
@@ -188,9 +192,9 @@ class Kernel:
     body: list[Statement]
 
 
-def apply(operation: Operation, *operands: Expression) -> Apply:
+def apply(operation: Operation, *operands: Expression, source: Source | None = None) -> Apply:
     """The operation on these operands; raises `OperandError` if it has no meaning for their kinds."""
-    return Apply(operation, operands, operation.result(*(operand.kind for operand in operands)))
+    return Apply(operation, operands, operation.result(*(operand.kind for operand in operands)), source)
 
 
 class Expressions:
@@ -285,9 +289,9 @@ def with_parts(expression: Expression, change: Callable[[Expression], Expression
     """An expression with the expressions that it is made of transformed."""
     match expression:
         case Load(array, index):
-            return Load(array, change(index))
+            return Load(array, change(index), expression.source)
         case Apply(operation, inner, kind):
-            return Apply(operation, tuple(map(change, inner)), kind)
+            return Apply(operation, tuple(map(change, inner)), kind, expression.source)
         case _:
             return expression
 

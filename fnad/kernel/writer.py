@@ -177,7 +177,7 @@ class Writer:
     def comment(self, effect: loop_ir.Effect | loop_ir.Product | loop_ir.LibraryCall) -> None:
         text = str(effect.source) if effect.source is not None else ""
         if text and text != self._source:
-            self.add(Comment(text))
+            self.add(Comment(text, effect.source))
         self._source = text
 
     # ---- memory ------------------------------------------------------------------------------------------------------
@@ -187,9 +187,6 @@ class Writer:
         if not isinstance(value, Constant) and not (isinstance(value, Name) and value.name not in self.changing):
             value = self.assign("v", value)
         self.add(Store(*self.destination(effect), value))
-
-    def load(self, buffer: Buffer, address: Index) -> Load:
-        return Load(array_of(buffer), self.place(buffer, address))
 
     def destination(self, effect: loop_ir.Effect) -> tuple[Name, Expression]:
         """The place that an effect writes: a fold of a parallel loop among the task's own results."""
@@ -256,10 +253,10 @@ class Writer:
         if rows is not None and node in rows.kept:
             return self.assign("v", Load(rows.kept[node], rows.number))
         match node:
-            case nodes.BufferLoad(buffer, address, _):
-                return self.assign("v", self.load(buffer, address))
-            case nodes.ScalarOperation(operation, operands, _, _):
-                return self.assign("v", apply(operation, *map(self.value, operands)))
+            case nodes.BufferLoad(buffer, address):
+                return self.assign("v", Load(array_of(buffer), self.place(buffer, address), node.source))
+            case nodes.ScalarOperation(operation, operands):
+                return self.assign("v", apply(operation, *map(self.value, operands), source=node.source))
             case nodes.IndexValue(index, dtype, _):
                 return self.assign("v", self.cast(self.address(index), dtype))
             case nodes.Branch():

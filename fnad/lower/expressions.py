@@ -125,7 +125,9 @@ class ElementExpressions:
         key = (var, tuple(indices))
         found = self._memo.get(key)
         if found is None:
+            outer, self.nodes.source = self.nodes.source, self.definitions[var].source
             found = self._memo[key] = self._pull(self.definitions[var], list(indices))
+            self.nodes.source = outer
         return found
 
     def address(self, atom: Atom, indices: Indices) -> tuple[Buffer, Index] | None:

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from fnad.ir.program import Source
 from fnad.ir.types import Aval, Dtype
 from fnad.lower.index import Index, Loaded, Quotient, Remainder
 from fnad.records import dataclass
@@ -62,6 +63,7 @@ class BufferLoad:
     buffer: Buffer
     address: Index
     depth: int
+    source: Source | None = None
 
     @property
     def dtype(self) -> Dtype:
@@ -88,6 +90,7 @@ class ScalarOperation:
     operands: tuple[Node, ...]
     dtype: Dtype
     depth: int
+    source: Source | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -131,14 +134,15 @@ Node: TypeAlias = BufferLoad | ScalarConstant | ScalarOperation | IndexValue | B
 
 
 class Nodes:
-    """Makes nodes, each once."""
+    """Makes nodes, each once, for an equation of `source`."""
 
     def __init__(self) -> None:
         self._made: dict[Any, Any] = {}
+        self.source: Source | None = None
 
     def load(self, buffer: Buffer, address: Index) -> BufferLoad:
         depth = max(address.depth, buffer.depth)
-        return self._once((BufferLoad, buffer, address), lambda: BufferLoad(buffer, address, depth))
+        return self._once((BufferLoad, buffer, address), lambda: BufferLoad(buffer, address, depth, self.source))
 
     def constant(self, value: np.generic) -> Node:
         return self._once((ScalarConstant, value.dtype.char, value.tobytes()), lambda: ScalarConstant(value))
@@ -148,7 +152,8 @@ class Nodes:
         dtype = operation.result(*(node.dtype for node in operands))
         assert isinstance(dtype, np.dtype)
         return self._once(
-            (ScalarOperation, operation, operands), lambda: ScalarOperation(operation, operands, dtype, depth)
+            (ScalarOperation, operation, operands),
+            lambda: ScalarOperation(operation, operands, dtype, depth, self.source),
         )
 
     def template(self, template: str, dtype: Dtype, *operands: Node) -> Node:

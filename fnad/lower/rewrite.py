@@ -53,12 +53,16 @@ class Rewrite:
 
     def _rewritten(self, node: Node) -> Node:
         match node:
-            case BufferLoad(buffer, address, _):
-                return self.nodes.load(buffer, self.index(address))
+            case BufferLoad(buffer, address):
+                address = self.index(address)
+                self.nodes.source = node.source
+                return self.nodes.load(buffer, address)
             case IndexValue(index, dtype, _):
                 return self.nodes.number(self.index(index), dtype)
-            case ScalarOperation(operation, operands, _, _):
-                return self.nodes.apply(operation, *map(self.node, operands))
+            case ScalarOperation(operation, operands):
+                operands = [*map(self.node, operands)]
+                self.nodes.source = node.source
+                return self.nodes.apply(operation, *operands)
             case Branch(conditions, inside, outside, _):
                 moved = tuple((self.index(index), low, high) for index, low, high in conditions)
                 return self.nodes.branch(moved, self.node(inside), self.node(outside))

@@ -114,7 +114,7 @@ class Values:
         for equation in self.program.equations:
             self._check_indices_of_nothing(equation)
             if materialized.intersection(equation.results) or has_effect(equation):
-                self.source = equation.source
+                self.source = self.expressions.nodes.source = equation.source
                 self.materialize(equation)
         for atom, buffer in stored:
             if not isinstance(atom, Var) or self.own.get(atom) is not buffer:

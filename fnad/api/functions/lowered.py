@@ -210,6 +210,10 @@ class TracedCall:
             check_written(self._f, flatten((*args, *kwargs.values()))[0], path.written, path.outside, current_source())
         return path.output.rebuild(results)
 
+    def operands(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Array]:
+        """The inputs of the program for these arguments, captured arrays at their end."""
+        return [*self._arrays(args, kwargs), *self.path.captured]
+
     def _arrays(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Array]:
         """The leaves of the arguments; raises `ArgumentTypeError` for others than it is for."""
         names = self.names[self._positional :]

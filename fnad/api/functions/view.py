@@ -13,6 +13,7 @@ from typing import Any
 from fnad.api.functions.export import write_files
 from fnad.api.functions.jit import Compiled, jit
 from fnad.api.functions.lowered import TracedCall
+from fnad.api.functions.profile import Profile
 from fnad.api.running.transformed import Transformed
 from fnad.api.staging.leaves import Function, check_function, function_name
 from fnad.errors import LoweringError
@@ -79,11 +80,16 @@ def view(f: Function, /, *args: Any, **kwargs: Any) -> Page:
         >>> page.title
         'grad of <lambda>'
     """
+    return page_of(f, args, kwargs)
+
+
+def page_of(f: Function, args: tuple[Any, ...], kwargs: dict[str, Any], profile: Profile | None = None) -> Page:
+    """The page of a call, with the time of each line of a profile."""
     check_function(f, "view")
     lowered = _compiled(f).lower(*args, **kwargs)
     title, inner = _described(f)
     original = lowered if inner is None else _compiled(inner).lower(*args, **kwargs)
-    panes = {"source": _source_rows([*original.sources, *lowered.sources]), "program": _program_rows(original)}
+    panes = {"source": _source_rows([*original.sources, *lowered.sources], profile), "program": _program_rows(original)}
     if inner is not None:
         panes["with its derivative"] = _program_rows(lowered)
     panes["kernels"] = _kernel_rows(lowered)
@@ -144,7 +150,7 @@ def _size(row: str) -> tuple[str, bool]:
     return f"{count * DTYPES[found['dtype']].itemsize:,} B", found["primitive"] in VIEWS
 
 
-def _source_rows(sources: Sequence[Any]) -> list[PaneRow]:
+def _source_rows(sources: Sequence[Any], profile: Profile | None) -> list[PaneRow]:
     """The lines of user code that the program comes from, with a few lines around, file by file."""
     rows: list[PaneRow] = []
     for file in dict.fromkeys(source.file for source in sources):
@@ -158,7 +164,8 @@ def _source_rows(sources: Sequence[Any]) -> list[PaneRow]:
         for n, before in zip(shown, [shown[0] - 1 if shown else 0, *shown]):  # noqa: B905 the last one has no next
             if n != before + 1:
                 rows.append(PaneRow("⋮", ""))
-            rows.append(PaneRow(lines[n - 1], f"{Path(file).name}:{n}" if n in numbers else "", number=n))
+            note = profile.note(file, n) if profile is not None else ""
+            rows.append(PaneRow(lines[n - 1], f"{Path(file).name}:{n}" if n in numbers else "", note, number=n))
     return rows
 
 

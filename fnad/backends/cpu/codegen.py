@@ -111,9 +111,9 @@ def on_large_stack(run: Callable[[], Result]) -> Result:
     return found[0]
 
 
-def new_module(name: str) -> ir.Module:
-    """An empty module for this machine."""
-    module = ir.Module(name)
+def new_module(name: str, kind: type[ir.Module] = ir.Module) -> ir.Module:
+    """An empty module of a kind for this machine."""
+    module = kind(name)
     module.triple = llvm.get_process_triple()
     module.data_layout = str(machine().target_data)
     return module

@@ -83,6 +83,12 @@ def translate(kernel: Kernel) -> Any:
 def module_of(kernel: Kernel) -> Any:
     """The module with a kernel and its entry, as it is generated."""
     module = codegen.new_module(kernel.name)
+    add_kernel(module, kernel, ENTRY)
+    return module
+
+
+def add_kernel(module: Any, kernel: Kernel, entry: str) -> None:
+    """Define a kernel in a module, and the function that Python calls under the name `entry`."""
     function = add_function(module, kernel, CPU)
 
     def run(builder: Builder, addresses: list[Value]) -> None:
@@ -90,5 +96,4 @@ def module_of(kernel: Kernel) -> Any:
         large = arrays_in_frame(builder, kernel, given[SCRATCH]) if SCRATCH in given else []
         builder.call(function, [*addresses, *large], attrs=("noinline",))
 
-    add_entry(module, ENTRY, [argument.type for argument in function.args[: len(kernel.parameters)]], run)
-    return module
+    add_entry(module, entry, [argument.type for argument in function.args[: len(kernel.parameters)]], run)

@@ -17,6 +17,7 @@ from fnad.backends.llvm.emitter import Builder, Value
 
 OBJECT = ir.IntType(8).as_pointer()
 LONG = ir.IntType(64)
+NONE = "_Py_NoneStruct"
 
 
 def add_entry(
@@ -32,7 +33,7 @@ def add_entry(
     error = builder.call(of_python(module, "PyErr_Occurred", OBJECT), [])
     with builder.if_then(builder.icmp_unsigned("!=", error, ir.Constant(OBJECT, None)), likely=False):
         builder.ret(ir.Constant(OBJECT, None))
-    none = ir.GlobalVariable(module, ir.IntType(8), name="_Py_NoneStruct")
+    none = module.globals.get(NONE) or ir.GlobalVariable(module, ir.IntType(8), name=NONE)
     builder.call(of_python(module, "Py_IncRef", ir.VoidType(), OBJECT), [none])
     builder.ret(none)
 

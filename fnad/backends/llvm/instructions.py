@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from itertools import chain
 
 import llvmlite.ir as ir
@@ -15,8 +16,10 @@ import numpy as np
 
 from fnad.backends.llvm import loop_hints
 from fnad.backends.llvm.emitter import Emit, Value
+from fnad.backends.llvm.lines import LinedModule
 from fnad.backends.llvm.scalar import llvm_type, memory_type
 from fnad.errors import LoweringError
+from fnad.ir.program import Source
 from fnad.kernel.forward import stored_arrays
 from fnad.kernel.liveness import used_outside
 from fnad.kernel.order import is_unvectorised
@@ -166,6 +169,9 @@ class _Writer:
         self.target = target
         self.kernel = kernel
         self.builder = ir.IRBuilder(function.append_basic_block("entry"))
+        self.lines = function.module.lines if isinstance(function.module, LinedModule) else None
+        self.scope = None if self.lines is None else self.lines.scope(function)
+        self.source: Source | None = None
         self.exit = function.append_basic_block("exit")
         self.values: dict[str, Value] = {
             p.name: argument
@@ -210,7 +216,8 @@ class _Writer:
             case Store(array, index, value):
                 self.store(array, self.value(index), self.value(value))
             case Evaluate(call):
-                self.value(call)
+                with self.held():
+                    self.value(call)
             case For():
                 (self.parallel_loop if statement.is_parallel and STATUS.name in self.values else self.loop)(statement)
             case While(body):
@@ -221,8 +228,18 @@ class _Writer:
                 self.builder.branch(self.ends[-1])
             case Return():
                 self.builder.branch(self.exit)
-            case Comment():
-                pass
+            case Comment(_, source):
+                self.locate(source)
+
+    def locate(self, source: Source | None) -> None:
+        """Give the instructions that follow this line, if the module has lines."""
+        if self.lines is not None and source is not None:
+            self.source = source
+            self.builder.debug_metadata = self.lines.location(source, self.scope)
+
+    def held(self) -> AbstractContextManager[None]:
+        """A block that calls a library for the line of the instructions before it."""
+        return nullcontext() if self.lines is None else self.lines.held(self.builder, self.source)
 
     def assign(self, statement: Assign) -> None:
         targets = statement.targets
@@ -346,6 +363,15 @@ class _Writer:
                 return self.values[name] if slot is None else self.builder.load(slot)
             case Constant(value):
                 return constant(value, value.dtype)
+            case _:
+                around = self.builder.debug_metadata
+                value = self.computed(expression)
+                self.builder.debug_metadata = around
+                return value
+
+    def computed(self, expression: Load | Apply) -> Value:
+        self.locate(expression.source)
+        match expression:
             case Load(array, index):
                 value = self.builder.load(self.builder.gep(self.value(array), [self.value(index)], inbounds=True))
                 return self.builder.trunc(value, ir.IntType(1)) if expression.kind == BOOL else value

@@ -1,0 +1,123 @@
+"""`profile`: the time of a function in native code, by lines of user code."""
+
+from __future__ import annotations
+
+from collections import Counter
+from importlib import import_module
+from typing import Any
+
+from fnad.api.functions.jit import Compiled, jit
+from fnad.api.inspect.columns import columns
+from fnad.api.staging.leaves import Function, check_function, function_name
+from fnad.backends.base import PROFILE
+from fnad.backends.tiers import staged
+from fnad.errors import SettingError
+from fnad.ir.program import Source
+from fnad.ir.walk import acts_outside
+from fnad.records import NamedTuple
+from fnad.tracebacks import boundary
+
+
+class LineTime(NamedTuple):
+    """The shares of the time in a line of user code: in the values it computes, and in their derivatives."""
+
+    source: Source
+    forward: float
+    derivative: float
+
+    @property
+    def share(self) -> float:
+        """The share of the time in the line."""
+        return self.forward + self.derivative
+
+
+class Profile(NamedTuple):
+    """The time of a function by lines, the longest first; `elsewhere` is the share of what belongs to none.
+
+    It consists of so many `samples`, taken in so many `runs`. There are no lines if the function is too short.
+    """
+
+    function: str
+    lines: tuple[LineTime, ...]
+    elsewhere: float
+    samples: int
+    seconds: float
+    runs: int
+
+    def __str__(self) -> str:
+        about = f"{self.function}: {self.samples:,} samples in {self.seconds:.1f} s, {self.runs:,} runs"
+        if not self.lines:
+            return f"{about}\ntoo little of the time is in native code for a profile: give larger arrays"
+        has_derivative = any(line.derivative for line in self.lines)
+        rows = [["forward", "derivative", "", "line"] if has_derivative else ["time", "", "line"]]
+        for line in self.lines:
+            shares = (line.forward, line.derivative) if has_derivative else (line.forward,)
+            rows.append([*map(_percent, shares), "", str(line.source)])
+        rest = ["", _percent(self.elsewhere)] if has_derivative else [_percent(self.elsewhere)]
+        rows.append([*rest, "", "elsewhere: loops, calls from Python"])
+        return f"{about}\n{columns(rows)}"
+
+    __repr__ = __str__
+
+    def note(self, file: str, line: int) -> str:
+        """The shares of a line of a file, as text; empty for a line that takes none."""
+        for each in self.lines:
+            if (each.source.file, each.source.line) == (file, line):
+                parts = [_percent(each.forward)] + [f"{_percent(each.derivative)} derivative"] * (each.derivative > 0)
+                return " + ".join(parts)
+        return ""
+
+
+@boundary
+def profile(f: Function, /, *args: Any, **kwargs: Any) -> Profile:
+    """The time of `f(*args, **kwargs)` in native code, by lines of user code, forward and derivative.
+
+    The program is compiled with lines and run again and again, for a second or more. The address that the thread
+    executes is sampled two thousand times a second. What other threads do is not sampled. A program with effects runs
+    once.
+
+    Parameters:
+        f (function): A function of pytrees of arrays and numbers, which may be transformed.
+        *args, **kwargs (pytrees of arrays and numbers): Its arguments.
+    Returns:
+        Profile: The shares of the lines; its text is a table.
+    Raises:
+        UnsupportedFunctionError: On other systems than Linux on x86-64 and ARM64.
+        LoweringError: If the program is not compiled.
+        SettingError: If it runs on a device.
+    Examples:
+        >>> import numpy as np, fnad
+        >>> def f(x):
+        ...     y = np.arctan2(np.sin(x), x)
+        ...     return np.sum(y + 1)
+        >>> longest = fnad.debug.profile(f, np.ones(100_000)).lines[0]  # doctest: +SKIP
+        >>> longest.source.line, longest.share > 0.5  # doctest: +SKIP
+        (2, True)
+    """
+    check_function(f, "profile")
+    lowered = (f if isinstance(f, Compiled) else jit(f)).lower(*args, **kwargs)
+    if lowered.path.device != "cpu":
+        raise SettingError("programs on a GPU have no profile by line", remedy="profile with device='cpu'")
+    program, arrays = lowered.path.own[-1], lowered.operands(args, kwargs)
+    once = any(map(acts_outside, program.equations))
+    module = import_module(PROFILE)
+    found = module.sampled(staged(program).simplified, arrays, once=once)
+    return _of_samples(function_name(f), found, module.FEWEST)
+
+
+def _of_samples(name: str, found: Any, fewest: int) -> Profile:
+    forward, derivative = Counter[tuple[str, int]](), Counter[tuple[str, int]]()
+    sources: dict[tuple[str, int], Source] = {}
+    for (source, mode), count in found.by_source.items():
+        place = source.file, source.line
+        sources.setdefault(place, source)
+        (derivative if mode else forward)[place] += count
+    inside = forward.total() + derivative.total()
+    samples = inside + found.elsewhere
+    lines = [LineTime(s, forward[place] / samples, derivative[place] / samples) for place, s in sources.items()]
+    lines = sorted(lines, key=lambda line: -line.share) if inside >= fewest else []
+    return Profile(name, tuple(lines), found.elsewhere / max(samples, 1), samples, found.seconds, found.runs)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
