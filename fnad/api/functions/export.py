@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from pickle import PicklingError
 from typing import TYPE_CHECKING, Any
 
 from fnad.api.functions.jit import Compiled, jit
@@ -28,18 +27,14 @@ from fnad.api.staging.leaves import (
     path,
     to_user,
 )
+from fnad.api.staging.program_pickles import ProgramOfTrees
 from fnad.api.staging.stage import Output
 from fnad.backends.base import STANDALONE
-from fnad.backends.keys import is_told
 from fnad.errors import ArgumentTypeError, ExportError
 from fnad.ir.builder import is_tracing
-from fnad.ir.parser import parse_program
-from fnad.ir.printer import print_program
 from fnad.ir.program import Program
 from fnad.ir.types import Aval
-from fnad.ir.walk import all_equations
 from fnad.numpy.operands import as_symbol
-from fnad.placement import on_host
 from fnad.trace.source import current_source
 from fnad.tracebacks import boundary
 
@@ -138,12 +133,9 @@ class Exported:
         return self.output.rebuild(map(to_user, run([*operands, *self.captured])))
 
     def __reduce__(self) -> Any:
-        if not all(map(is_told, all_equations(self.program))):
-            raise PicklingError(f"{self.name} calls functions of this process: leave callbacks out of it")
-        result = self.output.structure.unflatten(range(self.output.structure.num_leaves))
-        trees = self.structure.unflatten(range(self.structure.num_leaves)), result
-        captured = list(map(on_host, self.captured))
-        return _restored, (self.name, print_program(self.program), [*self.names], *trees, self.output[1:], captured)
+        return _restored, (
+            ProgramOfTrees(self.name, self.program, self.names, self.structure, self.output, self.captured),
+        )
 
     @property
     def prototype(self) -> str:
@@ -232,12 +224,8 @@ class Exported:
         return f"<exported {self.name}({', '.join(map(str, self.in_avals))}) -> {results}>"
 
 
-def _restored(
-    name: str, text: str, names: list[str], arguments: Any, result: Any, marks: Any, captured: list[Array]
-) -> Exported:
-    """The program of a text; `arguments` and `result` are examples of pytrees."""
-    structures = [leaves_of((tree,), lambda _: name)[1].children()[0] for tree in (arguments, result)]
-    return Exported(name, parse_program(text), names, structures[0], Output(structures[1], *marks), captured)
+def _restored(pickled: ProgramOfTrees) -> Exported:
+    return Exported(*pickled)
 
 
 class CFunction:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pickle import PicklingError
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from fnad.api.staging.leaves import (
 from fnad.api.staging.leaves import (
     path as path_of,
 )
+from fnad.api.staging.program_pickles import ProgramOfTrees
 from fnad.api.staging.stage import stage
 from fnad.backends.tiers import staged
 from fnad.errors import ArgumentTypeError, GuardFailed, OtherPathError, SettingError
@@ -43,9 +44,6 @@ from fnad.ir.walk import all_equations
 from fnad.trace.environment import Environment
 from fnad.trace.source import current_source
 from fnad.tracebacks import boundary
-
-if TYPE_CHECKING:
-    from fnad.api.functions.export import Exported
 
 
 class ShapeDtypeStruct:
@@ -245,23 +243,21 @@ class TracedCall:
         return self.as_text()
 
     def __reduce__(self) -> Any:
-        from fnad.api.functions.export import Exported  # noqa: PLC0415 - it takes programs of this class
-
         path, name = self.path, function_name(self._f)
         if path.guards or path.written:
             why = "decides by values" if path.guards else "writes into its arguments"
             raise PicklingError(f"the program of {name} {why}: pickle the function, or a program that does not")
-        exported = Exported(name, path.traced, self.names, self.structure, path.output, list(path.captured))
-        return _traced_again, (exported, self._positional, path.donated)
+        pickled = ProgramOfTrees(name, path.traced, self.names, self.structure, path.output, path.captured)
+        return _traced_again, (pickled, self._positional, path.donated)
 
 
-def _traced_again(exported: Exported, positional: int, donated: tuple[int, ...]) -> TracedCall:
+def _traced_again(pickled: ProgramOfTrees, positional: int, donated: tuple[int, ...]) -> TracedCall:
     """The traced call of a program that was pickled, without its function."""
-    program, captured, output = exported.program, exported.captured, exported.output
-    path = TracedPath(program, (), captured, output, Environment(), (), (), donated)
-    leaves = [Leaf(cast("Any", None), aval, False) for aval in exported.in_avals]
-    f = cast("Any", SimpleNamespace(__name__=exported.name))
-    return TracedCall(f, path, exported.structure, leaves, exported.names, positional)
+    program, structure = pickled.program, pickled.structure
+    path = TracedPath(program, (), pickled.captured, pickled.output, Environment(), (), (), donated)
+    leaves = [Leaf(cast("Any", None), aval, False) for aval in program.in_avals[: structure.num_leaves]]
+    f = cast("Any", SimpleNamespace(__name__=pickled.name))
+    return TracedCall(f, path, structure, leaves, pickled.names, positional)
 
 
 def _text(structure: Structure, avals: Sequence[Aval]) -> str:

@@ -1,0 +1,43 @@
+"""Programs with their pytrees, pickled as text, arrays and examples of the pytrees."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pickle import PicklingError
+from typing import Any
+
+from fnad.api.staging.leaves import Array, Structure, leaves_of
+from fnad.api.staging.stage import Output
+from fnad.backends.keys import is_told
+from fnad.ir.parser import parse_program
+from fnad.ir.printer import print_program
+from fnad.ir.program import Program
+from fnad.ir.walk import all_equations
+from fnad.placement import on_host
+from fnad.records import NamedTuple
+
+
+class ProgramOfTrees(NamedTuple):
+    """A program called `name`; its inputs are the leaves of arguments of these `names`, then captured arrays."""
+
+    name: str
+    program: Program
+    names: Sequence[str]
+    structure: Structure
+    output: Output
+    captured: Sequence[Array]
+
+    def __reduce__(self) -> Any:
+        if not all(map(is_told, all_equations(self.program))):
+            raise PicklingError(f"{self.name} calls functions of this process: leave callbacks out of it")
+        trees = [structure.unflatten(range(structure.num_leaves)) for structure in (self.structure, self.output[0])]
+        captured = list(map(on_host, self.captured))
+        return _restored, (self.name, print_program(self.program), [*self.names], *trees, self.output[1:], captured)
+
+
+def _restored(
+    name: str, text: str, names: list[str], arguments: Any, result: Any, marks: Any, captured: list[Array]
+) -> ProgramOfTrees:
+    """The program of a text; `arguments` and `result` are examples of pytrees."""
+    structures = [leaves_of((tree,), lambda _: name)[1].children()[0] for tree in (arguments, result)]
+    return ProgramOfTrees(name, parse_program(text), names, structures[0], Output(structures[1], *marks), captured)
