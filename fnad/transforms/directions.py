@@ -21,7 +21,7 @@ from fnad.ir.symbol import Symbol
 from fnad.ops.arithmetic import add, mul, neg, strong_mul, sub
 from fnad.ops.autodiff import directions
 from fnad.ops.contraction import dot_general, free_axes
-from fnad.ops.shape import Ints, Shape, broadcast_in_dim, constant, pad, reshape_to, transpose_to, zeros_like
+from fnad.ops.shape import Ints, Shape, broadcast_in_dim, constant, pad, reshape, reshape_to, transpose_to, zeros_like
 from fnad.records import NamedTuple
 from fnad.transforms.rewrite import application, constant_of, definition, operands_of
 
@@ -81,6 +81,8 @@ class _Search:
         if primitive is directions:
             axes = tuple(range(x.ndim))
             return Scaled(equation.params, axes, lambda: constant(1, x.dtype, x.shape[1:]))
+        if primitive is reshape:
+            return _reshaped(self.find(operands[0], depth), operands[0].shape, x.shape)
         if primitive is broadcast_in_dim:
             return _copied(self.find(operands[0], depth), operands[0].shape, **equation.params)
         if primitive is neg:
@@ -92,6 +94,15 @@ class _Search:
         if primitive in (add, sub):
             return _added(primitive, operands, [self.find(operand, depth) for operand in operands])
         return None
+
+
+def _reshaped(found: Scaled | None, of: Shape, shape: Shape) -> Scaled | None:
+    """The directions of a reshaped argument; an axis of one element is a stack, which may be copied."""
+    if found is None or found.axes != tuple(range(len(of))) or of[0] != (*shape, 0)[0]:
+        return None
+    axes = (0, *[a for a in range(1, len(shape)) if shape[a] != 1])
+    params = {**found.params, "shape": tuple(shape[a] for a in axes[1:])}
+    return Scaled(params, axes, cache(lambda: reshape_to(found.factors(), shape[1:])))
 
 
 def _copied(found: Scaled | None, of: Shape, *, shape: Shape, dims: Ints) -> Scaled | None:

@@ -17,7 +17,7 @@ from fnad.ir.verifier import verify
 from fnad.ops.arithmetic import add, mul, neg, strong_mul, sub
 from fnad.ops.autodiff import directions
 from fnad.ops.contraction import dot_general
-from fnad.ops.shape import broadcast_in_dim, zeros_like
+from fnad.ops.shape import broadcast_in_dim, reshape_to, zeros_like
 from fnad.transforms.interpret import interpret
 from fnad.transforms.pipeline import simplify
 
@@ -78,6 +78,28 @@ def test_stacks_of_directions(dims: tuple[int, ...]) -> None:
         assert all(equation.primitive is not dot_general for equation in simpler.equations)
         for found, expected in zip(interpret(simpler, [y, d]), interpret(program, [y, d]), strict=True):
             np.testing.assert_allclose(found, expected, rtol=1e-14, atol=1e-15)
+
+
+@pytest.mark.parametrize("shape", [(6, 2, 3), (6, 1, 6), (6, 3, 1, 2), (6, 6, 1)])
+def test_directions_of_a_reshaped_argument(shape: tuple[int, ...]) -> None:
+    """Axes of one element may be copied; each of the others is contracted, alone and with all of them."""
+    wide = tuple(4 if n == 1 else n for n in shape)
+    elements = tuple(a for a in range(1, len(shape)) if shape[a] != 1)
+    for axes in {elements, elements[:1], elements[-1:]}:
+        y, d = RNG.normal(size=(5, *[shape[a] for a in axes])), RNG.normal(size=wide[1:])
+
+        def run(y: Symbol, d: Symbol, axes: Any = axes) -> list[Symbol]:
+            found = reshape_to(neg(directions(dtype=F64, count=6, start=0, shape=(6,))), shape)
+            found = broadcast_in_dim(found, shape=wide, dims=tuple(range(len(wide))))
+            spread = broadcast_in_dim(d, shape=wide, dims=tuple(range(1, len(wide))))
+            contract = tuple(range(1, y.ndim)), axes
+            return [dot_general(y, mul(found, spread), contract=contract, batch=((), ()))]
+
+        program = trace(run, Aval(F64, y.shape), Aval(F64, d.shape))
+        simpler = simplify(program)
+        verify(simpler)
+        assert all(equation.primitive is not dot_general for equation in simpler.equations)
+        np.testing.assert_allclose(interpret(simpler, [y, d])[0], interpret(program, [y, d])[0], rtol=1e-14, atol=1e-15)
 
 
 def scaled_along_the_directions(found: Symbol, d: Symbol) -> Symbol:
