@@ -1,10 +1,12 @@
 """The site of documentation: `sphinx-build -W --keep-going -c docs . build/site`.
 
 The folder of the pages is the root of the repository, so links between guides, examples and benchmarks are those of the
-files. Two directives complete it: `public` documents names of a module, `examples` shows the files of a folder.
+files. Three directives complete it: `public` documents names of a module, `examples` and `notebooks` show the files of
+a folder.
 """
 
 import ast
+import json
 import re
 from importlib import import_module
 from pathlib import Path
@@ -71,6 +73,29 @@ def shown(file: Path) -> str:
     return "\n\n".join([f"### {file.name}", summary, *found, source])
 
 
+class Notebooks(SphinxDirective):
+    """The notebooks of a folder: their text, code and outputs."""
+
+    required_arguments = 1
+
+    def run(self) -> list[Node]:
+        text = "\n\n".join(cells_of(file) for file in sorted((ROOT / self.arguments[0]).glob("*.ipynb")))
+        return self.parse_text_to_nodes(text, allow_section_headings=True)
+
+
+def cells_of(file: Path) -> str:
+    """The section of a notebook, in Markdown, with a link to the file."""
+    parts = [f"{{download}}`{file.name} </{file.relative_to(ROOT)}>`"]
+    for cell in json.loads(file.read_text(encoding="utf-8"))["cells"]:
+        source = "".join(cell["source"])
+        outputs = ["".join(output["text"]) for output in cell.get("outputs", ())]
+        is_code = cell["cell_type"] == "code"
+        parts.append(f"```python\n{source}\n```" if is_code else re.sub(r"^#", "###", source, flags=re.MULTILINE))
+        parts += [f"```text\n{output}```" for output in outputs]
+    title = parts.pop(1).partition("\n")
+    return "\n\n".join([title[0], parts[0], title[2], *parts[1:]])
+
+
 MARKUP = re.compile(r"(`[^`]*`)(?=\w)|`[^`]*`|[*|]")
 
 
@@ -99,5 +124,6 @@ def setup(app: Sphinx) -> None:
     """Register the directives."""
     app.add_directive("public", Public)
     app.add_directive("examples", Examples)
+    app.add_directive("notebooks", Notebooks)
     app.connect("autodoc-process-docstring", without_markup, priority=400)  # before napoleon writes its own
     app.connect("build-finished", write_entry)
