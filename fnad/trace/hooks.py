@@ -30,7 +30,7 @@ from fnad.numpy.views import Broadcast
 from fnad.trace import escape, guards
 from fnad.trace.capture import READ
 from fnad.trace.compiled import is_in_c, of_compiled, of_numba, on_traced
-from fnad.trace.contents import CACHED, CONTAINERS, PARTS, draws_numbers, is_numba_class, is_users
+from fnad.trace.contents import CACHED, CONTAINERS, PARTS, is_numba_class, is_users
 from fnad.trace.conversion import HOOKS, converted, converted_code, facts_in
 from fnad.trace.dispatch import has_traced
 from fnad.trace.entering import constructing, entered, operand
@@ -90,15 +90,13 @@ def replaced(function: Any) -> Any:
     if found is not None:
         return found[1]
     kind = type(function)
-    if kind is FunctionType and id(function) not in STAND_INS and not is_trusted(function.__code__.co_filename):
-        return of_user(function)
-    found = standing_for(function)
-    if found is not function:
+    may_have_rule = kind is not FunctionType and kind is not MethodType  # in a library: see `of_library`
+    if (may_have_rule or id(function) in STAND_INS) and (found := standing_for(function)) is not function:
         return found
-    if kind is FunctionType:
-        return of_library(function)
     if kind is MethodType:
         return of_method(function)
+    if kind is FunctionType:
+        return of_user(function) if not is_trusted(function.__code__.co_filename) else of_library(function)
     if kind is functools.partial:
         return of_partial(function)
     if kind is operator.methodcaller:
@@ -169,10 +167,10 @@ def calling_method(caller: operator.methodcaller) -> Any:
 
 def of_method(method: MethodType) -> Any:
     """The callee for a method: the callee for its function, bound to the same object."""
-    METHODS.enter_class(type(method.__self__))
-    if UNDOING.values and draws_numbers(method.__self__):
-        kept(method.__self__)
     own: Any = method.__func__
+    METHODS.enter_class(type(method.__self__))
+    if UNDOING.values and str(getattr(own, "__module__", "")).startswith(("random", "numpy.random")):
+        kept(method.__self__)
     found = replaced(own)
     return method if found is own else MethodType(found, method.__self__)
 
@@ -254,6 +252,8 @@ def method(owner: Any, name: str) -> Any:
     if not is_tracing():
         return getattr(owner, name)
     kind = type(owner)
+    if issubclass(kind, Handle):
+        return getattr(owner, name)
     if RECORDING.values or LOOPING.steps or kind is np.ndarray or kind not in METHODS.kinds:
         return callee(_found(owner, name))
     found = getattr(owner, name)  # in a trace of nothing else these are most calls: what follows is `replaced`, at once
