@@ -65,7 +65,7 @@ WORDS: dict[str, str] = {
     "fnad.ensure_compile_time_eval": "compute it outside of the function; what depends on no argument is constant",
     "fnad.Array": "arrays are np.ndarray; for traced ones too, isinstance(x, np.ndarray) is true",
     "fnad.experimental": "what there is stands in fnad itself: fnad.odeint, fnad.checkpoint, fnad.callback",
-    "fnad.profiler": "write fnad.explain(f, *args) for what a trace finds, and `fnad dump` for the code",
+    "fnad.profiler": "write fnad.debug.profile(f, *args); fnad.explain(f, *args) says what a trace finds",
     "fnad.detect_anomaly": "write fnad.debug_nans",
     "fnad.set_detect_anomaly": "write fnad.debug_nans",
     "fnad.gradcheck": "write fnad.testing.check_grads, or fnad.testing.check for all comparisons",
