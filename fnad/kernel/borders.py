@@ -27,6 +27,7 @@ from fnad.kernel.statements import (
     apply,
     assigned,
     integer,
+    number_of,
     walk,
     with_bodies,
     with_operands,
@@ -105,12 +106,12 @@ def _renamed(statements: Sequence[Statement], names: Mapping[str, str]) -> list[
 
 def _is_inside(border: int, loop: For) -> bool:
     """True if a border may be between two iterations."""
-    start, stop = _number(loop.start), _number(loop.stop)
+    start, stop = number_of(loop.start), number_of(loop.stop)
     return (0 if start is None else start) < border and (stop is None or border < stop)
 
 
 def _is_short(loop: For) -> bool:
-    start, stop = _number(loop.start), _number(loop.stop)
+    start, stop = number_of(loop.start), number_of(loop.stop)
     return loop.step != 1 or (start is not None and stop is not None and stop - start < SHORTEST)
 
 
@@ -202,7 +203,3 @@ def _combined(operation: Operation, lines: Sequence[Line]) -> Line | None:
     if operation is NEGATIVE:
         return -a, -b
     return (b * c, b * d) if operation is MULTIPLY and a == 0 else None
-
-
-def _number(expression: Expression) -> int | None:
-    return int(expression.value) if isinstance(expression, Constant) else None

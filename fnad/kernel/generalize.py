@@ -33,6 +33,7 @@ from fnad.kernel.statements import (
     While,
     apply,
     integer,
+    number_of,
     with_bodies,
     with_operands,
     with_parts,
@@ -192,7 +193,7 @@ def _with_leaves(
         length = short_length(statement) if inside and isinstance(statement, For) else None
         if length is None:
             statement = with_operands(statement, changed)
-        elif isinstance(statement, For) and index_of(statement.start):
+        elif isinstance(statement, For) and number_of(statement.start):
             start = changed(statement.start)
             statement = replace(statement, start=start, stop=apply(ADD, start, integer(length)))
         return with_bodies(statement, lambda body: _with_leaves(body, change, inside=inside or is_loop))
@@ -202,11 +203,7 @@ def _with_leaves(
 
 def short_length(loop: For) -> int | None:
     """The distance of a loop from start to end, if it has so few iterations that LLVM unrolls it."""
-    start, stop = index_of(loop.start), index_of(loop.stop)
+    start, stop = number_of(loop.start), number_of(loop.stop)
     if start is None or stop is None or abs(loop.step) != 1 or abs(stop - start) > SHORT:
         return None
     return stop - start
-
-
-def index_of(bound: Expression) -> int | None:
-    return int(bound.value) if isinstance(bound, Constant) else None

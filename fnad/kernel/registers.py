@@ -141,8 +141,8 @@ def _vector_in(statements: Sequence[Statement]) -> For | None:
 
 def _length(loop: For) -> int:
     """The number of iterations of a loop from 0 on; 0 if it is not known."""
-    is_known = isinstance(loop.start, Constant) and isinstance(loop.stop, Constant) and loop.step == 1
-    return int(loop.stop.value) if is_known and not loop.start.value else 0  # type: ignore[union-attr]
+    counted = loop.counted
+    return counted.stop if counted is not None and (counted.start, counted.step) == (0, 1) else 0
 
 
 def _bounds(loop: For) -> tuple[Hashable, ...]:

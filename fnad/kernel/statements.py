@@ -153,6 +153,12 @@ class For:
     def is_parallel(self) -> bool:
         return self.kind is LoopKind.PARALLEL
 
+    @property
+    def counted(self) -> range | None:
+        """The values of the counter, if they are known."""
+        start, stop = number_of(self.start), number_of(self.stop)
+        return None if start is None or stop is None else range(start, stop, self.step)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class While:
@@ -240,6 +246,11 @@ COUNTERS = Name("counters", Pointer(INDEX))
 def integer(value: int) -> Constant:
     """An index as a constant."""
     return Constant(INDEX.type(value))
+
+
+def number_of(expression: Expression) -> int | None:
+    """The integer that an expression is; None if it is not a constant."""
+    return int(expression.value) if isinstance(expression, Constant) else None
 
 
 def bodies(statement: Statement) -> tuple[list[Statement], ...]:

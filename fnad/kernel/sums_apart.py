@@ -20,7 +20,6 @@ from fnad.kernel.statements import (
     Apply,
     Assign,
     Comment,
-    Constant,
     Expression,
     For,
     Load,
@@ -100,9 +99,7 @@ def _calls(statements: Sequence[Statement]) -> bool:
 
 def _places(loop: For, statements: Sequence[Statement]) -> dict[Name, Load]:
     """The places of variables' values after a loop, each in an element of its own: few enough to be in the cache."""
-    if loop.is_parallel or not (isinstance(loop.start, Constant) and isinstance(loop.stop, Constant)):
-        return {}
-    if not FEWEST <= len(range(int(loop.start.value), int(loop.stop.value), loop.step)) <= MOST:
+    if loop.is_parallel or loop.counted is None or not FEWEST <= len(loop.counted) <= MOST:
         return {}
     times, changing = Counter(assigned(statements)), {loop.counter, *assigned(statements)}
     stores = [statement for statement in statements if isinstance(statement, Store)]

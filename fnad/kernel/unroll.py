@@ -92,12 +92,12 @@ class _Unrolling:
         """A statement that runs so many times, at most."""
         inside = runs * _iterations(statement)
         statement = with_bodies(statement, lambda body: self.block(body, inside))
-        if not (runs > SELDOM and isinstance(statement, For) and _is_short(statement)):
+        if not (runs > SELDOM and isinstance(statement, For) and (counted := _short(statement)) is not None):
             return [statement]
         inner = Counter(assigned(statement.body))
         own = {name: times for name, times in inner.items() if times == self.assigned[name]}
         self.assigned -= inner
-        parts = [part for number in _counted(statement) for part in self.iteration(statement, number, own)]
+        parts = [part for number in counted for part in self.iteration(statement, number, own)]
         self.assigned.update(assigned(parts))
         return parts
 
@@ -117,28 +117,23 @@ def iteration_of(statements: Sequence[Statement], counter: Name, value: Expressi
 def _iterations(statement: Statement) -> float:
     """The most runs of the blocks in a statement."""
     match statement:
-        case For(start=Constant(), stop=Constant()):
-            return len(_counted(statement))
-        case For() | While():
+        case For():
+            return inf if statement.counted is None else len(statement.counted)
+        case While():
             return inf
         case _:
             return 1
 
 
-def _counted(loop: For) -> range:
-    assert isinstance(loop.start, Constant)
-    assert isinstance(loop.stop, Constant)
-    return range(int(loop.start.value), int(loop.stop.value), loop.step)
-
-
-def _is_short(loop: For) -> bool:
-    """True if a loop is a few iterations of little, without loops or arrays of its own."""
-    if loop.is_parallel or not (isinstance(loop.start, Constant) and isinstance(loop.stop, Constant)):
-        return False
+def _short(loop: For) -> range | None:
+    """The values of the counter of a loop of a few iterations of little, without loops or arrays of its own."""
+    counted = loop.counted
+    if loop.is_parallel or counted is None:
+        return None
     inner = [statement for statement in walk(loop.body) if not isinstance(statement, Comment)]
     is_straight = not any(isinstance(s, For | While | Break | Return | Evaluate) or _makes_array(s) for s in inner)
-    length = len(_counted(loop))
-    return is_straight and length <= MOST and (length - 1) * len(inner) <= LARGEST
+    is_little = len(counted) <= MOST and (len(counted) - 1) * len(inner) <= LARGEST
+    return counted if is_straight and is_little else None
 
 
 def _makes_array(statement: Statement) -> bool:

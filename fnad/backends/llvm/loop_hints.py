@@ -165,11 +165,10 @@ def is_vectorised(around: For | None) -> bool:
 
 def iterations(loop: For) -> int | None:
     """The number of iterations of the innermost loops; None if it is not known."""
-    if not (isinstance(loop.start, Constant) and isinstance(loop.stop, Constant)):
+    if loop.counted is None:
         return None
-    count = len(range(int(loop.start.value), int(loop.stop.value), loop.step))
     inner = [iterations(statement) for statement in _loops(loop.body)]
-    return None if None in inner else count * max(sum(n for n in inner if n is not None), 1)
+    return None if None in inner else len(loop.counted) * max(sum(n for n in inner if n is not None), 1)
 
 
 def _loops(statements: Sequence[Statement]) -> list[For]:
