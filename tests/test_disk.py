@@ -17,6 +17,8 @@ import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from pickletools import genops
+from time import perf_counter
 from types import SimpleNamespace
 from typing import Any
 
@@ -378,6 +380,8 @@ RECIPES = {
     "no kind": pickled(Made(persistent=("kind", 3))),
     "no pair": pickled(Made(persistent=3)),
     "elements without a dtype": pickled(Made(persistent=("array", ("f64", b"123")))),
+    "a far place": b"\x80\x05Nr\xff\xff\xff\x0f.",
+    "a far place in text": b"\x80\x05Np268435455\n.",
     "many brackets": pickled(Made(persistent=("program", "f() -> { a: f64[] = sin(1.0:f64) {" * 9999))),
 }
 
@@ -387,9 +391,41 @@ def test_a_recipe_that_fnad_did_not_write_is_damage(tmp_path: Path, name: str) -
     cache = disk.at(str(tmp_path / "c"))
     with fnad.config.override(disk_cache=str(cache.directory)):
         cache.write(KEY, RECIPES[name])
+        start = perf_counter()
         with pytest.warns(CacheWarning, match="damaged, or of another format"):
             assert executor.kept(KEY) is None
+        assert perf_counter() - start < 2
         assert files(cache) == []
+
+
+LARGE = {
+    "a place": b"r\xff\xff\xff\x0f",
+    "an integer": b"J\xff\xff\xff\x7f",
+    "bytes": b"\x8e\xff\xff\xff\xff\xff\x0f\0\0",
+    "a text": b"\x8d\xff\xff\xff\xff\xff\x0f\0\0",
+    "an array": b"\x96\xff\xff\xff\xff\xff\x0f\0\0",
+    "a frame": b"\x95\xff\xff\xff\xff\xff\x0f\0\0",
+    "digits": b"\x8b\xff\xff\xff\x7f",
+    "many digits": b"L" + b"9" * 100_000 + b"L\n",
+}
+"""Operations of a pickle that have a large number."""
+
+
+@pytest.mark.parametrize("name", LARGE)
+@pytest.mark.filterwarnings("ignore::fnad.errors.CacheWarning")
+def test_a_recipe_with_a_large_number_is_read_in_little_time(tmp_path: Path, name: str) -> None:
+    cache = disk.at(str(tmp_path / "c"))
+    with fnad.config.override(disk_cache=str(cache.directory)):
+        results(*FUNCTIONS["arithmetic"])
+        contents = [entry.path.read_bytes().partition(b"\n")[2] for entry in cache.entries()]
+        (recipe,) = [content for content in contents if content.startswith(b"\x80\x05")]
+        for _, _, place in [*genops(recipe)][::9]:
+            assert place is not None
+            for rest in (recipe[place:], recipe[place + 1 :]):
+                cache.write(KEY, recipe[:place] + LARGE[name] + rest)
+                start = perf_counter()
+                executor.kept(KEY)
+                assert perf_counter() - start < 1
 
 
 def test_object_code_whose_symbols_are_no_text_is_damage(tmp_path: Path) -> None:

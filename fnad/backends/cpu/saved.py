@@ -17,6 +17,7 @@ from contextlib import suppress
 from dataclasses import replace
 from importlib import import_module
 from io import BytesIO
+from pickletools import genops
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -168,6 +169,10 @@ ERRORS = {name: kind for name, kind in vars(errors).items() if isinstance(kind, 
 CLASSES = {(record.__module__, record.__qualname__): record for record in RECORDS}
 
 
+PLACED = frozenset(("PUT", "BINPUT", "LONG_BINPUT"))
+"""The operations of a pickle that name a place in memory, up to which the reader allocates; protocol 5 has none."""
+
+
 class _RecordWriter(pickle.Pickler):
     def persistent_id(self, obj: Any) -> tuple[str, Any] | None:
         if isinstance(obj, Primitive):
@@ -214,5 +219,7 @@ def load(key: str, make: Callable[[Recipe], T]) -> T | None:
 
 
 def _of_recipe(payload: bytes, make: Callable[[Recipe], T]) -> T | None:
+    if any(operation.name in PLACED for operation, _, _ in genops(payload)):  # which also refuses sizes past the end
+        raise pickle.UnpicklingError("a place in memory by its number")
     recipe = _RecordReader(BytesIO(payload)).load()
     return make(recipe) if recipe.machine == fingerprint() else None
