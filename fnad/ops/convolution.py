@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from functools import reduce
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -66,6 +66,10 @@ def _written_out(x: Symbol, y: Symbol, *, mode: str) -> Symbol | None:
     """The sum of shifted multiples of x, or as many sums of products as there are results; None if both are many."""
     if mode == "full":
         x, y = (x, y) if x.aval.size >= y.aval.size else (y, x)
+        if x.ndim == 1 and 1 < y.aval.size <= LARGEST:
+            middle, width = _written_out(x, y, mode="valid"), y.aval.size - 1
+            ends = _begin(x, y, width), backwards(_begin(backwards(x), backwards(y), width))
+            return concatenate(ends[0], cast("Symbol", middle), ends[1], axis=0)
         width = tuple(m - 1 for m in y.shape)
         return _written_out(pad(x, low=width, high=width, interior=(0,) * x.ndim), y, mode="valid")
     shape = _infer_convolve(x.aval, y.aval, mode=mode).shape
@@ -78,6 +82,12 @@ def _written_out(x: Symbol, y: Symbol, *, mode: str) -> Symbol | None:
     axes = tuple(range(x.ndim))
     sums = [reduce_sum(mul(_box(x, place, y.shape), kernel), axes=axes) for place in np.ndindex(shape)]
     return reshape_to(concatenate(*[reshape_to(total, (1,)) for total in sums], axis=0), shape)
+
+
+def _begin(x: Symbol, y: Symbol, size: int) -> Symbol:
+    """The first elements of the full convolution. What is outside of x is no factor, as it is infinitely often in y."""
+    products = [mul(_box(x, (0,), (size - j,)), _broadcast(y, (j,), (size - j,))) for j in range(size)]
+    return reduce(add, (pad(term, low=(j,), high=(0,), interior=(0,)) for j, term in enumerate(products)))
 
 
 def _box(x: Symbol, start: Shape, shape: Shape) -> Symbol:

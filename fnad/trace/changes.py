@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any
 
@@ -42,9 +41,9 @@ def container_changed(value: Any, before: tuple[Any, ...]) -> str:
     """The numbers of elements that a container had and has, or the first element that differs."""
     elements = elements_of(value)
     now = tuple(elements()) if elements and before else ()
-    keys = len(now) // 2 if isinstance(value, Mapping) else 0  # before as many values
+    keys = len(now) // 2 if hasattr(type(value), "keys") else 0  # before as many values
     if len(before) != len(now):
-        each = 2 if isinstance(value, Mapping) else 1
+        each = 2 if hasattr(type(value), "keys") else 1
         return f": it had {len(before) // each} elements, and has {len(now) // each}"
     i = next((i for i, (old, new) in enumerate(zip(before, now, strict=True)) if not same(new, old)), None)
     if i is None:

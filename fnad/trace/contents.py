@@ -60,7 +60,7 @@ def same(now: Any, before: Any) -> bool:
         return True
     if type(before) is Remembered:
         return before.is_of(now)
-    if type(now) is not type(before) or type(now) in weakref.ProxyTypes or is_own(now):
+    if type(now) is not type(before) or is_proxy(type(now)) or is_own(now):
         return False
     if isinstance(now, tuple):
         try:
@@ -159,6 +159,7 @@ PARTS: dict[type, Callable[[Any], tuple[Any, ...]]] = {
     CACHED: lambda value: (value.__wrapped__,),
 }
 """The functions and objects inside wrappers, by class."""
+INSIDE = {id(kind): inside for kind, inside in PARTS.items()}
 
 
 def default_arguments(function: FunctionType) -> tuple[Any, ...]:
@@ -168,8 +169,13 @@ def default_arguments(function: FunctionType) -> tuple[Any, ...]:
 
 def parts(value: Any) -> tuple[Any, ...]:
     """The functions and objects inside a wrapper."""
-    inside = next((PARTS[base] for base in type(value).__mro__ if base in PARTS), None)
+    inside = next((INSIDE[id(base)] for base in type(value).__mro__ if id(base) in INSIDE), None)
     return () if inside is None else inside(value)
+
+
+def is_proxy(kind: type) -> bool:
+    """True for the classes of weak proxies."""
+    return kind is weakref.ProxyType or kind is weakref.CallableProxyType
 
 
 def behind(value: Any) -> Any:
@@ -177,12 +183,15 @@ def behind(value: Any) -> Any:
 
     What is gone cannot even be asked for its class.
     """
-    if type(value) not in weakref.ProxyTypes:
+    if not is_proxy(type(value)):
         return value
     try:
         return value.mro()[0] if isinstance(value, type) else value.__init__.__self__
     except ReferenceError:
         return None
+
+
+ENVIRONMENT = type(os.environ)
 
 
 def elements_of(value: Any) -> Elements | None:
@@ -194,7 +203,7 @@ def elements_of(value: Any) -> Elements | None:
         return lambda: cast("Iterable[Any]", value)
     if issubclass(kind, np.ndarray):
         return (lambda: value.flat) if value.dtype.hasobject else None
-    if issubclass(kind, type(os.environ)):
+    if any(base is ENVIRONMENT for base in kind.__mro__):
         encoded = vars(value)["_data"]  # of which reading the mapping itself decodes all, which takes much longer
         return lambda: (*encoded.keys(), *encoded.values())
     if is_buffer(value):
@@ -530,7 +539,7 @@ def file_of(module: Any) -> str | None:
 
 def is_machinery_class(kind: type) -> bool:
     """True if NumPy's or SciPy's code, or that of a container to derive others from, may read any attribute."""
-    if kind in EMPTY or np.ndarray in kind.__mro__:
+    if any(kind is each for each in EMPTY) or issubclass(kind, np.ndarray):
         return False
     return any(is_of_machinery(base) or (keeps_elements(base) and not is_users(base)) for base in kind.__mro__)
 

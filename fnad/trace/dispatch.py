@@ -98,30 +98,30 @@ RAISED: dict[type[Exception], type[FnadError]] = {
 # ---- calling a rule ------------------------------------------------------------------------------------------------
 
 
-PLAIN = frozenset({bool, int, float, complex, str, bytes, NoneType, EllipsisType})
-"""Classes of what calls no user code, and is no handle."""
+PLAIN = {*map(id, (bool, int, float, complex, str, bytes, NoneType, EllipsisType))}
+"""The identities of classes of what calls no user code, and is no handle. A metaclass may have no hash."""
 
 
-SIMPLE: set[type] = {*PLAIN, np.float64}
-"""These, NumPy's commonest number, and the classes of traced values, as soon as there are some."""
+SIMPLE: set[int] = {*PLAIN, id(np.float64)}
+"""These, NumPy's commonest number, and the classes of traced values, as soon as there are some; by identity."""
 
 
 def go_straight(args: Sequence[Any]) -> bool:
     """True if NumPy would hand arguments on to a traced value as they are: one is there, and nothing else has a say."""
-    kinds = list(map(type, args))
+    kinds = [id(type(arg)) for arg in args]
     return not TRACED.isdisjoint(kinds) and STRAIGHT.issuperset(kinds)
 
 
-PYTHON_LIKE: set[type] = {int, float, complex, bool}
+PYTHON_LIKE: set[int] = {*map(id, (int, float, complex, bool))}
 """The classes of Python numbers, and those of traced values that stand for some."""
 
-ORDINARY: set[type] = {*PYTHON_LIKE, np.float64, np.ndarray}
+ORDINARY: set[int] = {*PYTHON_LIKE, *map(id, (np.float64, np.ndarray))}
 """The commonest classes of operands, and the classes of traced values."""
 
 CONTAINERS = (list, tuple, dict)
 
-STRAIGHT: set[type] = {*SIMPLE, np.ndarray}
-"""The commonest classes of arguments, and the classes of traced values, as soon as there are some."""
+STRAIGHT: set[int] = {*SIMPLE, id(np.ndarray)}
+"""The commonest classes of arguments, and the classes of traced values, as soon as there are some; by identity."""
 
 
 def call(rule: Rule, args: Sequence[Any], kwargs: Arguments, /) -> Any:
@@ -218,7 +218,7 @@ def unwrap(value: Any, owners: Owners) -> Any:
     """The operands of a rule: symbols in place of handles, in nested lists and slices too."""
     if isinstance(value, Handle):
         return _own(value, owners)
-    if type(value) in PLAIN:
+    if id(type(value)) in PLAIN:
         return value
     if type(value) is list:
         return [unwrap(v, owners) for v in value]
@@ -233,7 +233,7 @@ def unwrap(value: Any, owners: Owners) -> Any:
 
 def owners_of(args: Sequence[Any], symbols: Sequence[Symbol]) -> Owners | None:
     """The handles among arguments by their symbols, if these are all there are, and each has its own."""
-    handles = [arg for arg in args if type(arg) in TRACED]
+    handles = [arg for arg in args if id(type(arg)) in TRACED]
     found = dict(zip(map(id, symbols), handles, strict=False))
     return found if len(found) == len(symbols) == len(handles) else None
 
@@ -293,7 +293,7 @@ def _with_memory(symbol: Symbol, *, is_scalar: bool = False) -> Handle:
 
 def operate(ufunc: Callable[..., Any], *operands: Any) -> Any:
     """The result of a Python operator; on Python numbers alone, a Python number."""
-    kinds = set(map(type, operands))
+    kinds = set(map(id, map(type, operands)))
     if PYTHON_LIKE.issuperset(kinds):
         return operate_on_numbers(ufunc, operands)
     return call(RULES[ufunc], operands, {}) if ORDINARY.issuperset(kinds) else operate_on_others(ufunc, operands)
@@ -341,7 +341,9 @@ def has_rules(value: Any) -> bool:
     if is_of_ma(type(value)):
         return True
     sparse = sys.modules.get("scipy.sparse")
-    return sparse is not None and sparse.issparse(value) and not hasattr(type(value), "_kind")
+    if sparse is None or type(type(value)).__hash__ is None:
+        return False
+    return sparse.issparse(value) and not hasattr(type(value), "_kind")
 
 
 def unmasked(value: Any) -> Any:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import builtins
 import cmath
 import functools
+import inspect
 import math
 import operator
 import os
@@ -99,10 +100,14 @@ def _effect_of_module(file: str, module: str) -> str | None:
 FILE, DRAW, CLOCK = "a file is read", "random numbers are drawn", "the clock is read"
 COMPUTED, STATE = "names are computed", "the state of the process is read"
 OUTSIDE = {
-    **dict.fromkeys((open, np.fromfile, np.load, np.loadtxt, np.genfromtxt, np.memmap), FILE),
+    **dict.fromkeys((open, np.fromfile, np.load, np.loadtxt, np.genfromtxt, np.fromregex, np.memmap), FILE),
     **dict.fromkeys((time.time, time.time_ns, time.monotonic, time.monotonic_ns, time.process_time), CLOCK),
     **dict.fromkeys((time.perf_counter, time.perf_counter_ns, time.localtime, time.gmtime, time.ctime), CLOCK),
     **dict.fromkeys((np.geterr, np.geterrcall, np.getbufsize, np.get_printoptions), STATE),
+    **dict.fromkeys((os.path.abspath, os.path.realpath, os.path.relpath, os.path.expanduser), STATE),
+    **dict.fromkeys((os.path.expandvars, os.path.islink, os.path.lexists, os.path.ismount), STATE),
+    **dict.fromkeys((getattr(sys, "_getframe"), inspect.currentframe, inspect.stack), COMPUTED),  # noqa: B009
+    inspect.getclosurevars: COMPUTED,
     **dict.fromkeys((sys.getrecursionlimit, sys.getswitchinterval, sys.gettrace, sys.getprofile), STATE),
     input: "input is read",
 }
@@ -110,7 +115,9 @@ OUTSIDE = {
 
 OUTSIDE_MODULES = {
     **dict.fromkeys(("posix", "nt", "genericpath", "shutil", "tempfile", "glob", "fileinput", "io", "_io"), FILE),
-    **dict.fromkeys(("mmap", "sqlite3", "_sqlite3", "shelve", "dbm", "zipfile", "tarfile", "csv", "_csv"), FILE),
+    **dict.fromkeys(
+        ("mmap", "sqlite3", "_sqlite3", "shelve", "dbm", "zipfile", "tarfile", "csv", "_csv", "linecache"), FILE
+    ),
     **dict.fromkeys(("threading", "_thread", "queue", "_queue", "multiprocessing", "asyncio", "signal"), STATE),
     **dict.fromkeys(
         ("socket", "_socket", "ssl", "_ssl", "select", "subprocess", "urllib", "http", "concurrent"), STATE
@@ -118,9 +125,10 @@ OUTSIDE_MODULES = {
     **dict.fromkeys(
         ("locale", "_locale", "resource", "getpass", "uuid", "decimal", "gc", "contextvars", "platform"), STATE
     ),
+    **dict.fromkeys(("pkgutil", "scipy.io"), FILE),
     "secrets": DRAW,
 }
-"""Modules of the standard library whose functions and methods do."""
+"""Modules and packages whose functions and methods do."""
 
 PURE_OUTSIDE = {os.fspath, os.fsencode, os.fsdecode}
 """Functions in these modules that do not."""
@@ -150,7 +158,8 @@ def reads_outside(function: Any) -> tuple[str, bool] | None:
     if not is_function:
         return None
     owner, name = getattr(function, "__self__", None), getattr(function, "__name__", "")
-    if "pathlib" in sys.modules and isinstance(owner, sys.modules["pathlib"].Path):
+    kind = cast("type[Any]", owner if isinstance(owner, type) else type(owner))
+    if "pathlib" in sys.modules and issubclass(kind, sys.modules["pathlib"].Path):
         return (FILE, True) if _reads_files(name) else None
     if name in CLOCKS and isinstance(owner, type) and owner.__module__ == "datetime":
         return CLOCK, False
@@ -158,7 +167,10 @@ def reads_outside(function: Any) -> tuple[str, bool] | None:
         return STATE, True
     kind = type(owner) if isinstance(function, BuiltinFunctionType) and not isinstance(owner, ModuleType) else own
     module = str(getattr(kind, "__module__", ""))
-    found = OUTSIDE_MODULES.get(module) or OUTSIDE_MODULES.get(module.partition(".")[0])
+    package, *rest = module.split(".")
+    if package == "pandas" and name.startswith("read_"):
+        return FILE, True
+    found = OUTSIDE_MODULES.get(".".join((package, *rest[:1]))) or OUTSIDE_MODULES.get(package)
     return None if found is None or own in PURE_OUTSIDE or not in_library(module) else (found, True)
 
 

@@ -87,7 +87,7 @@ def constructing(kind: type) -> Any:
 
 def operand(value: Any) -> Any:
     """The left operand of an operator."""
-    if type(value) in STRAIGHT or not is_tracing() or not (has_rules(value) or is_table(value)):
+    if id(type(value)) in STRAIGHT or not is_tracing() or not (has_rules(value) or is_table(value)):
         return value
     return LeftOperand(value)
 

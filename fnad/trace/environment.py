@@ -46,8 +46,8 @@ Namespace: TypeAlias = Mapping[str, Any]
 Get: TypeAlias = Callable[[str, object], Any]
 """Like dict.get: from a name and a default to the present value of the name."""
 
-NUMBERS = frozenset({bool, int, float})
-"""Classes of counters."""
+NUMBERS = {*map(id, (bool, int, float))}
+"""The identities of the classes of counters."""
 
 NAMESPACE = operator.attrgetter("__dict__")
 
@@ -68,7 +68,7 @@ class Noted(NamedTuple):
         now = self.get(self.name, MISSING)
         if type(self.value) in (list, dict):
             return now is self.value and has_numbers(now)
-        return type(now) in NUMBERS or (now is MISSING and self.value is MISSING)
+        return id(type(now)) in NUMBERS or (now is MISSING and self.value is MISSING)
 
 
 class Met(NamedTuple):
@@ -353,7 +353,7 @@ class Environment:
 def has_numbers(value: Any) -> bool:
     """True for a list or dict of numbers alone, for which no user code runs."""
     elements = value.values() if type(value) is dict else value if type(value) is list else [None]
-    return NUMBERS.issuperset(map(type, elements))
+    return NUMBERS.issuperset(map(id, map(type, elements)))
 
 
 def found_in(reference: Callable[[], Any], reach: Callable[[Any], Get]) -> Get:

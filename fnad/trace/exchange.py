@@ -42,7 +42,7 @@ def called_by_python(kind: type) -> Iterator[FunctionType]:
         yield from (function for function in found if isinstance(function, FunctionType))
     fields: dict[str, Any] = vars(kind).get("__dataclass_fields__", {})
     yield from (f for field in fields.values() if isinstance(f := field.default_factory, FunctionType))
-    optree: Any = sys.modules.get("optree")
+    optree: Any = None if type(kind).__hash__ is None else sys.modules.get("optree")
     node = None if optree is None else optree.register_pytree_node.get(kind, namespace="fnad")
     if node is not None:
         yield from (f for f in (node.flatten_func, node.unflatten_func) if isinstance(f, FunctionType))
@@ -53,8 +53,8 @@ def is_constructor(code: CodeType) -> bool:
     return code.co_name == "__init__" and is_of_dataclass(code)
 
 
-GIVEN = {CodeType, FunctionType, defaultdict, type(functools.cmp_to_key(cast("Any", operator.sub)))}
-"""Classes of functions, of their code, and of objects in C that call one, which only the garbage collector finds."""
+GIVEN = {id(kind): kind for kind in (CodeType, FunctionType, defaultdict, type(functools.cmp_to_key(operator.lt)))}
+"""Classes, by identity, of functions, of their code, and of objects in C that call a function from no attribute."""
 
 
 class Methods:
@@ -62,8 +62,8 @@ class Methods:
 
     def __init__(self) -> None:
         self.blocks: SharedBlocks[None] = SharedBlocks(self.settle)
-        self.kinds: set[type] = set()
-        self._own_kinds: set[type] = set()
+        self.kinds: dict[int, type] = {}
+        self._own_kinds: dict[int, type] = {}
         self._lock = lock()
         self._are_others: bool | None = False
         self._users: dict[FunctionType, tuple[CodeType, CodeType]] = {}
@@ -80,32 +80,32 @@ class Methods:
                 if function.__code__ is old:
                     function.__code__ = new
             if not is_under_way:
-                self.kinds -= self._own_kinds  # first: a class that is known has its methods among the functions
-                self._own_kinds.clear()
+                while self._own_kinds:  # first: a class that is known has its methods among the functions
+                    self.kinds.pop(self._own_kinds.popitem()[0], None)
                 self._users.clear()
                 TWINS.clear()
             self._are_others = is_under_way
 
     def enter_class(self, kind: type) -> None:
         """Give the methods of a user class, and of its bases and metaclass, converted code until the trace ends."""
-        if kind in self.kinds:
+        if id(kind) in self.kinds:
             return
         for base in (*(kind.__mro__ or ()), *cast("Any", type(kind)).__mro__):
-            if base not in self.kinds and is_users(base):
-                self._own_kinds.update((base, kind))
+            if id(base) not in self.kinds and is_users(base):
+                self._own_kinds.update({id(base): base, id(kind): kind})
                 for function in called_by_python(base):
                     self._enter(function)
                 for member in tuple(vars(base).values()):
                     if hasattr(type(member), "__get__") and is_users(type(member)):
                         self.enter_class(type(member))
-            self.kinds.add(base)
+            self.kinds[id(base)] = base
 
     def enter_value(self, value: Any) -> None:
         """Give what other code may call of a value converted code."""
         kind: type = type(value)
         if kind is FunctionType:
             self.enter_function(value)
-        elif kind in GIVEN:
+        elif id(kind) in GIVEN:
             for each in gc.get_referents(value):
                 if isinstance(each, FunctionType):
                     self.enter_function(each)

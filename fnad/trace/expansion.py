@@ -48,17 +48,17 @@ class NotRepeatableError(Exception):
 
 # ---- the kinds of arguments ------------------------------------------------------------------------------------------
 
-EXACT = frozenset({int, str, NoneType, EllipsisType, type(UNSET)})
-"""Classes of which equal values of one class are the same to a rule, and different from values of the others."""
+EXACT = {*map(id, (int, str, NoneType, EllipsisType, type(UNSET)))}
+"""Classes, by identity, of which equal values of one class are the same to a rule, and differ from the others'."""
 
 TYPED = (bool, bytes, np.dtype, type)
-FLOATS = (float, complex)
+FLOATS = {*map(id, (float, complex))}
 
 
 def kind_of(value: Any, symbols: list[Symbol]) -> Any:
     """The parts of an argument that a rule reads; its symbols are appended to a list. Raises if the rule reads more."""
     kind = type(value)
-    if kind in TRACED:
+    if id(kind) in TRACED:
         value = value.symbol
         kind = type(value)
     if kind is Symbol or kind is WeakSymbol:
@@ -66,9 +66,9 @@ def kind_of(value: Any, symbols: list[Symbol]) -> Any:
             raise NotRepeatableError
         symbols.append(value)
         return value.aval if kind is Symbol else (kind, value.aval)
-    if kind in EXACT:
+    if id(kind) in EXACT:
         return value
-    if kind in FLOATS:
+    if id(kind) in FLOATS:
         return kind, struct.pack("dd", value.real, value.imag)
     if kind is tuple or kind is list:
         return kind, *[kind_of(part, symbols) for part in value]
@@ -231,7 +231,7 @@ def follow(rule: Callable[..., Any], operands: Sequence[Any], options: Mapping[s
         return rule(*operands, **options)
     symbols: list[Symbol] = []
     if rule in OF_AVALS:
-        operands = [_captured(operand) if type(operand) in HOLDING else operand for operand in operands]
+        operands = [_captured(operand) if id(type(operand)) in HOLDING else operand for operand in operands]
     try:
         key = key_of(rule, operands, options, symbols)
     except NotRepeatableError:
@@ -269,7 +269,7 @@ def key_of(rule: Any, args: Sequence[Any], kwargs: Mapping[str, Any], symbols: l
     """A rule and the kinds of arguments; symbols are appended to a list. Raises where that is not all it sees."""
     key = [rule]
     if rule in OF_AVALS:
-        key += [kind_of(_captured(arg) if type(arg) in HOLDING else arg, symbols) for arg in args]
+        key += [kind_of(_captured(arg) if id(type(arg)) in HOLDING else arg, symbols) for arg in args]
     else:
         key += [kind_of(arg, symbols) for arg in args]
     if kwargs:
@@ -277,7 +277,7 @@ def key_of(rule: Any, args: Sequence[Any], kwargs: Mapping[str, Any], symbols: l
     return tuple(key)
 
 
-HOLDING = frozenset({np.ndarray, list, tuple})
+HOLDING = {*map(id, (np.ndarray, list, tuple))}
 
 
 def _captured(value: Any) -> Any:

@@ -262,8 +262,8 @@ class Deferred(Aside, Handle):
         raise NotImplementedError
 
 
-TRACED: set[type] = set()
-"""The classes of traced values with memory from the beginning, as soon as there are some: not that of selections."""
+TRACED: set[int] = set()
+"""The identities of the classes of traced values with memory from the beginning: not that of selections."""
 
 STATE = frozenset(Handle.__slots__) - {"__weakref__"}
 """The attributes of a new handle."""

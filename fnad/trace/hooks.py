@@ -55,17 +55,17 @@ Call = Callable[..., Any]
 CALLING = (FunctionType, MethodType, functools.partial)
 """Classes of functions that a partial function may be given to call."""
 
-PLAIN_INDICES = {int, str, slice}
+PLAIN_INDICES = {*map(id, (int, str, slice))}
 
 OTHERS = {"__getitem__", "__len__", "__enter__"}
 """Methods of classes that do more than iterate, such as those of files and `x.flat`."""
 
-PLAIN = {bool, int, float, complex, str, bytes, type(None), np.float64, ModuleType, type, np.ufunc}
+PLAIN = {*map(id, (bool, int, float, complex, str, bytes, type(None), np.float64, ModuleType, type, np.ufunc))}
 LEADING = (np.ndarray, Handle, memoryview, *CONTAINERS, *PARTS)
 """Classes of what does not lead to arrays, and of what may."""
 
-INDEXED = {type(np.r_): r_, type(np.c_): c_}
-"""The classes of what NumPy has to be indexed, with the replacement."""
+INDEXED = {id(type(np.r_)): r_, id(type(np.c_)): c_}
+"""The identities of the classes of what NumPy has to be indexed, with the replacement."""
 
 
 # ---- calls -----------------------------------------------------------------------------------------------------------
@@ -254,7 +254,7 @@ def method(owner: Any, name: str) -> Any:
     kind = type(owner)
     if issubclass(kind, Handle):
         return getattr(owner, name)
-    if RECORDING.values or LOOPING.steps or kind is np.ndarray or kind not in METHODS.kinds:
+    if RECORDING.values or LOOPING.steps or kind is np.ndarray or id(kind) not in METHODS.kinds:
         return callee(_found(owner, name))
     found = getattr(owner, name)  # in a trace of nothing else these are most calls: what follows is `replaced`, at once
     made = MADE.get(id(found))
@@ -290,11 +290,11 @@ def item(owner: Any, index: Any) -> Any:
         recorder.element(owner, index)
     if issubclass(kind, type):
         METHODS.enter_class(owner)
-    if kind is dict or kind is list or type(index) in PLAIN_INDICES:
+    if kind is dict or kind is list or id(type(index)) in PLAIN_INDICES:
         return load(read(owner)[index])
     if kind is np.ndarray and has_traced(index):
         return traced(owner)[index] if is_native(owner) else owner[decided(index)]
-    return load((INDEXED[kind] if kind in INDEXED else read(owner))[index])
+    return load((INDEXED[id(kind)] if id(kind) in INDEXED else read(owner))[index])
 
 
 def each(values: Any, place: tuple[Any, ...] | None = None) -> Any:
@@ -408,7 +408,7 @@ def tally(owner: Any, name: str) -> Any:
 
 def changed(value: Any, operand: Any) -> Any:
     """The operand of an assignment that may change the value of a variable in place."""
-    if type(value) in KEPT and is_tracing():
+    if id(type(value)) in KEPT and is_tracing():
         kept(value)
     return operand
 
@@ -429,12 +429,12 @@ def storing(function: Any) -> Call:
 def read(value: Any) -> Any:
     """A value that user code reads: in a second run a traced value for an ordinary array (Note [A second run])."""
     kind = type(value)
-    if kind not in METHODS.kinds or kind in GIVEN:
+    if id(kind) not in METHODS.kinds or id(kind) in GIVEN:
         METHODS.enter_value(value)
         if kind is CodeType:
             return original_of(value)
         if hasattr(kind, "__next__") and not is_users(kind):
-            GIVEN.add(kind)
+            GIVEN[id(kind)] = kind
             return replayed(value) if OTHERS.isdisjoint(dir(kind)) else kept(value)
     return traced(value) if kind is np.ndarray and MAKING.innermost is not None and is_native(value) else value
 
@@ -442,7 +442,7 @@ def read(value: Any) -> Any:
 def load(value: Any) -> Any:
     """A value that user code reads from outside, or from an object or a container."""
     kind = type(value)
-    if kind not in PLAIN and issubclass(kind, LEADING):
+    if id(kind) not in PLAIN and issubclass(kind, LEADING):
         for loaded in READ.values:
             loaded[id(value)] = value
     return read(value)

@@ -29,7 +29,8 @@ def check_kept(recorder: Recorder, trace: Builder) -> None:
     owners |= {id(space): owner for owner, space in recorder.environment.holders.values() if space is not None}
     for holder, owner in _holders(recorder, functions):
         parts = gc.get_referents(holder)
-        if any(issubclass(kind, Handle) for kind in set(map(type, parts))):  # a weak proxy may have no `__class__`
+        kinds = {id(kind): kind for kind in map(type, parts)}.values()  # a weak proxy may have no `__class__`
+        if any(issubclass(kind, Handle) for kind in kinds):
             for part in parts:
                 if issubclass(type(part), Handle) and part.is_within(trace):
                     raise _refused(holder, owners.get(id(holder), owner), part, functions)

@@ -28,7 +28,6 @@ from contextvars import ContextVar
 from importlib import import_module
 from types import FunctionType, MemberDescriptorType, ModuleType, SimpleNamespace
 from typing import Any, cast
-from weakref import ProxyTypes
 
 import numpy as np
 
@@ -60,6 +59,7 @@ from fnad.trace.contents import (
     is_library_module,
     is_machinery_class,
     is_own_class,
+    is_proxy,
     is_shared,
     is_table,
     is_users,
@@ -77,8 +77,10 @@ from fnad.trace.libraries import is_trusted
 from fnad.trace.rewriting import COUNTED, EXTENDED, READ, WRITTEN, Facts
 from fnad.trace.source import current_source
 
-SIMPLE = frozenset({bool, int, float, complex, str, bytes, type(None), range, slice, np.ufunc, np.float64})
-"""The commonest classes of values without a content that may change."""
+SIMPLE = {*map(id, (bool, int, float, complex, str, bytes, type(None), range, slice, np.ufunc, np.float64))}
+"""The identities of the commonest classes of values without a content that may change."""
+
+OF_ELEMENTS = {*map(id, CONTAINERS)}
 
 DESCRIBING = frozenset({"__name__", "__qualname__", "__doc__", "__module__", "__annotations__"})
 """Attributes of functions and classes that are not in their namespace."""
@@ -165,7 +167,7 @@ class Recorder:
             return
         places = list(self._places_of(owner, name))
         values = [get(name, MISSING) for get, _ in places]
-        if keeps_plainly(owner) and all(v is MISSING or type(v) in NUMBERS or has_numbers(v) for v in values):
+        if keeps_plainly(owner) and all(v is MISSING or id(type(v)) in NUMBERS or has_numbers(v) for v in values):
             self.effect = self.effect or f"{name} is written to"
             self._counted.add(key)
             for get, where in places:
@@ -259,7 +261,7 @@ class Recorder:
                 self.environment.before.setdefault(id(value), tuple(value))
             else:
                 self._note(get, where, name)
-        elif type(value) in NUMBERS if use == COUNTED else has_numbers(value):
+        elif id(type(value)) in NUMBERS if use == COUNTED else has_numbers(value):
             self._keep(get, where, name)
         else:
             self._note(get, where, name)
@@ -362,14 +364,14 @@ class Recorder:
 
     def _follow(self, value: Any) -> None:
         kind = type(value)
-        if kind in SIMPLE or id(value) in self.kept or (self._seeks_effects and self.effect is not None):
+        if id(kind) in SIMPLE or id(value) in self.kept or (self._seeks_effects and self.effect is not None):
             return  # when effects are sought, the rest is of no use once one was found
         self.kept[id(value)] = value
         if kind is FunctionType:
             self._follow_function(value)
-        elif kind in CONTAINERS:
+        elif id(kind) in OF_ELEMENTS:
             self._follow_elements(value, cast("Elements", elements_of(value)))
-        elif kind in ProxyTypes:
+        elif is_proxy(kind):
             self.follow(behind(value))
         elif kind is np.ndarray and not value.dtype.hasobject:
             self._follow_array(value)

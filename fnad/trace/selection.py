@@ -264,9 +264,9 @@ def aside_of(operands: Any) -> Any:
     """The first operand that sees itself to what it is computed with, or is an array of numpy.ma, in a list too."""
     for operand in operands:
         kind = type(operand)
-        if kind in SIMPLE or kind is np.ndarray:
+        if id(kind) in SIMPLE or kind is np.ndarray:
             continue
-        if kind in (list, tuple):
+        if kind is list or kind is tuple:
             found = next((x for x in operand if is_masked_array(type(x))), None)
             if found is not None:
                 return found

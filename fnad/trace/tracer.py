@@ -131,7 +131,7 @@ class Members(Tracer):
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         for operand in inputs:
             kind = type(operand)
-            if kind not in SIMPLE and kind is not ARRAY:
+            if id(kind) not in SIMPLE and kind is not ARRAY:
                 if issubclass(kind, Aside):
                     return NotImplemented
                 if is_of_ma(kind):
@@ -146,7 +146,7 @@ class Members(Tracer):
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         for kind in types:
-            if kind not in SIMPLE and kind is not ARRAY:
+            if id(kind) not in SIMPLE and kind is not ARRAY:
                 if issubclass(kind, Aside):
                     return NotImplemented
                 if is_of_ma(kind):
@@ -272,7 +272,7 @@ class Members(Tracer):
 
     def __setitem__(self, index: Any, value: Any) -> None:
         kind = type(value)
-        if kind not in SIMPLE and kind is not ARRAY:
+        if id(kind) not in SIMPLE and kind is not ARRAY:
             value = unmasked(value)
         if self.aval.dtype.kind == "i" and indexing.is_basic(index):
             check_number(value, self.aval.dtype)
@@ -484,5 +484,5 @@ NEW, CLASS_OF_ARRAYS = object.__new__, CLASSES[ARRAY]
 Handle.concrete = staticmethod(made)
 Handle.fresh = staticmethod(fresh)
 for _classes in (SIMPLE, STRAIGHT, TRACED, ORDINARY):
-    _classes.update(CLASSES.values())
-PYTHON_LIKE.update(CLASSES[kind] for kind in NUMBERS)
+    _classes.update(map(id, CLASSES.values()))
+PYTHON_LIKE.update(id(CLASSES[kind]) for kind in NUMBERS)

@@ -52,7 +52,7 @@ def _refilling(kind: Any, copy: Callable[[Any], Any], extend: Callable[[Any, Any
     return copy, restore
 
 
-KEPT: dict[type, tuple[Callable[[Any], Any], Callable[[Any, Any], Any]]] = {
+_KEPT: dict[type, tuple[Callable[[Any], Any], Callable[[Any, Any], Any]]] = {
     list: _refilling(list, list.copy, list.extend),
     dict: _refilling(dict, dict.copy, dict.update),
     OrderedDict: _refilling(OrderedDict, lambda value: list(OrderedDict.items(value)), OrderedDict.update),
@@ -62,7 +62,8 @@ KEPT: dict[type, tuple[Callable[[Any], Any], Callable[[Any, Any], Any]]] = {
     np.ndarray: (np.copy, np.copyto),
     io.IOBase.__mro__[1]: (lambda file: file.tell(), lambda file, place: file.seek(place)),
 }
-"""Classes of what has a content, each with the functions that return and restore it."""
+KEPT = {id(kind): functions for kind, functions in _KEPT.items()}
+"""The identities of classes of what has a content, each with the functions that return and restore it."""
 
 DRAWING: dict[str, tuple[Callable[[Any], Any], Callable[[Any, Any], None]]] = {
     "numpy.random._generator.Generator": (
@@ -135,7 +136,7 @@ class Changes:
     def content(self, value: Any) -> None:
         """Keep the content of a value that has one."""
         key, kind = (id(value),), type(value)
-        known = (KEPT.get(base) or DRAWING.get(f"{base.__module__}.{base.__qualname__}") for base in kind.__mro__)
+        known = (KEPT.get(id(base)) or DRAWING.get(f"{base.__module__}.{base.__qualname__}") for base in kind.__mro__)
         found = next((each for each in known if each is not None), None)
         if found is None or key in self._restoring or issubclass(kind, Handle) or not _is_own_file():
             return

@@ -21,6 +21,7 @@ import gc
 import heapq
 import importlib
 import inspect
+import linecache
 import logging
 import math
 import operator
@@ -34,10 +35,11 @@ import typing
 import weakref
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
+import scipy.io
 
 import fnad
 from fnad import jit
@@ -45,6 +47,7 @@ from fnad.trace.environment import Environment
 from fnad.trace.recording import Recorder
 from fnad.trace.tracing import trace_function
 from tests.steps import steps
+from tests.together import together
 
 pytestmark = pytest.mark.filterwarnings("ignore::fnad.errors.RetraceWarning")  # what is read changes on purpose
 
@@ -721,6 +724,85 @@ def array_of_a_text(path: pathlib.Path) -> Any:
 def array_of_bytes(path: pathlib.Path) -> Any:
     np.ones(2).tofile(path)
     return lambda x: x * np.fromfile(path), lambda: np.zeros(2).tofile(path)
+
+
+@case
+def records_by_an_expression(path: pathlib.Path) -> Any:
+    path.write_text("1")
+    return lambda x: x * np.fromregex(path, r"(\d)", [("a", "f8")])["a"][0], lambda: path.write_text("3")
+
+
+@case
+def line_of_a_file(path: pathlib.Path) -> Any:
+    path.write_text("1")
+    return (
+        lambda x: x * float(linecache.getline(str(path), 1)),
+        lambda: path.write_text("30") and linecache.clearcache(),
+    )
+
+
+@case
+def table_of_a_file(path: pathlib.Path) -> Any:
+    pandas = pytest.importorskip("pandas")
+    path.write_text("a\n1\n")
+    return lambda x: x * pandas.read_csv(path)["a"].to_numpy()[0], lambda: path.write_text("a\n3\n")
+
+
+@case
+def matrices_of_a_file(path: pathlib.Path) -> Any:
+    scipy.io.savemat(path, {"a": np.ones(1)}, appendmat=False)
+    change = lambda: scipy.io.savemat(path, {"a": np.zeros(1)}, appendmat=False)  # noqa: E731
+    return lambda x: x * scipy.io.loadmat(path, appendmat=False)["a"][0, 0], change
+
+
+DIRECTORIES: dict[str, Callable[[], str]] = {
+    "os.getcwd": os.getcwd,
+    "os.path.abspath": lambda: os.path.abspath("a"),  # noqa: PTH100
+    "os.path.realpath": lambda: os.path.realpath("a"),
+    "os.path.relpath": lambda: os.path.relpath("/a"),
+    "Path.cwd": lambda: str(pathlib.Path.cwd()),
+    "Path.absolute": lambda: str(pathlib.Path("a").absolute()),
+    "Path.resolve": lambda: str(pathlib.Path("a").resolve()),
+    "os.path.expanduser": lambda: os.path.expanduser("~"),  # noqa: PTH111
+    "os.path.expandvars": lambda: os.path.expandvars("$HOME"),
+    "Path.home": lambda: str(pathlib.Path.home()),
+    "Path.expanduser": lambda: str(pathlib.Path("~").expanduser()),
+}
+
+
+def test_the_directory_and_the_users_are_read_anew(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    places = tmp_path, tmp_path / "ab", tmp_path
+    places[1].mkdir()
+    with together() as named:
+        for name, function in DIRECTORIES.items():
+            with named(name):
+                compiled = jit(lambda x, function=function: x * len(function()))
+                for place in places:
+                    monkeypatch.chdir(place)
+                    monkeypatch.setenv("HOME", str(place))
+                    assert compiled(1.0) == compiled(1.0) == len(function())
+
+
+def test_globals_through_frames_are_read_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    reads: dict[str, Callable[[Any], Any]] = {
+        "_getframe": lambda x: x * sys._getframe().f_globals["FRAMED"],
+        "currentframe": lambda x: x * cast("Any", inspect.currentframe()).f_globals["FRAMED"],
+        "getclosurevars": lambda x: x * inspect.getclosurevars(framed).globals["FRAMED"],
+    }
+    with together() as named:
+        for name, f in reads.items():
+            with named(name):
+                compiled = jit(f)
+                for value in (1.0, 2.0, 1.0):
+                    monkeypatch.setattr(sys.modules[__name__], "FRAMED", value)
+                    assert compiled(1.0) == compiled(1.0) == value
+
+
+FRAMED = 1.0
+
+
+def framed() -> float:
+    return FRAMED
 
 
 def test_generators_made_inside_are_drawn_from_anew(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,8 +23,8 @@ from fnad.errors import GuardFailed
 from fnad.ir.types import NAMES
 from fnad.placement import is_drivers
 
-NUMBERS = {bool, int, float, complex, *(dtype.type for dtype in NAMES)}
-"""Types of numbers that are as good as any other number of the type, but for an int that is too large."""
+NUMBERS = {*map(id, (bool, int, float, complex, *(dtype.type for dtype in NAMES)))}
+"""Types, by identity, of numbers that are as good as any other of the type, except an int that is too large."""
 
 INTEGERS = range(-(2**63), 2**63)
 """The integers that are not."""
@@ -46,7 +46,7 @@ class Ready:
         self._calls = 0
         self._are_leaves = len(values) == len(args) and all(map(is_, values, args))
         self._kinds = [
-            (type(value), None, ()) if type(value) in NUMBERS else (type(value), value.dtype, value.shape)
+            (type(value), None, ()) if id(type(value)) in NUMBERS else (type(value), value.dtype, value.shape)
             for value in values
         ]
 
@@ -133,4 +133,4 @@ def is_given_as_it_is(value: Any) -> bool:
     """True if a program takes the memory of a value, or any other number of its type, and nothing made of it."""
     if type(value) is np.ndarray:
         return value.dtype in NAMES  # in another byte order it is copied
-    return type(value) in NUMBERS or is_drivers(value)
+    return id(type(value)) in NUMBERS or is_drivers(value)

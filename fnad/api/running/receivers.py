@@ -35,20 +35,20 @@ class Receivers:
         self._member = member
         self._f = f
         self._forget = weakref.WeakMethod(forget)
-        self._classes = weakref.WeakSet[type]()
+        self._classes = weakref.WeakValueDictionary[int, type]()
         self._known: dict[int, Receiver] = {}
 
     def admit(self, value: Any) -> bool:
         """True if it is the first object of its class that is met, and the function is a method of that."""
         kind = _class_of(value)
-        if kind in self._classes or not any(map(self._is_defined_in, kind.__mro__)):
+        if id(kind) in self._classes or not any(map(self._is_defined_in, kind.__mro__)):
             return False
-        self._classes.add(kind)
+        self._classes[id(kind)] = kind
         return True
 
     def key(self, value: Any) -> Receiver | None:
         """The key of an object of an admitted class, else None."""
-        if _class_of(value) not in self._classes:
+        if id(_class_of(value)) not in self._classes:
             return None
         known = self._known.get(id(value))
         if known is None:

@@ -114,16 +114,17 @@ def static_key(value: Any, name: str) -> Hashable:
     """
     try:
         hash(value)
+        found = tuple(_key(value))
+        hash(found)  # a class may have no hash, where its objects have one
     except TypeError:
         raise StaticArgumentError(
             f"the static argument {name} is of type {type_name(value)}, which is not hashable",
             source=current_source(),
             remedy="give a tuple for a list, or an object that is hashable; arrays cannot be static",
         ) from None
-    try:
-        return tuple(_key(value))
     except RecursionError as error:
         raise nested_too_deeply("static argument") from error
+    return found
 
 
 def _key(value: Any) -> Iterator[Hashable]:

@@ -35,8 +35,8 @@ class Attributes(NamedTuple):
 
 def are_records(values: Iterable[Any], optree: Any) -> bool:
     """True if there are dataclasses among leaves; from now on these are containers."""
-    kinds = {type(value) for value in values if dataclasses.is_dataclass(type(value))}
-    for kind in kinds:
+    kinds = {id(type(value)): type(value) for value in values if _is_record(type(value))}
+    for kind in kinds.values():
         optree.register_pytree_node(
             kind,
             partial(_parts, optree),
@@ -45,6 +45,11 @@ def are_records(values: Iterable[Any], optree: Any) -> bool:
             namespace=NAMESPACE,
         )
     return bool(kinds)
+
+
+def _is_record(kind: type) -> bool:
+    """True for dataclasses, except those that no table of classes takes, because their metaclass has no hash."""
+    return dataclasses.is_dataclass(kind) and type(kind).__hash__ is not None
 
 
 def _parts(optree: Any, value: Any) -> tuple[list[Any], Attributes, tuple[str, ...]]:
@@ -57,8 +62,7 @@ def _parts(optree: Any, value: Any) -> tuple[list[Any], Attributes, tuple[str, .
 
 
 def _is_child(part: Any, optree: Any) -> bool:
-    is_record = dataclasses.is_dataclass(type(part))
-    return isinstance(part, CHILDREN) or is_record or not optree.tree_is_leaf(part, namespace=NAMESPACE)
+    return isinstance(part, CHILDREN) or _is_record(type(part)) or not optree.tree_is_leaf(part, namespace=NAMESPACE)
 
 
 def _constant(owner: Any, name: str, part: Any) -> Any:
