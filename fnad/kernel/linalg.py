@@ -26,6 +26,7 @@ from fnad.ops.linalg import (
     SMALLEST_PIVOT,  # noqa: F401 - backends read it here
     has_large_pivots,
 )
+from fnad.ops.matrix_function import squared
 from fnad.scalar.operation import Kind, OperandError, Operation, Pointer
 
 Evaluate: TypeAlias = Callable[..., int]
@@ -174,17 +175,13 @@ def qr(complete: bool) -> Evaluate:
 
 def repeated_square(a: Any, times: Any, power: Any) -> int:
     for x, k, y in zip(a, times, power, strict=True):
-        y[...] = x
-        for _ in range(k):
-            y[...] = y @ y
+        y[...] = squared(x, np.zeros_like(x), np.asarray(k))[0]
     return 0
 
 
 def repeated_square_along(a: Any, e: Any, times: Any, slope: Any) -> int:
     for x, y, k, z in zip(a, e, times, slope, strict=True):
-        z[...] = y
-        for _ in range(k):
-            z[...], x = x @ z + z @ x, x @ x  # noqa: PLW2901 - the operands stay
+        z[...] = squared(x, y, np.asarray(k))[1]
     return 0
 
 

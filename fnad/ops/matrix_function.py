@@ -28,7 +28,7 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, I64, Aval
 from fnad.lapack_threads import UP_TO_MIDDLE
 from fnad.ops.arithmetic import add, div, mul, neg, sub
-from fnad.ops.comparison import gt, select
+from fnad.ops.comparison import gt, isfinite, select
 from fnad.ops.constructors import INEXACT, by_name, check_one_dtype, same_avals
 from fnad.ops.contraction import dot_general
 from fnad.ops.conversion import convert_to
@@ -65,11 +65,32 @@ def _infer_repeated_square(a: Aval, times: Aval) -> Aval:
     return a
 
 
-def _repeated_square(a: Any, times: Any) -> Any:
-    out = a.copy()
+NEAR = 0.5
+"""The distance from 1 up to which an element of the diagonal is kept as a difference from 1, which may be tiny."""
+
+
+def squared(a: Any, y: Any, times: Any) -> tuple[Any, Any]:
+    """1 + a, squared so many times, and its derivative along y.
+
+    The matrix is a diagonal of 0 and 1 and the rest: exp(A / 2ⁿ) is 1 + 2⁻¹⁰⁰ where one element of A is large and
+    another is 1, and the sum would lose the latter.
+    """
+    unit = np.eye(a.shape[-1], dtype=a.real.dtype)
+    ones = np.ones_like(a.real, shape=a.shape[:-1])
     for n in range(int(times.max()) if times.size else 0):
-        out = np.where((times > n)[..., None, None], out @ out, out)
-    return out
+        goes_on = (times > n)[..., None, None]
+        diagonal = np.diagonal(a, axis1=-2, axis2=-1)
+        is_far = np.abs(diagonal.real) + np.abs(diagonal.imag) > NEAR
+        rest, left = a + np.where(is_far, ones, 0)[..., None] * unit, np.where(is_far, 0, ones).astype(ones.dtype)
+        weight = left[..., :, None] + left[..., None, :]
+        y = np.where(goes_on, rest @ y + y @ rest + np.where(weight == 0, 0, weight * y), y)
+        a = np.where(goes_on, rest @ rest + np.where(weight == 0, 0, weight * rest), a)
+        ones = np.where(goes_on[..., 0], left, ones)
+    return a + ones[..., None] * unit, y
+
+
+def _repeated_square(a: Any, times: Any) -> Any:
+    return squared(a, np.zeros_like(a), times)[0]
 
 
 def _infer_repeated_square_along(a: Aval, e: Aval, times: Aval) -> Aval:
@@ -77,10 +98,7 @@ def _infer_repeated_square_along(a: Aval, e: Aval, times: Aval) -> Aval:
 
 
 def _repeated_square_along(a: Any, e: Any, times: Any) -> Any:
-    for n in range(int(times.max()) if times.size else 0):
-        goes_on = (times > n)[..., None, None]
-        a, e = np.where(goes_on, a @ a, a), np.where(goes_on, a @ e + e @ a, e)
-    return e
+    return squared(a, e, times)[1]
 
 
 def _pull_repeated_square_along(results: Any, primals: Any, cts: Any) -> list[Symbol | None]:
@@ -115,7 +133,7 @@ repeated_square = register(
         Push(lambda results, primals, tangents: [repeated_square_along(primals[0], tangents[0], primals[1])]),
         Library("gemm", raises=False, native=lambda: Routine("linalg_repeated_square"), dispatched=True),
         _repeated_square_samples,
-        "The square of the square of … a matrix, so many times.",
+        "The square of the square of … 1 + a, so many times.",
         axes=Stacked(),
     )
 )
@@ -157,7 +175,18 @@ def _expm(a: Any) -> Any:
         return each_matrix(lambda a: _exponential(a)[0], a, a)
     from scipy.linalg import expm  # noqa: PLC0415 - kept out of `import fnad`
 
-    return expm(a).astype(a.dtype) if a.size else a
+    if not a.size:
+        return a
+    wide = a.astype(np.result_type(a.dtype, np.float64))
+    found = expm(wide)
+    is_lost = np.isnan(found).any((-2, -1)) & np.isfinite(a).all((-2, -1))
+    if is_lost.any():  # SciPy has overflowed in the powers of a matrix that it takes for its scale
+        norm = np.where(is_lost, np.abs(wide).sum(-2).max(-1), 1.0)
+        times = np.maximum(np.ceil(np.log2(norm)), 0.0)
+        halved = np.where(is_lost[..., None, None], wide, 0.0) * np.exp2(-times)[..., None, None]
+        again = _repeated_square(expm(halved) - np.eye(a.shape[-1]), times.astype(np.int64))
+        found = np.where(is_lost[..., None, None], again, found)
+    return found.astype(a.dtype)
 
 
 NUMERATORS = (
@@ -336,7 +365,7 @@ def _expm_by_squaring(a: Symbol) -> Symbol | None:
 
 
 def _root(a: _Dual) -> tuple[_Dual, Symbol]:
-    """The exponential of a halved matrix by an approximant of degree 13, and how often the matrix is halved.
+    """The exponential of a halved matrix less 1, by an approximant of degree 13, and how often the matrix is halved.
 
     Al-Mohy & Higham, "A new scaling and squaring algorithm for the matrix exponential" (2009). A matrix with a slope is
     one of twice the size, whose products take three of the blocks' in place of eight.
@@ -351,7 +380,7 @@ def _root(a: _Dual) -> tuple[_Dual, Symbol]:
         return low.each(add, squares[2].times(_weighted(squares, PADE[first + 8 :: 2])))
 
     odd, rest = scaled.times(even(1)), even(0)
-    return _quotient(rest.each(add, odd), rest.each(sub, odd)), times
+    return _quotient(odd.each(add, odd), rest.each(sub, odd)), times
 
 
 def _quotient(p: _Dual, q: _Dual) -> _Dual:
@@ -380,10 +409,15 @@ def _scaled(a: _Dual) -> tuple[Symbol, _Dual]:
     square = a.times(a)
     fourth = square.times(square)
     size = maximum(_root_of_norm(fourth, 4), _root_of_norm(fourth.times(square), 6))
-    halvings = _halvings(div(size, constant(LARGEST, F64, size.shape)))
+    halvings = _halvings(div(_where_finite(size, a.norm), constant(LARGEST, F64, size.shape)))
     scaled = _halved(a, halvings)
     more = _more_halvings(scaled)
     return convert_to(add(halvings, more), I64), _halved(scaled, more)
+
+
+def _where_finite(x: Symbol, otherwise: Symbol) -> Symbol:
+    """A bound by powers of a matrix, or another one where the powers overflow."""
+    return select(isfinite(x), x, otherwise)
 
 
 def _root_of_norm(x: _Dual, k: int) -> Symbol:
@@ -419,7 +453,7 @@ def _more_halvings(a: _Dual) -> Symbol:
     sums = row.value if row.slope is None else row.slope  # of the columns at the right, which are larger
     bound, norm = reduce_max(sums, axes=(sums.ndim - 1,)), a.norm
     error = div(bound, mul(norm, constant(113250775606021113483283660800000000.0 * 2.0**-53, F64, norm.shape)))
-    return _halvings(pow_(error, constant(1 / 26, F64, error.shape)))
+    return _halvings(_where_finite(pow_(error, constant(1 / 26, F64, error.shape)), norm))
 
 
 def _row_times(row: _Dual, matrix: _Dual) -> _Dual:

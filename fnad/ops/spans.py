@@ -45,7 +45,9 @@ def _pull_contract_spans(results: Any, primals: Any, cts: Any) -> list[Symbol | 
 def _contract_spans(x: Any, y: Any, first: Any, last: Any) -> Any:
     column = np.arange(x.shape[1])
     inside = (first[:, None] <= column) & (column <= last[:, None])
-    return np.where(inside, x, x.dtype.type(0)).T @ y
+    if np.isfinite(y).all():
+        return np.where(inside, x, x.dtype.type(0)).T @ y
+    return np.where(inside[:, :, None], x[:, :, None] * y[:, None, :], 0).sum(0, x.dtype)  # 0 is no factor of these
 
 
 def _span_samples() -> Iterable[Sample]:

@@ -60,11 +60,39 @@ def scipy_function(name: str) -> Callable[..., Any]:
     return getattr(import_module("scipy.special._ufuncs" if name.startswith("_") else "scipy.special"), name)
 
 
+def _gammaln(found: Any, x: Any) -> Any:
+    """SciPy's is infinite where 1 / x overflows, and has few digits near its zeros, which the complex one has."""
+    found = np.where(np.isinf(found) & (x != 0) & (np.abs(x) < 1), -np.log(np.abs(x)), found)
+    return np.where(np.abs(np.abs(x - 1.5) - 0.5) < 0.1, scipy_function("loggamma")(x + 0j).real + 0.0, found)
+
+
+def _erfcinv(found: Any, x: Any) -> Any:
+    """SciPy's is infinite where half the argument is 0."""
+    return np.where(
+        (found == np.inf) & (x > 0), scipy_function("ndtri_exp")(np.log(x) - np.log(2)) / -np.sqrt(2), found
+    )
+
+
+def _psi(found: Any, x: Any) -> Any:
+    """SciPy's has no digits near its poles, because it rounds their distance, times π."""
+    distance = x - np.rint(x)
+    is_near = (x < 0) & (np.abs(distance) < NEAR_POLES) & (distance != 0)
+    return np.where(is_near, scipy_function("psi")(1 - x) - np.pi / np.tan(np.pi * distance), found)
+
+
+NEAR_POLES = 0.01
+MENDED: dict[str, Callable[..., Any]] = {"gammaln": _gammaln, "erfcinv": _erfcinv, "psi": _psi}
+"""Functions of real numbers that are far off in SciPy at some: from its results and the operands to the right ones."""
+
+
 def scipy_call(name: str, output: int | None = None) -> Callable[..., Any]:
     """A call of a function of SciPy that gives its result, or the one of this number, in the last operand's dtype."""
 
     def evaluate(*operands: Any) -> Any:
         results = scipy_function(name)(*operands)
+        if name in MENDED and operands[-1].dtype.kind == "f":
+            with np.errstate(all="ignore"):
+                results = MENDED[name](results, *operands)
         return np.asarray(results if output is None else results[output], operands[-1].dtype)
 
     return evaluate

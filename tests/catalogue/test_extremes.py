@@ -1,22 +1,29 @@
-"""Elementwise primitives at extreme operands of every dtype: compiled code computes the numbers of the interpreter.
+"""Primitives at extreme operands of every dtype: compiled code computes the numbers of the interpreter.
 
-Operands are limits of the dtype, subnormal numbers, infinities and nan, and numbers around which formulas change.
+Operands are limits of the dtype, subnormal numbers, infinities and nan, and numbers around which formulas change; of
+functions of matrices, numbers of very different sizes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import product
 from typing import Any
 
+import mpmath
 import numpy as np
 import pytest
+import scipy.linalg
 
+import fnad
 from fnad.backends.cpu.executor import compile_program
-from fnad.ir.axes import Elementwise
+from fnad.errors import FnadError
+from fnad.ir.axes import Elementwise, Stacked
 from fnad.ir.builder import trace
-from fnad.ir.primitive import Scalar
-from fnad.ir.types import Aval
-from tests.catalogue.cases import CASES, Case, over
+from fnad.ir.primitive import Bilinear, Scalar
+from fnad.ir.types import Aval, is_inexact
+from tests.catalogue.cases import CASES, Case, by_primitive, check_each, over
+from tests.together import together
 
 Array = np.ndarray[Any, Any]
 
@@ -29,8 +36,13 @@ ULPS = 8
 FURTHER = {"weighted_exp": 800.0}
 """The distance of functions that round an exponent, whose error is multiplied by its size."""
 
-OF_SCIPY = ("erf", "erfc")
-"""The elementary functions that the interpreter takes from SciPy, which is less accurate than compiled code."""
+OF_SCIPY = frozenset(("erf", "erfc", "erfcx", "ndtr", "log_ndtr"))
+"""Functions that the interpreter takes from SciPy, which is less accurate than compiled code."""
+
+REFUSING = frozenset(("pbd", "pbd_slope", "pbv", "pbv_slope"))
+"""Functions of SciPy that raise for an infinite order."""
+
+LARGEST_OF_SCIPY, MOST_OF_SCIPY = 709.0, 120
 
 MAGNITUDES = (
     *(0.0, 1e-30, 1e-3, 0.3, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 7.9, 20.0),
@@ -65,12 +77,26 @@ def limits(dtype: np.dtype[Any]) -> Array:
     return np.concatenate([found, -found, np.array([np.inf, -np.inf, np.nan], part)])
 
 
-def drawn(case: Case) -> list[Array]:
-    """Return operands of a case: all combinations of extreme numbers, or some of them."""
-    columns = [limits(aval.dtype) for aval in case.avals]
+def moderate(dtype: np.dtype[Any]) -> Array:
+    """Return numbers for functions of SciPy, whose time grows with integers and orders."""
+    if dtype.kind in "biu":
+        return np.array([0, 1, 2, 3, 7, 31]).astype(dtype)
+    part = np.zeros(0, dtype).real.dtype
+    info, large = np.finfo(part), np.array([np.inf, np.nan], part)
+    found = np.array([x for x in MAGNITUDES if x <= LARGEST_OF_SCIPY], part)
+    if dtype.kind == "c":
+        found = np.concatenate([found[::2], large])
+        return np.array([complex(x, y) for x, y in product([*found, *-found], repeat=2)], dtype)
+    ends = np.array([info.smallest_subnormal, info.tiny, info.eps / 3, 1 - info.eps, 1 + info.eps], part)
+    return np.concatenate([found, ends, -found, -ends, large, -large[:1]])
+
+
+def drawn(case: Case, numbers: Callable[[np.dtype[Any]], Array], most: int) -> list[Array]:
+    """Return operands of a case: all combinations of numbers, or some of them."""
+    columns = [numbers(aval.dtype) for aval in case.avals]
     count = int(np.prod([column.size for column in columns]))
     rng = np.random.default_rng(case.number)
-    chosen = np.arange(count) if count <= MOST else rng.integers(0, count, MOST)
+    chosen = np.arange(count) if count <= most else rng.integers(0, count, most)
     places = np.unravel_index(chosen, [column.size for column in columns])
     return [column[place] for column, place in zip(columns, places, strict=True)]
 
@@ -91,24 +117,27 @@ def distances(found: Array, expected: Array) -> Array:
     return np.where(same, 0.0, np.where(np.isfinite(units), units, np.inf))
 
 
-def is_swept(case: Case) -> bool:
-    """True for elementwise primitives by NumPy's functions; others are SciPy's, or formulas that test_formulas has."""
+def is_elementwise(case: Case) -> bool:
+    is_run = case.operands and not case.sample.regions and case.primitive.name not in OF_SCIPY | REFUSING
+    return bool(is_run) and isinstance(case.primitive.axes, Elementwise)
+
+
+def is_of_numpy(case: Case) -> bool:
+    """True for elementwise primitives by functions of NumPy or formulas; others call SciPy or Python."""
     lower = case.primitive.lower
-    if not (isinstance(case.primitive.axes, Elementwise) and isinstance(lower, Scalar) and case.operands):
-        return False
-    return case.primitive.name not in OF_SCIPY and "scipy_" not in str(lower.template)
+    return is_elementwise(case) and isinstance(lower, Scalar) and "scipy_" not in str(lower.template)
 
 
-def distinct() -> list[Case]:
-    """Return elementwise cases, one for each primitive, dtypes and parameters."""
+def distinct(is_swept: Callable[[Case], bool]) -> list[Case]:
+    """Return cases, one for each primitive, dtypes and parameters."""
     found: dict[Any, Case] = {}
     for case in filter(is_swept, CASES):
         found.setdefault((case.primitive.name, tuple(a.dtype for a in case.avals), repr(case.sample.params)), case)
     return list(found.values())
 
 
-def check_extremes(case: Case) -> None:
-    operands = drawn(case)
+def check_extremes(case: Case, numbers: Callable[[np.dtype[Any]], Array] = limits, most: int = MOST) -> None:
+    operands = drawn(case, numbers, most)
     avals = [Aval(x.dtype, x.shape) for x in operands]
     results = compile_program(trace(lambda *inputs: case.applied(inputs), *avals, name=case.primitive.name))(operands)
     expected = case.evaluate(*operands)
@@ -123,7 +152,106 @@ def check_extremes(case: Case) -> None:
         )
 
 
-QUICK = [case for case in distinct() if case.primitive.name in IN_SHORT]
+# ---- what is not elementwise ----------------------------------------------------------------------------------------
+
+POOLS = {
+    "special": (0.0, -0.0, 1.0, -1.0, 2.5, -3.0, 5e-324, 1e-45, -1e-40, 1e-7, np.inf, -np.inf, np.nan),
+    "finite": (0.0, -0.0, 1.0, -1.0, 2.5, -3.0, 5e-324, 1e-45, -1e-40, 1e-7),
+    "scaled": (1e-30, 1e30, -1.0, 2.0, 3e-5, 7e8, -1e12),
+}
+"""Elements of arrays. Sums of the largest numbers overflow, or not, by their order; so these are not among them."""
+
+SIZE_OF_SUMS = 256
+"""The distance of sums in another order, in units of the largest term."""
+
+OFF_BY_THE_CONDITION = ("lstsq", "pinv", "logm", "logm_frechet", "signm", "expm", "expm_frechet")
+ROUNDED_OTHERWISE = frozenset(
+    {
+        *("qr", "lu", "revealing_lu"),  # the order of rows and the signs of vectors follow from what rounding leaves
+        *("eig", "eigh", "eigvalsh", "svd", "svdvals", "cofactor"),  # NumPy computes in double
+        *("solve_continuous_are", "solve_discrete_are", *OFF_BY_THE_CONDITION),
+    }
+)
+"""Functions of matrices that no two programs compute alike if the elements are of such sizes."""
+
+RUN_BY_PYTHON = frozenset({"callback", "external", "guard", "integral", "ode", "implicit", "directions"})
+
+
+def is_of_arrays(case: Case) -> bool:
+    """True for primitives without regions that are not elementwise."""
+    is_plain = case.operands and not case.sample.regions and not isinstance(case.primitive.axes, Elementwise)
+    return bool(is_plain) and case.primitive.name not in ROUNDED_OTHERWISE | RUN_BY_PYTHON
+
+
+OF_ARRAYS = distinct(is_of_arrays)
+
+
+def filled(case: Case, pool: str, rng: np.random.Generator) -> list[Array]:
+    """Return the operands of a case, floating-point ones with elements of a pool; others are places and sizes."""
+
+    def array(operand: Any) -> Any:
+        x = np.asarray(operand)
+        if not is_inexact(x.dtype):
+            return x
+        numbers = np.array(POOLS[pool])
+        if pool == "scaled" and x.real.itemsize == 4:  # squares are numbers, too
+            numbers = np.sign(numbers) * np.abs(numbers) ** 0.25
+        parts = [rng.choice(numbers, x.shape) for _ in range(1 + (x.dtype.kind == "c"))]
+        found = np.empty(x.shape, x.dtype)
+        found.real[...] = parts[0]
+        if x.dtype.kind == "c":
+            found.imag[...] = parts[1]
+        return found
+
+    with np.errstate(all="ignore"):
+        return list(map(array, case.operands))
+
+
+def assert_alike(found: Array, right: Array, size: float) -> None:
+    assert (found.dtype, found.shape) == (right.dtype, right.shape)
+    if right.dtype.kind in "biu":
+        np.testing.assert_array_equal(found, right)
+        return
+    np.testing.assert_array_equal(np.isnan(found), np.isnan(right))
+    is_finite = np.isfinite(right)
+    np.testing.assert_array_equal(np.isfinite(found), is_finite)
+    if right.dtype.kind == "f":
+        np.testing.assert_array_equal(found[~is_finite], right[~is_finite])
+    units = np.finfo(right.dtype).eps * np.maximum(np.abs(right[is_finite]), size)
+    assert np.all(np.abs(found[is_finite] - right[is_finite]) <= SIZE_OF_SUMS * units)
+
+
+def size_of_terms(case: Case, operands: list[Array]) -> float:
+    """Return the size of the terms of a sum: the largest elements, multiplied where they are factors."""
+    largest = [float(np.max(np.abs(x[np.isfinite(x)]), initial=0.0)) for x in operands if is_inexact(x.dtype)]
+    is_product = isinstance(case.primitive.derivative, Bilinear)
+    return float(np.prod(largest)) if is_product else max(largest, default=0.0)
+
+
+def outcome(call: Callable[[], Any]) -> Any:
+    """Return the results of a call, or the class of its error."""
+    try:
+        results = call()
+    except FnadError as error:
+        return type(error)
+    return results if isinstance(results, (tuple, list)) else (results,)
+
+
+def check_arrays(case: Case) -> None:
+    run = compile_program(trace(lambda *inputs: case.applied(inputs), *case.avals, name=case.primitive.name))
+    rng = np.random.default_rng(case.number)
+    of_matrices = isinstance(case.primitive.axes, Stacked)
+    for pool in ("scaled",) * 2 if of_matrices else ("special", "finite"):
+        operands = filled(case, pool, rng)
+        expected, results = outcome(lambda: case.evaluate(*operands)), outcome(lambda: run(operands))  # noqa: B023
+        if isinstance(expected, type):
+            assert results is expected, operands
+            continue
+        for found, right in zip(results, expected, strict=True):
+            assert_alike(np.asarray(found), np.asarray(right), size_of_terms(case, operands))
+
+
+QUICK = [case for case in distinct(is_of_numpy) if case.primitive.name in IN_SHORT]
 
 
 @over(QUICK)
@@ -132,6 +260,69 @@ def test_extreme_operands(case: Case) -> None:
 
 
 @pytest.mark.slow
-@over([case for case in distinct() if case not in QUICK])
+@over([case for case in distinct(is_of_numpy) if case not in QUICK])
 def test_extreme_operands_of_all(case: Case) -> None:
     check_extremes(case)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@by_primitive([case for case in distinct(is_elementwise) if not is_of_numpy(case)])
+def test_extreme_operands_of_functions_of_scipy(cases: list[Case]) -> None:
+    check_each(cases, check_extremes, moderate, MOST_OF_SCIPY)
+
+
+# ---- exponentials of matrices with elements of different sizes -------------------------------------------------------
+
+
+def diagonal(*numbers: float) -> Array:
+    return np.diag(np.array(numbers))
+
+
+def between(x: float, y: float) -> float:
+    """Return the divided difference of the exponential."""
+    return float(mpmath.mpf(1) * (mpmath.exp(x) - mpmath.exp(y)) / (mpmath.mpf(x) - mpmath.mpf(y)))
+
+
+def exponential(matrix: Array) -> Array:
+    """Return the exponential of a triangular matrix of two rows by its closed form, of others by eigenvalues."""
+    with mpmath.workdps(200):
+        if matrix.shape == (2, 2) and matrix[1, 0] == 0:
+            (x, off), (_, y) = matrix.tolist()
+            slope = float(mpmath.exp(x)) if x == y else between(x, y)
+            return np.array([[float(mpmath.exp(x)), off * slope], [0.0, float(mpmath.exp(y))]])
+        values, vectors = mpmath.eig(mpmath.matrix(matrix.tolist()))
+        found = vectors * mpmath.diag([mpmath.exp(value) for value in values]) * vectors**-1
+        return np.array(found.apply(mpmath.re).tolist(), float)
+
+
+EXPONENTS = {
+    "halved a hundred times": diagonal(-1e30, 1.0),
+    "powers that overflow": diagonal(-1e80, -1e80, -2e80),
+    "beside powers that overflow": diagonal(-1e70, 1.0),
+    "triangular": np.array([[1.0, 1e200], [0.0, 1.0]]),
+    "triangular and decaying": np.array([[-1e60, 1e60], [0.0, 0.5]]),
+    "nilpotent": np.array([[0.0, 1e100], [0.0, 0.0]]),
+    "one that decays fast": np.array([[-1e10, 1.0, 0.0], [1.0, -1.0, 2.0], [0.0, 3.0, 0.5]]),
+    "several sizes": np.array([[1.0, 1e8, 1e-8], [1e-9, 2.0, 1e6], [0.0, 1e-7, -3.0]]),
+    "tiny": 1e-300 * np.ones((2, 2)),
+}
+
+
+def test_exponentials_of_badly_scaled_matrices() -> None:
+    with together() as named, fnad.config.override(executor="compiled"):
+        for name, matrix in EXPONENTS.items():
+            with named(name):
+                expected = exponential(matrix)
+                found, slope = fnad.jit(lambda a: fnad.jvp(scipy.linalg.expm, (a,), (a,)))(matrix)
+                np.testing.assert_allclose(found, expected, 1e-13, 1e-290)
+                step = 2.0**-20
+                ratio = (exponential(matrix * (1 + step)) - exponential(matrix * (1 - step))) / (2 * step)
+                np.testing.assert_allclose(slope, ratio, 1e-6, 1e-290)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@by_primitive(OF_ARRAYS)
+def test_extreme_elements_of_arrays(cases: list[Case]) -> None:
+    check_each(cases, check_arrays)

@@ -22,7 +22,7 @@ from fnad.backends.cpu.blas_threads import one_thread
 from fnad.backends.cpu.ufunc_loops import ADDRESS, BYTE, LONG, WORD, UfuncLoop, place, registered_loop
 from fnad.backends.llvm.emitter import Builder, Dtype, Emit, Instructions, Kinds, Value, Values
 from fnad.backends.llvm.instructions import constant
-from fnad.backends.llvm.scalar import absolute, call, is_true, memory_type, parts
+from fnad.backends.llvm.scalar import absolute, call, is_true, memory_type, on_parts, parts
 from fnad.kernel.linalg import (
     LINALG,
     PREFIX,
@@ -36,6 +36,7 @@ from fnad.kernel.linalg import (
     size_names,
 )
 from fnad.lapack_threads import MIDDLE
+from fnad.ops.matrix_function import NEAR
 from fnad.records import NamedTuple
 from fnad.scalar.operation import real_dtype
 
@@ -301,36 +302,82 @@ def store_if_singular(builder: Builder, dtype: Dtype, a: Value, m: int, failed: 
 
 
 def repeated_square(builder: Builder, given: RoutineCall, a: Value, times: Value, power: Value) -> Value:
-    """As often as it says, the square in the place of the matrix."""
+    """1 + a, squared as often as `times` says (`fnad.ops.matrix_function.squared`)."""
     dtype, m = given.dtypes[0], given.sizes["m"]
     size = m * m
     copy(builder, dtype, a, power, given.matrices * size)
-    with memory(builder, (dtype, size)) as (square,), each(builder, given.matrices) as matrix:
+    with memory(builder, (dtype, size), (dtype, m)) as (found, ones), each(builder, given.matrices) as matrix:
         here = builder.gep(power, [builder.mul(matrix, LONG(size))])
+        fill_with_ones(builder, dtype, ones, m)
         with each(builder, builder.load(builder.gep(times, [matrix]))):
-            product(builder, dtype, m, here, here, square, beta=0)
-            copy(builder, dtype, square, here, size)
+            take_in_ones(builder, dtype, m, here, ones, NEAR)
+            product(builder, dtype, m, here, here, found, beta=0)
+            add_between_ones(builder, dtype, m, here, ones, found)
+            copy(builder, dtype, found, here, size)
+        take_in_ones(builder, dtype, m, here, ones, -1.0)
     return WORD(0)
 
 
 def repeated_square_along(
     builder: Builder, given: RoutineCall, a: Value, e: Value, times: Value, slope: Value
 ) -> Value:
-    """As often as it says, the square x x, and x y + y x in the place of the direction y."""
+    """The derivative of `repeated_square` along e, as often as `times` says: x y + y x in the place of y."""
     dtype, m = given.dtypes[0], given.sizes["m"]
     size = m * m
     copy(builder, dtype, e, slope, given.matrices * size)
-    with memory(builder, (dtype, size), (dtype, size)) as (x, found), each(builder, given.matrices) as matrix:
+    arrays = (dtype, size), (dtype, size), (dtype, m)
+    with memory(builder, *arrays) as (x, found, ones), each(builder, given.matrices) as matrix:
         first = builder.mul(matrix, LONG(size))
         y = builder.gep(slope, [first])
         copy(builder, dtype, builder.gep(a, [first]), x, size)
+        fill_with_ones(builder, dtype, ones, m)
         with each(builder, builder.load(builder.gep(times, [matrix]))):
+            take_in_ones(builder, dtype, m, x, ones, NEAR)
             product(builder, dtype, m, x, y, found, beta=0)
             product(builder, dtype, m, y, x, found, beta=1)
+            add_between_ones(builder, dtype, m, y, ones, found)
             copy(builder, dtype, found, y, size)
             product(builder, dtype, m, x, x, found, beta=0)
+            add_between_ones(builder, dtype, m, x, ones, found)
             copy(builder, dtype, found, x, size)
     return WORD(0)
+
+
+def fill_with_ones(builder: Builder, dtype: Dtype, ones: Value, m: int) -> None:
+    with each(builder, m) as row:
+        builder.store(constant(1, dtype), builder.gep(ones, [row]))
+
+
+def take_in_ones(builder: Builder, dtype: Dtype, m: int, matrix: Value, ones: Value, least: float) -> None:
+    """Add the ones to elements of a diagonal that are larger than `least`, and put zeros in their place."""
+    with each(builder, m) as row:
+        one, element_ = builder.gep(ones, [row]), at(builder, matrix, row, m + 1, LONG(0))
+        value = builder.load(element_)
+        size = size_of(builder, dtype, value)
+        with builder.if_then(builder.fcmp_ordered(">", size, size.type(least))):
+            builder.store(by_parts(builder, dtype, builder.fadd, value, builder.load(one)), element_)
+            builder.store(constant(0, dtype), one)
+
+
+def add_between_ones(builder: Builder, dtype: Dtype, m: int, matrix: Value, ones: Value, out: Value) -> None:
+    """Add D a + a D to `out`, where `ones` is the diagonal of D: an element once, twice, or not at all."""
+    with each(builder, m) as row, each(builder, m) as column:
+        for one in (row, column):
+            with builder.if_then(is_true(builder, dtype, builder.load(builder.gep(ones, [one])))):
+                place_ = at(builder, out, row, m, column)
+                values = builder.load(place_), builder.load(at(builder, matrix, row, m, column))
+                builder.store(by_parts(builder, dtype, builder.fadd, *values), place_)
+
+
+def by_parts(builder: Builder, dtype: Dtype, emit: Callable[..., Value], *values: Value) -> Value:
+    """The result of an instruction for numbers, of complex ones for each part."""
+    return on_parts(builder, emit, *values) if dtype.kind == "c" else emit(*values)
+
+
+def size_of(builder: Builder, dtype: Dtype, value: Value) -> Value:
+    """The absolute value, of complex numbers the sum of those of their parts."""
+    numbers = parts(builder, value) if dtype.kind == "c" else (value,)
+    return reduce(builder.fadd, [absolute(builder, number) for number in numbers])
 
 
 def product(builder: Builder, dtype: Dtype, m: int, a: Value, b: Value, out: Value, *, beta: float) -> None:
@@ -443,12 +490,7 @@ def has_small_pivots(builder: Builder, dtype: Dtype, columns: Value, count: int)
     builder.store(WORD(0), found)
     with each(builder, count) as column, each(builder, builder.add(column, LONG(1))) as row:
         elements = [builder.load(at(builder, columns, place_, count, row)) for place_ in (row, column)]
-        pivot, value = (
-            reduce(
-                builder.fadd, [absolute(builder, part) for part in (parts(builder, x) if dtype.kind == "c" else (x,))]
-            )
-            for x in elements
-        )
+        pivot, value = (size_of(builder, dtype, x) for x in elements)
         least = builder.fmul(value, value.type(SMALLEST_PIVOT))
         is_small = builder.fcmp_unordered("<", pivot, least)
         is_zero = builder.fcmp_unordered("==", pivot, pivot.type(0.0))
