@@ -8,6 +8,7 @@ arrays if those are neighbours, else in front.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from itertools import chain
 from types import EllipsisType
@@ -238,7 +239,7 @@ def _plain(part: Any) -> Sequence[Any]:
         return (_traced(part),)
     if contains_symbol(part):
         return _plain(with_known(as_symbol(part)))
-    array = np.asarray(part)
+    array = np.asarray(operator.index(part) if is_index_of_user(part) else part)
     if array.dtype == BOOL:
         return _positions(part, array)
     if array.size == 0 and isinstance(part, (list, tuple)):
@@ -250,6 +251,11 @@ def _plain(part: Any) -> Sequence[Any]:
             remedy=COLUMN if array.dtype.kind == "U" else None,
         )
     return (array,) if array.ndim or isinstance(part, np.ndarray) else (int(array),)
+
+
+def is_index_of_user(part: Any) -> bool:
+    """True for an object that user code makes an integer, by `__index__`."""
+    return hasattr(type(part), "__index__") and not isinstance(part, (int, np.ndarray, np.generic))
 
 
 def _traced(index: Symbol) -> Symbol:

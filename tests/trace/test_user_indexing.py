@@ -13,6 +13,15 @@ Q = sample((4, 5, 6), "f64")
 J = np.array([2, 0, 1])
 K = np.int64(2)
 
+
+class Second:
+    def __index__(self):
+        return 1
+
+    def __str__(self):
+        return "second"
+
+
 BASIC = [
     *[
         np.s_[i]
@@ -39,6 +48,7 @@ ARRAYS = [
         for i in (([[0], [1]], [[0, 1]]), (None, J, J), (J, ..., J), (J, slice(None), 0), np.array(1), [], (0, []))
     ],
     *[np.s_[i] for i in (J.astype("u1"), (slice(1, 2), [0, 1]), (np.array(1), 2, J))],
+    *[np.s_[i] for i in (Second(), (Second(), Second(), ...), (J, Second()))],
 ]
 MASKS = [
     np.array([True, False, True, True]),
