@@ -215,9 +215,11 @@ def no_source(code: CodeType) -> str:
     return f"{name} has no source that is what runs: {why}"
 
 
-def is_of_dataclass(code: CodeType) -> bool:
-    """True for the code of a method that `dataclasses` has made, which reads attributes of its arguments alone."""
-    return code.co_filename == "<string>" and code.co_qualname.startswith("__create_fn__.")
+def is_generated(function: FunctionType) -> bool:
+    """True for methods that `dataclasses` and `namedtuple` have made, which read attributes of arguments alone."""
+    code, module = function.__code__, str(function.__globals__.get("__name__"))
+    is_known = code.co_qualname.startswith("__create_fn__.") or module.startswith("namedtuple_")
+    return code.co_filename == "<string>" and is_known
 
 
 def subsets(names: Sequence[str]) -> Iterator[Sequence[str]]:

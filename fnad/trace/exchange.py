@@ -26,7 +26,7 @@ from fnad.forks import lock
 from fnad.ir.builder import is_tracing
 from fnad.numpy.namespace import CALLS
 from fnad.trace.contents import is_users
-from fnad.trace.conversion import TWINS, converted_code, is_of_dataclass
+from fnad.trace.conversion import TWINS, converted_code, is_generated
 from fnad.trace.libraries import is_trusted
 
 
@@ -48,9 +48,9 @@ def called_by_python(kind: type) -> Iterator[FunctionType]:
         yield from (f for f in (node.flatten_func, node.unflatten_func) if isinstance(f, FunctionType))
 
 
-def is_constructor(code: CodeType) -> bool:
-    """True for a constructor that `dataclasses` has made, which stores its arguments."""
-    return code.co_name == "__init__" and is_of_dataclass(code)
+def is_constructor(function: FunctionType) -> bool:
+    """True for a constructor that `dataclasses` or `namedtuple` has made, which stores its arguments."""
+    return function.__name__ in ("__init__", "__new__") and is_generated(function)
 
 
 GIVEN = {id(kind): kind for kind in (CodeType, FunctionType, defaultdict, type(functools.cmp_to_key(operator.lt)))}
@@ -118,7 +118,7 @@ class Methods:
 
     def _enter(self, function: FunctionType) -> None:
         own = function.__code__
-        if not is_trusted(own.co_filename) and original_of(own) is own and not is_constructor(own):
+        if not is_trusted(own.co_filename) and original_of(own) is own and not is_constructor(function):
             other = converted_code(own, function.__globals__) or CALLS["watched_code"](function)
             with self._lock:
                 self._users[function] = own, other

@@ -68,7 +68,7 @@ from fnad.trace.contents import (
     parts,
     shared_states,
 )
-from fnad.trace.conversion import converted_code, facts_of, is_of_dataclass, own_function
+from fnad.trace.conversion import converted_code, facts_of, is_generated, own_function
 from fnad.trace.effects import COMPUTED, DRAW, effect_of_callee, effect_of_object, reads_outside
 from fnad.trace.environment import NUMBERS, Environment, Get, Namespace, Noted, content, has_numbers
 from fnad.trace.exchange import METHODS
@@ -408,7 +408,7 @@ class Recorder:
         self.follow(defaults)
         self.follow(by_name)
         facts = facts_of(function)
-        if facts is None and not is_of_dataclass(code) and converted_code(code, function.__globals__) is None:
+        if facts is None and not is_generated(function) and converted_code(code, function.__globals__) is None:
             self._follow_names(function)
         uses = dict(facts.free) if facts else {}
         for name, cell in zip(code.co_freevars, cells, strict=False):

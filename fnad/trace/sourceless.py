@@ -1,7 +1,7 @@
 """User functions without source that is what runs: what other code calls in their place.
 
 No hook reports what such a function reads. So a call of it has the traced function traced at each call, and the
-attributes of its arguments are recorded. Methods that `dataclasses` has made read nothing else.
+attributes of its arguments are recorded. Methods that `dataclasses` and `namedtuple` have made read nothing else.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fnad.codes import names_of, notes_of, with_code
 from fnad.errors import TracerEscapeError
 from fnad.ir.builder import is_tracing
 from fnad.numpy.namespace import CALLS
-from fnad.trace.conversion import converted_text, is_of_dataclass, no_source
+from fnad.trace.conversion import converted_text, is_generated, no_source
 from fnad.trace.dispatch import has_traced
 from fnad.trace.environment import content
 from fnad.trace.libraries import is_trusted
@@ -34,19 +34,18 @@ def without_source(function: FunctionType) -> Any:
 
     It refuses traced values if code without hooks may compare `type(x)`.
     """
-    code = function.__code__
-    is_generated = is_of_dataclass(code)
+    code, is_known = function.__code__, is_generated(function)
 
     @functools.wraps(function, updated=())
     def call(*args: Any, **kwargs: Any) -> Any:
-        if not is_generated and has_traced((args, kwargs)):
+        if not is_known and has_traced((args, kwargs)):
             asking = function.__qualname__ if any(arg is type for arg in args) else asking_for_class(function)
             if asking is not None:
                 raise refused(asking, code)
         for recorder in RECORDING.values if is_tracing() else ():
             for arg in (*args, *kwargs.values()):
                 recorder.list_attributes(arg)
-            if not is_generated:
+            if not is_known:
                 recorder.meet(f"{no_source(code)}, so its reads are not recorded", current_source())
         return function(*args, **kwargs)
 

@@ -96,14 +96,14 @@ def test_what_is_read_is_current() -> None:
                     assert run(1.5) == f(1.5)
 
 
-def test_a_class_made_by_dataclass_is_traced_once() -> None:
+def test_classes_made_by_dataclass_and_namedtuple_are_traced_once() -> None:
     runs = []
 
     def f(x: Any) -> Any:
         runs.append(1)
-        size = Size(x)
+        size, pair = Size(x), Pair(1.0, x)._replace(array=4.0)
         size.calls += 1
-        return size.x if size == size and Size(5.0) > OUTER else 2 * x
+        return size.x * pair.traced * pair.array / (4.0 * x) if size == size and Size(5.0) > OUTER else 2 * x
 
     run = fnad.jit(f)
     assert [run(1.0), run(2.0), run(3.0)] == [1.0, 2.0, 3.0]
