@@ -123,6 +123,7 @@ def test_the_command_and_the_page_have_the_lines(tmp_path: Path, capsys: pytest.
     page = tmp_path / "page.html"
     assert run(["view", target, "--args", "f64[20000]", "--profile", "-o", str(page)]) == 0
     assert re.search(r"<b>\d+\.\d %</b>    y = np.arctan2", page.read_text("utf-8"))
+    assert "equations as traced; time of values by line" in page.read_text("utf-8")
 
 
 @pytest.mark.skipif(shutil.which("objdump") is None, reason="the reference is objdump")

@@ -44,16 +44,20 @@ class Profile(NamedTuple):
     seconds: float
     runs: int
 
+    @property
+    def is_derivative(self) -> bool:
+        """True if some of the time is in derivatives."""
+        return any(line.derivative for line in self.lines)
+
     def __str__(self) -> str:
         about = f"{self.function}: {self.samples:,} samples in {self.seconds:.1f} s, {self.runs:,} runs"
         if not self.lines:
             return f"{about}\ntoo little of the time is in native code for a profile: give larger arrays"
-        has_derivative = any(line.derivative for line in self.lines)
-        rows = [["forward", "derivative", "", "line"] if has_derivative else ["time", "", "line"]]
+        rows = [["forward", "derivative", "", "line"] if self.is_derivative else ["time", "", "line"]]
         for line in self.lines:
-            shares = (line.forward, line.derivative) if has_derivative else (line.forward,)
+            shares = (line.forward, line.derivative) if self.is_derivative else (line.forward,)
             rows.append([*map(_percent, shares), "", str(line.source)])
-        rest = ["", _percent(self.elsewhere)] if has_derivative else [_percent(self.elsewhere)]
+        rest = ["", _percent(self.elsewhere)] if self.is_derivative else [_percent(self.elsewhere)]
         rows.append([*rest, "", "elsewhere: loops, calls from Python"])
         return f"{about}\n{columns(rows)}"
 
@@ -61,11 +65,11 @@ class Profile(NamedTuple):
 
     def note(self, file: str, line: int) -> str:
         """The shares of a line of a file, as text; empty for a line that takes none."""
-        for each in self.lines:
-            if (each.source.file, each.source.line) == (file, line):
-                parts = [_percent(each.forward)] + [f"{_percent(each.derivative)} derivative"] * (each.derivative > 0)
-                return " + ".join(parts)
-        return ""
+        found = next((x for x in self.lines if (x.source.file, x.source.line) == (file, line)), None)
+        if found is None:
+            return ""
+        values = f"{100 * found.forward:.1f} + " if self.is_derivative else ""
+        return values + _percent(found.derivative if self.is_derivative else found.forward)
 
 
 @boundary

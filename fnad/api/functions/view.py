@@ -95,7 +95,10 @@ def page_of(f: Function, args: tuple[Any, ...], kwargs: dict[str, Any], profile:
     panes["kernels"] = _kernel_rows(lowered)
     count = sum(1 for _ in all_equations(lowered.program))
     content = "".join(_pane(name, rows) for name, rows in panes.items())
-    words = {"title": html.escape(title), "summary": f"{count} equations as traced", "count": len(panes)}
+    summary = f"{count} equations as traced"
+    if profile is not None:
+        summary += f"; time of {'values + derivatives' if profile.is_derivative else 'values'} by line"
+    words = {"title": html.escape(title), "summary": summary, "count": len(panes)}
     template = (Path(__file__).parent / "page.html").read_text(encoding="utf-8")
     page = re.sub(r"\{(title|summary|count)\}", lambda found: str(words[found[1]]), template)
     return Page(title, page.replace("{panes}", content))
