@@ -307,6 +307,7 @@ def _add_export(commands: Any) -> None:
     forms = parser.add_mutually_exclusive_group(required=True)
     for form, meaning in FORMS.items():
         forms.add_argument(f"--{form}", dest="form", action="store_const", const=form, help=meaning)
+    parser.add_argument("--blas", action="store_true", help="have the C source call CBLAS and LAPACKE")
     _add_output(parser)
 
 

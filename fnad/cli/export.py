@@ -20,9 +20,12 @@ def export_call(request: Namespace) -> str:
 
     def written(*args: object, **kwargs: object) -> str:
         exported = export(*args, **kwargs)  # type: ignore[arg-type]
-        files = getattr(exported, request.form)(request.output, force=request.force)
-        return "\n".join([exported.prototype, *map(str, files)])
+        options = {"blas": True} if request.blas else {}
+        files = getattr(exported, request.form)(request.output, force=request.force, **options)
+        return "\n".join([*([] if request.blas else [exported.prototype]), *map(str, files)])
 
+    if request.blas and request.form != "c":
+        raise UsageError("--blas is for C sources: give --c")
     try:
         return on_call(request, written)
     except OSError as error:

@@ -124,6 +124,15 @@ def exported(tmp_path: Path, *options: str) -> Any:
     return space[f"layer_{options[0].removeprefix('--')}"]
 
 
+def test_c_that_calls_lapack(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "model.py").write_text("import numpy as np\ndef f(a): return np.linalg.solve(a, a)\n")
+    command = ["export", f"{tmp_path}/model.py:f", "--args", "f64[9,9]", "-o", f"{tmp_path}/f", "--blas"]
+    assert main([*command, "--object"]) == 2
+    assert capsys.readouterr().err == "fnad: --blas is for C sources: give --c\n"
+    assert main([*command, "--c"]) == 0
+    assert "LAPACKE_dgesv_work" in (tmp_path / "f.c").read_text()
+
+
 def test_exported_derivatives_are_those_of_complex_steps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rng = np.random.default_rng(5)
     x, w, b, dx, dw, db = (rng.normal(size=shape) for shape in ((3,), (3, 2), (2,)) * 2)

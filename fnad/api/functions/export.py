@@ -181,9 +181,9 @@ class Exported:
 
     # ---- in files
 
-    def c_source(self) -> str:
-        """The program as C, readable and without dependencies."""
-        return _forms().c_source.source(self._standalone)
+    def c_source(self, *, blas: bool = False) -> str:
+        """The program as C, readable and without dependencies; with `blas`, it calls CBLAS and LAPACKE."""
+        return _forms().c_source.source(self._with_blas if blas else self._standalone)
 
     def c_header(self) -> str:
         """The header of the C source and of the object file."""
@@ -194,9 +194,13 @@ class Exported:
         return _forms().python_module.source(self._standalone)
 
     @boundary
-    def c(self, file: str | Path, *, force: bool = False) -> list[Path]:
-        """Write the C source, and the header beside it; return both paths."""
-        return _written(file, ".c", {".c": self.c_source().encode(), ".h": self.c_header().encode()}, force)
+    def c(self, file: str | Path, *, force: bool = False, blas: bool = False) -> list[Path]:
+        """Write the C source, and the header beside it; return both paths.
+
+        With `blas`, matrix products call CBLAS, and linear algebra LAPACKE.
+        """
+        header = _forms().c_source.header(self._with_blas if blas else self._standalone)
+        return _written(file, ".c", {".c": self.c_source(blas=blas).encode(), ".h": header.encode()}, force)
 
     @boundary
     def object(self, file: str | Path, *, force: bool = False) -> list[Path]:
@@ -211,13 +215,20 @@ class Exported:
 
     @cached_property
     def _standalone(self) -> Standalone:
+        return self._lowered(with_blas=False)
+
+    @cached_property
+    def _with_blas(self) -> Standalone:
+        return self._lowered(with_blas=True)
+
+    def _lowered(self, *, with_blas: bool) -> Standalone:
         names = [_identifier(name) for name in input_names(self.leaves, self.program)]
         arguments = names[: len(self.leaves)]
         count = len(self.program.outputs)
         results = ["out"] if count == 1 else [f"out{n}" for n in range(count)]
         results = [f"{name}_" if name in arguments else name for name in results]
         program = staged(self.program).simplified
-        return _forms().standalone(program, self.name, arguments, results, self.captured)
+        return _forms().standalone(program, self.name, arguments, results, self.captured, with_blas=with_blas)
 
     def __repr__(self) -> str:
         results = ", ".join(map(str, self.program.out_avals))

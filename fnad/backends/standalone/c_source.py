@@ -11,11 +11,13 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from fnad.backends.standalone import c_libraries
 from fnad.backends.standalone.program import Standalone, element_type
 from fnad.errors import LoweringError
 from fnad.ir.types import Aval
 from fnad.kernel.python_source import inlined, renumbered
 from fnad.kernel.statements import (
+    STATUS,
     STATUS_SIZE,
     Apply,
     Assign,
@@ -170,6 +172,9 @@ COMPLEX_HELPERS = {
 }}""",
 }
 
+LIBRARY = {*c_libraries.PRODUCTS, *c_libraries.ROUTINES}
+NO_FAULTS = ("linalg_lu_by_columns",)
+
 HEAD = """\
 #include <complex.h>
 #include <math.h>
@@ -190,7 +195,8 @@ def source(program: Standalone) -> str:
     writer = _SourceWriter(program.name)
     kernels = [writer.kernel(kernel) for kernel in program.kernels]
     constants = [_constant(f"{program.name}_{name}", array) for name, array in program.captured.items()]
-    parts = [HEAD, *constants, *writer.helpers.values(), *kernels, _driver(program)]
+    head = HEAD + c_libraries.INCLUDES * writer.calls_libraries
+    parts = [head, *constants, *writer.helpers.values(), *kernels, _driver(program)]
     return "\n\n".join(part.rstrip("\n") for part in parts) + "\n"
 
 
@@ -276,6 +282,7 @@ class _SourceWriter:
     def __init__(self, prefix: str) -> None:
         self._prefix = prefix
         self._declared: set[str] = set()
+        self.calls_libraries = False
         self.helpers: dict[str, str] = {}
 
     def kernel(self, kernel: Kernel) -> str:
@@ -324,6 +331,8 @@ class _SourceWriter:
                 return f"{helper}(&{total.name}, &{rest.name}, {self._outer(value)});"
             case Store(array, index, value):
                 return f"{array.name}[{self._outer(index)}] = {self._outer(value)};"
+            case Evaluate(Apply(operation, operands, _) as call) if operation.name in LIBRARY:
+                return f"{self._library_call(call, operands)};"
             case Evaluate(call):
                 return f"{self._expression(call)};"
             case Break():
@@ -332,6 +341,19 @@ class _SourceWriter:
                 return "return;"
             case _:
                 raise LoweringError("C has no operation of several results", remedy=NATIVE)
+
+    def _library_call(self, call: Apply, operands: Sequence[Expression]) -> str:
+        """A call of CBLAS, or of a function that calls LAPACKE."""
+        self.calls_libraries = True
+        name, texts = call.operation.name, list(map(self._outer, operands))
+        assert isinstance(operands[0], Name)
+        dtype = element_type(operands[0])
+        if name in c_libraries.PRODUCTS:
+            return c_libraries.product(name, dtype, texts)
+        called = f"{self._prefix}_{name}_{dtype.str[1:]}"
+        self.helpers.setdefault(called, c_libraries.function(name, dtype, called))
+        reports = any(isinstance(x, Name) and x.name == STATUS.name for x in operands)
+        return f"{called}({', '.join(texts if reports or name in NO_FAULTS else [*texts, 'NULL', '0'])})"
 
     def _loop(self, loop: For, indent: str) -> Iterator[str]:
         counter, start, stop = loop.counter.name, self._outer(loop.start), self._outer(loop.stop)

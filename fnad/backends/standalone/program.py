@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from fnad.backends.base import Array
-from fnad.backends.standalone.target import STANDALONE
+from fnad.backends.standalone.target import STANDALONE, WITH_BLAS
 from fnad.errors import ExportError
 from fnad.ir.program import Program
 from fnad.ir.types import Aval
@@ -58,14 +58,22 @@ class Standalone(NamedTuple):
 
 
 def standalone(
-    program: Program, name: str, arguments: Sequence[str], results: Sequence[str], captured: Sequence[Array]
+    program: Program,
+    name: str,
+    arguments: Sequence[str],
+    results: Sequence[str],
+    captured: Sequence[Array],
+    *,
+    with_blas: bool = False,
 ) -> Standalone:
-    """Lower a program, whose inputs are the arguments, then the captured arrays.
+    """Lower a program, whose inputs are the arguments, then the captured arrays; C alone can have BLAS beside it.
 
     Raises `ExportError` for what runs in Python, and `LoweringError` for what has no instructions.
     """
-    plan = Plan(lower(program, STANDALONE), STANDALONE)
-    calls = [effect for item in plan.loops.items for effect in effects(item) if isinstance(effect, LibraryCall)]
+    target = WITH_BLAS if with_blas else STANDALONE
+    plan = Plan(lower(program, target), target)
+    every = [effect for item in plan.loops.items for effect in effects(item)]
+    calls = [effect for effect in every if isinstance(effect, LibraryCall) and effect.routine is None]
     if calls or not all(isinstance(step, Chunk) for step in plan.steps):
         called = dict.fromkeys(f"{call.primitive.name}{f' at {call.source}' if call.source else ''}" for call in calls)
         what = "; ".join(called) or "Python"

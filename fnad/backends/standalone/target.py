@@ -10,6 +10,7 @@ from fnad.backends.cpu import functions, masks
 from fnad.backends.cpu.target import COSTS, CPU
 from fnad.backends.llvm import accurate_sums, branchless, cast, complex_math, division, integer, operators, random_bits
 from fnad.backends.llvm.emitter import Builder, Kinds, Value, Values
+from fnad.backends.standalone.c_libraries import PRODUCTS, ROUTINES
 from fnad.kernel.routines import LOCAL_ARRAYS
 
 
@@ -34,3 +35,10 @@ STANDALONE = replace(
     counts_steps=False,
 )
 """Matrix products are loops here, and what needs LAPACK or SciPy is refused."""
+
+WITH_BLAS = replace(
+    STANDALONE,
+    name="standalone with BLAS",
+    instructions={**STANDALONE.instructions, **{name: CPU.instructions[name] for name in (*PRODUCTS, *ROUTINES)}},
+)
+"""The same beside CBLAS and LAPACKE, which C code calls by name."""
