@@ -1,73 +1,114 @@
 """Traced values that are stored where they outlive their trace: `self.w = t`, `TABLE["a"] = t`, a global variable.
 
-Compiled code stores nothing there, and code that reads it later would find a value of a trace that is over. After the
-trace the objects that the function read from outside are searched for such values. Objects that it made are not.
+Compiled code stores nothing there, so that whoever reads it later would find a value of a trace that is over. After the
+trace, what the function was found to read is looked through for such values, as far as it is reached from the function
+itself: what it made anew is not.
 """
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterable, Iterator
-from types import CellType, FunctionType, ModuleType
+from collections import deque
+from collections.abc import Container, Iterable, Iterator
+from itertools import repeat
+from types import CellType, FunctionType, MappingProxyType, ModuleType
 from typing import Any
 
 from fnad.codes import original_of, with_inner
 from fnad.errors import TracerEscapeError
 from fnad.ir.builder import Builder, made_at
 from fnad.ir.program import Source
-from fnad.trace.contents import namespace_of
-from fnad.trace.conversion import converted_code
+from fnad.records import NamedTuple
+from fnad.trace.contents import is_users
 from fnad.trace.handle import Handle
-from fnad.trace.recording import Recorder
 from fnad.trace.source import line_naming
 
-
-def check_kept(recorder: Recorder, trace: Builder) -> None:
-    """Raise where a value of a trace, or of one within it, is stored in an object that the trace read from outside."""
-    functions = [value for value in recorder.kept.values() if type(value) is FunctionType]
-    owners = {id(function.__globals__): function for function in functions}
-    owners |= {id(space): owner for owner, space in recorder.environment.holders.values() if space is not None}
-    for holder, owner in _holders(recorder, functions):
-        parts = gc.get_referents(holder)
-        kinds = {id(kind): kind for kind in map(type, parts)}.values()  # a weak proxy may have no `__class__`
-        if any(issubclass(kind, Handle) for kind in kinds):
-            for part in parts:
-                if issubclass(type(part), Handle) and part.is_within(trace):
-                    raise _refused(holder, owners.get(id(holder), owner), part, functions)
+PLAIN = {bool, int, float, complex, str, bytes, type(None)}
+LEADING = {CellType, tuple, MappingProxyType, dict}
+"""Containers of values that something else has; a dictionary may be one."""
 
 
-def _holders(recorder: Recorder, functions: Iterable[FunctionType]) -> Iterator[tuple[Any, Any]]:
-    """The objects that may have a traced value, each with its owner: namespaces and cells belong to others."""
-    for value in recorder.kept.values():
-        yield value, value
-        namespace = None if isinstance(value, (FunctionType, ModuleType)) else namespace_of(value)
-        if namespace is not None:
-            yield dict(namespace), value
-    for function in functions:
-        if converted_code(original_of(function.__code__), function.__globals__) is not None:
-            yield from ((cell, function) for cell in function.__closure__ or ())
+class Holder(NamedTuple):
+    """An object with traced values among its parts, and the owner if it only holds an owner's values."""
+
+    value: Any
+    parts: list[Any]
+    owner: Any
 
 
-def _refused(holder: Any, owner: Any, part: Handle, functions: Iterable[FunctionType]) -> TracerEscapeError:
-    names: Any = holder if isinstance(holder, dict) else namespace_of(holder) or {}
-    name = next((name for name, found in names.items() if found is part), None)
-    what = _name_of(holder, owner) if name is None else f"{name!r} of {_name_of(holder, owner)}"
-    return TracerEscapeError(
-        f"a traced value of aval {part.aval} was stored in {what}, which is there after the trace",
-        source=(made_at(part.symbol) if name is None else None) or _place(name, functions),
-        remedy="return it and store the result of the call: what is stored under jit has no numbers",
+def check_kept(roots: Iterable[Any], trace: Builder, read: Container[int]) -> None:
+    """Raise where a value of a trace, or of one within it, is stored in something that is reached from the roots.
+
+    `read` has the identities of what the function was found to read.
+    """
+    functions: list[FunctionType] = []
+    holders = _holders(roots, read, functions)
+    for holder in holders:
+        for part in holder.parts:
+            if issubclass(type(part), Handle) and part.is_within(trace):  # a weak proxy may have no class
+                name = _name_in(holder.value, part)
+                what = _name_of(holder) if name is None else f"{name!r} of {_name_of(holder)}"
+                deque(holders, 0)  # to find the other functions
+                raise TracerEscapeError(
+                    f"a traced value of aval {part.aval} was stored in {what}, which is there after the trace",
+                    source=(made_at(part.symbol) if name is None else None) or _place(name, functions),
+                    remedy="return it and store the result of the call: what is stored under jit has no numbers",
+                )
+
+
+def _holders(roots: Iterable[Any], read: Container[int], functions: list[FunctionType]) -> Iterator[Holder]:
+    """The objects with traced values, of all that is reached; functions that are reached are added to a list.
+
+    A namespace may have thousands of names: of most it takes a look at the identity, and no call. Nothing is reached
+    of what has numbers and texts alone, of which there may be many.
+    """
+    pending, seen = [(root, root) for root in roots], set[int]()
+    while pending:
+        value, owner = pending.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        own = type(value)
+        if own is FunctionType:
+            functions.append(value)
+        parts = gc.get_referents(value)
+        kinds = set(map(type, parts))
+        if kinds <= PLAIN:
+            continue
+        for part in parts:
+            if type(part) in LEADING and (type(part) is not dict or _is_namespace(part, value)):
+                pending.append((part, owner))
+            elif id(part) in read or (part is own and is_users(own)):
+                pending.append((part, part))
+        if any(map(issubclass, kinds, repeat(Handle))):
+            yield Holder(value, parts, owner)
+
+
+def _is_namespace(part: dict[Any, Any], owner: Any) -> bool:
+    """True if it is where an object has its attributes, or a function its globals."""
+    if isinstance(owner, ModuleType):
+        return False
+    return isinstance(owner, type) or part is getattr(
+        owner, "__globals__" if isinstance(owner, FunctionType) else "__dict__", None
     )
 
 
-def _name_of(value: Any, owner: Any) -> str:
+def _name_of(holder: Holder) -> str:
+    value, owner = holder.value, holder.owner
     if type(value) is CellType:
         return "a variable of an enclosing function"
-    if isinstance(owner, (FunctionType, ModuleType)):
+    if isinstance(owner, FunctionType):
         return "the module"
     if isinstance(owner, type):
         return owner.__qualname__
     kind = type(owner).__name__
     return f"a {kind}" if type(owner).__module__ == "builtins" else f"an object of class {kind}"
+
+
+def _name_in(holder: Any, value: Handle) -> Any:
+    """The name under which a value is stored, None if it has none."""
+    names: Any = holder if isinstance(holder, dict) else getattr(holder, "__dict__", {})
+    return next((name for name, found in names.items() if found is value), None)
 
 
 def _place(name: Any, functions: Iterable[FunctionType]) -> Source | None:

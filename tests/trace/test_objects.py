@@ -445,7 +445,13 @@ def test_what_is_stored_under_jit_is_an_error_at_once(name, transform):
 
 def test_what_a_function_makes_for_itself_may_hold_traced_values():
     def f(t):
-        fit, table, kept = Fit(), {}, [t]
+        class Made:
+            value = t
+
+            def product(self):
+                return self.value * t
+
+        fit, table, kept = Fit(), {}, [t, Made().product()]
         fit.w = t
 
         def step():

@@ -360,7 +360,7 @@ class Compiled(Transformed, Generic[P, R]):
         environment, trace = recorder.environment, traces[-1]()
         environment.end()
         if trace is not None:  # nothing else has it but values of it that are stored somewhere
-            check_kept(recorder, trace)
+            check_kept([self._f, *[fixed[place] for place, _ in form.static]], trace, recorder.kept)
         if any(isinstance(key, Receiver) for _, key in form.static):
             environment = environment.released(recorder.kept)
         captured = cast("Sequence[Array]", staged.operands[len(leaves) :])  # no trace is around this one
