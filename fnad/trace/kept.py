@@ -23,9 +23,9 @@ from fnad.trace.contents import is_users
 from fnad.trace.handle import Handle
 from fnad.trace.source import line_naming
 
-PLAIN = {bool, int, float, complex, str, bytes, type(None)}
-LEADING = {CellType, tuple, MappingProxyType, dict}
-"""Containers of values that something else has; a dictionary may be one."""
+PLAIN = {*map(id, (bool, int, float, complex, str, bytes, type(None)))}
+LEADING = {*map(id, (CellType, tuple, MappingProxyType, dict))}
+"""The identities of classes of containers of values that something else has; a dictionary may be one."""
 
 
 class Holder(NamedTuple):
@@ -72,15 +72,16 @@ def _holders(roots: Iterable[Any], read: Container[int], functions: list[Functio
         if own is FunctionType:
             functions.append(value)
         parts = gc.get_referents(value)
-        kinds = set(map(type, parts))
-        if kinds <= PLAIN:
+        classes = [*map(type, parts)]
+        kinds = dict(zip(map(id, classes), classes, strict=True))
+        if kinds.keys() <= PLAIN:
             continue
         for part in parts:
-            if type(part) in LEADING and (type(part) is not dict or _is_namespace(part, value)):
+            if id(type(part)) in LEADING and (type(part) is not dict or _is_namespace(part, value)):
                 pending.append((part, owner))
             elif id(part) in read or (part is own and is_users(own)):
                 pending.append((part, part))
-        if any(map(issubclass, kinds, repeat(Handle))):
+        if any(map(issubclass, kinds.values(), repeat(Handle))):
             yield Holder(value, parts, owner)
 
 
