@@ -159,6 +159,25 @@ def test_loops_of_python_end_with_their_last_step_or_when_another_begins(counts:
     assert counts == [("step", 3, 3), ("step", 3, 3), ("step", 3, 5), ("step", 2, 2)]
 
 
+def test_what_a_trace_asks_for_counts_nothing_and_keeps_no_loop_apart(counts: list[tuple[str, int, int]]) -> None:
+    assert "paths under jit" not in str(fnad.explain(deciding, 1.0))
+    fnad.testing.check(scanned, 1.0)
+    assert all(count == total for _, count, total in counts)
+    assert not any(meter.is_plain for meter in meters._METERS.values())
+
+
+def test_a_loop_of_python_that_ends_early_is_shown_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(meters, "SHOWN_AFTER", 0.01)
+    for _ in range(3):
+        progress(1000, "lost")
+        sleep(0.001)
+    for _ in range(100):
+        sleep(0.05)
+        if "lost" not in [label for _, label in meters._METERS]:
+            return
+    raise AssertionError("it is still under way")
+
+
 def test_loops_are_rolled_and_fused_as_without() -> None:
     def f(w: Any, count: Callable[..., None]) -> Any:
         for _ in range(100):

@@ -43,6 +43,7 @@ from fnad.ir.primitive import (
     Contraction,
     Cumulative,
     Fold,
+    GuardCheck,
     ScanLoop,
     Scatter,
     WhileLoop,
@@ -212,8 +213,9 @@ class TieredProgram:
 
     @cached_property
     def _effects(self) -> bool:
-        """True if running it twice differs from running it once."""
-        return any(map(acts_outside, self.program.equations))
+        """True if running it twice differs from running it once; guards may be checked again."""
+        equations = (e for e in self.program.equations if not isinstance(e.primitive.lower, GuardCheck))
+        return any(map(acts_outside, equations))
 
     def _compiled_if_due(self, *, at_once: bool) -> Native | None:
         """Native code; unless `at_once`, only if the program is hot and no other thread is compiling it."""

@@ -29,7 +29,7 @@ def _infer(total: Aval, *, label: str) -> Aval:
 
 
 def _evaluate(total: Any, *, label: str) -> Any:
-    meters.step(label, int(total))
+    meters.step_of_program(label, int(total))
     return total
 
 

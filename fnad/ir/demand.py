@@ -13,7 +13,7 @@ from typing import Generic, TypeAlias, TypeVar
 
 from fnad.ir.builder import Builder, Captured
 from fnad.ir.program import Atom, Equation, Literal, Var
-from fnad.ir.walk import has_effect
+from fnad.ir.walk import acts_outside
 
 T = TypeVar("T")
 Origin: TypeAlias = "Equation | Captured"
@@ -45,7 +45,7 @@ class OnDemand(ABC, Generic[T]):
 
     def can_compute(self, equation: Equation) -> bool:
         """True if the results of an equation are available where its operands are."""
-        return not has_effect(equation)
+        return not acts_outside(equation)
 
     # ---- what there is -------------------------------------------------------------------------------------------
 

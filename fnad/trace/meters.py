@@ -27,6 +27,9 @@ SHOWN_EVERY, LOGGED_EVERY = 0.25, 10.0
 LOST = 20
 """The number of mean steps without another one after which a loop of Python has ended early."""
 
+LONGEST_STEP = 60.0
+"""The seconds after which a loop of Python that has taken one step has ended."""
+
 Words: TypeAlias = Any
 """Two numbers: the steps so far, and the number of all steps, which is negative if it is not known."""
 
@@ -59,12 +62,14 @@ class Meter:
         """The steps taken, and their time."""
         count, total = map(int, self.words)
         steps = f"{count} of {total} in " if 0 < count < total else f"{count} in " if count else ""
-        return f"{self.label}: {steps}{_duration(perf_counter() - self.start)}"
+        end = self.latest if self.is_plain else perf_counter()
+        return f"{self.label}: {steps}{_duration(end - self.start)}"
 
     def is_lost(self) -> bool:
         """True if a loop of Python has ended before its last step."""
         steps, taken = self.words[0] - 1, self.latest - self.start
-        return steps > 0 and perf_counter() - self.latest > max(SHOWN_AFTER, LOST * taken / steps)
+        longest = max(SHOWN_AFTER, LOST * taken / steps) if steps else LONGEST_STEP
+        return self.is_plain and perf_counter() - self.latest > longest
 
 
 _METERS: dict[tuple[int, str], Meter] = {}
@@ -80,12 +85,23 @@ def step(label: str, total: int) -> None:
     if meter is None or (meter.is_plain and (meter.words[1] != total or meter.is_lost())):
         _end(key)
         meter = _begin(key, Meter(label, [0, total], is_plain=True))
-    meter.words[0] += 1
-    meter.words[1] = total
+    _count(meter, total)
     if meter.is_plain:
         meter.latest = perf_counter()
         if meter.words[0] == total:
             _end(key)
+
+
+def step_of_program(label: str, total: int) -> None:
+    """Count a step of the program that this thread interprets, if its steps are counted."""
+    meter = _METERS.get((threading.get_ident(), label))
+    if meter is not None and not meter.is_plain:
+        _count(meter, total)
+
+
+def _count(meter: Meter, total: int) -> None:
+    meter.words[0] += 1
+    meter.words[1] = total
 
 
 @contextmanager
@@ -135,6 +151,9 @@ class _Watch(threading.Thread):
             if _METERS:
                 self.work.set()
             sleep(SHOWN_EVERY)
+            for key, meter in list(_METERS.items()):
+                if meter.is_lost():
+                    _end(key)
             with _SHOWING:
                 now = perf_counter()
                 due = [meter for meter in list(_METERS.values()) if now - meter.start > SHOWN_AFTER]

@@ -8,7 +8,7 @@ from typing import Any
 
 from fnad.api.functions.jit import Compiled, jit
 from fnad.api.inspect.columns import columns
-from fnad.api.staging.leaves import Function, check_function, function_name
+from fnad.api.staging.leaves import Function, check_function
 from fnad.backends.base import PROFILE
 from fnad.backends.tiers import staged
 from fnad.errors import SettingError
@@ -106,7 +106,7 @@ def profile(f: Function, /, *args: Any, **kwargs: Any) -> Profile:
     once = any(map(acts_outside, program.equations))
     module = import_module(PROFILE)
     found = module.sampled(staged(program).simplified, arrays, once=once)
-    return _of_samples(function_name(f), found, module.FEWEST)
+    return _of_samples(program.name, found, module.FEWEST)
 
 
 def _of_samples(name: str, found: Any, fewest: int) -> Profile:
