@@ -32,7 +32,7 @@ j1 = special("j1(x)", "Bessel function J₁; DLMF 10.6.1.", BOTH_SIDES, x="0.5 *
 y0 = special("y0(x)", "Bessel function Y₀; DLMF 10.6.3.", MIDDLE, x="-y1(x)")
 y1 = special("y1(x)", "Bessel function Y₁; DLMF 10.6.2.", MIDDLE, x="y0(x) - y / x")
 i0 = special("i0(x)", "Modified Bessel function I₀; DLMF 10.29.3.", BOTH_SIDES, x="i1(x)")
-i1 = special("i1(x)", "Modified Bessel function I₁; DLMF 10.29.1.", BOTH_SIDES, x="0.5 * (i0(x) + iv(2.0, x))")
+i1 = special("i1(x)", "Modified Bessel function I₁; DLMF 10.29.1.", BOTH_SIDES, x="i0(x) - i1_ratio(x, y)")
 k0 = special("k0(x)", "Modified Bessel function K₀; DLMF 10.29.3.", MIDDLE, x="-k1(x)")
 k1 = special("k1(x)", "Modified Bessel function K₁; DLMF 10.29.2.", MIDDLE, x="-(k0(x) + y / x)")
 i0e = special("i0e(x)", "exp(-|x|) I₀; DLMF 10.29.3.", MIDDLE,
@@ -43,6 +43,12 @@ k0e = special("k0e(x)", "exp(x) K₀; DLMF 10.29.3.", MIDDLE, x="bessel_k_slope(
 k1e = special("k1e(x)", "exp(x) K₁; DLMF 10.29.2.", MIDDLE,
               x="bessel_k_slope(1.0, x, y - k0e(x) - y / x)")
 # fmt: on
+
+# I₁(x) / x, y being I₁(x), which is 0 where it has overflowed beside I₀
+I1_RATIO = """select(lt(x * x, 1.0), i1e_ratio(x) * exp(abs(x)),
+    select(isinf(y), 0.0, y) / select(eq(x, 0.0), 1.0, x))"""
+
+formula("i1_ratio(x, y)", I1_RATIO)
 
 RATIO_SLOPE = """select(lt(x * x, 1.0), 0.25 * (i1e(x) - ive(3.0, x)) - sign(x) * y,
     (bessel_i_slope(1.0, x, i1e(x), i0e(x) - y - sign(x) * i1e(x)) - y) / select(eq(x, 0.0), 1.0, x))"""
