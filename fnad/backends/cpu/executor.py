@@ -26,7 +26,7 @@ from fnad.backends.cpu.idle import LARGE, WATCH
 from fnad.backends.cpu.loader import Code, kept_code
 from fnad.backends.cpu.machine import offers
 from fnad.backends.cpu.objects import IS_KNOWN
-from fnad.backends.cpu.pool import allocator, has_gil, pooled
+from fnad.backends.cpu.pool import allocator, has_gil
 from fnad.backends.cpu.saved import Recipe
 from fnad.backends.flow import Read, Reserve, Run, choose, fail, in_order, repeat, repeat_while
 from fnad.errors import FnadError
@@ -346,7 +346,6 @@ class NativeExecutor:
         results = [(self._position(b), b.aval) for b in call.results]
         lower = call.primitive.lower
         fills = isinstance(lower, Library) and lower.fills
-        evaluate = pooled(call.primitive.evaluate, max((aval.nbytes for _, aval in (*operands, *results)), default=0))
 
         def run(arrays: list[Array]) -> None:
             values, outs = (
@@ -356,7 +355,7 @@ class NativeExecutor:
             params = {**call.params, "out": outs[0]} if fills else call.params
             try:
                 with np.errstate(all="ignore"):
-                    computed = evaluate(*values, **params)
+                    computed = call.primitive.evaluate(*values, **params)
             except FnadError as error:
                 raise error.at(call.source) from None
             for out, value in zip(outs, computed if isinstance(computed, tuple) else (computed,), strict=True):

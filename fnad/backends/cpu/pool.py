@@ -22,8 +22,7 @@ import ctypes
 import sys
 from collections.abc import Callable
 from contextvars import Context
-from functools import cache, partial
-from typing import Any
+from functools import cache
 
 import numpy as np
 
@@ -41,7 +40,7 @@ from fnad.backends.cpu.objects import (
     default_handler,
     set_handler,
 )
-from fnad.backends.cpu.pool_code import KEPT, LARGE
+from fnad.backends.cpu.pool_code import LARGE
 from fnad.scalar.operation import Dtype
 from fnad.store import STORE
 
@@ -68,31 +67,17 @@ class Pool:
         self._bytes, self._limit = (ctypes.c_int64.from_address(places[name]) for name in ("bytes", "limit"))
         self._default = default_handler()
         ctypes.c_void_p.from_address(places["default"]).value = address(self._default) + ALLOCATOR
-        self._handler, self._context = capsule(places["handler"], name), Context()
-        self._context.run(set_handler, self._handler)
+        self._context = Context()
+        self._context.run(set_handler, capsule(places["handler"], name))
         STORE.share(self)
 
     def empty(self, shape: tuple[int, ...], dtype: Dtype) -> Array:
         """An array whose content is not defined, as that of `np.empty`."""
-        return self._context.copy().run(np.empty, shape, dtype) if self._serves() else np.empty(shape, dtype)
-
-    def call(self, function: Callable[..., Any], *operands: Any, **params: Any) -> Any:
-        """The result of a function whose arrays take from the free blocks."""
-        if not self._serves():
-            return function(*operands, **params)
-        set_handler(self._handler)
-        try:
-            return function(*operands, **params)
-        finally:
-            set_handler(self._default)
-
-    def _serves(self) -> bool:
-        """True unless the user has set a handler; the limit is that of the settings."""
         if current_handler() is not self._default:
-            return False
+            return np.empty(shape, dtype)
         self._limit.value = config.current().cache_bytes // SHARE
         WATCH.note(self)
-        return True
+        return self._context.copy().run(np.empty, shape, dtype)
 
     @property
     def workspace_bytes(self) -> int:
@@ -120,18 +105,7 @@ def has_gil() -> bool:
 
 def allocator(nbytes: int) -> Callable[[tuple[int, ...], Dtype], Array]:
     """The allocator of results of so many bytes."""
-    return (_pool_of(nbytes, LARGE) or np).empty
-
-
-def pooled(function: Callable[..., Any], nbytes: int) -> Callable[..., Any]:
-    """A function whose arrays have about so many bytes, with memory that is used again."""
-    found = _pool_of(nbytes, KEPT)
-    return function if found is None else partial(found.call, function)
-
-
-def _pool_of(nbytes: int, least: int) -> Pool | None:
-    """The pool, for arrays of at least so many bytes, unless threads would have to share it."""
-    if nbytes < least or not (IS_KNOWN and has_gil()):
-        return None
+    if nbytes < LARGE or not (IS_KNOWN and has_gil()):
+        return np.empty
     with LOCK:
-        return pool()
+        return pool().empty

@@ -12,9 +12,6 @@ LARGE = 2**21
 The C library uses the memory of smaller ones again itself; to ask the pool takes a microsecond.
 """
 
-KEPT = 2**17
-"""The bytes of a block that is kept: from there the C library gives memory back where several blocks are free."""
-
 NEXT, BYTES, HEADER = 0, 1, 16
 """The words of a block: the next free one, and the bytes of the data, which come after these bytes."""
 
@@ -64,7 +61,7 @@ def pool_realloc(context: Word, data: Word, size: Word) -> Word:
 
 def pool_free(context: Word, data: Word, size: Word) -> None:
     block = data - HEADER
-    if block[BYTES] < KEPT:
+    if block[BYTES] < LARGE:
         give_back(block)
         return
     block[NEXT] = pool_first[0]
