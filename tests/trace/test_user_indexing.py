@@ -18,7 +18,7 @@ class Second:
     def __index__(self):
         return 1
 
-    def __str__(self):
+    def __repr__(self):
         return "second"
 
 
