@@ -25,6 +25,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -67,25 +68,25 @@ def psum(tree: Any) -> Any:
 @boundary
 def pmean(tree: Any) -> Any:
     """The mean over all ranks."""
-    return _mapped(lambda x: _psum(x) / size(), tree)
+    return _mapped(lambda x, key: _psum(x, key) / size(), tree)
 
 
 @boundary
 def pmax(tree: Any) -> Any:
     """The maximum over all ranks, which is nan where one of them has nan."""
-    return _mapped(lambda x: np.max(_sent(collectives.all_gather, x), axis=0), tree)
+    return _mapped(lambda x, key: np.max(_sent(collectives.all_gather, x, key), axis=0), tree)
 
 
 @boundary
 def all_gather(tree: Any) -> Any:
     """The arrays of all ranks in their order, along a new first axis."""
-    return _mapped(lambda x: _sent(collectives.all_gather, x), tree)
+    return _mapped(partial(_sent, collectives.all_gather), tree)
 
 
 @boundary
 def reduce_scatter(tree: Any) -> Any:
     """The row of this rank in the sum over all ranks of arrays with a row for each rank."""
-    return _mapped(lambda x: _sent(collectives.reduce_scatter, x), tree)
+    return _mapped(partial(_sent, collectives.reduce_scatter), tree)
 
 
 @boundary
@@ -94,7 +95,7 @@ def broadcast(tree: Any, root: int = 0) -> Any:
     if not 0 <= root < size():
         what = f"there is no rank {root} among {size()}"
         raise DistributedError(what, source=current_source(), remedy="ranks are counted from 0")
-    return _mapped(lambda x: _sent(collectives.broadcast, x, root=root), tree)
+    return _mapped(partial(_sent, collectives.broadcast, root=root), tree)
 
 
 def run(f: Callable[..., T], *args: Any) -> T:
@@ -136,18 +137,22 @@ def _world() -> Any:
         raise error.at(current_source()) from None
 
 
-def _mapped(collective: Callable[[Any], Any], tree: Any) -> Any:
-    """The pytree of the results of a collective for each leaf."""
+def _mapped(collective: Callable[[Any, str], Any], tree: Any) -> Any:
+    """The pytree of the results of a collective for each leaf, which takes the key of the leaf too."""
     leaves, structure = leaves_of((tree,), lambda _: "tree")
+    keys = [".".join(map(str, path[1:])) for path in structure.paths()]
     if is_tracing():
-        return structure.unflatten([collective(traced(symbol(leaf))) for leaf in leaves])[0]
-    return structure.unflatten([to_user(np.asarray(collective(leaf.value))) for leaf in leaves])[0]
+        found = [collective(traced(symbol(leaf)), key) for leaf, key in zip(leaves, keys, strict=True)]
+    else:
+        found = [to_user(np.asarray(collective(leaf.value, key))) for leaf, key in zip(leaves, keys, strict=True)]
+    return structure.unflatten(found)[0]
 
 
-def _sent(collective: Primitive, x: Any, **root: int) -> Any:
+def _sent(collective: Primitive, x: Any, key: str, **root: int) -> Any:
     """The result of a collective: an equation of the trace under way, otherwise computed now."""
     source = current_source()
     site = "the program" if source is None else f"{Path(source.file).name}:{source.line}"
+    site = f"{site} for {key}" if key else site
     params: dict[str, Any] = {"ranks": size(), "site": site, **root}
     if is_tracing():
         current_builder().source = source
@@ -161,5 +166,5 @@ def _sent(collective: Primitive, x: Any, **root: int) -> Any:
         raise error.at(source) from None
 
 
-def _psum(x: Any) -> Any:
-    return _sent(collectives.psum, x)
+def _psum(x: Any, key: str) -> Any:
+    return _sent(collectives.psum, x, key)

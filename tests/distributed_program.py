@@ -123,6 +123,7 @@ def check_refusals() -> None:
         (lambda: distributed.broadcast(1.0, SIZE), "there is no rank"),
         (lambda: distributed.reduce_scatter(np.ones(SIZE + 1)), "not a row for each"),
         (lambda: distributed.psum(np.ones(RANK + 1)), "the ranks do not agree at psum of f64["),
+        (lambda: distributed.psum(dict.fromkeys("ab" if RANK else "ba", 1.0)), "distributed_program.py:"),
         (lambda: psum(np.ones(RANK + 1)), "the ranks do not agree at psum in"),
         (lambda: psum(X[RANK]) if RANK else distributed.all_gather(X[RANK]), "the ranks do not agree"),
         (lambda: fnad.grad(lambda x: x if distributed.psum(x) > 0 else -x)(1.0), "distributed_program.py"),
