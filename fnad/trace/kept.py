@@ -114,7 +114,8 @@ def _name_in(holder: Any, value: Handle) -> Any:
 
 def _place(name: Any, functions: Iterable[FunctionType]) -> Source | None:
     """The line of one of the functions where something is stored under a name; that of the first function else."""
-    codes = [code for function in functions for code in with_inner(original_of(function.__code__))]
+    own = sorted(functions, key=lambda function: function.__name__.startswith("__"))  # `__annotate__` is the last one
+    codes = [code for function in own for code in with_inner(original_of(function.__code__))]
     for code in codes:
         line = line_naming(code, name, is_stored=True)
         if line is not None:
