@@ -21,13 +21,14 @@ this convention for `psum`; JAX's `shard_map` records which values are equal on 
 
 from __future__ import annotations
 
+import hashlib
 import sys
 import time
 import traceback
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -38,6 +39,7 @@ from fnad.errors import DistributedError, FnadError
 from fnad.ir.builder import current_builder, is_tracing
 from fnad.ir.primitive import Primitive
 from fnad.ir.types import BOOL, I64, Aval
+from fnad.numpy.operands import strong
 from fnad.ops import collectives
 from fnad.ops.conversion import convert_to
 from fnad.trace.source import current_source
@@ -62,13 +64,13 @@ def size() -> int:
 @boundary
 def psum(tree: Any) -> Any:
     """The sum over all ranks, in the dtype of the argument; bools are counted."""
-    return _mapped(_psum, tree)
+    return _joined(partial(_sent, collectives.psum), tree)
 
 
 @boundary
 def pmean(tree: Any) -> Any:
     """The mean over all ranks."""
-    return _mapped(lambda x, key: _psum(x, key) / size(), tree)
+    return _joined(lambda x, key: _sent(collectives.psum, x, key) / size(), tree)
 
 
 @boundary
@@ -95,7 +97,7 @@ def broadcast(tree: Any, root: int = 0) -> Any:
     if not 0 <= root < size():
         what = f"there is no rank {root} among {size()}"
         raise DistributedError(what, source=current_source(), remedy="ranks are counted from 0")
-    return _mapped(partial(_sent, collectives.broadcast, root=root), tree)
+    return _joined(partial(_sent, collectives.broadcast, root=root), tree)
 
 
 def run(f: Callable[..., T], *args: Any) -> T:
@@ -137,22 +139,55 @@ def _world() -> Any:
         raise error.at(current_source()) from None
 
 
-def _mapped(collective: Callable[[Any, str], Any], tree: Any) -> Any:
-    """The pytree of the results of a collective for each leaf, which takes the key of the leaf too."""
+Collective: TypeAlias = Callable[[Any, str], Any]
+"""A collective of an array, and of the key of the array in a pytree."""
+
+
+def _mapped(collective: Collective, tree: Any) -> Any:
+    """The pytree of the results of a collective for each leaf."""
+    return _of_leaves(lambda values, keys: list(map(collective, values, keys)), tree)
+
+
+def _joined(collective: Collective, tree: Any) -> Any:
+    """The same for a collective that is elementwise, with one message for all short leaves of a dtype."""
+    return _of_leaves(partial(_in_messages, collective), tree)
+
+
+def _of_leaves(collective: Callable[[list[Any], list[str]], list[Any]], tree: Any) -> Any:
     leaves, structure = leaves_of((tree,), lambda _: "tree")
     keys = [".".join(map(str, path[1:])) for path in structure.paths()]
     if is_tracing():
-        found = [collective(traced(symbol(leaf)), key) for leaf, key in zip(leaves, keys, strict=True)]
-    else:
-        found = [to_user(np.asarray(collective(leaf.value, key))) for leaf, key in zip(leaves, keys, strict=True)]
-    return structure.unflatten(found)[0]
+        return structure.unflatten(collective([traced(strong(symbol(leaf))) for leaf in leaves], keys))[0]
+    found = collective([leaf.value for leaf in leaves], keys)
+    return structure.unflatten([to_user(np.asarray(value)) for value in found])[0]
+
+
+SHORT = 2**14
+"""The most elements of an array that it is faster to send with others than alone."""
+
+
+def _in_messages(collective: Collective, values: list[Any], keys: list[str]) -> list[Any]:
+    groups: dict[Any, list[int]] = {}
+    for i, value in enumerate(values):
+        groups.setdefault(value.dtype if value.size <= SHORT else i, []).append(i)
+    found: dict[int, Any] = {}
+    for group in groups.values():
+        if len(group) == 1:
+            (i,) = group
+            found[i] = collective(values[i], keys[i])
+            continue
+        which = ", ".join(f"{keys[i]}{values[i].shape}" for i in group)
+        total = collective(np.concatenate([np.ravel(values[i]) for i in group]), which)
+        ends = np.cumsum([0, *(values[i].size for i in group)])
+        found |= {i: total[a:b].reshape(values[i].shape) for i, a, b in zip(group, ends, ends[1:], strict=False)}
+    return [found[i] for i in range(len(values))]
 
 
 def _sent(collective: Primitive, x: Any, key: str, **root: int) -> Any:
     """The result of a collective: an equation of the trace under way, otherwise computed now."""
     source = current_source()
     site = "the program" if source is None else f"{Path(source.file).name}:{source.line}"
-    site = f"{site} for {key}" if key else site
+    site = f"{site} for {key if len(key) < 80 else hashlib.sha256(key.encode()).hexdigest()[:16]}" if key else site
     params: dict[str, Any] = {"ranks": size(), "site": site, **root}
     if is_tracing():
         current_builder().source = source
@@ -164,7 +199,3 @@ def _sent(collective: Primitive, x: Any, key: str, **root: int) -> Any:
         return collective.evaluate(array, **params)
     except FnadError as error:
         raise error.at(source) from None
-
-
-def _psum(x: Any, key: str) -> Any:
-    return _sent(collectives.psum, x, key)

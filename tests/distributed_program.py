@@ -103,6 +103,23 @@ def check_messages() -> None:
     for loss, times in ((distributed.pmean, 1), (distributed.psum, SIZE)):
         through = fnad.grad(lambda x, loss=loss: loss(local(x)))(X[RANK])
         assert_allclose(distributed.pmean(through), times * slopes, rtol=1e-13)
+    tree = {
+        "a": X[RANK],
+        "b": [X[RANK, 0].astype("f4"), 1.5, {}],
+        "c": (T[RANK], RANK + 1, True),
+        "d": np.ones((200, 100)),
+    }
+    everything = distributed.all_gather(tree)
+    for f in (distributed.psum, compiled(distributed.psum), compiled(lambda tree: distributed.psum(tree))):
+        found = f(tree)
+        fnad.tree.map(lambda a, b: assert_allclose(a, b.sum(0), rtol=1e-6), found, everything)
+        kinds = [(x.dtype, x.shape) for x in fnad.tree.leaves(found)]
+        assert kinds == [(distributed.psum(x).dtype, np.shape(x)) for x in fnad.tree.leaves(tree)]
+    weighted = lambda t: fnad.tree.reduce(lambda a, b: a + np.sum(b**2), distributed.pmean(t), 0.0)  # noqa: E731
+    two = {"a": X[RANK], "b": T[RANK]}
+    separate = lambda t: np.sum(distributed.pmean(t["a"]) ** 2) + np.sum(distributed.pmean(t["b"]) ** 2)  # noqa: E731
+    slopes = fnad.grad(weighted)(two), fnad.grad(separate)(two)
+    fnad.tree.map(lambda a, b: assert_allclose(a, b, rtol=1e-13), *slopes)
     counts = {"a": distributed.psum(True), "b": (distributed.psum(np.int8(3)), distributed.psum(np.float32(0.5)))}
     assert counts == {"a": SIZE, "b": (3 * SIZE, SIZE / 2)}
     assert counts["b"][0].dtype == np.int8
