@@ -26,7 +26,10 @@ from fnad.ops.linalg import (
     SMALLEST_PIVOT,  # noqa: F401 - backends read it here
     has_large_pivots,
 )
-from fnad.ops.matrix_function import squared
+from fnad.ops.matrix_function import (
+    NEAR,  # noqa: F401 - likewise
+    squared,
+)
 from fnad.scalar.operation import Kind, OperandError, Operation, Pointer
 
 Evaluate: TypeAlias = Callable[..., int]

@@ -25,6 +25,7 @@ from fnad.backends.llvm.instructions import constant
 from fnad.backends.llvm.scalar import absolute, call, is_true, memory_type, on_parts, parts
 from fnad.kernel.linalg import (
     LINALG,
+    NEAR,
     PREFIX,
     SIGNATURES,
     SMALLEST_PIVOT,
@@ -36,7 +37,6 @@ from fnad.kernel.linalg import (
     size_names,
 )
 from fnad.lapack_threads import MIDDLE
-from fnad.ops.matrix_function import NEAR
 from fnad.records import NamedTuple
 from fnad.scalar.operation import real_dtype
 
