@@ -159,14 +159,10 @@ def ask(x):
         case KIND(): return "found"
     return "other\"""",
 }
-needs_room = pytest.mark.skipif(sys.version_info >= (3, 13), reason="there is no room for a hook in these calls")
-CROWDED = {"each of a list", "each of a list of a default", "of the builtins", "evaluated"}
 
 
 @pytest.mark.parametrize("kind", ["float", "np.float64", "np.ndarray"])
-@pytest.mark.parametrize(
-    "name", [*QUESTIONS, *[pytest.param(name, marks=needs_room if name in CROWDED else ()) for name in ELEMENTS]]
-)
+@pytest.mark.parametrize("name", [*QUESTIONS, *ELEMENTS])
 def test_classes_asked_for_under_other_names(name, kind, tmp_path, monkeypatch):
     source = f"import numpy as np\nKIND = {kind}\n{(QUESTIONS | ELEMENTS)[name]}\n"
     module = made(source, tmp_path, monkeypatch)

@@ -4,7 +4,6 @@ import copy
 import dataclasses
 import functools
 import math
-import sys
 from types import SimpleNamespace
 from typing import Any
 
@@ -276,7 +275,6 @@ def test_caches_on_methods_and_in_containers(name):
     check(CACHED[name])
 
 
-@pytest.mark.skipif(sys.version_info >= (3, 12), reason="calls by super() have no hook")
 def test_a_cache_on_a_method_that_is_called_by_super():
     check(lambda t: DERIVED.squared(t))
 
