@@ -13,6 +13,7 @@ import numpy as np
 
 from benchmarks.calls import Call, Thunk
 from benchmarks.case import Case
+from benchmarks.problems.deciding_by_hand import by_hand
 
 Function = Callable[..., Any]
 INPUTS = 16
@@ -321,4 +322,17 @@ def calls(loop: Function, by_scan: Function, count: int, inputs: list[tuple[Any,
         following = cycle(inputs)
         return lambda: function(*next(following))
 
-    return [Call("fnad jit, Python loop", "fnad", with_loop), Call("fnad jit, scan and cond", "fnad", with_scan)]
+    def with_numba(native: Any) -> Thunk:
+        function = by_hand(native)[loop.__name__]
+
+        def value_and_gradient(*args: Any) -> Any:
+            value, *gradients = function(*args)
+            return value, tuple(gradients)
+
+        return over(value_and_gradient)
+
+    return [
+        Call("fnad jit, Python loop", "fnad", with_loop),
+        Call("fnad jit, scan and cond", "fnad", with_scan),
+        Call("Numba by hand", "numba", with_numba),
+    ]

@@ -8,21 +8,23 @@ each aval as often as any region needs it; the others fill them with zeros.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import compress
 from typing import Any
 
 import numpy as np
 
 from fnad.control.invariant import with_numbers
 from fnad.control.partition import partitioned
-from fnad.control.region_rules import check_avals, instantiated_inexact, pruning, pushing, spread, taking
+from fnad.control.region_rules import check_avals, instantiated_inexact, pruning, pushing, returning, spread, taking
 from fnad.control.signatures import Cotangents, Flags, Pulled, Regions, Symbols
 from fnad.errors import DtypeError, ShapeError
-from fnad.ir.builder import inline, trace
+from fnad.ir.builder import current_builder, inline, trace
 from fnad.ir.content import content_key
 from fnad.ir.primitive import Cond, Primitive, Sample, Structured, register
 from fnad.ir.program import Equation, Literal, Params, Program
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, I64, Aval
+from fnad.ir.walk import has_effect
 from fnad.ops.comparison import select
 from fnad.ops.elementary import sin
 from fnad.ops.shape import zeros_like
@@ -104,7 +106,8 @@ def _filled(forward: Program, count: int, slots: Sequence[Aval], place: Sequence
 def _reduce(operands: Symbols, params: Params, regions: Regions) -> Symbols | None:
     """The results of the branch that is known to be taken, or of branches with numbers put in.
 
-    Branches that are the same are one, and a choice of numbers that are there is a `select`.
+    Branches that are the same are one, results that are the same in all branches are taken out, and a choice of numbers
+    that are there is a `select`.
     """
     index, *given = operands
     if isinstance(index.atom, Literal):
@@ -114,11 +117,33 @@ def _reduce(operands: Symbols, params: Params, regions: Regions) -> Symbols | No
     if index.dtype == BOOL and not any(r.equations or any(a.shape for a in r.out_avals) for r in regions):
         no, yes = (inline(region, given) for region in regions)
         return tuple(select(index, *pair) for pair in zip(yes, no, strict=True))
+    same = [_same(regions, number, given) for number in range(len(regions[0].outputs))]
+    if None not in same and not any(has_effect(e) for region in regions for e in region.equations):
+        return tuple(symbol for symbol in same if symbol is not None)
+    if same.count(None) not in (0, len(same)):
+        left = [symbol is None for symbol in same]
+        found = iter(cond(*operands, regions=tuple(returning(r, compress(r.outputs, left)) for r in regions)))
+        return tuple(next(found) if symbol is None else symbol for symbol in same)
     rest = [symbol for symbol in given if not isinstance(symbol.atom, Literal)]
     if len(rest) == len(given):
         return None
     put = tuple(simplify(with_numbers(branch, dict(zip(branch.inputs, given, strict=True)))) for branch in regions)
     return cond(index, *rest, regions=put)
+
+
+def _same(regions: Regions, number: int, given: Symbols) -> Symbol | None:
+    """The operand or number that each branch returns as the result of this number, if it is the same for all."""
+    found: set[Any] = set()
+    for region in regions:
+        atom = region.outputs[number]
+        found.add(
+            atom.key if isinstance(atom, Literal) else region.inputs.index(atom) if atom in region.inputs else None
+        )
+    if len(found) > 1 or None in found:
+        return None
+    (key,) = found
+    first = regions[0].outputs[number]
+    return current_builder().literal(first.value) if isinstance(first, Literal) else given[key]
 
 
 # ---- samples ---------------------------------------------------------------------------------------------------------
