@@ -54,6 +54,17 @@ def smallest(x: Any, a: Any) -> Any:
     return s
 
 
+def warped(x: Any, a: Any) -> Any:
+    before = np.full(len(x) + 1, 10.0)
+    before[0] = 0.0
+    for v in x:
+        after = np.full(len(x) + 1, 10.0)
+        for j in range(len(x)):
+            after[j + 1] = (v - a * x[j] ** 2) ** 2 + min(before[j], before[j + 1], after[j])
+        before = after
+    return max(before[-1], before[-2]) * a
+
+
 def going_on(x: Any, a: Any) -> Any:
     s = 0.0
     for v in x:
@@ -229,6 +240,18 @@ def neighbours(x: Any, a: Any) -> Any:
     return s
 
 
+def tried_on_an_ordinary_array(x: Any, a: Any) -> Any:
+    y = np.ones(len(x))
+    for i in range(len(x)):
+        try:
+            y[i], y[i - 1] = y[i - 1] * 2, y[i]
+            if x[i] > a:
+                raise ValueError  # noqa: TRY301
+        except Exception:  # noqa: BLE001 - which takes errors of fnad, too
+            y[0] = y[0] + i
+    return (x * y).sum() * a
+
+
 def helped(x: Any, a: Any) -> Any:
     def limited(v: Any) -> Any:
         if v > a:
@@ -275,6 +298,24 @@ def run_of(x: Any, a: Any) -> Any:
     return s
 
 
+def series(x: Any, a: Any) -> Any:
+    s, term, k = 0.0, 0.4 * a, 0
+    while abs(term) > 1e-9 and k < 60:
+        term = (a - 1.0 / (2.0 * k + 3.0)) * np.tanh(x[0]) ** k * 0.1
+        s += term
+        k += 1
+    return s
+
+
+def divided_by_a_number_below_zero(x: Any, a: Any) -> Any:
+    s, k = 0.0, -1
+    for v in x:
+        if v > a:
+            s += 1.0 / (0.5 * k - 1) + v
+        k -= 1
+    return s
+
+
 def left_before_a_step(x: Any, a: Any) -> Any:
     s, i = a, 0
     while True:
@@ -305,6 +346,29 @@ def left_with_an_open_answer(x: Any, a: Any) -> Any:
         else:
             s -= v * v
     return s + a
+
+
+def with_an_else(x: Any, a: Any) -> Any:
+    s, k = a, 0
+    for i in range(3):
+        for v in x:
+            if v > a + i:
+                break
+            s += v * v * a
+        else:
+            s = s - a
+            continue
+        s = s + 0.1 * v
+    while k < 6:
+        if x[k] > 1.2:
+            break
+        if x[k] < -2:
+            return s * 3
+        s = s * 0.9 + x[k]
+        k += 1
+    else:
+        s = s + 1.0
+    return s * a + k
 
 
 def left_in_modes(x: Any, a: Any) -> Any:
@@ -357,10 +421,27 @@ ONE: list[tuple[Callable[..., Any], int]] = [
     *((three_ways, 5), (nested, 10), (chained, 6), (smallest, 7), (going_on, 6), (counted, 6), (flags, 8)),
     *((drawdown, 6), (node_of_a_tree, 6)),
     *((remembered, 4), (defined_on_some_ways, 4), (pairs, 4), (written, 4), (seen_through_a_view, 4)),
-    *((in_both_loops, 6), (neighbours, 5), (helped, 4), (tried, 4), (bisection, 4), (until_large, 4), (collatz, 6)),
+    *(
+        (in_both_loops, 6),
+        (neighbours, 5),
+        (helped, 4),
+        (tried, 4),
+        (tried_on_an_ordinary_array, 4),
+        (bisection, 4),
+        (until_large, 4),
+        (collatz, 6),
+    ),
     *((returning, 6), (looked_up, 6), (written_on_some_ways, 7), (read_within_bounds, 9), (sunk, 4), (replaced, 4)),
     *((replaced_and_restored, 5), (one_array_of_two_names, 5)),
-    *((run_of, 5), (left_before_a_step, 8), (left_with_an_open_answer, 8), (left_in_modes, 9)),
+    *(
+        (warped, 3),
+        (series, 4),
+        (divided_by_a_number_below_zero, 4),
+        (run_of, 5),
+        (left_before_a_step, 8),
+        (left_with_an_open_answer, 8),
+        (left_in_modes, 9),
+    ),
 ]
 """The functions whose loops are one loop, each with the number of ways through a step, and two."""
 

@@ -2,14 +2,18 @@
 
 Python's integers have any size, and a division of its numbers by 0 raises. In a loop they are values that are carried,
 of 64 bits. So each integer that a step computes of such numbers alone has an interval here, which has to fit; and
-what divides or takes powers of them is refused, except by a constant that is not 0.
+what divides or takes powers of them is refused, except by a number whose interval does not have 0 in it. A float has an
+interval if it is computed of integers and constants; rounding is monotonic, so that its ends bound it.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from typing import Any
+
+import numpy as np
 
 from fnad.control.ways import Way
 from fnad.ir.program import Atom, Equation, Literal
@@ -20,10 +24,14 @@ FAR, STEP = 2**60, 2**20
 
 
 class Interval(NamedTuple):
-    """The integers from `low` to `high`."""
+    """The integers from `low` to `high`, or the floats."""
 
-    low: int
-    high: int
+    low: float
+    high: float
+
+    @property
+    def has_zero(self) -> bool:
+        return self.low <= 0 <= self.high
 
     def union(self, other: Interval) -> Interval:
         return Interval(min(self.low, other.low), max(self.high, other.high))
@@ -36,8 +44,8 @@ class UnsafeError(Exception):
     """A number may not be what Python would compute."""
 
 
-FLOAT = Interval(0, 0)
-"""In the place of the interval of a float or bool, which has none."""
+FLOAT = Interval(-math.inf, math.inf)
+"""The interval of a bool, and of a float that may be any."""
 
 WIDEST = Interval(-FAR, FAR)
 COUNTS = Interval(0, 2**40)
@@ -45,7 +53,7 @@ FEW, SHORT = 4, 64
 """The times that intervals grow by results of steps before they are the widest; so many steps have exact ones."""
 
 
-def _corners(function: Callable[[int, int], int]) -> Callable[[Interval, Interval], Interval]:
+def _corners(function: Callable[[Any, Any], Any]) -> Callable[[Interval, Interval], Interval]:
     def interval(x: Interval, y: Interval) -> Interval:
         found = [function(a, b) for a, b in product(x, y)]
         return Interval(min(found), max(found))
@@ -84,6 +92,9 @@ INTEGERS: dict[str, Callable[..., Interval]] = {
 }
 """The interval of the result of an operation on integers."""
 
+EXACT = ("add", "sub", "mul", "maximum", "minimum", "neg", "abs")
+"""The operations on floats whose results have an interval."""
+
 LOOPS = ("scan", "while_loop")
 DIVIDING = {"div", "floor_divide", "remainder", "pow", "int_pow", "fmod", "trunc_divide"}
 
@@ -106,12 +117,19 @@ def check_numbers(ways: Sequence[Way], start: Mapping[int, Interval], steps: int
         before = after
     if exact:
         return
-    wide = {slot: WIDEST if before[slot] != start[slot] else start[slot] for slot in start}
+    wide = {slot: _widened(start[slot], before[slot]) for slot in start}
     for way in ways:
         for slot, found in _outputs(way, wide, counts).items():
-            grows = Interval(wide[slot].low - STEP, wide[slot].high + STEP)
-            if wide[slot] is FLOAT or not found.lies_in(grows if wide[slot] == WIDEST else wide[slot]):
+            low, high = wide[slot]
+            if not found.lies_in(Interval(low - STEP * (low == -FAR), high + STEP * (high == FAR))):
                 raise UnsafeError
+
+
+def _widened(start: Interval, later: Interval) -> Interval:
+    """The interval of a number in all steps, where it goes on to grow on the sides on which it has grown."""
+    if start is FLOAT:
+        return FLOAT
+    return Interval(start.low if later.low == start.low else -FAR, start.high if later.high == start.high else FAR)
 
 
 def _outputs(way: Way, carried: Mapping[int, Interval], counts: Interval) -> dict[int, Interval]:
@@ -136,16 +154,19 @@ def _outputs(way: Way, carried: Mapping[int, Interval], counts: Interval) -> dic
 def _interval(atom: Atom, known: Mapping[Atom, Interval]) -> Interval | None:
     if not isinstance(atom, Literal):
         return known.get(atom)
-    return Interval(int(atom.value), int(atom.value)) if atom.aval.dtype.kind == "i" else FLOAT
+    value = np.abs(atom.value).item() if atom.aval.dtype.kind == "c" else atom.value.item()
+    return Interval(value, value) if np.isfinite(value) else FLOAT
 
 
 def _result(equation: Equation, operands: Sequence[Any]) -> Interval:
     name, kind = equation.primitive.name, equation.results[0].aval.dtype.kind
     if kind != "i":
-        last = equation.operands[-1]
-        if name in DIVIDING and not (isinstance(last, Literal) and last.value and name not in ("pow", "int_pow")):
+        if name in DIVIDING and (name in ("pow", "int_pow") or operands[-1].has_zero):
             raise UnsafeError
-        return FLOAT
+        if name == "convert" and kind == "f":
+            return operands[0]
+        found = INTEGERS[name](*operands) if name in EXACT and FLOAT not in operands and kind == "f" else FLOAT
+        return found if np.isfinite(found).all() else FLOAT
     if name == "select":
         return operands[1].union(operands[2])
     if name not in INTEGERS:

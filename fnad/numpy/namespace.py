@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from fnad.blocks import Holding, LocalBlocks
+from fnad.errors import FnadError
 from fnad.ir.builder import is_tracing
 from fnad.numpy.registry import RULES, Rule
 
@@ -56,6 +57,18 @@ class Attempt:
 
 
 class _Making(LocalBlocks[Attempt]):
+    """The runs under way, and the last write into an ordinary array that was `refused`.
+
+    NumPy takes such a write, so a run is right only if its error has left it: user code may have caught the error.
+    """
+
+    refused: FnadError | None = None
+
+    def refuse(self, error: FnadError) -> FnadError:
+        """The error, which is noted."""
+        self.refused = error
+        return error
+
     @property
     def is_traced(self) -> bool:
         return bool(self.entries)

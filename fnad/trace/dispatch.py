@@ -597,13 +597,15 @@ def call_with_options(name: str, rule: Rule, args: Sequence[Any], kwargs: Argume
     return store_all(name, result, (out,), True)
 
 
-def ordinary_out() -> MutationError:
+def ordinary_out() -> FnadError:
     """The error for a result that would be written into an ordinary array: `c += t`, `np.add(c, t, out=c)`."""
-    return MutationError(
-        "a traced value cannot be written into an ordinary array",
-        source=current_source(),
-        remedy=write_it_in_a_file()
-        or "write c = c + t, or make the array with fnad.numpy (zeros, empty, array) in place of numpy",
+    return MAKING.refuse(
+        MutationError(
+            "a traced value cannot be written into an ordinary array",
+            source=current_source(),
+            remedy=write_it_in_a_file()
+            or "write c = c + t, or make the array with fnad.numpy (zeros, empty, array) in place of numpy",
+        )
     )
 
 
@@ -654,11 +656,13 @@ def check_number(value: Any, dtype: Dtype) -> None:
 def write_into(name: str, writer: Rule, args: Sequence[Any], kwargs: Arguments) -> None:
     """Call a function that writes into its first argument, which has to be a traced value."""
     if not args or not isinstance(args[0], Handle):
-        raise MutationError(
-            f"{name} cannot write a traced value into an ordinary array",
-            source=current_source(),
-            remedy=write_it_in_a_file()
-            or "make the array with fnad.numpy (zeros, empty, full, array) in place of numpy",
+        raise MAKING.refuse(
+            MutationError(
+                f"{name} cannot write a traced value into an ordinary array",
+                source=current_source(),
+                remedy=write_it_in_a_file()
+                or "make the array with fnad.numpy (zeros, empty, full, array) in place of numpy",
+            )
         )
     assign(writer, *args, **kwargs)
 

@@ -34,6 +34,7 @@ from fnad.ir.builder import NOT_KEPT, is_tracing, not_kept
 from fnad.ir.program import Source
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, Aval
+from fnad.numpy.namespace import MAKING
 from fnad.numpy.operands import CHOOSE, NUMBERS
 from fnad.trace.capture import APART
 from fnad.trace.conversion import converted_code, no_source
@@ -316,7 +317,8 @@ def stored(aval: Aval) -> FnadError:
     """The error for a traced value, or one at a traced index, that is written into an ordinary array."""
     what = f"a traced value of aval {aval} was written into an ordinary array"
     others = RECORDS if re.search(r"\[([\"'])\w+\1\] *=[^=]", user_text()) else STORE
-    return _kept(MutationError(what, source=current_source(), remedy=write_it_in_a_file() or out_of_package(others)))
+    error = MutationError(what, source=current_source(), remedy=write_it_in_a_file() or out_of_package(others))
+    return _kept(MAKING.refuse(error))
 
 
 def out_of_package(remedy: str) -> str:

@@ -153,11 +153,9 @@ class Step:
     def writes(self, owner: Any) -> None:
         """Refuse a write into an object from outside the step; traced arrays are part of what it carries."""
         if type(owner) is np.ndarray and MAKING.innermost is None:
-            raise MutationError(
-                "a step of a loop that is traced as one writes into an ordinary array",
-                source=current_source(),
-                remedy="make the array with fnad.numpy",
-            )
+            what = "a step of a loop that is traced as one writes into an ordinary array"
+            error = MutationError(what, source=current_source(), remedy="make the array with fnad.numpy")
+            raise MAKING.refuse(error)
         is_outside = self.recorder.has_read(owner) or isinstance(owner, (ModuleType, type))
         if is_outside and not isinstance(owner, Handle):
             raise Refused(f"a step changes a {type(owner).__name__}")

@@ -78,6 +78,11 @@ class Place(NamedTuple):
         """The variable that says whether a `return` ends the loop."""
         return f"__left_{self.line}_{self.column}__"
 
+    @property
+    def broken(self) -> str:
+        """The variable that says whether a `break` ends the loop, which is there if the loop has an `else`."""
+        return f"__broken_{self.line}_{self.column}__"
+
 
 class Scope:
     """A function, or a comprehension or class in one, while its syntax is rewritten."""
@@ -199,8 +204,9 @@ class Hooked(ast.NodeTransformer):
         place = self._place([node.target], node, node.body[0].lineno)
         operands = () if place is None else (constant(tuple(place)),)
         node.iter = hook("each", node.iter, self.visit(node.iter), *operands)
-        node.target, node.body, node.orelse = self.visit(node.target), self._steps(node, place), self.all(node.orelse)
-        return self._whole(node, place)
+        node.target, node.body, orelse = self.visit(node.target), self._steps(node, place), self.all(node.orelse)
+        node.orelse = orelse if place is None else []
+        return self._whole(node, place, orelse)
 
     def visit_While(self, node: ast.While) -> Any:
         """A loop whose steps begin with its test."""
@@ -213,17 +219,23 @@ class Hooked(ast.NodeTransformer):
         body: list[ast.stmt] = [ends, *self._steps(node, place)]
         turns = hook("turns", node.test, constant(tuple(place)))
         target = ast.copy_location(ast.Name(TURN, ast.Store()), node.test)
-        return self._whole(ast.copy_location(ast.For(target, turns, body, []), node), place)
+        return self._whole(ast.copy_location(ast.For(target, turns, body, []), node), place, self.all(node.orelse))
 
-    def _whole(self, loop: Any, place: Place | None) -> Any:
-        """A loop with what goes before and behind it, if there is a `return` in it."""
-        if place is None or RESULT not in place.names:
+    def _whole(self, loop: Any, place: Place | None, orelse: list[ast.stmt]) -> Any:
+        """A loop with what goes before and behind it, if there is a `return` in it, or it has an `else`."""
+        if place is None:
             return loop
-        start = {place.left: constant(False), RESULT: constant(None)}
+        start: dict[str, Any] = {}
+        behind: list[ast.stmt] = []
+        if RESULT in place.names:
+            start |= {place.left: constant(False), RESULT: constant(None)}
+            behind.append(ast.If(name_of(place.left, loop), self._returning(loop, name_of(RESULT, loop)), []))
+        if orelse:
+            start[place.broken] = constant(False)
+            behind.append(ast.If(ast.UnaryOp(ast.Not(), name_of(place.broken, loop)), orelse, []))
         before = [ast.Assign([name_of(name, loop, ast.Store())], value) for name, value in start.items()]
-        behind = ast.If(name_of(place.left, loop), self._returning(loop, name_of(RESULT, loop)), [])
-        around = [ast.fix_missing_locations(ast.copy_location(each, loop)) for each in (*before, behind)]
-        return [*around[:-1], loop, around[-1]]
+        around = [ast.fix_missing_locations(ast.copy_location(each, loop)) for each in (*before, *behind)]
+        return [*around[: len(before)], loop, *around[len(before) :]] if around else loop
 
     def visit_Return(self, node: ast.Return) -> Any:
         return self._returning(node, None if node.value is None else self.visit(node.value))
@@ -242,7 +254,11 @@ class Hooked(ast.NodeTransformer):
 
     def visit_Break(self, node: ast.Break) -> Any:
         place = self._around[-1] if self._around else None
-        return node if place is None else self._leaving(node, place)
+        if place is None:
+            return node
+        is_noted = place.broken in place.names
+        noted = ast.Assign([name_of(place.broken, node, ast.Store())], constant(True))
+        return [*[ast.fix_missing_locations(ast.copy_location(noted, node))] * is_noted, *self._leaving(node, place)]
 
     def _leaving(self, node: Any, place: Place) -> list[ast.stmt]:
         """Leave a loop, or go on to where the ways through a step are put together."""
@@ -260,7 +276,7 @@ class Hooked(ast.NodeTransformer):
         """The place of a loop of which one step may stand for all, else None."""
         parts = [*before, *([node.test] if isinstance(node, ast.While) else ()), *node.body]
         last = node.end_lineno or first
-        is_plain = self._scope.outer is not None and not node.orelse and isinstance(node, (ast.For, ast.While))
+        is_plain = self._scope.outer is not None and isinstance(node, (ast.For, ast.While))
         stored = bound_in(parts)
         if not is_plain or not stored <= self._local or any(isinstance(n, SINGLE) for n in own_nodes(parts)):
             return None
@@ -268,10 +284,8 @@ class Hooked(ast.NodeTransformer):
         after = {name for name in stored if self._reads[name] > read[name]}
         kept = tuple(sorted((first_read(parts, bound_in(before)) | after) & stored))
         place = Place(node.lineno, node.col_offset, first, last, kept, kept if self._around else tuple(sorted(after)))
-        has_return = any(isinstance(n, ast.Return) for n in own_nodes(parts))
-        if not has_return:
-            return place
-        own = place.left, RESULT
+        own = [place.left, RESULT] if any(isinstance(n, ast.Return) for n in own_nodes(parts)) else []
+        own += [place.broken] if node.orelse else []
         return place._replace(names=(*place.names, *own), after=(*place.after, *own))
 
     def _visit_comprehension(self, node: Any) -> ast.AST:

@@ -11,7 +11,8 @@ Note [Errors of math]
 
 Note [Choices]
     `min`, `max`, `int`, `round` and `math.floor` decide by values. Where these are at hand that is a guard, as for
-    `if`. Where they are not, `np.where` chooses, and the integer is traced.
+    `if`. Where they are not, `np.where` chooses, and the integer is traced. In the step of a loop that is traced as one
+    it chooses among numbers of one type in any case, which halves the ways through the step.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from fnad.ops.conversion import convert_to
 from fnad.trace import guards
 from fnad.trace.dispatch import as_arrays, call, call_function, has_traced, is_known, is_python_like, weakened
 from fnad.trace.handle import Handle
+from fnad.trace.looping import LOOPING
 from fnad.trace.source import current_source
 
 Function: TypeAlias = Callable[..., Any]
@@ -304,18 +306,25 @@ class_of = Asking("type", (type,), {"__module__": "builtins", "__doc__": type.__
 """The replacement of `type` in traced code: for a traced value, the class of the value it represents."""
 
 
+def are_alike(*values: Any) -> bool:
+    """True for traced numbers of one type."""
+    kinds = {(x.aval, x.is_weak) if isinstance(x, Handle) and x.is_scalar else None for x in values}
+    return len(kinds) == 1 and None not in kinds
+
+
 def extreme(function: Function, is_better: Function) -> Function:
     """`min` or `max`. See Note [Choices]."""
 
     def choose(first: Any, *others: Any, **options: Any) -> Any:
         values: Sequence[Any] = (first, *others) if others else first
-        if options.keys() - {"default"} or is_at_hand(*values) or any(np.ndim(x) for x in values):
+        decides = is_at_hand(*values) and not (LOOPING.steps and are_alike(*values))
+        if options.keys() - {"default"} or decides or any(np.ndim(x) for x in values):
             return function(values, **options)
         return reduce(better, values)
 
     def better(x: Any, y: Any) -> Any:
         found = call_function(np.where, (is_better(y, x), y, x), {})
-        return weakened(found) if is_python_like(x) and is_python_like(y) else found
+        return weakened(found) if is_python_like(x) and is_python_like(y) else found[()] if are_alike(x, y) else found
 
     return choose
 

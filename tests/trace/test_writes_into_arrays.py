@@ -240,3 +240,34 @@ def test_one_run_refuses_an_output(write):
     with pytest.raises(MutationError) as raised:
         traced(write, V)
     assert str(raised.value).startswith("a traced value cannot be written into an ordinary array\n  at ")
+
+
+def put_first(u, v):
+    u[0] = v[1] * v[0]
+
+
+def added(u, v):
+    u += v
+
+
+@pytest.mark.parametrize(
+    "write",
+    [put_first, added, lambda u, v: np.add(u, v, out=u), lambda u, v: np.copyto(u, v * v)],
+    ids=["element", "in place", "out", "copyto"],
+)
+@pytest.mark.parametrize("caught", [None, ValueError], ids=["passed over", "raised anew"])
+def test_an_error_that_user_code_catches_is_followed_by_a_second_run(write, caught):
+    def function(v):
+        u = np.zeros(3)
+        try:
+            write(u, v)
+        except Exception as error:
+            if caught is not None:
+                raise caught from error
+        return np.sum(u * v)
+
+    for transform in (lambda f: f, fnad.jit):
+        value, slope = transform(fnad.value_and_grad(function))(V)
+        assert value == pytest.approx(function(V))
+        expected = [(function(V + 1e-4 * e) - function(V - 1e-4 * e)) / 2e-4 for e in np.eye(3)]
+        np.testing.assert_allclose(slope, expected, rtol=1e-6)

@@ -280,7 +280,7 @@ _RUN = _UserRun()
 
 @contextmanager
 def _first_run() -> Generator[None]:
-    _RUN.is_first, _RUN.is_last = True, False
+    _RUN.is_first, _RUN.is_last, MAKING.refused = True, False, None
     try:
         yield
     finally:
@@ -306,11 +306,18 @@ def with_traced_arrays(
 def _outermost(f: Function, attempt: Callable[[Function], T], second: Callable[[Function], T], changes: Changes) -> T:
     try:
         with _first_run():
-            return attempt(f)
+            found = attempt(f)
+        if MAKING.refused is None:
+            return found
+        first = MAKING.refused
     except Again as again:
         first = again.error
     except (MutationError, TracerEscapeError) as error:
         first = error
+    except Exception:
+        if MAKING.refused is None:
+            raise
+        first = MAKING.refused
     if _RUN.is_last:
         raise first
     changes.undo()
@@ -335,6 +342,7 @@ def _within_second(f: Function, attempt: Callable[[Function], T]) -> T:
 
 
 def _second_run(f: Function, attempt: Callable[[Function], T], first: FnadError) -> T:
+    MAKING.refused = None
     with making_traced(past=first.source) as making:
         try:
             found = attempt(f)
@@ -343,6 +351,8 @@ def _second_run(f: Function, attempt: Callable[[Function], T], first: FnadError)
             if is_the_same or not making.is_past:
                 raise first from error
             raise
+        if MAKING.refused is not None:
+            raise MAKING.refused
         if all(same_bits(array, before) for array, _, before in making.given.values()):
             return found
     raise first
