@@ -9,9 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
+from types import ModuleType
+from typing import Any
+from weakref import ProxyTypes
 
 from fnad.errors import MutationError
 from fnad.trace.recording import Recorder
+
+
+class OuterReads(Recorder):
+    """A recorder of values from outside that leaves out attributes of classes which the block itself makes."""
+
+    def attribute(self, owner: Any, name: str) -> None:
+        kind = type(owner)
+        place: Any = owner if issubclass(kind, (type, *ProxyTypes)) else kind
+        if issubclass(kind, (ModuleType, *ProxyTypes)) or id(owner) in self.kept or id(place) in self.kept:
+            super().attribute(owner, name)
 
 
 @contextmanager
@@ -29,7 +42,7 @@ def without_outer_writes(*values: object) -> Generator[None]:
 @contextmanager
 def undone_writes(*values: object) -> Generator[list[MutationError]]:
     """Undo what this block writes into arrays from outside; the list has an error for each then."""
-    recorder, errors = Recorder(), list[MutationError]()
+    recorder, errors = OuterReads(), list[MutationError]()
     for value in values:
         recorder.follow(value)
     try:

@@ -184,12 +184,26 @@ def test_the_error_has_the_function_and_a_name(f: Any, words: str) -> None:
 
 def test_an_object_that_is_made_in_a_loop_may_be_written_to() -> None:
     def body(i: Any, x: Any) -> Any:
+        class Made:
+            table = np.zeros(1)
+
         made = Holder()
         made.table[0] = 1.0
         made.slotted.table += HOLDER.table
-        return made.another(x) * made.table[0]
+        Made.table[0] = Made().table[0] + 1.0
+        return made.another(x) * made.table[0] * Made.table[0]
 
     assert fnad.fori_loop(0, 2, body, 1.0) == 4.0
+
+
+def test_an_array_of_a_class_may_be_reached_by_an_object_that_is_made() -> None:
+    def body(i: Any, x: Any) -> Any:
+        Holder().shared[1] = 3.0
+        return x
+
+    with pytest.raises(MutationError, match="an array outside of it"):
+        fnad.fori_loop(0, 2, body, 1.0)
+    assert not Holder.shared.any()
 
 
 def test_no_code_runs_to_see_what_is_there() -> None:
