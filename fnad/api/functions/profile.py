@@ -77,8 +77,7 @@ def profile(f: Function, /, *args: Any, **kwargs: Any) -> Profile:
     """The time of `f(*args, **kwargs)` in native code, by lines of user code, forward and derivative.
 
     The program is compiled with lines and run again and again, for a second or more. The address that the thread
-    executes is sampled two thousand times a second. What other threads do is not sampled. A program with effects runs
-    once.
+    executes is sampled two thousand times a second. The runs are on one thread. A program with effects runs once.
 
     Parameters:
         f (function): A function of pytrees of arrays and numbers, which may be transformed.

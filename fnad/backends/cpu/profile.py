@@ -8,6 +8,7 @@ from time import perf_counter
 
 import llvmlite.ir as ir
 
+from fnad import config
 from fnad.backends.base import Array
 from fnad.backends.cpu import codegen, compiler
 from fnad.backends.cpu.executor import NativeExecutor, plan
@@ -15,7 +16,7 @@ from fnad.backends.cpu.line_numbers import LineMap, line_map
 from fnad.backends.cpu.loader import ENTRY, LOCK, Code, Engine, NativeCode, link
 from fnad.backends.cpu.objects import builtin, taking_arrays
 from fnad.backends.cpu.sampler import Samples, refuse_elsewhere
-from fnad.backends.llvm.lines import HELD, LinedModule, LineTable
+from fnad.backends.llvm.lines import FRAME, HELD, LinedModule, LineTable
 from fnad.ir.program import Program, Source
 from fnad.kernel.plan import Plan
 from fnad.kernel.statements import Kernel
@@ -43,11 +44,12 @@ class LineSamples(NamedTuple):
 
 
 class LinedCode(NamedTuple):
-    """Native code of kernels, in their order, its first address, the address of the line that is held, and lines."""
+    """Native code of kernels, in their order, its first address, the addresses of its variables, and its lines."""
 
     codes: list[NativeCode]
     low: int
     held: int
+    frame: int
     map: LineMap
     table: LineTable
 
@@ -71,14 +73,14 @@ def sampled(program: Program, arguments: Sequence[Array], *, once: bool = False)
     refuse_elsewhere()
     planned = plan(program)
     lined = compiled_with_lines(list(planned.kernels.values()))
-    samples = Samples(lined.low, lined.high, lined.held)
+    samples = Samples(lined.held, lined.frame)
     run = _Marked(
         planned, {c: Code(native) for c, native in zip(planned.kernels, lined.codes, strict=True)}, lined, samples
     )
     if not once:
         run(arguments)  # what is done at the first call alone
     start, runs = perf_counter(), 0
-    with samples.running():
+    with samples.running(), config.override(threads=1):
         while not runs or not (once or samples.count >= ENOUGH or perf_counter() - start > LONGEST):
             run(arguments)
             runs += 1
@@ -123,8 +125,9 @@ def compiled_with_lines(kernels: Sequence[Kernel]) -> LinedCode:
         code = codegen.object_code(codegen.optimized(module), codegen.HIGHEST)
         engine = link(code)
     codes = [_native(engine, f"{ENTRY}{n}") for n in range(len(kernels))]
-    low, held = engine.get_function_address(BEGIN), engine.get_global_value_address(HELD)
-    return LinedCode(codes, low, held, line_map(code), table)
+    low = engine.get_function_address(BEGIN)
+    held, frame = map(engine.get_global_value_address, (HELD, FRAME))
+    return LinedCode(codes, low, held, frame, line_map(code), table)
 
 
 def _native(engine: Engine, name: str) -> NativeCode:

@@ -1,9 +1,8 @@
 """Samples of the address that this thread executes, taken two thousand times a second, on Linux.
 
 A timer interrupts the thread. The handler of its signal is native code too, as Python's handlers run between
-instructions of Python alone. It stores those of the first addresses that are in the code that is sampled: the address
-of the interrupted instruction, then what is on the stack, to which called functions return. The frames of a library
-may be larger than is worth searching; while one is called, the line of the call is in a variable.
+instructions of Python alone. It stores the address of the interrupted instruction, and where a called function returns
+to in the function with lines that runs; while that calls a library, the line of the call.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import platform
 import signal
 import sys
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
@@ -24,8 +23,11 @@ from fnad.backends.cpu import codegen
 from fnad.backends.cpu.loader import LOCK, Engine, link
 from fnad.errors import UnsupportedFunctionError
 
-PLACES = {"x86_64": (20, 21), "aarch64": (54, 55)}
-"""The stack pointer and the address of the instruction in a `ucontext_t`, in words, by machine."""
+PLACES = {"x86_64": (21, None), "aarch64": (55, 53)}
+"""The address of the instruction in a `ucontext_t`, in words, and where a called function returns to.
+
+On x86-64 that is on the stack, right below the frame of the function that calls.
+"""
 
 NANOSECONDS = 500_000
 """The time between two samples."""
@@ -33,12 +35,8 @@ NANOSECONDS = 500_000
 MOST = 2**14
 """The most samples."""
 
-COUNT, LOW, HIGH, TOP, HELD, FIRST = range(6)
-"""The words of the state: the number of samples, the addresses of the code, the end of the stack, the address of the
-line whose library call is under way, and the first sample."""
-
-SCANNED, DEPTH = 2**10, 4
-"""The most words of the stack that are looked through, and the most addresses of a sample."""
+COUNT, HELD, FRAME, FIRST = range(4)
+"""The words of the state: the number of samples, the addresses of the variables of lines, and the first sample."""
 
 SI_SIGINFO, SA_RESTART, SIGEV_THREAD_ID, CLOCK_MONOTONIC = 4, 0x10000000, 4, 1
 LONG = ir.IntType(64)
@@ -54,11 +52,11 @@ def refuse_elsewhere() -> None:
 
 
 class Samples:
-    """The samples of code between two addresses, on the thread that makes this; `held` is the address of a line."""
+    """The samples of code whose variables `HELD` and `FRAME` are at these addresses, on the thread that makes this."""
 
-    def __init__(self, low: int, high: int, held: int) -> None:
-        self.state = np.zeros(FIRST + DEPTH * MOST, np.int64)
-        self.state[[LOW, HIGH, TOP, HELD]] = low, high, _end_of_stack(), held
+    def __init__(self, held: int, frame: int) -> None:
+        self.state = np.zeros(FIRST + 2 * MOST, np.int64)
+        self.state[[HELD, FRAME]] = held, frame
 
     @property
     def count(self) -> int:
@@ -66,8 +64,8 @@ class Samples:
         return min(int(self.state[COUNT]), MOST)
 
     def taken(self) -> list[list[int]]:
-        """The first addresses of each sample, 0 where there are no more; a negative one is a line that was held."""
-        return self.state[FIRST : FIRST + DEPTH * self.count].reshape(-1, DEPTH).tolist()
+        """The address of each sample, and that which a function returns to, or the line that was held, negative."""
+        return self.state[FIRST : FIRST + 2 * self.count].reshape(-1, 2).tolist()
 
     @contextmanager
     def held(self, number: int) -> Generator[None, None, None]:
@@ -127,16 +125,6 @@ def _checked(status: int) -> None:
         raise OSError(ctypes.get_errno(), "the timer of the profile cannot be set")
 
 
-def _end_of_stack() -> int:
-    libc, attributes = ctypes.CDLL(None), ctypes.create_string_buffer(64)
-    libc.pthread_self.restype = ctypes.c_void_p
-    start, size = ctypes.c_void_p(), ctypes.c_size_t()
-    libc.pthread_getattr_np(ctypes.c_void_p(libc.pthread_self()), attributes)
-    libc.pthread_attr_getstack(attributes, ctypes.byref(start), ctypes.byref(size))
-    libc.pthread_attr_destroy(attributes)
-    return (start.value or 0) + size.value
-
-
 # ---- the handler -----------------------------------------------------------------------------------------------------
 
 
@@ -151,60 +139,26 @@ def _handler(state: int) -> Engine:
 
 
 def _write_handler(function: ir.Function, state: Any) -> None:
-    builder = ir.IRBuilder(function.append_basic_block())
-    context = function.args[2]
+    builder, context = ir.IRBuilder(function.append_basic_block()), function.args[2]
 
-    def at(place: int) -> Any:
-        return builder.gep(state, [LONG(place)])
+    def at(base: Any, place: Any) -> Any:
+        return builder.gep(base, [place if isinstance(place, ir.Instruction) else LONG(place)])
 
-    def is_in_code(address: Any) -> Any:
-        low, high = builder.load(at(LOW)), builder.load(at(HIGH))
-        return builder.and_(builder.icmp_unsigned(">=", address, low), builder.icmp_unsigned("<", address, high))
+    def variable(place: int) -> Any:
+        return builder.load(builder.inttoptr(builder.load(at(state, place)), LONG.as_pointer()))
 
-    stack, address = (builder.load(builder.gep(context, [LONG(n)])) for n in PLACES[platform.machine()])
-    number = builder.load(at(COUNT))
+    number = builder.load(at(state, COUNT))
     with builder.if_then(builder.icmp_unsigned(">=", number, LONG(MOST))):
         builder.ret_void()
-    builder.store(builder.add(number, LONG(1)), at(COUNT))
-    sample = builder.gep(state, [builder.add(builder.mul(number, LONG(DEPTH)), LONG(FIRST))])
-    start = builder.block
-    with builder.if_then(is_in_code(address)):
-        builder.store(address, sample)
-        inside = builder.block
-    kept = builder.phi(LONG)
-    kept.add_incoming(LONG(0), start)
-    kept.add_incoming(LONG(1), inside)
-    held = builder.load(builder.inttoptr(builder.load(at(HELD)), LONG.as_pointer()))
-    with builder.if_then(builder.icmp_signed("!=", held, LONG(0))):
-        builder.store(builder.neg(held), builder.gep(sample, [kept]))
-        builder.ret_void()
-    _write_scan(builder, stack, sample, kept, at(TOP), is_in_code)
-
-
-def _write_scan(builder: Any, stack: Any, sample: Any, kept: Any, top: Any, is_in_code: Callable[[Any], Any]) -> None:
-    """Store the addresses on the stack that are in the code behind the `kept` ones of a sample."""
-    check, keep, go_on, end = (builder.function.append_basic_block() for _ in range(4))
-    start = builder.block
-    far = builder.add(stack, LONG(8 * SCANNED))
-    far = builder.select(builder.icmp_unsigned("<", far, last := builder.load(top)), far, last)
-    builder.branch(check)
-    builder.position_at_end(check)
-    place, count = builder.phi(LONG), builder.phi(LONG)
-    before_return = builder.sub(builder.load(builder.inttoptr(place, LONG.as_pointer())), LONG(1))
-    builder.cbranch(is_in_code(before_return), keep, go_on)
-    builder.position_at_end(keep)
-    builder.store(before_return, builder.gep(sample, [count]))
-    one_more = builder.add(count, LONG(1))
-    builder.branch(go_on)
-    builder.position_at_end(go_on)
-    now = builder.phi(LONG)
-    following = builder.add(place, LONG(8))
-    goes_on = builder.and_(builder.icmp_unsigned("<", following, far), builder.icmp_unsigned("<", now, LONG(DEPTH)))
-    builder.cbranch(goes_on, check, end)
-    for phi, value, block in (
-        (place, stack, start), (place, following, go_on), (count, kept, start), (count, now, go_on),
-        (now, count, check), (now, one_more, keep),
-    ):  # fmt: skip
-        phi.add_incoming(value, block)
-    builder.position_at_end(end)
+    builder.store(builder.add(number, LONG(1)), at(state, COUNT))
+    sample = at(state, builder.add(builder.mul(number, LONG(2)), LONG(FIRST)))
+    instruction, link = PLACES[platform.machine()]
+    builder.store(builder.load(at(context, instruction)), sample)
+    held, frame = variable(HELD), variable(FRAME)
+    builder.store(builder.neg(held), at(sample, 1))
+    with builder.if_then(
+        builder.and_(builder.icmp_signed("==", held, LONG(0)), builder.icmp_signed("!=", frame, held))
+    ):
+        slot = at(builder.inttoptr(frame, LONG.as_pointer()), -1) if link is None else at(context, link)
+        builder.store(builder.sub(builder.load(slot), LONG(1)), at(sample, 1))
     builder.ret_void()

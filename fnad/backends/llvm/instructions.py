@@ -172,6 +172,7 @@ class _Writer:
         self.lines = function.module.lines if isinstance(function.module, LinedModule) else None
         self.scope = None if self.lines is None else self.lines.scope(function)
         self.source: Source | None = None
+        self.before = None if self.lines is None else self.lines.enter(self.builder)
         self.exit = function.append_basic_block("exit")
         self.values: dict[str, Value] = {
             p.name: argument
@@ -199,7 +200,10 @@ class _Writer:
         self.block(self.kernel.body)
         if not self.builder.block.is_terminated:
             self.builder.branch(self.exit)
-        ir.IRBuilder(self.exit).ret_void()
+        builder = ir.IRBuilder(self.exit)
+        if self.lines is not None:
+            self.lines.leave(builder, self.before)
+        builder.ret_void()
 
     # ---- statements ----------------------------------------------------------------------------------------------
 

@@ -12,13 +12,19 @@ from typing import Any
 
 import llvmlite.ir as ir
 
-from fnad.backends.llvm.emitter import Builder
+from fnad.backends.llvm.emitter import Builder, Value
 from fnad.ir.program import Source
 
 HELD = "held"
 """The symbol of a variable of the module: the line whose library call is under way, or 0."""
 
+FRAME = "frame"
+"""The symbol of another one: the stack pointer of the function with lines that runs, or 0."""
+
 LONG = ir.IntType(64)
+
+SAVE = "llvm.stacksave.p0"
+"""The instruction that reads the stack pointer."""
 
 LINES_ONLY = 2
 """The kind of debug information that LLVM calls `LineTablesOnly`."""
@@ -31,8 +37,8 @@ class LineTable:
         self.sources: list[Source] = []
         self._numbers: dict[tuple[Source, str], int] = {}
         self._module = module
-        self.variable = ir.GlobalVariable(module, LONG, HELD)
-        self.variable.initializer = LONG(0)
+        self._held, self._frame = (ir.GlobalVariable(module, LONG, name) for name in (HELD, FRAME))
+        self._held.initializer = self._frame.initializer = LONG(0)
         self._file = module.add_debug_info("DIFile", {"filename": "user code", "directory": ""})
         unit = {
             "language": ir.DIToken("DW_LANG_C"),
@@ -76,12 +82,29 @@ class LineTable:
         about = {"line": self.number(source), "column": 1, "scope": scope}
         return self._module.add_debug_info("DILocation", about)
 
+    def enter(self, builder: Builder) -> Value:
+        """Store the stack pointer in `FRAME` at the begin of a function; return the value before."""
+        pointer = ir.IntType(8).as_pointer()
+        save = self._module.globals.get(SAVE) or ir.Function(self._module, ir.FunctionType(pointer, []), SAVE)
+        before = builder.load(self._frame)
+        _store(builder, builder.ptrtoint(builder.call(save, []), LONG), self._frame)
+        return before
+
+    def leave(self, builder: Builder, before: Value) -> None:
+        """Restore `FRAME` at the end of a function."""
+        _store(builder, before, self._frame)
+
     @contextmanager
     def held(self, builder: Builder, source: Source | None) -> Generator[None, None, None]:
         """A block of instructions that call a library, during which the variable `HELD` is the line."""
-        builder.store(LONG(0 if source is None else self.number(source)), self.variable)
+        _store(builder, LONG(0 if source is None else self.number(source)), self._held)
         yield
-        builder.store(LONG(0), self.variable)
+        _store(builder, LONG(0), self._held)
+
+
+def _store(builder: Builder, value: Value, variable: Value) -> None:
+    """Store a value where the handler of a signal reads it, which LLVM does not know."""
+    builder.store_atomic(value, variable, "monotonic", 8)
 
 
 class LinedModule(ir.Module):  # pyright: ignore[reportUntypedBaseClass]
