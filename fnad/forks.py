@@ -5,12 +5,14 @@ around something half changed, such as an LLVM compilation. So a fork first take
 processes give them back.
 
     before: take each lock that is free; if one is not: give all back, wait for that one, and begin again
+            if another thread is within an import by fnad: the same, because Python's locks of modules stay taken
     after:  give all back
 """
 
 from __future__ import annotations
 
 import atexit
+import functools
 import os
 import sys
 import threading
@@ -18,11 +20,16 @@ from collections.abc import Callable
 from threading import RLock, local
 from time import monotonic, sleep
 from types import FrameType
+from typing import TYPE_CHECKING
 from weakref import ref
 
 OWN = __file__.removesuffix("forks.py")
 SECONDS = 5.0
 """The longest time that threads have to leave fnad when Python ends."""
+IMPORTING = 60.0
+"""The longest time in seconds that a fork waits for the imports of other threads."""
+IMPORTERS = "<frozen importlib._bootstrap>"
+"""The file of the code of imports."""
 
 _LOCKS: set[ref[RLock]] = set()
 
@@ -35,6 +42,20 @@ class _Forking(local):
 _FORKING = _Forking()
 
 
+if TYPE_CHECKING or sys.version_info >= (3, 12):
+    from functools import cached_property
+else:
+
+    class cached_property(functools.cached_property):  # noqa: N801
+        """A property computed once, without the lock of Python 3.11, which another thread may hold at a fork."""
+
+        def __get__(self, instance, owner=None):
+            if instance is None:
+                return self
+            found = instance.__dict__[self.attrname] = self.func(instance)
+            return found
+
+
 def lock() -> RLock:
     """A new lock, which its thread may take again, as the handler of a signal does."""
     made = RLock()
@@ -42,7 +63,34 @@ def lock() -> RLock:
     return made
 
 
+def take(found: object) -> None:
+    """Have forks take a lock of another library, if it is one."""
+    if isinstance(found, type(RLock())):
+        _LOCKS.add(ref(found, _LOCKS.discard))
+
+
 def _take_all() -> None:
+    until = monotonic() + IMPORTING
+    _take_locks()
+    while _others_import() and monotonic() < until:
+        _give_back()
+        sleep(0.001)
+        _take_locks()
+
+
+def _others_import() -> bool:
+    """True if another thread is within an import by fnad."""
+    frames, own = sys._current_frames(), threading.get_ident()  # pyright: ignore[reportPrivateUsage]
+    return any(_imports(frame) for number, frame in frames.items() if number != own)
+
+
+def _imports(frame: FrameType | None) -> bool:
+    while frame is not None and frame.f_code.co_filename != IMPORTERS:
+        frame = frame.f_back
+    return _is_within(frame)
+
+
+def _take_locks() -> None:
     locks = [found for each in _LOCKS.copy() if (found := each()) is not None]
     while (busy := _first_busy(locks)) is not None:
         with busy:  # its thread may need another one, so none is held meanwhile

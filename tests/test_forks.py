@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
 from threading import Event, Thread
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -64,6 +64,7 @@ def in_another_thread(block: AbstractContextManager[Any], seconds: float = 0.3) 
 
 LOCKS: dict[str, Callable[[], Any]] = {
     "LLVM": lambda: LOCK,
+    "llvmlite": lambda: cast("Any", codegen.llvm.ffi.lib)._lock._lock,
     "the store": lambda: STORE._lock,
     "types": lambda: types._LOCK,
     "workspaces": lambda: WATCH._lock,
@@ -166,3 +167,41 @@ def test_fnad_has_no_other_locks() -> None:
     sources = Path(fnad.__file__).parent.rglob("*.py")
     others = {path.name for path in sources if made.search(path.read_text(encoding="utf-8"))}
     assert others <= {"forks.py", "callees.py", "interception.py", "watch.py"}
+
+
+def test_a_child_forked_during_an_import_by_fnad_imports_the_module(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    begun = tmp_path / "begun"
+    text = f"import pathlib, time\npathlib.Path({str(begun)!r}).touch()\ntime.sleep(0.3)\nNUMBER = 3"
+    (tmp_path / "fnad_imported_late.py").write_text(text)
+    names: dict[str, Any] = {}
+    code = "def imported():\n    import fnad_imported_late\n    return fnad_imported_late.NUMBER"
+    exec(compile(code, f"{forks.OWN}made.py", "exec"), names)
+    thread = Thread(target=names["imported"])
+    thread.start()
+    while not begun.exists():
+        time.sleep(0.001)
+    assert in_child(lambda: names["imported"]() == 3)
+    thread.join()
+
+
+class Slow:
+    """An object with a property that takes a while."""
+
+    begun = Event()
+
+    @forks.cached_property
+    def number(self) -> int:
+        self.begun.set()
+        time.sleep(0.3)
+        return 3
+
+
+def test_a_child_forked_while_a_property_is_computed_computes_it() -> None:
+    thread = Thread(target=lambda: Slow().number)
+    thread.start()
+    Slow.begun.wait()
+    assert in_child(lambda: Slow().number == 3)
+    thread.join()

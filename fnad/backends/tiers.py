@@ -25,7 +25,6 @@ earlier process compiled a program: it is on disk, and loaded in some millisecon
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from importlib import import_module
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -37,6 +36,7 @@ from fnad.backends.sizes import Sizes, sizes_of
 from fnad.blocks import SharedBlocks
 from fnad.control.rolled import rolled
 from fnad.errors import LoweringError
+from fnad.forks import cached_property
 from fnad.ir.primitive import (
     Accumulation,
     ArgFold,

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import field
-from functools import cache, cached_property, partial
+from functools import cache, partial
 from itertools import compress
 from typing import Any, TypeAlias
 
@@ -26,6 +26,7 @@ from fnad.control.scan import scan, scan_as_loop
 from fnad.control.signatures import Flags
 from fnad.control.snapshots import snapshots
 from fnad.control.while_loop import while_as_loop, while_loop
+from fnad.forks import cached_property
 from fnad.ir.builder import bind_equation, current_builder, inline, trace
 from fnad.ir.content import content_key, params_key
 from fnad.ir.primitive import Bilinear, Linear, NonDifferentiable, Primitive, Unknown

@@ -14,7 +14,6 @@ import warnings
 from collections.abc import Callable, Generator, Hashable, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cached_property
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -22,6 +21,7 @@ import numpy as np
 
 from fnad.blocks import Holding, LocalBlocks
 from fnad.errors import FnadError, UsedAfterTraceError, VerificationError
+from fnad.forks import cached_property
 from fnad.ir.content import content_key, key_of_params, params_key
 from fnad.ir.program import Atom, Equation, Literal, Params, Program, Source, ValueEnvironment, Var, keywords
 from fnad.ir.symbol import Symbol

@@ -17,12 +17,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
-from functools import cached_property, update_wrapper
+from functools import update_wrapper
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from fnad.errors import ArgumentTypeError, UnsupportedFunctionError
+from fnad.forks import cached_property
 from fnad.words import word_for_keyword
 
 Rule: TypeAlias = Callable[..., Any]

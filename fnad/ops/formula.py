@@ -13,9 +13,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from typing import Any, TypeVar
 
+from fnad.forks import cached_property
 from fnad.ir.primitive import PRIMITIVES
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import real_dtype

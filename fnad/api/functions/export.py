@@ -5,7 +5,6 @@ from __future__ import annotations
 import keyword
 import re
 from collections.abc import Sequence
-from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,6 +30,7 @@ from fnad.api.staging.program_pickles import ProgramOfTrees
 from fnad.api.staging.stage import Output
 from fnad.backends.base import STANDALONE
 from fnad.errors import ArgumentTypeError, ExportError
+from fnad.forks import cached_property
 from fnad.ir.builder import is_tracing
 from fnad.ir.program import Program
 from fnad.ir.types import Aval

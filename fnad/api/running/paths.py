@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from functools import cached_property
 from itertools import count
 from typing import Any, TypeAlias
 
@@ -31,6 +30,7 @@ from fnad.api.staging.stage import Output
 from fnad.backends.base import Executor
 from fnad.backends.tiers import TieredProgram, staged
 from fnad.errors import DeviceError, FnadError, GuardFailed, PathsWarning, PlacementError
+from fnad.forks import cached_property
 from fnad.ir.primitive import GuardCheck
 from fnad.ir.program import Program, Source
 from fnad.ir.walk import acts_outside, has_effect

@@ -14,8 +14,11 @@ from typing import Any, TypeVar
 import llvmlite.binding as llvm
 import llvmlite.ir as ir
 
+from fnad import forks
 from fnad.backends.cpu import system
 from fnad.backends.llvm.passes import free, take_apart
+
+forks.take(getattr(getattr(llvm.ffi.lib, "_lock", None), "_lock", None))  # of each call of llvmlite
 
 Result = TypeVar("Result")
 

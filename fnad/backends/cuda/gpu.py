@@ -10,7 +10,6 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import cached_property
 from importlib import import_module
 from typing import Any
 
@@ -21,6 +20,7 @@ from fnad.backends.cuda.driver import Array, DeviceArray, Operand, Scale
 from fnad.backends.cuda.kept import kept_ptx
 from fnad.config import PrecisionName
 from fnad.errors import DeviceError, DeviceMemoryError, LoweringError, PlacementError
+from fnad.forks import cached_property
 from fnad.ir.types import Dtype, Shape
 from fnad.kernel.launches import Launch
 from fnad.records import NamedTuple
