@@ -16,7 +16,7 @@ from benchmarks import calls, gpu, report, session, table
 from benchmarks.calls import Call
 from benchmarks.case import Case
 from benchmarks.measure import Row, difference, leaves, rows
-from benchmarks.problems import checkpoint, lorenz, odeint, operations, rnn, while_loops
+from benchmarks.problems import checkpoint, early, lorenz, odeint, operations, rnn, while_loops
 from benchmarks.processes import Process
 from tests.gpu import simulated
 
@@ -65,6 +65,18 @@ def test_contenders_that_agree_are_timed_relative_to_the_first(clock: Clock) -> 
     assert first.ratio == 1.0
     assert second.ratio == pytest.approx(3.0)
     assert not first.failed
+
+
+def test_early_calls_are_timed_from_before_the_import(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    case = Case("one", [Call("a", "fnad", clock.taking(0.5, 0.001)), Call("b", "jax", clock.taking(1.0))])
+    monkeypatch.setattr(early, "first_case", lambda name: case)
+    monkeypatch.setattr(early, "time", clock)
+    found = early.calls("problem", "fnad", 3)
+    assert found["seconds"] == pytest.approx(0.502)
+    assert found["note"] == "0.00 s before the first call; call 1 took the longest, 0.500 s"
+    late = early.calls("problem", "fnad", 10_000)
+    assert late["seconds"] == pytest.approx(10.0)  # of which 7 are not spent
+    assert clock.now < 4
 
 
 def test_a_second_call_that_compiles_is_told_and_not_counted(clock: Clock) -> None:
