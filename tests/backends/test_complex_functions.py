@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import mpmath
 import numpy as np
 import pytest
 
@@ -90,3 +91,17 @@ def test_infinities_nan_and_numbers_whose_squares_or_exponentials_are_infinite(d
             np.testing.assert_allclose(
                 np.where(is_open, b, a), b, rtol=64 * eps, atol=4 * np.finfo(dtype).tiny, err_msg=name
             )
+
+
+def test_the_logarithm_is_accurate_beside_the_unit_circle() -> None:
+    """Each part, where log |z| is much smaller than its terms: against twice the digits."""
+    rng = np.random.default_rng(3)
+    z = np.exp(2j * np.pi * rng.random(300)) * (1 + 1e-9 * rng.standard_normal(300))
+    found = computed(z)[NAMES.index("log")]
+    with mpmath.workdps(40):
+        exact = [mpmath.log(mpmath.mpc(complex(number))) for number in z]
+        errors = [
+            max(abs(x / y - 1) for x, y in ((a.real, b.real), (a.imag, b.imag)))
+            for a, b in zip([mpmath.mpc(complex(number)) for number in found], exact, strict=True)
+        ]
+    assert max(errors) < 4 * np.finfo("f8").eps

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from fnad.backends.cpu import vector_math
-from fnad.backends.cpu.complex_math import exp2, library, logarithm
 from fnad.backends.cpu.vector_math import libm
-from fnad.backends.llvm import branchless, complex_math, integer
+from fnad.backends.llvm import branchless, complex_functions, integer
 from fnad.backends.llvm.emitter import Builder, Dtype, Emit, Instructions, Kinds, Value, Values, by_kind
 from fnad.backends.llvm.formulas.catalogue import ELEMENTARY, ELEMENTARY_F32, emitters
 from fnad.backends.llvm.scalar import call, overloaded
@@ -13,6 +12,8 @@ from fnad.records import dataclass
 
 FORMULAS = {8: emitters(ELEMENTARY), 4: emitters(ELEMENTARY | ELEMENTARY_F32)}
 """The formulas that replace functions of libm without vector variants, by the bytes of the operand."""
+
+COMPLEX = complex_functions.instructions(libm)
 
 FASTER = frozenset({"exp"})
 """The functions whose formulas take less time than the vector variants of libmvec."""
@@ -23,19 +24,17 @@ class LibmFunction:
     """A function of libm, and a bound on its error in units in the last place, for (f64, f32).
 
     The bound is the largest error measured over libmvec's variants for AVX-512, AVX2, SSE and NEON and the scalar
-    function, plus a tenth. The C symbol is that of f64. `complex_` is the emitter for complex operands, if NumPy
-    supports them.
+    function, plus a tenth. The C symbol is that of f64.
     """
 
     name: str
     symbol: str
     ulps: tuple[float, float]
-    complex_: Emit | None = None
     arity: int = 1
 
     @property
     def instructions(self) -> Emit:
-        return self.emit if self.complex_ is None else by_kind(f=self.emit, c=self.complex_)
+        return by_kind(f=self.emit, c=COMPLEX[self.name]) if self.name in COMPLEX else self.emit
 
     def emit(self, builder: Builder, kinds: Kinds, values: Values) -> Value:
         is_called = self.name not in FASTER and vector_math.has_variants(self.symbol, values)
@@ -64,26 +63,26 @@ def intrinsic(name: str) -> Emit:
 
 POWER = LibmFunction("power", "pow", (1.2, 2.2), arity=2)
 FUNCTIONS = (
-    LibmFunction("exp", "exp", (1.1, 1.1), library("cexp")),
-    LibmFunction("exp2", "exp2", (1.8, 2.0), exp2),
-    LibmFunction("expm1", "expm1", (3.1, 2.4), complex_math.expm1(libm)),
-    LibmFunction("log", "log", (1.7, 4.0), library("clog")),
-    LibmFunction("log2", "log2", (2.2, 2.7), logarithm(2)),
-    LibmFunction("log10", "log10", (2.3, 2.6), logarithm(10)),
-    LibmFunction("log1p", "log1p", (2.4, 2.1), complex_math.log1p(libm)),
+    LibmFunction("exp", "exp", (1.1, 1.1)),
+    LibmFunction("exp2", "exp2", (1.8, 2.0)),
+    LibmFunction("expm1", "expm1", (3.1, 2.4)),
+    LibmFunction("log", "log", (1.7, 4.0)),
+    LibmFunction("log2", "log2", (2.2, 2.7)),
+    LibmFunction("log10", "log10", (2.3, 2.6)),
+    LibmFunction("log1p", "log1p", (2.4, 2.1)),
     LibmFunction("cbrt", "cbrt", (3.6, 3.2)),
-    LibmFunction("sin", "sin", (3.5, 2.0), library("csin")),
-    LibmFunction("cos", "cos", (3.8, 2.1), library("ccos")),
-    LibmFunction("tan", "tan", (3.5, 3.6), library("ctan")),
-    LibmFunction("arcsin", "asin", (2.9, 3.2), library("casin")),
-    LibmFunction("arccos", "acos", (2.1, 2.4), library("cacos")),
-    LibmFunction("arctan", "atan", (2.0, 2.8), library("catan")),
-    LibmFunction("sinh", "sinh", (2.1, 2.1), library("csinh")),
-    LibmFunction("cosh", "cosh", (2.1, 2.5), library("ccosh")),
-    LibmFunction("tanh", "tanh", (2.7, 2.7), library("ctanh")),
-    LibmFunction("arcsinh", "asinh", (2.8, 2.2), library("casinh")),
-    LibmFunction("arccosh", "acosh", (2.9, 2.7), library("cacosh")),
-    LibmFunction("arctanh", "atanh", (2.4, 2.1), library("catanh")),
+    LibmFunction("sin", "sin", (3.5, 2.0)),
+    LibmFunction("cos", "cos", (3.8, 2.1)),
+    LibmFunction("tan", "tan", (3.5, 3.6)),
+    LibmFunction("arcsin", "asin", (2.9, 3.2)),
+    LibmFunction("arccos", "acos", (2.1, 2.4)),
+    LibmFunction("arctan", "atan", (2.0, 2.8)),
+    LibmFunction("sinh", "sinh", (2.1, 2.1)),
+    LibmFunction("cosh", "cosh", (2.1, 2.5)),
+    LibmFunction("tanh", "tanh", (2.7, 2.7)),
+    LibmFunction("arcsinh", "asinh", (2.8, 2.2)),
+    LibmFunction("arccosh", "acosh", (2.9, 2.7)),
+    LibmFunction("arctanh", "atanh", (2.4, 2.1)),
     LibmFunction("erf", "erf", (1.1, 2.4)),
     LibmFunction("erfc", "erfc", (3.5, 1.9)),
     LibmFunction("arctan2", "atan2", (2.8, 3.4), arity=2),
@@ -93,12 +92,12 @@ ABSOLUTE = by_kind(
     i=integer.absolute,
     u=lambda builder, kinds, values: values[0],
     f=intrinsic("llvm.fabs"),
-    c=complex_math.absolute(libm),
+    c=COMPLEX["abs"],
 )
 INSTRUCTIONS: Instructions = {
     **{function.name: function.instructions for function in FUNCTIONS},
-    "power": by_kind(iu=integer.power, f=power, c=complex_math.power(library("cpow"))),
-    "sqrt": by_kind(f=intrinsic("llvm.sqrt"), c=library("csqrt")),
+    "power": by_kind(iu=integer.power, f=power, c=COMPLEX["power"]),
+    "sqrt": by_kind(f=intrinsic("llvm.sqrt"), c=COMPLEX["sqrt"]),
     **{name: intrinsic(f"llvm.{name}") for name in ("floor", "ceil", "trunc", "rint", "copysign")},
     "abs": ABSOLUTE,
     "nextafter": by_kind(f=branchless.next_after),

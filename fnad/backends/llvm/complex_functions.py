@@ -1,4 +1,4 @@
-"""Complex functions of real ones, for targets without a complex libm.
+"""Complex functions of real ones, on vectors where these are.
 
 Branch cuts, the signs of zeros, and what infinities and nan give are those of C99, annex G. Inverse functions are those
 of Kahan (1987), "Branch cuts for complex elementary functions".
@@ -106,15 +106,31 @@ def exp(z: Parts) -> Parts:
 
 
 def log(z: Parts) -> Parts:
-    """The logarithm; near the unit circle log |z|² / 2 by log1p, since log |z| would lose digits."""
+    """The logarithm; near the unit circle by log1p of |z|² - 1, because log |z| would lose digits."""
     a, b = abs(z[0]), abs(z[1])
     a_is_larger = a > b
     large, small = a.where(a_is_larger, b), b.where(a_is_larger, a)
-    near = ((large - 1) * (large + 1) + small * small).call("log1p") * 0.5
+    near = above_one(large, small).call("log1p") * 0.5
     is_near = (large > 0.5) & (large < 2)
     scale, _, logarithm = scales(large)
     far = (a * scale).call("hypot", b * scale).call("log") - logarithm
     return near.where(is_near, far), z[1].call("atan2", z[0])
+
+
+def above_one(a: Real, b: Real) -> Real:
+    """The sum a² + b² - 1 of numbers near 1, with the rounding errors of its terms."""
+    of_a, of_b = a * a, b * b
+    rest = a.intrinsic("fma", a, -of_a) + b.intrinsic("fma", b, -of_b)
+    less, error = sum_and_error(of_a, a.number(-1))
+    found, last_error = sum_and_error(less, of_b)
+    return found + (rest + error + last_error)
+
+
+def sum_and_error(a: Real, b: Real) -> Parts:
+    """A sum and its rounding error (Knuth, "The Art of Computer Programming", volume 2, 4.2.2, theorem B)."""
+    total = a + b
+    part = total - a
+    return total, (a - (total - part)) + (b - part)
 
 
 def sinh(z: Parts) -> Parts:
