@@ -23,7 +23,7 @@ if sys.platform != "linux" or platform.machine() not in ("x86_64", "aarch64"):
 
 import fnad.backends.cpu.profile as sampling
 from fnad.backends.cpu import codegen
-from fnad.backends.cpu.line_numbers import line_map
+from fnad.backends.cpu.line_numbers import LINELESS, line_map
 from fnad.backends.cpu.sampler import Samples
 
 X = np.linspace(0.1, 2.0, 20_000)
@@ -140,7 +140,7 @@ def test_lines_are_those_that_objdump_reads(tmp_path: Path, monkeypatch: pytest.
     command = ["objdump", "--dwarf=decodedline", str(tmp_path / "code.o")]
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     rows = re.findall(r"^user code +(\d+|-) +(0x[0-9a-f]+)", printed, re.MULTILINE)
-    expected = {int(start, 16): 0 if line == "-" else int(line) for line, start in rows}
+    expected = {int(start, 16): LINELESS if line == "-" else int(line) for line, start in rows}
     found = line_map(codes[-1])
     assert len(set(expected.values())) > 3
     assert {start: found.line(start) for start in expected} == expected
@@ -161,3 +161,13 @@ def test_samples_leave_the_signal_as_it_was() -> None:
         assert seen == [1]
     finally:
         signal.signal(signal.SIGPROF, before)
+
+
+def test_a_program_with_products_tiles_and_folds_has_lines() -> None:
+    def f(a: Any, b: Any) -> Any:
+        c = np.matmul(a - b[:, None], np.swapaxes(b[:, None] * a, 1, 2))
+        return np.sum(np.logaddexp(c, 0.0))
+
+    found = profile(fnad.value_and_grad(f, argnums=(0, 1)), np.ones((8, 60, 20)), np.ones((8, 20)))
+    assert found.lines
+    assert found.elsewhere < 0.5

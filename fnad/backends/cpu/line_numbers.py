@@ -19,6 +19,8 @@ RELOCATION = Struct("<QQq")
 SYMBOLS, SYMBOL, FUNCTION = b".symtab", Struct("<IBBHQQ"), 2
 """The table of symbols, a record of it (name, kind, visibility, section, value, size), and the kind of a function."""
 
+LINELESS = -1
+
 END_OF_SEQUENCE, SET_ADDRESS = 1, 2
 """Extended operations."""
 
@@ -27,16 +29,19 @@ COPY, ADVANCE_ADDRESS, ADVANCE_LINE, ADD_CONSTANT, ADVANCE_FIXED = 1, 2, 3, 8, 9
 
 
 class LineMap(NamedTuple):
-    """The lines of code of `size` bytes: from each offset in `starts` on, the line at its place in `lines`, or 0."""
+    """The lines of code of `size` bytes: from each offset in `starts` on, the line at its place in `lines`.
+
+    It is 0 for instructions of several lines, and `LINELESS` in functions without lines.
+    """
 
     size: int
     starts: list[int]
     lines: list[int]
 
     def line(self, offset: int) -> int:
-        """The line of the instruction at an offset; 0 if it is none of user code."""
+        """The line of the instruction at an offset."""
         place = bisect_right(self.starts, offset) - 1
-        return self.lines[place] if place >= 0 else 0
+        return self.lines[place] if place >= 0 else LINELESS
 
 
 def line_map(code: bytes) -> LineMap:
@@ -48,7 +53,7 @@ def line_map(code: bytes) -> LineMap:
     rows = list(_rows(contents[LINES], iter(functions))) if functions else []
     # The row before a function without lines goes on into it.
     records = SYMBOL.iter_unpack(contents[SYMBOLS])
-    rows += [(value, 0) for _, kind, _, _, value, _ in records if kind % 16 == FUNCTION]
+    rows += [(value, LINELESS) for _, kind, _, _, value, _ in records if kind % 16 == FUNCTION]
     rows.sort()
     size = max(len(contents.get(name, b"")) for name in TEXTS)
     return LineMap(size, [offset for offset, _ in rows], [line for _, line in rows])
@@ -68,7 +73,7 @@ def _rows(program: bytes, functions: Iterator[int]) -> Iterator[tuple[int, int]]
         elif operation == 0:
             length, at = _unsigned(program, at)
             if program[at] == END_OF_SEQUENCE:
-                yield address, 0
+                yield address, LINELESS
                 line = 1
             elif program[at] == SET_ADDRESS:
                 address = next(functions)

@@ -12,7 +12,7 @@ from fnad import config
 from fnad.backends.base import Array
 from fnad.backends.cpu import codegen, compiler
 from fnad.backends.cpu.executor import NativeExecutor, plan
-from fnad.backends.cpu.line_numbers import LineMap, line_map
+from fnad.backends.cpu.line_numbers import LINELESS, LineMap, line_map
 from fnad.backends.cpu.loader import ENTRY, LOCK, Code, Engine, NativeCode, link
 from fnad.backends.cpu.objects import builtin, taking_arrays
 from fnad.backends.cpu.sampler import Samples, refuse_elsewhere
@@ -53,16 +53,15 @@ class LinedCode(NamedTuple):
     map: LineMap
     table: LineTable
 
-    @property
-    def high(self) -> int:
-        """The address behind the code."""
-        return self.low + self.map.size
+    def source(self, instruction: int, call: int) -> Source | None:
+        """The source of a sample: that of its instruction, or of a call from a function with lines."""
+        number = self._line(instruction)
+        if number == LINELESS:
+            number = -call if -len(self.table.sources) <= call < 0 else self._line(call)
+        return self.table.sources[number - 1] if number > 0 else None
 
-    def source(self, address: int) -> Source | None:
-        """The source of an instruction, or of the line -n."""
-        in_code = self.low <= address < self.high
-        number = -address if address < 0 else self.map.line(address - self.low) if in_code else 0
-        return self.table.sources[number - 1] if number else None
+    def _line(self, address: int) -> int:
+        return self.map.line(address - self.low) if self.low <= address < self.low + self.map.size else LINELESS
 
 
 def sampled(program: Program, arguments: Sequence[Array], *, once: bool = False) -> LineSamples:
@@ -86,9 +85,8 @@ def sampled(program: Program, arguments: Sequence[Array], *, once: bool = False)
             runs += 1
     seconds = perf_counter() - start
     found: Counter[tuple[Source, str]] = Counter()
-    for addresses in samples.taken():
-        sources = map(lined.source, addresses)
-        if (source := next((each for each in sources if each is not None), None)) is not None:
+    for sample in samples.taken():
+        if (source := lined.source(*sample)) is not None:
             found[source, source.mode] += 1
     return LineSamples(dict(found), samples.count - found.total(), seconds, runs)
 
