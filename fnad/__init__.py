@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from fnad import config, errors
 from fnad.config import debug_nans, disable_jit
+from fnad.signals import refuse_handlers
 from fnad.store import cache_info, clear_cache, uncollected
 from fnad.tracebacks import boundary
 from fnad.version import __version__ as __version__
@@ -180,6 +181,7 @@ if not TYPE_CHECKING:  # with a `__getattr__`, checkers accept any name
             if name in _PACKAGES:
                 return import_module(f"fnad.{name}")
             if name in _MODULE_OF:
+                refuse_handlers()  # before the import that one may have interrupted
                 found = getattr(import_module(_MODULE_OF[name]), name)
                 globals()[name] = found = found if isinstance(found, type) else _at_boundary(found)
                 return found

@@ -7,7 +7,6 @@ frame that it interrupts as an argument.
 
 from __future__ import annotations
 
-import signal
 import sys
 from types import CodeType, FrameType
 from typing import Any
@@ -40,6 +39,9 @@ def _interrupted(frame: FrameType | None) -> FrameType | None:
 
 
 def _codes_of_handlers() -> list[CodeType]:
+    signal = sys.modules.get("signal")
+    if signal is None:
+        return []
     found = [signal.getsignal(number) for number in signal.valid_signals()]
     called = [getattr(handler, "func", handler) for handler in found if callable(handler)]  # of a partial
     codes = [getattr(f, "__code__", None) or getattr(type(f).__call__, "__code__", None) for f in called]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable, Generator
 from functools import partial
 from typing import Any
@@ -113,3 +115,25 @@ def test_a_function_that_is_a_handler_too_may_be_called() -> None:
 
     signal.signal(signal.SIGUSR1, handler)
     np.testing.assert_array_equal(fnad.grad(lambda x: np.sum(handler(2.0, None) * x))(X), np.full(3, 2.0))
+
+
+def test_a_handler_that_interrupts_the_first_access_of_a_name_is_refused() -> None:
+    """Python's import of a module cannot be entered again."""
+    code = """
+import signal, fnad
+found = set()
+
+def handler(*_):
+    try:
+        found.add(fnad.grad(lambda x: x**2)(3.0) == 6.0)
+    except Exception as error:
+        found.add(type(error).__name__)
+
+signal.signal(signal.SIGALRM, handler)
+signal.setitimer(signal.ITIMER_REAL, 0.002, 0.002)
+slope = fnad.grad(lambda x: x**3)(2.0)
+signal.setitimer(signal.ITIMER_REAL, 0)
+print(slope, found <= {"ReentryError", True})
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["12.0", "True"]
