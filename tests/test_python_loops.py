@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -63,6 +64,23 @@ def warped(x: Any, a: Any) -> Any:
             after[j + 1] = (v - a * x[j] ** 2) ** 2 + min(before[j], before[j + 1], after[j])
         before = after
     return max(before[-1], before[-2]) * a
+
+
+def ordered(x: Any, a: Any) -> Any:
+    s = 0.0
+    for v in x:
+        low, high = sorted((v, a))
+        s += low * high if high > 0 else low
+    return s
+
+
+def by_functions_of_math(x: Any, a: Any) -> Any:
+    s = 0.0
+    for v in x:
+        s += math.copysign(1.0, v) * np.sign(v - a) * v + math.floor(v)
+        if v > a:
+            s -= math.sqrt(abs(v))
+    return s
 
 
 def going_on(x: Any, a: Any) -> Any:
@@ -580,11 +598,35 @@ def recursive(x: Any, a: Any) -> Any:
     return sums(0)
 
 
-PATHS = [appended, large_integers, divided_by_a_count, noted_outside, in_a_dictionary, in_an_attribute, recursive]
+def comprehended(x: Any, a: Any) -> Any:
+    return sum([v * v for v in x if v > a], a)
 
 
-@pytest.mark.parametrize("f", PATHS, ids=lambda f: f.__name__)
-def test_what_cannot_be_one_loop_stays_paths(f: Callable[..., Any]) -> None:
+def generated(x: Any, a: Any) -> Any:
+    return sum((v * v if v > a else -v for v in x), a)
+
+
+def yielding(x: Any, a: Any) -> Any:
+    def found() -> Any:
+        for v in x:
+            if v > a:
+                yield v * v
+
+    return sum(found(), a)
+
+
+PATHS = [
+    *((appended, "a step changes a list"), (in_a_dictionary, "a step changes a dict")),
+    *((in_an_attribute, "a step changes a Sum"), (noted_outside, "a step changes a list")),
+    *((large_integers, "it computes with Python's numbers"), (divided_by_a_count, "it computes with Python's numbers")),
+    *((comprehended, "a comprehension, or"), (generated, "a comprehension, or"), (yielding, "a comprehension, or")),
+    (recursive, None),
+]
+"""The functions whose loops stay paths, each with what `explain` says of that."""
+
+
+@pytest.mark.parametrize(("f", "why"), PATHS, ids=lambda f: getattr(f, "__name__", ""))
+def test_what_cannot_be_one_loop_stays_paths(f: Callable[..., Any], why: str | None) -> None:
     values, slopes = jit(f), jit(grad(f, (0, 1)))
     for seed in range(CALLS):
         given = arguments(seed)
@@ -592,6 +634,9 @@ def test_what_cannot_be_one_loop_stays_paths(f: Callable[..., Any]) -> None:
         for found, expected in zip(slopes(*given), grad(f, (0, 1))(*given), strict=True):
             assert found == pytest.approx(expected, rel=1e-10, abs=1e-12)
     assert loops_of(values) == 0
+    found = fnad.explain(f, *arguments(0)).paths
+    assert len(found) == (why is not None)
+    assert all(each.startswith(why or "") and f"at {Path(__file__).name}:" in each for each in found)
 
 
 def test_errors_are_those_of_the_call() -> None:

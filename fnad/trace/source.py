@@ -215,17 +215,19 @@ def ends_loop(source: Source | None) -> bool:
 
 
 def loop_around(source: Source) -> Source | None:
-    """The first line of the innermost loop that a line is part of."""
+    """The first line of the innermost loop or comprehension that a line is part of."""
     found = _loops(source)
-    starts = [start for start, end in found.loops if start <= source.line <= end] if found is not None else []
+    extents = (*found.loops, *found.comprehensions) if found is not None else ()
+    starts = [start for start, end in extents if start <= source.line <= end]
     return Source(source.file, max(starts), source.function) if starts else None
 
 
 class LoopLines(NamedTuple):
-    """The lines of the loops of a file, and of the conditions of its `while` loops."""
+    """The lines of the loops of a file, of the conditions of its `while` loops, and of its comprehensions."""
 
     loops: Extents
     conditions: Extents
+    comprehensions: Extents
 
 
 def _has(extents: Extents, line: int) -> bool:
@@ -245,7 +247,8 @@ def _loops_of(text: str) -> LoopLines | None:
         return None
     loops = [node for node in nodes if isinstance(node, ast.For | ast.While)]
     conditions = [node.test for node in loops if isinstance(node, ast.While)]
-    return LoopLines(_extents(loops), _extents(conditions)) if text else None
+    comprehensions = [n for n in nodes if isinstance(n, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp)]
+    return LoopLines(_extents(loops), _extents(conditions), _extents(comprehensions)) if text else None
 
 
 def _extents(nodes: Sequence[ast.stmt] | Sequence[ast.expr]) -> Extents:

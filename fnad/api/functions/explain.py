@@ -138,8 +138,9 @@ def _explained(f: Function, args: tuple[Any, ...], kwargs: dict[str, Any], *, me
     with recorder.active():
         traced = protected(f, attempt)
         trial.marked = {line for guard in traced.guards if is_in_loop(guard.source) for line in guard.lines}
+        looped = traced
         if trial.marked:
-            trial.traced(lambda: protected(f, attempt), recorder.environment)
+            looped = trial.traced(lambda: protected(f, attempt), recorder.environment)
     names = [path(args, i, lambda k: argument_name(f, k)) for i in leaves]
     first = [FoundValue(name, leaf.aval, None) for name, leaf in zip(names, leaves.values(), strict=True)]
     counts = Counter(equation.primitive.name for equation in traced.program.equations)
@@ -161,7 +162,7 @@ def _explained(f: Function, args: tuple[Any, ...], kwargs: dict[str, Any], *, me
         residuals_of(traced.program, names, len(traced.program.outputs)) if memory else None,
         () if is_on_host() else tuple(_launches(traced.program)),
         tuple(map(str, widening_lines(traced.program))),
-        tuple(trial.reasons()),
+        tuple(trial.reasons(looped.guards)),
     )
 
 

@@ -8,7 +8,7 @@ ways are put together (`fnad.control.ways`) and the loop is one equation. A guar
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import repeat
 from types import FrameType
@@ -18,15 +18,17 @@ from fnad.api.staging.loop_items import items_of
 from fnad.api.staging.python_loop import Known, Left, PythonLoop
 from fnad.ir.builder import current_builder
 from fnad.ir.program import Source
-from fnad.trace.capture import Trace
+from fnad.trace.capture import Guard, Trace
 from fnad.trace.environment import Environment
 from fnad.trace.looping import LOOPING, SETTING, Parted, Refused
-from fnad.trace.source import is_in_loop, user_lines
+from fnad.trace.source import is_in_loop, loop_around, user_lines
 from fnad.trace.undoing import undoing
 
 T = TypeVar("T")
 Key = tuple[str, int, int]
 """A loop: its file, line and column."""
+
+APART = "a comprehension, or a loop with yield, del, global or an import in it, is traced step by step"
 
 MANY = 100
 """The decisions of a line in a trace from which the loops around it are one."""
@@ -73,11 +75,16 @@ class PythonLoops:
             self.marked.update(user_lines())
             raise Parted
 
-    def reasons(self) -> Iterator[str]:
-        """The loops that stay paths, each with the reason."""
+    def reasons(self, guards: Iterable[Guard]) -> Iterator[str]:
+        """The loops around guards of a trace that stay paths, each with the reason."""
         for known in self.known.values():
             if known.refused is not None:
                 yield f"{known.refused.why}\n    at {known.refused.source or known.source}"
+        lines = {(known.source.file, known.source.line) for known in self.known.values()}
+        around = [loop_around(guard.source) for guard in guards if guard.source is not None]
+        for source in dict.fromkeys(each for each in around if each is not None):
+            if (source.file, source.line) not in lines:
+                yield f"{APART}\n    at {source}"
 
     def traced(self, trace: Callable[[], T], read: Environment) -> T:
         """`trace()` with loops that are one. Where that fails, the function is traced step by step instead.
