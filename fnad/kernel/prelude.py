@@ -53,6 +53,17 @@ def erf(x):
     "erfc": """\
 def erfc(x):
     return type(x)(math.erfc(x))""",
+    "exp_high": """\
+def exp_high(x):
+    root = math.exp(np.float64(x) / 2) * 2.0**50
+    return type(x)(root * root if x < -600 else math.exp(np.float64(x)) * 2.0**100)""",
+    "exp_low": """\
+def exp_low(x):
+    whole = math.exp(np.float64(x)) * 2.0**100
+    return type(x)(whole - type(x)(whole))""",
+    "muladd": """\
+def muladd(x, y, z):
+    return x * y + z""",
     "make_complex": """\
 def make_complex(re, im):
     return complex(re, im)""",

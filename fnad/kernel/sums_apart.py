@@ -39,8 +39,9 @@ from fnad.scalar.operations import ACCUMULATE, ADD, OPERATIONS
 FUNCTIONS = frozenset(
     OPERATIONS[name]
     for name in (
-        "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "cbrt", "power", "sin", "cos", "tan", "arcsin",
-        "arccos", "arctan", "arctan2", "sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh", "hypot", "erf", "erfc",
+        "exp", "exp_high", "exp_low", "exp2", "expm1", "log", "log2", "log10", "log1p", "cbrt", "power", "sin", "cos",
+        "tan", "arcsin", "arccos", "arctan", "arctan2", "sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh",
+        "hypot", "erf", "erfc",
     )
 )  # fmt: skip
 """The operations that LLVM may call for a vector."""
@@ -65,14 +66,14 @@ def _statement(statement: Statement) -> list[Statement]:
 
 def _parts(loop: For) -> list[Statement]:
     """The loop without its sums, and one for these; nothing if it stays one loop."""
-    sums = [statement for statement in loop.body if _is_sum(statement)]
-    rest = [statement for statement in loop.body if not _is_sum(statement)]
+    sums = _sums(loop)
+    rest = [statement for statement in loop.body if statement not in sums]
     if not (sums and _calls(rest) and all(isinstance(statement, Assign | Store | Comment) for statement in rest)):
         return []
     if not (places := _places(loop, rest)):
         return []
     apart = [with_operands(statement, lambda value: _loaded(value, places)) for statement in sums]
-    changed, totals = set(assigned(rest)), Counter(assigned(sums))
+    changed, totals = set(assigned(rest)), Counter(assigned(list(filter(_is_sum, sums))))
     stored = {statement.array for statement in rest if isinstance(statement, Store)}
     read = Counter(part for statement in loop.body for part in expressions(statement) if isinstance(part, Name))
     is_free = all(read[name] == times == 1 for name, times in totals.items())
@@ -81,6 +82,17 @@ def _parts(loop: For) -> list[Statement]:
     if _calls(apart) or not (is_free and is_known and reads_places_alone):
         return []
     return [replace(loop, body=rest), replace(loop, body=apart)]
+
+
+def _sums(loop: For) -> list[Statement]:
+    """The sums of a loop, and the assignments without calls to variables that they alone read."""
+    sums = list(filter(_is_sum, loop.body))
+    for statement in reversed(loop.body if sums else ()):
+        if isinstance(statement, Assign) and statement not in sums and not _calls([statement]):
+            read = {part for other in loop.body if other not in sums for part in expressions(other)}
+            if read.isdisjoint(statement.targets):
+                sums.append(statement)
+    return [statement for statement in loop.body if statement in sums]
 
 
 def _is_sum(statement: Statement) -> bool:

@@ -8,6 +8,11 @@ that one, its log p is -log1p(Σ' exp(x - x_max)), and its dx - Σ p dx is dx Σ
 
 The difference d of an element from the largest one is rounded by r, and exp(d + r) is exp(d) + exp(d) r: half a unit in
 the last place of d may be hundreds of units of exp(d).
+
+A second derivative multiplies three probabilities. For it to be within 4 units, p is rounded once: exponentials, their
+sum and its inverse are sums of two floats. The terms of the sum are split at a common bit (Rump, Ogita & Oishi,
+"Accurate floating-point summation", SIAM J. Sci. Comput. 31, 2008), so that the sum of the high parts is exact. All are
+multiplied by 2**100, so that none is subnormal.
 """
 
 from __future__ import annotations
@@ -17,17 +22,20 @@ from typing import Any
 
 import numpy as np
 
-from fnad.ir.axes import Along
-from fnad.ir.primitive import Library, Primitive, Pull, Rule, Sample, register
+from fnad.ir.axes import Along, Over
+from fnad.ir.primitive import Library, Partials, Primitive, Pull, Rule, Sample, Scalar, register
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval
 from fnad.ops.arithmetic import strong_mul
 from fnad.ops.autodiff import stop_gradient
-from fnad.ops.comparison import bitwise_and, gt, isfinite, lt, select
-from fnad.ops.constructors import REALS, by_name, check_dtype
-from fnad.ops.elementary import exp, log1p
+from fnad.ops.comparison import eq, gt, isfinite, lt, select
+from fnad.ops.constructors import REALS, by_name, check_dtype, elementwise, infer_elementwise
+from fnad.ops.elementary import log1p
 from fnad.ops.reduction import reduce_max
 from fnad.ops.shape import Ints, broadcast_in_dim, check_axes, full_like, ones_like, reduce_sum, sample, zeros_like
+from fnad.records import NamedTuple
+from fnad.scalar import operations
+from fnad.scalar.operations import NEARLY_ZERO
 
 
 def _infer(name: str) -> Callable[..., Aval]:
@@ -47,20 +55,72 @@ def _samples() -> Iterable[Sample]:
     yield Sample((np.array([[0.0, -800.0, -np.inf], [5.0, 5.0, -1e3]]),), {"axes": (1,)}, smooth=False)
 
 
-# ---- values --------------------------------------------------------------------------------------------------------
+def _complement_samples() -> Iterable[Sample]:
+    for dtype in by_name(REALS):
+        yield Sample((sample((2, 3), dtype),), {"axes": (1,)})
+    yield Sample((sample((2, 3, 2)),), {"axes": (0, 2)})
 
 
-def _terms(x: Any, axes: Ints) -> tuple[Any, Any, Any]:
-    """The differences from the largest element, or from 0 if it is infinite; their exponentials; the sum of these."""
-    top = np.max(x, axis=axes, keepdims=True, initial=-np.inf)
-    zero = x.dtype.type(0)
-    top = np.where(np.isfinite(top), top, zero)
-    shifted = x - top
-    with np.errstate(invalid="ignore"):
-        rest = np.where(np.isfinite(shifted), _rounded_off(x, top, shifted), zero)
-        terms = np.exp(shifted)
-        terms += terms * rest
-    return shifted, terms, np.sum(terms, axis=axes, keepdims=True)
+# ---- exponentials --------------------------------------------------------------------------------------------------
+
+
+def _part(name: str, evaluate: Callable[..., Any], doc: str) -> Primitive:
+    """A part of an exponential; the sum of the parts has the derivative that is the sum of theirs."""
+    return register(
+        Primitive(
+            name,
+            infer_elementwise(name, 1, REALS, None),
+            evaluate,
+            Partials((lambda y, x: y,)),
+            Scalar(f"{name}({{0}})", 25),
+            _part_samples,
+            doc,
+        )
+    )
+
+
+def _part_samples() -> Iterable[Sample]:
+    for dtype in by_name(REALS):
+        yield Sample((np.array([0.0, -1e-30, -0.3, -2.0, -70.0, -np.inf, np.nan], dtype),), smooth=False)
+
+
+exp_high = _part("exp_high", operations.exp_high, "The larger part of 2**100 exp(x) for x <= 0, which is normal.")
+exp_low = _part("exp_low", operations.exp_low, "2**100 exp(x) - exp_high(x), to more digits than exp(x) has.")
+muladd = elementwise(
+    "muladd",
+    operations.muladd,
+    "muladd({0}, {1}, {2})",
+    (lambda _, x, y, z: y, lambda _, x, y, z: x, lambda _, x, y, z: ones_like(z)),
+    domain=REALS,
+    doc="x y + z, rounded once where the processor can.",
+)
+RAISED = 2.0**100
+GRID = {8: 1.5 * RAISED * 2.0**24, 4: 1.5 * RAISED * 2.0**12}
+"""A number to whose last bit the high parts are rounded, by the bytes of the dtype."""
+
+
+class SoftmaxTerms(NamedTuple):
+    """The exponentials high + low of the differences from the largest element, and their sum total + rest.
+
+    All but the differences are multiplied by 2**100.
+    """
+
+    shifted: Any
+    high: Any
+    low: Any
+    total: Any
+    rest: Any
+
+    def others(self) -> Any:
+        """The sum without the largest term, exactly 2**100."""
+        return (self.total - RAISED) + self.rest
+
+    def inverse(self, multiply_add: Callable[..., Any], one: Any) -> tuple[Any, Any]:
+        """The inverse of the sum as a sum of two floats."""
+        total = self.total + self.rest
+        high = one / total
+        error = multiply_add(-high, total, one) - high * ((self.total - total) + self.rest)
+        return high, error * high
 
 
 def _rounded_off(x: Any, y: Any, difference: Any) -> Any:
@@ -69,16 +129,86 @@ def _rounded_off(x: Any, y: Any, difference: Any) -> Any:
     return (x - (difference - back)) - (y + back)
 
 
+class SoftmaxRow(NamedTuple):
+    """The largest element of each row, the parts of the inverse sum, and one minus the largest softmax."""
+
+    top: Symbol
+    first: Symbol
+    second: Symbol
+    complement: Symbol
+
+
+def _by_parts(x: Symbol, axes: Ints) -> tuple[SoftmaxTerms, SoftmaxRow]:
+    """The terms, and the numbers of rows, all of which are computed before the elements that depend on them."""
+    size = x.dtype.itemsize
+    top = stop_gradient(reduce_max(x, axes=axes))
+    over_row = spread(top, x, axes)
+    shifted = x - over_row
+    is_term = gt(shifted, full_like(x, NEARLY_ZERO[size]))
+    rest = select(is_term, _rounded_off(x, over_row, shifted), zeros_like(x))
+    high, low = exp_high(shifted), exp_low(shifted)
+    low = muladd(high + low, rest, low)
+    whole = (high + GRID[size]) - GRID[size]
+    terms = SoftmaxTerms(shifted, high, low, reduce_sum(whole, axes=axes), reduce_sum((high - whole) + low, axes=axes))
+    first, second = terms.inverse(muladd, ones_like(terms.total))
+    others = terms.others()
+    return terms, SoftmaxRow(top, first, second, muladd(others, first, others * second))
+
+
+def softmax_by_parts(x: Symbol, axes: Ints) -> Symbol:
+    """The softmax by other primitives."""
+    if not x.aval.size:
+        return x
+    terms, row = _by_parts(x, axes)
+    first, second = spread(row.first, x, axes), spread(row.second, x, axes)
+    return muladd(terms.high, first, muladd(terms.high, second, terms.low * first))
+
+
+def log_softmax_by_parts(x: Symbol, axes: Ints) -> Symbol:
+    """The logarithm of the softmax by other primitives."""
+    if not x.aval.size:
+        return x
+    terms, row = _by_parts(x, axes)
+    is_infinite = eq(row.top, full_like(row.top, np.inf))
+    return terms.shifted - spread(select(is_infinite, row.top, log1p(terms.others() * (1.0 / RAISED))), x, axes)
+
+
+def complement_by_parts(x: Symbol, axes: Ints) -> Symbol:
+    """One minus the largest element of the softmax by other primitives."""
+    return _by_parts(x, axes)[1].complement
+
+
+# ---- values --------------------------------------------------------------------------------------------------------
+
+
+def _terms(x: Any, axes: Ints) -> tuple[Any, SoftmaxTerms]:
+    """The largest elements of rows, and the terms."""
+    size = x.dtype.itemsize
+    top = np.max(x, axis=axes, keepdims=True, initial=-np.inf)
+    with np.errstate(invalid="ignore"):
+        shifted = x - top
+        rest = np.where(shifted > NEARLY_ZERO[size], _rounded_off(x, top, shifted), x.dtype.type(0))
+    high, low = operations.exp_high(shifted), operations.exp_low(shifted)
+    low = low + (high + low) * rest
+    whole = (high + GRID[size]) - GRID[size]
+    total, beside = (np.sum(terms, axis=axes, keepdims=True) for terms in (whole, (high - whole) + low))
+    return top, SoftmaxTerms(shifted, high, low, total, beside)
+
+
 def _softmax(x: Any, *, axes: Ints) -> Any:
-    _, terms, total = _terms(x, axes)
-    return terms / total
+    _, terms = _terms(x, axes)
+    first, second = terms.inverse(operations.muladd, x.dtype.type(1))
+    return operations.muladd(terms.high, first, terms.high * second + terms.low * first)
 
 
 def _log_softmax(x: Any, *, axes: Ints) -> Any:
-    shifted, terms, total = _terms(x, axes)
-    p = terms / total
-    others = total * np.sum(np.where(p > 0.5, x.dtype.type(0), p), axis=axes, keepdims=True)
-    return shifted - np.log1p(np.where((total > 0) & (total < 2), others, total - 1))
+    top, terms = _terms(x, axes)
+    return terms.shifted - np.where(top == np.inf, top, np.log1p(terms.others() * (1.0 / RAISED)))
+
+
+def _complement(x: Any, *, axes: Ints) -> Any:
+    _, terms = _terms(x, axes)
+    return np.squeeze(terms.others() / (terms.total + terms.rest), axis=axes)
 
 
 def spread(total: Symbol, x: Symbol, axes: Ints) -> Symbol:
@@ -92,62 +222,51 @@ def finite_maximum(x: Symbol, axes: Ints) -> Symbol:
     return stop_gradient(select(isfinite(top), top, zeros_like(top)))
 
 
-def _symbolic_terms(x: Symbol, axes: Ints) -> tuple[Symbol, Symbol, Symbol]:
-    top = spread(finite_maximum(x, axes), x, axes)
-    shifted = x - top
-    rest = select(isfinite(shifted), _rounded_off(x, top, shifted), zeros_like(x))
-    terms = exp(shifted)
-    terms += terms * rest
-    total = reduce_sum(terms, axes=axes)
-    return shifted, terms / spread(total, x, axes), total
-
-
-def softmax_by_parts(x: Symbol, axes: Ints) -> Symbol:
-    """The softmax by other primitives."""
-    return _symbolic_terms(x, axes)[1] if x.aval.size else x
-
-
-def log_softmax_by_parts(x: Symbol, axes: Ints) -> Symbol:
-    """The logarithm of the softmax by other primitives."""
-    if not x.aval.size:
-        return x
-    shifted, p, total = _symbolic_terms(x, axes)
-    has_few = bitwise_and(gt(total, zeros_like(total)), lt(total, full_like(total, 2.0)))
-    return shifted - spread(log1p(select(has_few, total * _others(p, axes), total - 1.0)), x, axes)
-
-
-def _others(p: Symbol, axes: Ints) -> Symbol:
-    """The sum of p without an element that is more than half of it."""
-    return reduce_sum(select(gt(p, full_like(p, 0.5)), zeros_like(p), p), axes=axes)
-
-
 # ---- derivatives ---------------------------------------------------------------------------------------------------
 
 
 def _pull_softmax(results: Any, primals: Any, cts: Any, *, axes: Ints) -> list[Symbol]:
     """P · (ct - Σ p ct)."""
-    (p,), (ct,) = results, cts
-    total = _total_beside(strong_mul(ct, p), p, axes)
-    return [strong_mul(strong_mul(ct, _kept(p, axes)) - total, p)]
+    (p,), (x,), (ct,) = results, primals, cts
+    if not x.aval.size:
+        return [ct]
+    most = gt(p, full_like(p, 0.5))
+    terms = strong_mul(ct, p)
+    total = _total_beside(terms, select(most, zeros_like(p), terms), most, axes)
+    return [strong_mul(strong_mul(ct, _kept(x, most, axes)) - total, p)]
 
 
 def _pull_log_softmax(results: Any, primals: Any, cts: Any, *, axes: Ints) -> list[Symbol]:
-    """Ct - p Σ ct."""
+    """Ct - p Σ ct; the sums do not depend on p."""
     (x,), (ct,) = primals, cts
+    if not x.aval.size:
+        return [ct]
+    top = reduce_max(x, axes=axes)
+    has_most = lt(softmax_complement(x, axes=axes), full_like(top, 0.5))
+    is_most = eq(x, spread(select(has_most, top, full_like(top, np.nan)), x, axes))
     p = softmax(x, axes=axes)
-    return [strong_mul(ct, _kept(p, axes)) + strong_mul(-_total_beside(ct, p, axes), p)]
-
-
-def _kept(p: Symbol, axes: Ints) -> Symbol:
-    """1, or 1 - p where that loses digits."""
-    return select(gt(p, full_like(p, 0.5)), spread(_others(p, axes), p, axes), ones_like(p))
-
-
-def _total_beside(terms: Symbol, p: Symbol, axes: Ints) -> Symbol:
-    """The sum of the terms; where `_kept` is 1 - p, the sum of the other terms."""
     most = gt(p, full_like(p, 0.5))
-    others = reduce_sum(select(most, zeros_like(p), terms), axes=axes)
-    return select(most, spread(others, p, axes), spread(reduce_sum(terms, axes=axes), p, axes))
+    total = _total_beside(ct, select(is_most, zeros_like(p), ct), most, axes)
+    return [strong_mul(ct, _kept(x, most, axes)) + strong_mul(-total, p)]
+
+
+def _pull_complement(results: Any, primals: Any, cts: Any, *, axes: Ints) -> list[Symbol]:
+    """The negative derivative of the largest element."""
+    (others,), (x,), (ct,) = results, primals, cts
+    is_top = eq(x, spread(reduce_max(x, axes=axes), x, axes))
+    slope = select(is_top, -spread(others, x, axes), softmax(x, axes=axes))
+    return [strong_mul(spread(strong_mul(ct, 1.0 - others), x, axes), slope)]
+
+
+def _kept(x: Symbol, most: Symbol, axes: Ints) -> Symbol:
+    """1, or 1 - p where p is more than a half."""
+    return select(most, spread(softmax_complement(x, axes=axes), x, axes), ones_like(x))
+
+
+def _total_beside(terms: Symbol, others: Symbol, most: Symbol, axes: Ints) -> Symbol:
+    """The sum of the terms; where `_kept` is 1 - p, the sum of the other terms."""
+    total, beside = (spread(reduce_sum(each, axes=axes), terms, axes) for each in (terms, others))
+    return select(most, beside, total)
 
 
 def _along(name: str, evaluate: Any, pull: Rule, doc: str) -> Primitive:
@@ -157,3 +276,15 @@ def _along(name: str, evaluate: Any, pull: Rule, doc: str) -> Primitive:
 
 softmax = _along("softmax", _softmax, _pull_softmax, "exp(x) divided by its sum over `axes`, without overflow.")
 log_softmax = _along("log_softmax", _log_softmax, _pull_log_softmax, "Logarithm of the softmax over `axes`.")
+softmax_complement = register(
+    Primitive(
+        "softmax_complement",
+        lambda x, *, axes: Aval(x.dtype, tuple(n for a, n in enumerate(x.shape) if a not in axes)),
+        _complement,
+        Pull(_pull_complement),
+        Library(raises=False, dispatched=True),
+        _complement_samples,
+        "One minus the largest element of the softmax over `axes`, without loss of digits.",
+        axes=Over("axes"),
+    )
+)

@@ -9,6 +9,7 @@ division    floor_divide remainder fmod
 integers    power, with an exponent that is not negative   left_shift right_shift
 functions   exp exp2 expm1 log log2 log10 log1p sqrt cbrt power abs sin cos tan arcsin arccos arctan arctan2
 sinh cosh tanh arcsinh arccosh arctanh hypot erf erfc trigamma i1e_ratio floor ceil trunc rint copysign nextafter
+exp_high exp_low of x <= 0: parts of 2**100 exp(x)   muladd(x, y, z): x * y + z, rounded once if the machine can
 complex     real imag conjugate make_complex(re, im), and the functions that NumPy has for complex numbers
 draws       philox_low philox_high(index, stream, key): the halves of a block, u64   random_gamma(index, key, shape)
 random_normal random_exponential random_gumbel random_laplace random_cauchy(index, key): f64
@@ -94,6 +95,52 @@ def of_standard_library(function: Callable[[float], float]) -> Callable[[Any], A
 def make_complex(real: Any, imaginary: Any) -> Any:
     dtype = complex_dtype(np.asarray(real).dtype)
     return np.array([real, imaginary]).view(dtype)[0]
+
+
+NEARLY_ZERO = {8: -776.0, 4: -128.0}
+"""Numbers whose exponential times 2**100 is normal, while 2**24 such exponentials add up to 0, by bytes of a dtype."""
+
+
+def raised(x: Any) -> tuple[Any, Any, Any]:
+    """The parts of exp(x) / 2**k for x <= 0, of which the first is 1 + r for exp(x) = 2**k exp(r), and k."""
+    wide = np.maximum(x.astype(np.float64), NEARLY_ZERO[x.dtype.itemsize])
+    with np.errstate(invalid="ignore"):
+        k = np.rint(wide / math.log(2))
+        above, below = wide - k * 0.6931471803691238, k * 1.9082149292705877e-10
+        r = above - below
+        high = (1.0 + r).astype(x.dtype)
+        low = (np.expm1(r) - r) + ((above - (high - 1.0)) - below)
+        return high, low.astype(x.dtype), k.astype(np.int32)
+
+
+def exp_high(x: Any) -> Any:
+    high, _, k = raised(x)
+    return np.ldexp(high, k + 100)
+
+
+def exp_low(x: Any) -> Any:
+    _, low, k = raised(x)
+    return np.ldexp(low, k + 100)
+
+
+def muladd(x: Any, y: Any, z: Any) -> Any:
+    """The number x y + z, rounded once: the errors of both operations are exact numbers (Dekker 1971, Knuth)."""
+    if x.dtype.itemsize == 4:
+        return (x.astype(np.float64) * y + z).astype(x.dtype)
+    with np.errstate(over="ignore", invalid="ignore"):
+        (a, b), (c, d) = halves(x), halves(y)
+        product = x * y
+        total = product + z
+        back = total - product
+        error = (product - (total - back)) + (z - back) + (b * d - (((product - a * c) - b * c) - a * d))
+        return np.where(np.isfinite(error), total + error, total)[()]
+
+
+def halves(x: Any) -> tuple[Any, Any]:
+    """An f64 as a sum of two numbers with half of the bits."""
+    factor = x * (2.0**27 + 1)
+    high = factor - (factor - x)
+    return high, x - high
 
 
 # ---- draws -------------------------------------------------------------------------------------------------------
@@ -184,6 +231,9 @@ TABLE: tuple[Operation, ...] = (
     Operation("erfc", among("f"), of_standard_library(math.erfc)),
     Operation("trigamma", among("f"), lambda x: scipy_call("_zeta")(x.dtype.type(2), x)[()]),
     Operation("i1e_ratio", among("f"), lambda x: x.dtype.type(0.5) if abs(x) < 1e-30 else scipy_call("i1e")(x) / x),
+    Operation("exp_high", among("f"), exp_high),
+    Operation("exp_low", among("f"), exp_low),
+    Operation("muladd", among("f"), muladd),
     Operation("power", among("iufc"), np.power),
     Operation("abs", among("iufc", real_dtype), np.abs),
     Operation("real", among("c", real_dtype), np.real),

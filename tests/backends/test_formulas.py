@@ -18,6 +18,7 @@ from fnad.backends.cpu.loader import link
 from fnad.backends.llvm.formulas.catalogue import ELEMENTARY, ELEMENTARY_F32, OWN, SPECIAL
 from fnad.backends.llvm.formulas.definition import Formula, defined
 from fnad.backends.llvm.scalar import llvm_type
+from fnad.scalar.operations import OPERATIONS
 
 Array = np.ndarray[Any, Any]
 INF, NAN = np.inf, np.nan
@@ -202,6 +203,24 @@ def test_formulas_are_as_accurate_as_stated(case: Case, letter: str) -> None:
         distances = errors(found, true, floor_of(case, x))
     worst = distances.argmax()
     assert distances[worst] <= case.ulps, (x[worst], found[worst], true[worst])
+
+
+PARTS = [Case(name, mpmath.exp, 1.0, (), ()) for name in ("exp_high", "exp_low")]
+
+
+@pytest.mark.parametrize(("letter", "least"), [("d", -775.0), ("f", -127.0)])
+def test_the_parts_of_an_exponential_add_up_to_more_digits(letter: str, least: float) -> None:
+    """2**100 exp(x) is normal, compiled and in NumPy; 2**100 itself is exact."""
+    x = np.append(np.linspace(least, 0, 300), -np.logspace(-20, 0, 60)).astype(letter)
+    compiled = [evaluated(codegen.optimized(loop_of(part, x.dtype)), codegen.HIGHEST, x) for part in PARTS]
+    plain = [OPERATIONS[part.name](x) for part in PARTS]
+    for high, low in (compiled, plain):
+        assert (high[299], low[299]) == (2.0**100, 0.0)
+        with mpmath.workprec(250):
+            true = [mpmath.ldexp(mpmath.exp(mpmath.mpf(float(v))), 100) for v in x]
+            total = [mpmath.mpf(float(a)) + mpmath.mpf(float(b)) for a, b in zip(high, low, strict=True)]
+            worst = max(abs(a / b - 1) for a, b in zip(total, true, strict=True))
+        assert worst < 0.25 * float(np.finfo(letter).eps)
 
 
 @pytest.mark.parametrize(("case", "letter"), BY_DTYPE)

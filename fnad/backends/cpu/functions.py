@@ -98,6 +98,7 @@ INSTRUCTIONS: Instructions = {
     **{function.name: function.instructions for function in FUNCTIONS},
     "power": by_kind(iu=integer.power, f=power, c=COMPLEX["power"]),
     "sqrt": by_kind(f=intrinsic("llvm.sqrt"), c=COMPLEX["sqrt"]),
+    "muladd": intrinsic("llvm.fmuladd"),
     **{name: intrinsic(f"llvm.{name}") for name in ("floor", "ceil", "trunc", "rint", "copysign")},
     "abs": ABSOLUTE,
     "nextafter": by_kind(f=branchless.next_after),

@@ -196,6 +196,7 @@ INSTRUCTIONS: Instructions = {
     **emitters(formulas.OWN),
     "power": by_kind(iu=integer.power, f=function("pow"), c=COMPLEX["power"]),
     "sqrt": of_floats("sqrt", intrinsic("llvm.sqrt")),
+    "muladd": intrinsic("llvm.fmuladd"),
     **{name: intrinsic(f"llvm.{name}") for name in ("floor", "ceil", "trunc", "rint", "copysign")},
     "abs": by_kind(
         i=integer.absolute,

@@ -109,6 +109,17 @@ HELPERS = {
     const {t} whole = {floor}(near);
     return near - whole > ({t})0.5 ? whole + 1 : whole;
 }}""",
+    "exp_high": """\
+{t} {n}({t} x) {{
+    const double root = exp(0.5 * x) * 0x1p50;
+    return x < -600 ? root * root : exp(x) * 0x1p100;
+}}""",
+    "exp_low": """\
+{t} {n}({t} x) {{
+    const double whole = exp(x) * 0x1p100;
+    return whole - ({t})whole;
+}}""",
+    "muladd": "{t} {n}({t} x, {t} y, {t} z) {{ return x * y + z; }}",
     "compensated_add": """\
 void {n}({t} *total, {t} *rest, {t} value) {{
     const {t} new = *total + value;

@@ -8,7 +8,7 @@ from fnad.ops.constructors import REALS
 from fnad.ops.elementary import tanh
 from fnad.ops.logistic import logaddexp, logistic
 from fnad.ops.shape import zeros_like
-from fnad.ops.softmax import log_softmax, log_softmax_by_parts, softmax_by_parts
+from fnad.ops.softmax import complement_by_parts, log_softmax, log_softmax_by_parts, softmax_by_parts
 from fnad.transforms.pattern import Rule
 from fnad.transforms.rewrite import application
 
@@ -50,4 +50,5 @@ WRITTEN_OUT = (
 BY_PARTS = (
     Rule("softmax(x, axes=axes) = exp(x - max(x)) / sum", softmax_by_parts, up_to="rounding"),
     Rule("log_softmax(x, axes=axes) = x - max(x) - log(sum)", log_softmax_by_parts, up_to="rounding"),
+    Rule("softmax_complement(x, axes=axes) = 1 - max(x)", complement_by_parts, up_to="rounding"),
 )

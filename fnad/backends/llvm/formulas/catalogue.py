@@ -54,7 +54,12 @@ SPECIAL: dict[str, Formula] = {
 """Functions of SciPy, for real numbers."""
 
 
-OWN: dict[str, Formula] = {"trigamma": gamma.trigamma, "i1e_ratio": bessel.i1e_ratio}
+OWN: dict[str, Formula] = {
+    "trigamma": gamma.trigamma,
+    "i1e_ratio": bessel.i1e_ratio,
+    "exp_high": exponential.exp_high,
+    "exp_low": exponential.exp_low,
+}
 """Functions under names of fnad alone."""
 
 

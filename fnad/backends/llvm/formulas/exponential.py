@@ -13,6 +13,7 @@ from fnad.backends.llvm.formulas.coefficients import table
 from fnad.backends.llvm.formulas.twofold import Twofold, paired, polynomial, sorted_sum
 from fnad.backends.llvm.lane import Lane, where
 from fnad.records import NamedTuple
+from fnad.scalar.operations import NEARLY_ZERO
 
 INF, NAN = math.inf, math.nan
 
@@ -134,6 +135,34 @@ def exp(x: Lane) -> Lane:
     scale = (where(is_small, bits + 64, bits) << f.mantissa).as_float()
     value = q.muladd(scale, scale) * where(is_small, x.number(2.0**-63), 2.0)
     return where((x >= f.least) & (x <= f.highest), value, where(x < 0.0, 0.0, x + INF))
+
+
+def raised(x: Lane) -> tuple[Twofold, Lane]:
+    """The number 2**100 exp(x) for x <= 0, as a sum of two floats and their scale, a power of two.
+
+    The second float is up to a tenth of the first.
+    """
+    f, least = format_of(x), NEARLY_ZERO[8 if x.is_double else 4]
+    within = where(x < least, least, x)
+    biased = f.rounding + (f.bias + 100)
+    shifted = within.muladd(1 / math.log(2), biased)
+    k = shifted - biased
+    above = k.muladd(-f.ln2[0], within)
+    r = k.muladd(-f.ln2[1], above)
+    high = r + 1.0
+    rest = k.muladd(-f.ln2[1], above - (high - 1.0))
+    low = (r * r).muladd(paired(table("exp", r), r), rest)
+    return Twofold(high, low), (shifted.bits() << f.mantissa).as_float()
+
+
+def exp_high(x: Lane) -> Lane:
+    number, scale = raised(x)
+    return number.high * scale
+
+
+def exp_low(x: Lane) -> Lane:
+    number, scale = raised(x)
+    return number.low * scale
 
 
 def exp2(x: Lane) -> Lane:
