@@ -242,7 +242,7 @@ def _order(term: tuple[Atom, int]) -> tuple[Any, ...]:
         case Quotient(dividend, divisor) | Remainder(dividend, divisor):
             return 1, divisor, isinstance(atom, Remainder), tuple(_order(t) for t in dividend.terms)
         case Loaded():
-            return 2, id(atom.node), c
+            return 2, atom.node.number, c
 
 
 def _reads(atom: Atom, depth: int | None) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import field
+from itertools import count
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,6 +19,14 @@ from fnad.lower.index import Index, Loaded, Quotient, Remainder
 from fnad.records import dataclass
 from fnad.scalar.operation import Operation
 from fnad.scalar.template import cast_to, instantiate
+
+_numbers = count()
+
+
+def numbered() -> int:
+    """The field of a node with its number, by which terms of indices are ordered; later nodes have greater ones."""
+    return field(default_factory=_numbers.__next__)
+
 
 Condition: TypeAlias = tuple[Index, int, int]
 """(index, low, high): low <= index < high."""
@@ -64,6 +73,7 @@ class BufferLoad:
     address: Index
     depth: int
     source: Source | None = None
+    number: int = numbered()
 
     @property
     def dtype(self) -> Dtype:
@@ -76,6 +86,7 @@ class ScalarConstant:
 
     value: np.generic
     depth: int = 0
+    number: int = numbered()
 
     @property
     def dtype(self) -> Dtype:
@@ -91,6 +102,7 @@ class ScalarOperation:
     dtype: Dtype
     depth: int
     source: Source | None = None
+    number: int = numbered()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,6 +112,7 @@ class IndexValue:
     index: Index
     dtype: Dtype
     depth: int
+    number: int = numbered()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -110,6 +123,7 @@ class Branch:
     inside: Node
     outside: Node
     depth: int
+    number: int = numbered()
 
     @property
     def dtype(self) -> Dtype:
@@ -124,6 +138,7 @@ class Checked:
     extent: int
     fault: int
     depth: int
+    number: int = numbered()
 
     @property
     def dtype(self) -> Dtype:

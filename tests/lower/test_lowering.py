@@ -340,3 +340,10 @@ def test_calls_with_effects_keep_their_order() -> None:
     first, second = map(footprint, lower(program, CPU).items)
     assert not {*first.written, *first.read} & {*second.written, *second.read}
     assert first.conflicts(second)
+
+
+def test_a_program_has_the_same_kernels_each_time() -> None:
+    """Terms of an address that are read at run time are in the order in which they were written."""
+    elements = fnad.vmap(lambda x, i, j: x[i, j] + x[j, i] * x[i + 1, j], (None, 0, 0))
+    program = fnad.make_program(elements)(np.ones((5, 5)), np.arange(3), np.arange(3)).program
+    assert len({plan(program).source for _ in range(8)}) == 1

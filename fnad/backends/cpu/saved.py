@@ -113,7 +113,7 @@ class _Outlines:
         return tuple(map(self.buffer, buffers))
 
     def load(self, load: BufferLoad) -> BufferLoad:
-        return BufferLoad(self.buffer(load.buffer), Index(load.address.constant), 0)
+        return BufferLoad(self.buffer(load.buffer), Index(load.address.constant), 0, number=0)
 
     def steps(self, steps: Sequence[Step]) -> list[Step]:
         return [*map(self._step, steps)]
