@@ -81,7 +81,7 @@ def statements_of(
     """The statements of items within `depth` levels of control flow."""
     builder = KernelBuilder(depth, stacks, rows, target)
     builder.items(items)
-    return builder.body.statements
+    return builder.finished()
 
 
 class KernelBuilder(Writer):
@@ -97,6 +97,11 @@ class KernelBuilder(Writer):
     def strategy(self) -> Folds:
         """The strategy for folds."""
         return Folds(self)
+
+    def finished(self) -> list[Statement]:
+        """The statements; the strategies, which refer to the writer, are let go, so that it is freed at once."""
+        del self.folds, self.products, self.across
+        return self.body.statements
 
     # ---- items -------------------------------------------------------------------------------------------------------
 

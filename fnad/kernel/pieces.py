@@ -422,4 +422,4 @@ def statements_of_piece(piece: Piece, target: Target) -> list[Statement]:
     builder = DeviceBuilder(piece.depth, piece.blocks, piece.threads, target)
     builder.add(*(Assign((counter(d),), Load(COUNTERS, integer(d))) for d in range(piece.depth)))
     piece.write(builder)
-    return kept(forward([*builder.made, *builder.body.statements]), piece.threads)
+    return kept(forward([*builder.made, *builder.finished()]), piece.threads)
