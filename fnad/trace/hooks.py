@@ -253,7 +253,8 @@ def method(owner: Any, name: str) -> Any:
         return getattr(owner, name)
     kind = type(owner)
     if issubclass(kind, Handle):
-        return getattr(owner, name)
+        found = getattr(owner, name)
+        return found if type(found) is MethodType else callee(found)
     if RECORDING.values or LOOPING.steps or kind is np.ndarray or id(kind) not in METHODS.kinds:
         return callee(_found(owner, name))
     found = getattr(owner, name)  # in a trace of nothing else these are most calls: what follows is `replaced`, at once
