@@ -32,10 +32,7 @@ WHAT_IS_KNOWN = (np.iscomplexobj, np.isrealobj, np.ndim, np.shape, np.size)
 
 ELEMENTS = (np.angle, np.append, np.iscomplex, np.isreal, np.nan_to_num, np.select, np.sort_complex, np.tril, np.triu)
 
-SUMS = (
-    *(np.cumulative_prod, np.cumulative_sum, np.nancumprod, np.nancumsum, np.nanprod, np.nansum, np.ptp),
-    np.unwrap,
-)
+SUMS = (*(np.cumulative_prod, np.cumulative_sum, np.nancumprod, np.nancumsum, np.nanprod, np.nansum, np.unwrap),)
 
 OTHERS = (
     *(np.corrcoef, np.diag_indices_from, np.histogram2d, np.tril_indices_from),
@@ -210,3 +207,11 @@ class BodyOf(Body):
 
 for _function in (*SHAPES, *WHAT_IS_KNOWN, *ELEMENTS, *SUMS, *OTHERS, *SETS, *FFT, *LINALG):
     RULES[_function] = BodyOf(inspect.unwrap(_function))
+
+
+def _ptp(a: Any, *args: Any, **kwargs: Any) -> Any:
+    """NumPy's body leaves it to ufuncs to make an array of a list."""
+    return anew(inspect.unwrap(np.ptp))(XP.asarray(a), *args, **kwargs)
+
+
+RULES[np.ptp] = Body(_ptp)

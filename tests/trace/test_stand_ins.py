@@ -49,6 +49,7 @@ CALLS = {
     "tables": (lambda v: (np.take(np.arange(5.0), v.astype(int)), np.full_like(np.arange(3.0), v[0])), V),
     "callbacks": (lambda t: np.apply_along_axis(lambda row: row * t, 0, np.ones((2, 3))), T),
     "r_": (lambda t, v: (np.r_[t, 1.0, v], np.r_[v, 0:3], np.r_[0:t:3j, v], np.r_["0,2", v, v]), T, V),
+    "ptp": (lambda t, v: (np.ptp([t, -1.0]), np.ptp([v, v * t], axis=0), np.ptp(v)), T, V),
     "r_ by directive": (lambda v: (np.r_["-1", v, v], np.r_["0,2,0", v, v], np.r_["1,3,0", v]), V),
     "fromiter": (lambda v: (np.fromiter((a * a for a in v), float), np.fromiter(v, np.float32, 2)), V),
     "fromfunction": (lambda t: np.fromfunction(lambda i, j: i * t + j, (2, 3)), T),
