@@ -1,5 +1,7 @@
-"""One factorization for all systems of linear equations with a matrix or its transpose, and for its determinant.
+"""One factorization of a matrix for all that needs it.
 
+Systems of linear equations with a matrix or its transpose, its inverse and its determinant take one LU factorization.
+Singular values and eigenvalues alone are those of a decomposition with vectors, where there is one.
 The pullbacks of `solve` and `slogdet` solve with the transpose, and a function may solve twice with one matrix. It is
 done before a program is lowered: the derivatives are those of `solve` and `slogdet`.
 """
@@ -18,7 +20,7 @@ from fnad.ops.arithmetic import div, neg
 from fnad.ops.comparison import eq, ne, select
 from fnad.ops.conversion import convert_to
 from fnad.ops.determinant import slogdet
-from fnad.ops.eigenvalues import magnitude
+from fnad.ops.eigenvalues import eigh, eigvalsh, magnitude, svd, svdvals
 from fnad.ops.elementary import log
 from fnad.ops.linalg import inv, lu_by_columns, solve, solve_by_lu
 from fnad.ops.matrix import diagonal, identity_like
@@ -29,6 +31,12 @@ from fnad.ops.shape import iota, ones_like, reduce_sum, reshape_to, transpose, z
 System = tuple[Atom, bool]
 """The matrix of a system, and True if the system has the transposed matrix."""
 
+Part = tuple[Equation, int]
+"""A decomposition, and the number of one of its results."""
+
+WITH_VECTORS = {svdvals: (svd, 1), eigvalsh: (eigh, 0)}
+"""The decomposition that has the result of a function, and the number of that result."""
+
 
 def factored_once(program: Program) -> Program:
     """The program, regions included, with one factorization of each matrix that is in several systems."""
@@ -36,7 +44,8 @@ def factored_once(program: Program) -> Program:
     systems = _systems(program)
     counts = Counter(matrix for matrix, _ in systems.values())
     shared = {equation: system for equation, system in systems.items() if counts[system[0]] > 1}
-    return _with_factors(program, shared) if shared else program
+    parts = _parts(program)
+    return _with_factors(program, shared, parts) if shared or parts else program
 
 
 def _regions_factored(program: Program) -> Program:
@@ -58,6 +67,19 @@ def _systems(program: Program) -> dict[Equation, System]:
     return found
 
 
+def _parts(program: Program) -> dict[Equation, Part]:
+    """The decomposition of the same matrix, or triangle of it, for values that are computed without vectors."""
+    whole = {(e.primitive, e.operands[0], e.params.get("uplo")): e for e in program.equations if e.operands}
+    found = dict[Equation, Part]()
+    for equation in program.equations:
+        if equation.primitive in WITH_VECTORS:
+            primitive, number = WITH_VECTORS[equation.primitive]
+            decomposition = whole.get((primitive, equation.operands[0], equation.params.get("uplo")))
+            if decomposition is not None:
+                found[equation] = decomposition, number
+    return found
+
+
 def _untransposed(matrix: Atom, transposes: Mapping[Var, Equation]) -> System:
     rank = len(matrix.aval.shape)
     last = (*range(rank - 2), rank - 1, rank - 2)
@@ -69,7 +91,7 @@ def _untransposed(matrix: Atom, transposes: Mapping[Var, Equation]) -> System:
     return inner, not is_transposed
 
 
-def _with_factors(program: Program, systems: Mapping[Equation, System]) -> Program:
+def _with_factors(program: Program, systems: Mapping[Equation, System], parts: Mapping[Equation, Part]) -> Program:
     builder = Builder()
     with builder.active():
         values: dict[Atom, Symbol] = {var: builder.input(var.aval) for var in program.inputs}
@@ -84,6 +106,9 @@ def _with_factors(program: Program, systems: Mapping[Equation, System]) -> Progr
                 matrix, is_transposed = systems[equation]
                 factors = lu_by_columns(value(matrix))
                 results = _from_factors(equation, factors, operands, is_transposed)
+            elif equation in parts:
+                whole, number = parts[equation]
+                results = builder.bind(whole.primitive, operands, whole.params)[number]
             else:
                 results = builder.bind(equation.primitive, operands, equation.params, equation.regions)
             values.update(zip(equation.results, results if isinstance(results, tuple) else (results,), strict=True))

@@ -16,6 +16,7 @@ from fnad.ir.program import Program
 from fnad.ir.types import aval_of
 from fnad.ir.walk import all_equations
 from fnad.ops.determinant import slogdet
+from fnad.ops.eigenvalues import eigh, eigvalsh, svd, svdvals
 from fnad.ops.linalg import inv, solve
 from fnad.ops.matrix import transposed
 from fnad.transforms.factorizations import factored_once
@@ -58,6 +59,29 @@ def test_shared_matrices_are_factored_once(function: Any, count: int, dtype: str
             for found in (interpret(shared, operands), compile_program(program)(operands)):
                 for x, y in zip(found, expected, strict=True):
                     np.testing.assert_allclose(x, y, rtol=tolerance, atol=tolerance * np.abs(y).max())
+
+
+VALUES: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
+    "svdvals": (lambda a: svdvals(a), lambda a: svd(a, full=False)),
+    "svdvals beside all vectors": (lambda a: svdvals(a), lambda a: svd(a, full=True)),
+    "eigvalsh": (lambda a: eigvalsh(a, uplo="L"), lambda a: eigh(a, uplo="L")),
+    "eigvalsh of the other triangle": (lambda a: eigvalsh(a, uplo="U"), lambda a: eigh(a, uplo="L")),
+}
+
+
+@pytest.mark.parametrize("name", VALUES)
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c16"])
+def test_values_are_those_of_a_decomposition_with_vectors(name: str, dtype: str) -> None:
+    values, whole = VALUES[name]
+    a = np.random.default_rng(0).standard_normal((2, 4, 4)).astype(dtype)
+    program = program_of(lambda a: [values(a), *whole(a)], a)
+    shared = factored_once(program)
+    assert len(shared.equations) == (2 if "other" in name else 1)
+    for found in (interpret(shared, [a]), compile_program(program)([a])):
+        expected = interpret(program, [a])[0]
+        np.testing.assert_allclose(found[0], expected, atol=1e-5 if dtype == "f4" else 1e-13)
+    alone = program_of(lambda a: [values(a)], a)
+    assert factored_once(alone) is alone
 
 
 def test_a_gradient_factors_once_and_agrees_with_complex_steps() -> None:
