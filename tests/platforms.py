@@ -328,7 +328,7 @@ def sources() -> Iterator[tuple[str, list[str]]]:
     from fnad.backends.cpu import functions
 
     for dtype in ("f4", "f8", "c8", "c16"):
-        known = [f for f in functions.FUNCTIONS if dtype[0] == "f" or f.complex_ is not None]
+        known = [f for f in functions.FUNCTIONS if dtype[0] == "f" or f.name in functions.COMPLEX]
         calls = [f"{f.name}({', '.join(['x[i]', 'y[i]'][: f.arity])})" for f in known]
         calls += ["power(x[i], y[i])", "sqrt(x[i])", "abs(x[i])"]
         calls += ["x[i] // y[i]", "x[i] % y[i]", "floor(x[i])", "rint(x[i])"] if dtype[0] == "f" else []
