@@ -225,8 +225,7 @@ class Hooked(ast.NodeTransformer):
         """A loop with what goes before and behind it, if there is a `return` in it, or it has an `else`."""
         if place is None:
             return loop
-        start: dict[str, Any] = {}
-        behind: list[ast.stmt] = []
+        start, behind = dict[str, Any](), list[ast.stmt]()
         if RESULT in place.names:
             start |= {place.left: constant(False), RESULT: constant(None)}
             behind.append(ast.If(name_of(place.left, loop), self._returning(loop, name_of(RESULT, loop)), []))
