@@ -66,8 +66,7 @@ def _statement(statement: Statement) -> list[Statement]:
 
 def _parts(loop: For) -> list[Statement]:
     """The loop without its sums, and one for these; nothing if it stays one loop."""
-    sums = _sums(loop)
-    rest = [statement for statement in loop.body if statement not in sums]
+    sums, rest = _divided(loop.body)
     if not (sums and _calls(rest) and all(isinstance(statement, Assign | Store | Comment) for statement in rest)):
         return []
     if not (places := _places(loop, rest)):
@@ -84,15 +83,16 @@ def _parts(loop: For) -> list[Statement]:
     return [replace(loop, body=rest), replace(loop, body=apart)]
 
 
-def _sums(loop: For) -> list[Statement]:
-    """The sums of a loop, and the assignments without calls to variables that they alone read."""
-    sums = list(filter(_is_sum, loop.body))
-    for statement in reversed(loop.body if sums else ()):
-        if isinstance(statement, Assign) and statement not in sums and not _calls([statement]):
-            read = {part for other in loop.body if other not in sums for part in expressions(other)}
-            if read.isdisjoint(statement.targets):
-                sums.append(statement)
-    return [statement for statement in loop.body if statement in sums]
+def _divided(body: Sequence[Statement]) -> tuple[list[Statement], list[Statement]]:
+    """The sums of a loop, with the assignments without calls to variables that they alone read, and the rest."""
+    sums = set(filter(_is_sum, body))
+    read = Counter(part for statement in body if statement not in sums for part in expressions(statement))
+    for statement in reversed(body if sums else ()):
+        is_assigned = isinstance(statement, Assign) and statement not in sums and not _calls([statement])
+        if is_assigned and not any(read[target] for target in assigned([statement])):
+            sums.add(statement)
+            read.subtract(expressions(statement))
+    return [statement for statement in body if statement in sums], [each for each in body if each not in sums]
 
 
 def _is_sum(statement: Statement) -> bool:
