@@ -105,6 +105,7 @@ APART = {
     "a value": "v = exp(x[i])\ny[i] = v\na = accumulate(a, f64(v))",
     "two": "v = exp(x[i])\ny[i] = v\nw = tanh(v)\n"
     "z[2 + i] = w\na = accumulate(a, f64(w + v))\nb = accumulate(b, f64(v))",
+    "a value of sums alone": "v = exp(x[i])\ny[i] = v\nw = v * v\na = accumulate(a, f64(w))\nb = accumulate(b, f64(w))",
     "beside another": "v = exp(x[i])\ny[i] = v\na = accumulate(a, f64(x[i]))",
     "with others": "v = log(x[i])\na = accumulate(a, f64(v * x[i + 1]))\ny[i + 3] = v",
 }
