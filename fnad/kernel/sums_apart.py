@@ -11,7 +11,7 @@ takes. What was stored is read from the first cache.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -86,13 +86,17 @@ def _parts(loop: For) -> list[Statement]:
 def _divided(body: Sequence[Statement]) -> tuple[list[Statement], list[Statement]]:
     """The sums of a loop, with the assignments without calls to variables that they alone read, and the rest."""
     sums = set(filter(_is_sum, body))
-    read = Counter(part for statement in body if statement not in sums for part in expressions(statement))
+    read = Counter(name for statement in body if statement not in sums for name in _names(statement))
     for statement in reversed(body if sums else ()):
         is_assigned = isinstance(statement, Assign) and statement not in sums and not _calls([statement])
         if is_assigned and not any(read[target] for target in assigned([statement])):
             sums.add(statement)
-            read.subtract(expressions(statement))
+            read.subtract(_names(statement))
     return [statement for statement in body if statement in sums], [each for each in body if each not in sums]
+
+
+def _names(statement: Statement) -> Iterator[Name]:
+    return (part for part in expressions(statement) if isinstance(part, Name))
 
 
 def _is_sum(statement: Statement) -> bool:
