@@ -1,7 +1,8 @@
 """Complex functions of real ones, on vectors where these are.
 
-Branch cuts, the signs of zeros, and what infinities and nan give are those of C99, annex G. Inverse functions are those
-of Kahan (1987), "Branch cuts for complex elementary functions".
+Branch cuts, the signs of zeros, and what infinities and nan give are those of C99, annex G; signs that it leaves open
+are those of glibc, which NumPy calls. Inverse functions are those of Kahan (1987), "Branch cuts for complex elementary
+functions".
 """
 
 from __future__ import annotations
@@ -102,7 +103,7 @@ def exp(z: Parts) -> Parts:
     is_real, is_zero = b.equals(0), a.equals(-INFINITY)
     real = (size * rest).where(is_real, size * b.call("cos") * rest)
     imaginary = b.where(is_real, size * b.call("sin") * rest)
-    return real.unless_nan(size * rest, a.is_infinite()), imaginary.unless_nan(size, is_zero)
+    return real.unless_nan(size * rest, a.is_infinite()), imaginary.unless_nan(size.signed(b), is_zero)
 
 
 def log(z: Parts) -> Parts:
@@ -148,8 +149,9 @@ def cosh(z: Parts) -> Parts:
     part, rest = in_two(a)
     is_real, size = b.equals(0), part.call("cosh")
     real = (size * rest).where(is_real, size * b.call("cos") * rest)
-    imaginary = (b * a.number(1).signed(a)).where(is_real, part.call("sinh") * b.call("sin") * rest)
-    return real.unless_nan(abs(a), a.is_infinite()), imaginary.unless_nan(a, a.equals(0))
+    sign = a.number(1).signed(a).where(a.is_number(), 1)
+    imaginary = (b * sign).where(is_real, part.call("sinh") * b.call("sin") * rest)
+    return real.unless_nan(abs(a), a.is_infinite()), imaginary.unless_nan(abs(a), a.equals(0))
 
 
 def tanh(z: Parts) -> Parts:
@@ -263,7 +265,7 @@ FUNCTIONS: dict[str, Callable[[Parts], Parts]] = {
     "sinh": sinh,
     "cosh": cosh,
     "tanh": tanh,
-    "sin": lambda z: over_i(sinh(times_i(z))),
+    "sin": lambda z: times_i(sinh(over_i(z))),
     "cos": lambda z: cosh(times_i(z)),
     "tan": lambda z: over_i(tanh(times_i(z))),
     "arcsin": arcsin,
