@@ -34,6 +34,8 @@ gc.set_threshold(2000, 20, 100)
 
 GOLDEN = Path(__file__).parent / "golden"
 
+collect_ignore = ["distributed_program.py"]  # it is started under MPI
+
 try:
     from hypothesis import HealthCheck, settings
 except ImportError:

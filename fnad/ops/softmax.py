@@ -47,6 +47,11 @@ def _infer(name: str) -> Callable[..., Aval]:
     return infer
 
 
+def _infer_complement(x: Aval, *, axes: Ints) -> Aval:
+    _infer("softmax_complement")(x, axes=axes)
+    return Aval(x.dtype, tuple(n for a, n in enumerate(x.shape) if a not in axes))
+
+
 def _samples() -> Iterable[Sample]:
     for dtype in by_name(REALS):
         yield Sample((sample((2, 3), dtype),), {"axes": (1,)})
@@ -174,7 +179,9 @@ def log_softmax_by_parts(x: Symbol, axes: Ints) -> Symbol:
 
 
 def complement_by_parts(x: Symbol, axes: Ints) -> Symbol:
-    """One minus the largest element of the softmax by other primitives."""
+    """One minus the largest element of the softmax by other primitives; 1 for a row without elements."""
+    if not x.aval.size:
+        return full_like(_infer_complement(x.aval, axes=axes), 1)
     return _by_parts(x, axes)[1].complement
 
 
@@ -208,7 +215,8 @@ def _log_softmax(x: Any, *, axes: Ints) -> Any:
 
 def _complement(x: Any, *, axes: Ints) -> Any:
     _, terms = _terms(x, axes)
-    return np.squeeze(terms.others() / (terms.total + terms.rest), axis=axes)
+    complement = terms.others() / (terms.total + terms.rest) if x.size else np.ones_like(terms.total)
+    return np.squeeze(complement, axis=axes)
 
 
 def spread(total: Symbol, x: Symbol, axes: Ints) -> Symbol:
@@ -279,7 +287,7 @@ log_softmax = _along("log_softmax", _log_softmax, _pull_log_softmax, "Logarithm 
 softmax_complement = register(
     Primitive(
         "softmax_complement",
-        lambda x, *, axes: Aval(x.dtype, tuple(n for a, n in enumerate(x.shape) if a not in axes)),
+        _infer_complement,
         _complement,
         Pull(_pull_complement),
         Library(raises=False, dispatched=True),

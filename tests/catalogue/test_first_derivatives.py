@@ -48,9 +48,11 @@ def test_derivative_of_a_constant_piece_is_exactly_zero(cases: list[Case], run: 
 
 
 def test_every_primitive_with_a_derivative_is_checked():
-    """A formula that is missing, and the draws from a distribution, whose differences are no derivatives, apart."""
+    """Except a formula that is missing, draws from a distribution, and parts of exponentials, whose sum has one."""
     checked = {case.primitive.name for case in SMOOTH}
     assert {case.primitive.name for case in CASES if has_derivative(case)} - checked == {
         "without_formula",
         "random_gamma",
+        "exp_high",
+        "exp_low",
     }

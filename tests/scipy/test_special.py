@@ -13,6 +13,7 @@ import fnad
 from fnad.errors import DomainError, DtypeError, UnsupportedFunctionError
 from fnad.ir.primitive import PRIMITIVES
 from fnad.numpy.scipy_ufuncs import COMPOSED, NATIVE, UFUNCS, special_rule
+from fnad.scalar.scipy_ufunc import MENDED
 from fnad.scipy import special
 from fnad.testing import difference, step
 from tests.numpy.against_numpy import check, check_error, traced
@@ -33,12 +34,12 @@ SCALAR = NATIVE | {
 
 @pytest.mark.parametrize("name", CALLED)
 def test_ufunc_is_scipys_own_call(name: str):
-    """Values are bit for bit SciPy's, at samples and at singular points."""
+    """Values are bit for bit SciPy's, at samples and at singular points; to rounding where SciPy's are far off."""
     for sample in UFUNCS[name].primitives[0].samples():
         with np.errstate(all="ignore"):
             expected = PUBLIC[name](*sample.operands)
         found, _ = traced(PUBLIC[name], *sample.operands)
-        np.testing.assert_array_equal(found, expected)
+        np.testing.assert_allclose(found, expected, rtol=1e-13 if name in MENDED else 0)
         assert np.asarray(found).dtype == np.asarray(expected).dtype
 
 
