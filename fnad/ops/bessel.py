@@ -16,6 +16,7 @@ from fnad.ir.primitive import Primitive
 from fnad.ops.constructors import COMPLEXES, INEXACT, REALS, elementwise
 from fnad.ops.formula import Formula, formula
 from fnad.ops.special_function import scipy_call, special
+from fnad.scalar.operations import i1_ratio as scalar_i1_ratio
 
 Array = np.ndarray[Any, Any]
 
@@ -32,7 +33,8 @@ j1 = special("j1(x)", "Bessel function J₁; DLMF 10.6.1.", BOTH_SIDES, x="0.5 *
 y0 = special("y0(x)", "Bessel function Y₀; DLMF 10.6.3.", MIDDLE, x="-y1(x)")
 y1 = special("y1(x)", "Bessel function Y₁; DLMF 10.6.2.", MIDDLE, x="y0(x) - y / x")
 i0 = special("i0(x)", "Modified Bessel function I₀; DLMF 10.29.3.", BOTH_SIDES, x="i1(x)")
-i1 = special("i1(x)", "Modified Bessel function I₁; DLMF 10.29.1.", BOTH_SIDES, x="i0(x) - i1_ratio(x, y)")
+i1 = special("i1(x)", "Modified Bessel function I₁; DLMF 10.29.1.", BOTH_SIDES,
+             x="i0(x) - select(isinf(y), 0.0, i1_ratio(x))")
 k0 = special("k0(x)", "Modified Bessel function K₀; DLMF 10.29.3.", MIDDLE, x="-k1(x)")
 k1 = special("k1(x)", "Modified Bessel function K₁; DLMF 10.29.2.", MIDDLE, x="-(k0(x) + y / x)")
 i0e = special("i0e(x)", "exp(-|x|) I₀; DLMF 10.29.3.", MIDDLE,
@@ -44,31 +46,23 @@ k1e = special("k1e(x)", "exp(x) K₁; DLMF 10.29.2.", MIDDLE,
               x="bessel_k_slope(1.0, x, y - k0e(x) - y / x)")
 # fmt: on
 
-# I₁(x) / x, y being I₁(x), which is 0 where it has overflowed beside I₀
-I1_RATIO = """select(lt(x * x, 1.0), i1e_ratio(x) * exp(abs(x)),
-    select(isinf(y), 0.0, y) / select(eq(x, 0.0), 1.0, x))"""
+formula("i1e_ratio(x)", "select(lt(x * x, 1.0), i1_ratio(x) * exp(-abs(x)), i1e(x) / select(eq(x, 0.0), 1.0, x))")
 
-formula("i1_ratio(x, y)", I1_RATIO)
-
-RATIO_SLOPE = """select(lt(x * x, 1.0), 0.25 * (i1e(x) - ive(3.0, x)) - sign(x) * y,
-    (bessel_i_slope(1.0, x, i1e(x), i0e(x) - y - sign(x) * i1e(x)) - y) / select(eq(x, 0.0), 1.0, x))"""
+# I₂(x) / x
+RATIO_SLOPE = """select(lt(x * x, 1.0), 0.25 * (i1(x) - iv(3.0, x)),
+    (i0(x) - 2.0 * y) / select(eq(x, 0.0), 1.0, x))"""
 
 
-def _i1e_ratio(x: Array) -> Array:
-    with np.errstate(invalid="ignore"):  # i1e of subnormal numbers has few digits
-        return np.where(abs(x) < 1e-30, x.dtype.type(0.5), scipy_call("i1e")(x) / x)
-
-
-i1e_ratio = elementwise(
-    "i1e_ratio",
-    _i1e_ratio,
-    "i1e_ratio({0})",
+i1_ratio = elementwise(
+    "i1_ratio",
+    scalar_i1_ratio,
+    "i1_ratio({0})",
     (Formula(["y", "x"], RATIO_SLOPE),),
     domain=REALS,
     over=MIDDLE,
-    edges=((0.0,), (-1.5,), (1e3,)),
+    edges=((0.0,), (-1.5,), (50.0,)),
     cost=60,
-    doc="exp(-|x|) I₁(x) / x; DLMF 10.29.4.",
+    doc="I₁(x) / x; DLMF 10.29.4.",
 )
 
 # fmt: off

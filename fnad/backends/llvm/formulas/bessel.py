@@ -28,10 +28,10 @@ def i1e(x: Lane) -> Lane:
     return at_infinity(abs(x), i1e_of(abs(x)).total()).signed(x)
 
 
-def i1e_ratio(x: Lane) -> Lane:
-    """The quotient of i1e and x, 1/2 at 0."""
+def i1_ratio(x: Lane) -> Lane:
+    """The quotient of i1 and x, 1/2 at 0."""
     size = abs(x)
-    return where(size < 0.5, precise("i1e_0", size).total(), i1e(size) / size)
+    return grown(size, choose(size < 0.5, precise("i1e_0", size), i1e_of(size).over(twofold.of(size))))
 
 
 def i0e_of(size: Lane) -> Twofold:
@@ -63,4 +63,4 @@ def grown(size: Lane, value: Twofold) -> Lane:
     """The product with exp(x); nan at infinity, as of SciPy."""
     growth = exp_of(twofold.of(size))
     product = growth.scaled(value.times_twofold(growth.value).total())
-    return where((size > format_of(size).largest + 5.0) & (size < INF), INF, product)
+    return where((size > format_of(size).largest + 12.0) & (size < INF), INF, product)

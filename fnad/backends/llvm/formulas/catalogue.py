@@ -56,7 +56,7 @@ SPECIAL: dict[str, Formula] = {
 
 OWN: dict[str, Formula] = {
     "trigamma": gamma.trigamma,
-    "i1e_ratio": bessel.i1e_ratio,
+    "i1_ratio": bessel.i1_ratio,
     "exp_high": exponential.exp_high,
     "exp_low": exponential.exp_low,
 }

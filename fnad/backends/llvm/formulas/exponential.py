@@ -108,7 +108,7 @@ def clamped(x: Lane, least: float, largest: float) -> Lane:
     return where(bounded < least, least, bounded)
 
 
-BEYOND = 6.0
+BEYOND = 13.0
 """The part of an exponent that may be too large, where a factor makes the product finite."""
 
 
