@@ -1,4 +1,4 @@
-"""Slopes by series, asymptotic ones and two at 0, where the usual formula subtracts what is nearly equal.
+"""Slopes by series, asymptotic ones and three at 0, where the usual formula subtracts what is nearly equal.
 
 Such as erfcx'(x) = 2x erfcx(x) - 2/√π: what is left of the two terms is 1/x² of them, and in the second and third
 derivative 1/x⁴ and 1/x⁶. Beyond a bound the function is its series, to rounding, and the slope is that of the series,
@@ -11,6 +11,7 @@ so that no order of derivative loses anything:
     φ(x)/Φ(-x) ~ x + Σ cₖ x¹⁻²ᵏ                                            its slope is its square less x times it
     Ai, Bi     = c xᵖ Kᵥ(ζ), c xᵖ Iᵥ(ζ) up to exp(-2ζ),  ζ = 2/3 x**(3/2)                              DLMF 9.6
     1 - J₀(x)  = Σ -(-x²/4)ᵏ⁺¹ / (k+1)!²                                     at 0, and so I₀(x) - 1, DLMF 10.2.2
+    I₂(x)      = Σ (x²/4)ᵏ⁺¹ / (k! (k+2)!)                                   at 0, DLMF 10.25.2
 
 Except w these are for real numbers; of complex ones the slope is what the usual formula gives.
 """
@@ -156,13 +157,19 @@ def hazard_tail(x: Symbol, near: Symbol) -> Symbol:
     return _beyond(HAZARD_BOUND, x, far + t * _polynomial(HAZARD[1:], t * t), near)
 
 
-# ---- (1 - J₀(x)) / x and (I₀(x) - 1) / x at 0 --------------------------------------------------------------------
+# ---- (1 - J₀(x)) / x, (I₀(x) - 1) / x and I₂(x) / x at 0 ---------------------------------------------------------
 
 
 def _integral_slope(sign_of_terms: int, x: Symbol, distance: Symbol) -> Symbol:
     """The distance from 1, over x."""
     coefficients = [sign_of_terms**k / (4 ** (k + 1) * math.factorial(k + 1) ** 2) for k in range(POWER_TERMS)]
     far = distance / (_clamped(POWER_BOUND, abs_(x)) * sign(x))
+    return _beyond(POWER_BOUND, abs_(x), far, x * _polynomial(coefficients, x * x))
+
+
+def _i1_ratio_slope(x: Symbol, far: Symbol) -> Symbol:
+    """I₂(x) / x."""
+    coefficients = [1 / (4 ** (k + 1) * math.factorial(k) * math.factorial(k + 2)) for k in range(POWER_TERMS)]
     return _beyond(POWER_BOUND, abs_(x), far, x * _polynomial(coefficients, x * x))
 
 
@@ -179,3 +186,4 @@ word("airye_bi_far", partial(_airye_slope, 1 / 3, 0.5, 2 / math.sqrt(6 * math.pi
 word("airye_bi_slope_far", partial(_airye_slope, 2 / 3, 1.0, 2 / math.sqrt(6 * math.pi), -1))
 word("it2j0_slope", partial(_integral_slope, -1))
 word("it2i0_slope", partial(_integral_slope, 1))
+word("i1_ratio_slope", _i1_ratio_slope)

@@ -48,16 +48,11 @@ k1e = special("k1e(x)", "exp(x) K₁; DLMF 10.29.2.", MIDDLE,
 
 formula("i1e_ratio(x)", "select(lt(x * x, 1.0), i1_ratio(x) * exp(-abs(x)), i1e(x) / select(eq(x, 0.0), 1.0, x))")
 
-# I₂(x) / x
-RATIO_SLOPE = """select(lt(x * x, 1.0), 0.25 * (i1(x) - iv(3.0, x)),
-    (i0(x) - 2.0 * y) / select(eq(x, 0.0), 1.0, x))"""
-
-
 i1_ratio = elementwise(
     "i1_ratio",
     scalar_i1_ratio,
     "i1_ratio({0})",
-    (Formula(["y", "x"], RATIO_SLOPE),),
+    (Formula(["y", "x"], "i1_ratio_slope(x, (i0(x) - 2.0 * y) / select(eq(x, 0.0), 1.0, x))"),),
     domain=REALS,
     over=MIDDLE,
     edges=((0.0,), (-1.5,), (50.0,)),
