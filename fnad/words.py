@@ -267,4 +267,4 @@ def word_for_keyword(message: str) -> str | None:
 def alike(name: str, names: Iterable[str]) -> str | None:
     """The public name that is nearly spelt like another one, if there is one."""
     public = [known for known in names if not known.startswith("_")]
-    return next(iter(import_module("difflib").get_close_matches(name, public, 1, 0.7)), None)
+    return next(iter(import_module("difflib").get_close_matches(name, public, 1, 0.65)), None)

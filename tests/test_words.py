@@ -90,6 +90,7 @@ def test_a_name_that_nobody_has(module: Any) -> None:
 
 MISSPELT = {
     "fnad.gard": "fnad.grad",
+    "fnad.jti": "fnad.jit",
     "fnad.value_and_gard": "fnad.value_and_grad",
     "fnad.hesian": "fnad.hessian",
     "fnad.optim.adamm": "fnad.optim.adam",
