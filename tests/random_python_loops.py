@@ -51,6 +51,9 @@ class Dual:
     def __abs__(self) -> Dual:
         return -self if self.value < 0 else self
 
+    def __bool__(self) -> bool:
+        return bool(self.value)
+
     def __lt__(self, other: Any) -> bool:
         return bool(self.value < dual(other).value)
 
