@@ -1,7 +1,7 @@
 """From loop nests to the statements of device kernels, which all threads of a block run.
 
 A loop is shared out if each thread runs iterations of its own. What is outside of such loops is the same for all
-threads of a block, and `barriers.py` sees to its stores. `device_folds.py` has the folds over such loops.
+threads of a block, and `barriers.py` orders its stores. `device_folds.py` has the folds over such loops.
 """
 
 from __future__ import annotations

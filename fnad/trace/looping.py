@@ -197,7 +197,7 @@ class Step:
 
 
 class Unset:
-    """In the place of a variable without a value, because a frame cannot be told to forget one."""
+    """In the place of a variable without a value, because a variable of a frame cannot be deleted."""
 
     __hash__ = None  # pyright: ignore[reportAssignmentType]
 

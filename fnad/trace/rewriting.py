@@ -80,7 +80,7 @@ class Place(NamedTuple):
 
     @property
     def broken(self) -> str:
-        """The variable that says whether a `break` ends the loop, which is there if the loop has an `else`."""
+        """The variable that is true if a `break` ends the loop; only a loop with an `else` has it."""
         return f"__broken_{self.line}_{self.column}__"
 
 

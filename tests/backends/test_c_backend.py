@@ -1,4 +1,4 @@
-"""A backend of another kind takes no more than the interface says: see docs/backends.md."""
+"""A backend of another kind takes no more than the interface describes: see docs/backends.md."""
 
 from __future__ import annotations
 

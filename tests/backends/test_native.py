@@ -1,4 +1,4 @@
-"""Native code from functions in Python: it means what Python says."""
+"""Native code from functions in Python: it computes what Python computes."""
 
 from __future__ import annotations
 

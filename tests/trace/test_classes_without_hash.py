@@ -1,4 +1,4 @@
-"""Classes that no table takes: their metaclass has `==`, which says yes to all, and therefore no hash."""
+"""Classes that no table takes: their metaclass has `==`, which is true of all, and therefore no hash."""
 
 import dataclasses
 

@@ -40,7 +40,7 @@ def asked_of_loops(program: Program) -> list[Var]:
 
 
 def guard_by(program: Program, asked: Sequence[Var], operands: Sequence[Operand], answers: Sequence[Tracer]) -> None:
-    """Have the guards on values of a program that were asked for read these answers, which are the same values."""
+    """Have guards read these answers in the place of the values of a program, which are equal."""
     builder = current_builder()
     assert isinstance(builder, Trace)
     symbols = [as_symbol(value if isinstance(value, Symbol) else to_user(value)) for value in operands]

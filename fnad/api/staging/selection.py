@@ -76,7 +76,7 @@ def by_name(transform: Function, f: Function, names: str | Sequence[str], option
 
 
 def selected(f: Function, names: Names, primals: Sequence[Any]) -> tuple[Function, Sequence[Any], int]:
-    """The function and its arguments, of which the first so many are differentiated: those named, or all."""
+    """The function, its arguments with those to differentiate first, and the number of these: those named, or all."""
     if names is None:
         return f, primals, len(primals)
     check_names(names)
@@ -86,7 +86,7 @@ def selected(f: Function, names: Names, primals: Sequence[Any]) -> tuple[Functio
 
 
 def check_names(names: object) -> None:
-    """Raise `ArgnumsError` where names are no string or sequence of strings."""
+    """Raise `ArgnumsError` unless names are a string or a sequence of strings."""
     several = names if isinstance(names, (tuple, list)) and names else (names,)
     if not all(isinstance(name, str) and all(name.split(".")) for name in several):
         what, remedy = f"the names of arguments are {names!r}", 'write wrt="w", wrt="params.w" or a tuple of such names'

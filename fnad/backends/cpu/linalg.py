@@ -302,7 +302,7 @@ def store_if_singular(builder: Builder, dtype: Dtype, a: Value, m: int, failed: 
 
 
 def repeated_square(builder: Builder, given: RoutineCall, a: Value, times: Value, power: Value) -> Value:
-    """1 + a, squared as often as `times` says (`fnad.ops.matrix_function.squared`)."""
+    """1 + a, squared `times` times (`fnad.ops.matrix_function.squared`)."""
     dtype, m = given.dtypes[0], given.sizes["m"]
     size = m * m
     copy(builder, dtype, a, power, given.matrices * size)

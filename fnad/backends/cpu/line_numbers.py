@@ -25,7 +25,7 @@ END_OF_SEQUENCE, SET_ADDRESS = 1, 2
 """Extended operations."""
 
 COPY, ADVANCE_ADDRESS, ADVANCE_LINE, ADD_CONSTANT, ADVANCE_FIXED = 1, 2, 3, 8, 9
-"""Standard operations; others have operands that say nothing of lines."""
+"""Standard operations; the operands of others do not concern lines."""
 
 
 class LineMap(NamedTuple):

@@ -16,7 +16,7 @@ loses takes a few per cent more than on one thread. A loop of more than 5 ms is 
 would take follows from the processor's time of the tasks. One loop at a time has the threads; another one, of a second
 Python thread, runs on its own thread meanwhile.
 
-The workers are threads of the C library, which Python does not know and which take no signals. They start at the first
+The workers are threads of the C library, which Python does not manage; they take no signals. They start at the first
 call that may use them, and end before a fork and at the exit. `threads_code.py` is the native code.
 """
 

@@ -1,7 +1,7 @@
 """Lines of user code in LLVM's debug information.
 
 All kernels of a module are said to come from one file, whose line n is number n of a table of sources: so the mode of a
-derivative is told apart from the line that it differentiates.
+derivative is separate from the line that it differentiates.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class LineTable:
 
 
 def _store(builder: Builder, value: Value, variable: Value) -> None:
-    """Store a value where the handler of a signal reads it, which LLVM does not know."""
+    """Store a value where the handler of a signal reads it, outside of what LLVM analyses."""
     builder.store_atomic(value, variable, "monotonic", 8)
 
 
