@@ -278,7 +278,7 @@ def test_commands_show_long_work_on_a_terminal_alone(
 ) -> None:
     terminal = Terminal() if is_terminal else io.StringIO()
     (tmp_path / "slow.py").write_text(
-        "import time\ndef f(x):\n    time.sleep(0.1)\n    return x * x\n", encoding="utf-8"
+        "import time\ndef f(x):\n    time.sleep(0.01)\n    return x * x\n", encoding="utf-8"
     )
     monkeypatch.setattr(sys, "stderr", terminal)
     assert run(["check", f"{tmp_path}/slow.py:f", "--values", "2.0"]) == 0

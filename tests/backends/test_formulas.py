@@ -46,7 +46,7 @@ class Case(NamedTuple):
     def f64(self) -> Callable[[Array], Array]:
         if self.name in OWN:
             return {
-                "trigamma": lambda x: scipy.special.polygamma(1, x),
+                "trigamma": trigamma_by_reflection,
                 "i1_ratio": lambda x: np.where(x, scipy.special.i1(x) / x, 0.5),
             }[self.name]
         return getattr(np, self.name, None) or getattr(scipy.special, self.name)
@@ -62,6 +62,12 @@ def erfcx(x: Any) -> Any:
 
 def trigamma(x: Any) -> Any:
     return mpmath.polygamma(1, x)
+
+
+def trigamma_by_reflection(x: Array) -> Array:
+    """Return the trigamma function; of negative numbers by its reflection, because SciPy counts down to them."""
+    above = scipy.special.polygamma(1, np.where(x < 0, 1 - x, x))
+    return np.where(x < 0, (np.pi / np.sin(np.pi * (x - np.round(x)))) ** 2 - above, above)
 
 
 def logit(p: Any) -> Any:

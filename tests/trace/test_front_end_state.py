@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from types import FunctionType, ModuleType
 
@@ -267,7 +268,8 @@ def test_nothing_of_other_modules_is_changed_in_a_trace():
         y = through_all(x) + np.ma.masked_less(np.array([x, 1.0]), 1.2).sum() + scipy.stats.norm(x, 2.0).cdf(0.3)
         y = y + scipy.interpolate.CubicSpline([0.0, 1.0, 2.0], [x, 1.0, x])(0.5)
         y = y + (scipy.sparse.csr_array(np.eye(2)) @ np.array([x, x])).sum() + scipy.stats.iqr([x, 1.0, 3.0])
-        inside.append(process_state())
+        with ThreadPoolExecutor(1) as untraced:  # where no hooks are in the code that reads
+            inside.append(untraced.submit(process_state).result())
         return y
 
     inside = []
@@ -332,7 +334,7 @@ def test_other_threads_see_no_trace():
     traces = 0
     try:
         end = time.monotonic() + 10
-        for _ in range(300):
+        for _ in range(60):
             trace()
             traces += 1
             if time.monotonic() > end:

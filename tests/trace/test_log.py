@@ -19,7 +19,7 @@ from fnad import config
 from fnad.errors import LoweringError
 from fnad.trace import log
 
-N = 12
+N = 6
 X = np.linspace(0.5, 1.5, N * N).reshape(N, N)
 
 
