@@ -38,7 +38,7 @@ def scalar_math() -> str:
 
 def cpu_features() -> list[str]:
     """Those features that this CPU has."""
-    features = llvm.get_host_cpu_features()
+    features = vector_math.features()
     return [name for name in TELLING if features.get(name)]
 
 

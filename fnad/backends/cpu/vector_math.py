@@ -22,11 +22,15 @@ LIBRARY = "libmvec.so.1"
 INSTRUCTION_SETS = (("e", "avx512f", 64), ("d", "avx2", 32), ("b", "sse4.1", 16), ("n", "neon", 16))
 
 
+def features() -> dict[str, bool]:
+    """The features of this CPU. All ARM64 CPUs have NEON, which virtual ones may not list."""
+    return llvm.get_host_cpu_features() | {"neon": platform.machine() in ("aarch64", "arm64")}
+
+
 @cache
 def instruction_sets() -> tuple[tuple[str, str, int], ...]:
-    """The instruction sets of this CPU. All ARM64 CPUs have NEON, which virtual ones may not list."""
-    features = llvm.get_host_cpu_features() | {"neon": platform.machine() in ("aarch64", "arm64")}
-    return tuple(each for each in INSTRUCTION_SETS if features.get(each[1]))
+    """The instruction sets of this CPU."""
+    return tuple(each for each in INSTRUCTION_SETS if features().get(each[1]))
 
 
 def has_variants(symbol: str, values: Sequence[ir.Value]) -> bool:
