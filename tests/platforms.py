@@ -3,6 +3,8 @@
     python tests/platforms.py run win32 FOLDER         run programs where Python is as on Windows, with the home FOLDER
     python tests/platforms.py symbols win32            print symbols of objects for it, and those it lacks
     python tests/platforms.py fused                    print fused multiply-adds, which no operation is
+    python tests/platforms.py code FOLDER              write the LLVM code for Windows that `windows.c` runs
+    python tests/platforms.py compare FOLDER           compare its results with those of NumPy
 
 What its libraries have is in `tests/exports`. The functions of kernel32 that start and wake threads are made of POSIX
 threads; `dir_fd`, links that are not followed, and descriptors of directories are refused as Windows refuses them.
@@ -332,9 +334,7 @@ def sources() -> Iterator[tuple[str, list[str]]]:
         calls = [f"{f.name}({', '.join(['x[i]', 'y[i]'][: f.arity])})" for f in known]
         calls += ["power(x[i], y[i])", "sqrt(x[i])", "abs(x[i])"]
         calls += ["x[i] // y[i]", "x[i] % y[i]", "floor(x[i])", "rint(x[i])"] if dtype[0] == "f" else []
-        kind = {"f4": "f32", "f8": "f64", "c8": "complex64", "c16": "complex128"}[dtype]
         steps = "".join(f"        out[{n} * 1000 + i] = {call}\n" for n, call in enumerate(calls) if "abs" not in call)
-        assert kind
         yield f"def program(x, y, out):\n    for i in range(1000):\n{steps}", [dtype] * 3
     yield "def program(x, out):\n    for i in range(5000):\n        out[i] = x[i]\n", ["f8", "f8"]
     yield "def program(x, out):\n    for i in range(5000):\n        out[i] = 0.0\n", ["f8", "f8"]
@@ -349,6 +349,8 @@ def take_aim(triple: str, cpu: str) -> None:
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     system.IS_WINDOWS = "windows" in triple
+    if system.IS_WINDOWS:
+        llvm.targets.os = SimpleNamespace(name="nt")  # for which llvmlite makes objects in ELF's format
     codegen.machine.cache_clear()
     codegen.target = cache(lambda: llvm.Target.from_triple(triple))
     llvm.get_process_triple, llvm.get_host_cpu_name = lambda: triple, lambda: cpu
@@ -380,6 +382,47 @@ def fused() -> list[str]:
     return found
 
 
+def cases() -> Iterator[tuple[str, list[str], list[Any]]]:
+    """Yield those kernels, each with dtypes and arrays for its parameters."""
+    numbers = np.random.default_rng(0).uniform(0.1, 0.9, (3, 5000))
+    for source, dtypes in sources():
+        values = {"c": numbers + 1j * numbers[::-1], "f": numbers, "i": 1 + 99 * numbers}[dtypes[0][0]]
+        arrays = [x.astype(dtype) for x, dtype in zip(values, dtypes[:-1], strict=False)]
+        yield source, dtypes, [*arrays, np.zeros(40_000, dtypes[-1])]
+
+
+def write_code(folder: Path) -> None:
+    """Write the LLVM code of threads and of the kernels, with their arrays, for Windows."""
+    from fnad.backends.cpu import native, system, threads, threads_code
+
+    take_aim(*TRIPLES["win32"][0])
+    (folder / "threads").write_text(native.llvm_text(threads.EXPORTS, threads_code, system.threads_module()))
+    parts: list[bytes] = []
+    for source, dtypes, arrays in cases():
+        code = str(module(source, dtypes)).encode()
+        parts += [struct.pack("<q", len(code)), code, struct.pack("<q", len(arrays))]
+        parts += [struct.pack("<q", array.nbytes) + array.tobytes() for array in arrays]
+    (folder / "cases").write_bytes(b"".join(parts))
+
+
+def compare(folder: Path) -> Iterator[str]:
+    """Yield for each kernel its largest error, in units in the last place of the number or of 1."""
+    results = (folder / "results").read_bytes()
+    names = {**vars(scipy.special), **vars(np), "range": range}
+    for source, dtypes, arrays in cases():
+        exec(source, names)
+        with np.errstate(invalid="ignore"):
+            names["program"](*arrays)
+        before, want = sum(x.nbytes for x in arrays[:-1]), np.nan_to_num(arrays[-1], nan=-99.0)
+        found = np.nan_to_num(np.frombuffer(results[before : before + want.nbytes], want.dtype), nan=-99.0)
+        results = results[before + want.nbytes :]
+        eps = np.finfo(dtypes[-1]).eps if dtypes[-1] != "i8" else 1.0
+        worst = np.max(abs(found - want) / np.maximum(abs(want), 1.0)) / eps
+        word = "" if worst <= 16 else "WRONG: "
+        yield f"{word}{' '.join(dtypes)}: {worst:.1f} ulp in {source.count('out[')} functions"
+    assert not results
+
+
 def objects(triple: str, cpu: str) -> Iterator[bytes]:
     """Yield fnad's own native code and those kernels, compiled for a target."""
     from fnad.backends.cpu import blas_threads, codegen, direct_code, native, pool_code, system, threads_code
@@ -394,20 +437,19 @@ def objects(triple: str, cpu: str) -> Iterator[bytes]:
 
 
 def undefined(code: bytes) -> Iterator[str]:
-    """Yield the symbols that an object, of Windows or macOS, does not define."""
+    """Yield the symbols that an object, in the format ELF or that of macOS, does not define."""
     if code[:4] == b"\xcf\xfa\xed\xfe":
         yield from undefined_in_mach_o(code)
         return
-    start, number = struct.unpack_from("<II", code, 8)
-    names, place = start + 18 * number, 0
-    while place < number:
-        entry = start + 18 * place
-        short, offset = code[entry : entry + 8], struct.unpack_from("<I", code, entry + 4)[0]
-        value, section, _, kind, more = struct.unpack_from("<IhHBB", code, entry + 8)
-        if (section, value, kind) == (0, 0, 2):
-            name = short if short[:4] != b"\0\0\0\0" else code[names + offset : code.index(b"\0", names + offset)]
-            yield name.rstrip(b"\0").decode()
-        place += 1 + more
+    (first,), (number,) = struct.unpack_from("<Q", code, 40), struct.unpack_from("<H", code, 60)
+    sections = [struct.unpack_from("<IIQQQQIIQQ", code, first + 64 * n) for n in range(number)]
+    for _, kind, _, _, symbols, size, strings, *_ in sections:
+        if kind == 2:
+            for place in range(symbols + 24, symbols + size, 24):
+                name, section = struct.unpack_from("<I2xH", code, place)
+                if section == 0:
+                    start = sections[strings][4] + name
+                    yield code[start : code.index(b"\0", start)].decode()
 
 
 def undefined_in_mach_o(code: bytes) -> Iterator[str]:
@@ -428,7 +470,7 @@ def strange(platform: str) -> tuple[set[str], set[str]]:
     from fnad.backends.cpu import direct, symbols, system
 
     exports = set((EXPORTS / f"{platform}.txt").read_text().partition("\n")[2].split())
-    ours = {*system.LIBRARIES, system.USES_FLOATS} if platform == "win32" else set[str]()
+    ours = {*system.LIBRARIES} if platform == "win32" else set[str]()
     found = {name for each in TRIPLES[platform] for code in objects(*each) for name in undefined(code)}
     ours |= {*direct.NUMPY_FUNCTIONS, "direct_ndarray"}
     ours |= {"get", "set", "state"}  # of `blas_threads`, which gives them the prefix of a library
@@ -449,5 +491,9 @@ if __name__ == "__main__":
         case ["symbols", platform]:
             for names in strange(platform):
                 print(*sorted(names))
+        case ["code", folder]:
+            write_code(Path(folder))
+        case ["compare", folder]:
+            print(*compare(Path(folder)), sep="\n")
         case _:
             print(*fused() or ["no"])

@@ -41,10 +41,10 @@ def threads_module() -> ModuleType:
 
 
 LIBRARIES = {"__chkstk": ("ntdll", "__chkstk"), "hypotf": ("ucrtbase", "_hypotf")}
-"""Functions of Windows that LLVM does not find: the one that large arrays on the stack call, one with another name."""
+"""Functions of Windows by their symbols, the library and the name there: large arrays on the stack call the first one.
 
-USES_FLOATS = "_fltused"
-"""A mark in object files of Windows."""
+The object files have the format ELF on Windows too, because llvmlite makes no others there, and no mark `_fltused`.
+"""
 
 _KEPT: list[Any] = []
 
@@ -52,8 +52,6 @@ _KEPT: list[Any] = []
 def register() -> None:
     """Register with LLVM the symbols of object files that its search of the process does not find."""
     if IS_WINDOWS:
-        _KEPT.append(mark := ctypes.c_int())
-        llvm.add_symbol(USES_FLOATS, ctypes.addressof(mark))
         for symbol, (library, name) in LIBRARIES.items():
             _KEPT.append(found := getattr(ctypes.CDLL(library), name))
             llvm.add_symbol(symbol, ctypes.cast(found, ctypes.c_void_p).value)
