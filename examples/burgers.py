@@ -12,6 +12,7 @@ network itself and its tangents, is computed once.
 
 import argparse
 import time
+from importlib.util import find_spec
 from itertools import pairwise
 
 import numpy as np
@@ -109,7 +110,7 @@ def show(step, value):
 
 def draw(file, t, x, learned, exact):
     """Save the flow over time and place, its profiles beside the solution's, and their difference."""
-    from matplotlib.figure import Figure  # noqa: PLC0415  (only who wants a picture needs matplotlib)
+    from matplotlib.figure import Figure  # noqa: PLC0415  (pictures alone need matplotlib)
 
     figure = Figure(figsize=(13, 4), layout="constrained")
     left, middle, right = figure.subplots(1, 3)
@@ -132,6 +133,8 @@ def main():
     parser.add_argument("--seed", type=int, default=0, help="of the initial weights and the points")
     parser.add_argument("--plot", metavar="FILE", help="draw the flow and its error")
     options = parser.parse_args()
+    if options.plot and not find_spec("matplotlib"):
+        parser.error("--plot draws by matplotlib, which is not installed: pip install matplotlib")
 
     begin = time.perf_counter()
     layers, _ = training(options.steps)(random.key(options.seed))

@@ -10,6 +10,7 @@ unit is that of Cho et al., "Learning Phrase Representations using RNN Encoder-D
 
 import argparse
 import time
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -126,7 +127,7 @@ def expectations(params, text):
 
 def draw(file, params, alphabet, text, steps, course):
     """Save the course of the training, and what the network expected at each letter of a line it had not seen."""
-    from matplotlib.figure import Figure  # noqa: PLC0415  (only who wants a picture needs matplotlib)
+    from matplotlib.figure import Figure  # noqa: PLC0415  (pictures alone need matplotlib)
 
     figure = Figure(figsize=(12, 5), layout="constrained")
     curve, image = figure.subplots(1, 2, width_ratios=(1, 2))
@@ -151,6 +152,8 @@ def main():
     parser.add_argument("--seed", type=int, default=0, help="of the initial weights, the pieces and what is written")
     parser.add_argument("--plot", metavar="FILE", help="draw the training and what the network expects")
     options = parser.parse_args()
+    if options.plot and not find_spec("matplotlib"):
+        parser.error("--plot draws by matplotlib, which is not installed: pip install matplotlib")
 
     written = options.text.read_text(encoding="utf-8")
     alphabet, text = np.unique(list(written), return_inverse=True)

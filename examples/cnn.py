@@ -8,6 +8,7 @@ The data are scikit-learn's bundled digits: 1797 grey images of 8 x 8 pixels.
 
 import argparse
 import time
+from importlib.util import find_spec
 from itertools import pairwise
 
 import numpy as np
@@ -109,7 +110,7 @@ def predict(params, images):
 
 def draw(file, params, images, labels, predicted, losses, accuracies):
     """Save the course of the training, the kernels of the first layer, and images taken for another digit."""
-    from matplotlib.figure import Figure  # noqa: PLC0415  (only who wants a picture needs matplotlib)
+    from matplotlib.figure import Figure  # noqa: PLC0415  (pictures alone need matplotlib)
 
     figure = Figure(figsize=(12, 4), layout="constrained")
     curves, kernels, gallery = figure.subfigures(1, 3, squeeze=False).ravel()
@@ -145,6 +146,8 @@ def main():
     parser.add_argument("--seed", type=int, default=0, help="of the initial weights, the order and the shifts")
     parser.add_argument("--plot", metavar="FILE", help="draw the training, the first kernels and the misread digits")
     options = parser.parse_args()
+    if options.plot and not find_spec("matplotlib"):
+        parser.error("--plot draws by matplotlib, which is not installed: pip install matplotlib")
 
     digits = load_digits()
     images, test_images, labels, test_labels = train_test_split(

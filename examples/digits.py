@@ -9,6 +9,7 @@ The data are scikit-learn's bundled digits: 1797 grey images of 8 x 8 pixels.
 
 import argparse
 import time
+from importlib.util import find_spec
 from itertools import pairwise
 
 import numpy as np
@@ -121,7 +122,7 @@ def report(predicted, labels):
 
 def draw(file, images, labels, predicted, losses, accuracies):
     """Save the course of the training and the images that were taken for another digit."""
-    from matplotlib.figure import Figure  # noqa: PLC0415  (only who wants a picture needs matplotlib)
+    from matplotlib.figure import Figure  # noqa: PLC0415  (pictures alone need matplotlib)
 
     wrong = np.flatnonzero(predicted != labels)[:12]
     figure = Figure(figsize=(10, 4), layout="constrained")
@@ -158,6 +159,8 @@ def main():
     stages = ", ".join(STAGES)
     parser.add_argument("--dump", metavar="STAGE", choices=STAGES, help=f"print the gradient's program: {stages}")
     options = parser.parse_args()
+    if options.plot and not find_spec("matplotlib"):
+        parser.error("--plot draws by matplotlib, which is not installed: pip install matplotlib")
     if options.dump:
         return dump(options.dump)
 

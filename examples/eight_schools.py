@@ -11,6 +11,7 @@ using Hamiltonian dynamics" (2011), figure 2, with paths of random length.
 
 import argparse
 import time
+from importlib.util import find_spec
 
 import numpy as np
 
@@ -92,7 +93,7 @@ def potential_scale_reduction(draws):
 
 def draw(file, quantities):
     """Save the effects of the schools as they were measured and as they are estimated, and the draws of μ and τ."""
-    from matplotlib.figure import Figure  # noqa: PLC0415  (only who wants a picture needs matplotlib)
+    from matplotlib.figure import Figure  # noqa: PLC0415  (pictures alone need matplotlib)
 
     figure = Figure(figsize=(11, 4.5), layout="constrained")
     left, right = figure.subplots(1, 2)
@@ -119,6 +120,8 @@ def main():
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--plot", metavar="FILE", help="draw the posterior")
     options = parser.parse_args()
+    if options.plot and not find_spec("matplotlib"):
+        parser.error("--plot draws by matplotlib, which is not installed: pip install matplotlib")
 
     start = time.perf_counter()
     points = sampler(options.chains, options.warmup, options.draws)(random.key(options.seed))

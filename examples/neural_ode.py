@@ -11,6 +11,7 @@ Lotka and Volterra, with four parameters.
 
 import argparse
 import time
+from importlib.util import find_spec
 
 import numpy as np
 
@@ -94,7 +95,7 @@ def show(step, horizon, value):
 
 def draw(file, fitted):
     """Save the fitted paths over the years, and in the plane of both populations, with the field of the network."""
-    from matplotlib.figure import Figure  # noqa: PLC0415  (only who wants a picture needs matplotlib)
+    from matplotlib.figure import Figure  # noqa: PLC0415  (pictures alone need matplotlib)
 
     figure = Figure(figsize=(12, 4.5), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(2, 1))
@@ -121,6 +122,8 @@ def main():
     parser.add_argument("--seed", type=int, default=0, help="of the initial weights")
     parser.add_argument("--plot", metavar="FILE", help="draw the fitted paths")
     options = parser.parse_args()
+    if options.plot and not find_spec("matplotlib"):
+        parser.error("--plot draws by matplotlib, which is not installed: pip install matplotlib")
 
     layers, rates = initial_layers(random.key(options.seed)), np.log([0.5, 0.02, 0.8, 0.02])
     models = {"network": (network, layers), "Lotka-Volterra": (lotka_volterra, rates)}

@@ -294,6 +294,10 @@ class DistributedError(FnadError, RuntimeError):
     """Collectives without MPI, of a rank that is not there, or that differ among the ranks."""
 
 
+class MissingPackageError(FnadError, ImportError):
+    """An optional package that is not installed, such as Matplotlib for a plot."""
+
+
 # ---- programs ----------------------------------------------------------------------------------------------------
 
 

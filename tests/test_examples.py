@@ -214,3 +214,14 @@ def test_each_example_has_help(example: Path) -> None:
 def test_each_example_runs_by_itself() -> None:
     missing = {path.name for path in (ROOT / "examples").rglob("*.py")} - {path.name for path in HAS_HELP}
     assert missing == {"foreign_functions.py"}, "which is a list for foreign_code.py"
+
+
+@pytest.mark.parametrize("name", ["burgers", "char_rnn", "eight_schools", "neural_ode"])
+def test_a_plot_without_matplotlib_is_refused_before_the_training(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    monkeypatch.setattr("sys.argv", [name, "--plot", "never.png"])
+    with pytest.raises(SystemExit):
+        runpy.run_path(str(ROOT / "examples" / f"{name}.py"), run_name="__main__")
+    assert "--plot draws by matplotlib, which is not installed" in capsys.readouterr().err

@@ -3,6 +3,7 @@
 import inspect
 import logging
 import random
+import sys
 import time
 
 import numpy as np
@@ -169,6 +170,59 @@ def test_what_a_pullback_keeps():
         f"  16 bytes: f64[2] at test_explain.py:{start} in layer:  return np.sum(np.tanh(w @ x) * 2.0)"
     )
     assert str(fnad.explain(lambda x: 2 * x, x, memory=True)).endswith("kept for the pullback, 0 bytes: none")
+
+
+def test_the_live_arrays_over_time():
+    """Sums of what each nest needs, counted by hand, and a picture of them."""
+
+    def layer(w, x):
+        return np.sum(np.tanh(w @ x) * 2.0)
+
+    w, x = np.ones((200, 300)), np.ones((300, 100))
+    moments = fnad.explain(layer, w, x, memory=True).timeline or ()
+    hidden, given = 200 * 100 * 8, w.nbytes + x.nbytes
+    assert [(m.in_pullback, m.arguments, m.results, m.residuals) for m in moments] == [
+        (False, given, 0, 0),
+        (False, given, 8, hidden),
+        (True, given + 8, 8, hidden),
+        (True, given + 8, 8 + w.nbytes, 0),
+        (True, given + 8, 8 + w.nbytes + x.nbytes, 0),
+    ]
+    start = layer.__code__.co_firstlineno + 1
+    assert {m.source and m.source.line for m in moments} == {start}
+    found = fnad.explain(layer, w, x, memory=True)
+    assert found.timeline.peak.nbytes == given + 16 + w.nbytes + x.nbytes + hidden
+    ax = found.timeline.plot(pytest.importorskip("matplotlib.figure").Figure().subplots())
+    highest = max(area.get_paths()[0].vertices[:, 1].max() for area in ax.collections)
+    assert highest == pytest.approx(found.timeline.peak.nbytes / 1e6)
+    assert ax.get_title() == f"at most {highest:.3g} MB at test_explain.py:{start}"
+
+
+def test_live_arrays_of_loops_and_of_nothing():
+    """A residual stack is live from its loop to the end of the loop of the pullback."""
+    step = lambda c, _: (np.sin(c @ c.T) * c, None)  # noqa: E731
+    moments = (
+        fnad.explain(lambda x: fnad.scan(step, x, None, length=20)[0], np.ones((10, 10)), memory=True).timeline or ()
+    )
+    stacks = {m.residuals for m in moments}
+    assert stacks <= {0, 3 * 20 * 800}
+    assert [m.in_pullback for m in moments if m.residuals] != []
+    for f in (lambda x: x, lambda x: 2.0):
+        assert fnad.explain(f, 1.0, memory=True).timeline is not None
+
+
+def test_without_matplotlib_a_plot_is_an_error(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    jitted = fnad.jit(np.sin)
+    jitted(1.0)
+    words = r"is drawn by Matplotlib, which cannot be imported: .*\n.*pip install matplotlib"
+    for plot in (
+        fnad.explain(np.sin, 1.0, memory=True).timeline.plot,
+        fnad.sparse_jacobian(np.sin).sparsity(np.ones(3)).plot,
+        jitted.paths().plot,
+    ):
+        with pytest.raises(fnad.errors.MissingPackageError, match=words):
+            plot()
 
 
 def test_what_a_pullback_keeps_of_loops_has_the_lines_of_their_bodies():

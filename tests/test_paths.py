@@ -610,3 +610,27 @@ def test_listing_of_a_function_without_decisions() -> None:
     f = jit(lambda x, y: x + y)
     f(1.0, np.ones(3))
     assert str(f.paths()) == "1 path\n  1. (f64[], f64[3])  ran 1 time, compiled"
+
+
+def test_paths_are_drawn_as_a_tree() -> None:
+    f = jit(piecewise)
+    for x in (2.0, 0.5, 3.0, np.float32(2.0)):
+        f(x)
+    axes = pytest.importorskip("matplotlib.figure").Figure().subplots()
+    assert f.paths().plot(axes) is axes
+    place = f"test_paths.py:{piecewise.__code__.co_firstlineno + 1}"
+    how = ["compiled" if path.is_compiled else "interpreted" for path in f.paths()]
+    assert sorted(text.get_text() for text in axes.texts) == sorted(
+        [
+            "(f32[])",
+            "(f64[])",
+            f"{place}\n-> True\nran 2 times, {how[0]}",
+            f"{place}\n-> False\nran 1 time, {how[1]}",
+            f"{place}\n-> True\nran 1 time, {how[2]}",
+        ]
+    )
+    widths = [line.get_linewidth() for line in axes.lines]
+    assert len(widths) == 3
+    assert max(widths) > min(widths)
+    with warnings.catch_warnings(action="error"):
+        jit(np.sin).paths().plot(pytest.importorskip("matplotlib.figure").Figure().subplots())

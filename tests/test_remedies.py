@@ -79,6 +79,7 @@ UNREACHED = {
     "have the handler set a flag": "it takes a signal",
     "call atexit.register after the first call": "it takes the end of a process",
     "set it to info, warning or error": "it takes an environment variable",
+    "pip install matplotlib": "tests install nothing",
     "pip install 'fnad[cuda]'": "tests install nothing",
     "it takes a GPU of NVIDIA's": "it takes a machine without a GPU, and one with it",
     "copy it: fnad.to_device(fnad.to_host(x)), under cupy": "it takes two GPUs",

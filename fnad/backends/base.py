@@ -10,7 +10,7 @@ and nothing that the executor retains. An executor may be called from several th
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from math import inf
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
@@ -23,6 +23,7 @@ from fnad.records import NamedTuple, dataclass
 
 if TYPE_CHECKING:
     from fnad.lower.loop_ir import LoopProgram  # not before a program is compiled
+    from fnad.lower.nodes import Buffer
     from fnad.trace.conditions import Conditions
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
@@ -113,6 +114,11 @@ class Planned(Protocol):
 
     @property
     def loops(self) -> LoopProgram: ...
+
+    @property
+    def places(self) -> Mapping[Buffer, str]:
+        """The buffers that need memory, and the name of the array of each."""
+        ...
 
     @property
     def source(self) -> str: ...

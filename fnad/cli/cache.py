@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from fnad import config, disk
-from fnad.api.inspect.columns import columns
+from fnad.api.inspect.tables import columns
 from fnad.cli.usage import UsageError
 from fnad.disk import DiskCache, Entry
 

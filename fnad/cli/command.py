@@ -52,7 +52,7 @@ found again, or why not. With --device cuda also the launches, with the bytes th
 """
 EXPLAIN_EXAMPLE = """\
 examples:
-  fnad explain model.py:loss --args 'f64[3], {"W": f32[4,5], "b": f32[5]}' --memory
+  fnad explain model.py:loss --args 'f64[3], {"W": f32[4,5], "b": f32[5]}' --memory --plot memory.png
   fnad explain package.model:loss --values 'np.linspace(0, 1, 5), scale=2.0' --value-and-grad
 """
 CHECK = """\
@@ -237,6 +237,8 @@ def _add_explain(commands: Any) -> None:
     _add_modes(parser, OF_A_SCALAR)
     _add_argnums(parser, "the arguments to differentiate in, from 0; by default 0")
     parser.add_argument("--memory", action="store_true", help="list what vjp keeps for the pullback, with its bytes")
+    parser.add_argument("--plot", metavar="PATH", help="with --memory: draw the live arrays over time")
+    parser.add_argument("--force", action="store_true", help="replace a plot that is there")
     _add_device(parser)
 
 

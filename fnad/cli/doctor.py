@@ -11,7 +11,7 @@ from time import perf_counter
 import numpy as np
 
 from fnad import config, disk
-from fnad.api.inspect.columns import columns
+from fnad.api.inspect.tables import columns
 from fnad.backends.base import BACKENDS, Executor, current_backend
 from fnad.cli.usage import one_line
 from fnad.errors import FnadError

@@ -13,7 +13,7 @@ import numpy as np
 
 import fnad.ops as _  # noqa: F401  registers the primitives
 from fnad.api.functions.explain import explain
-from fnad.api.inspect.columns import columns
+from fnad.api.inspect.tables import columns
 from fnad.cli.usage import UsageError
 from fnad.ir.builder import trace
 from fnad.ir.constant import static_text

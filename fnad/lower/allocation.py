@@ -60,7 +60,7 @@ def allocate(
     items: Sequence[Item], temporaries: Sequence[Buffer], outputs: Sequence[Buffer]
 ) -> tuple[list[Slot], dict[Buffer, Slot]]:
     """The arrays needed besides the outputs, and the array of each temporary."""
-    flat, lives = _lives(items, {*temporaries, *outputs}, set(outputs))
+    flat, lives = live_ranges(items, {*temporaries, *outputs}, set(outputs))
     accesses = cache(lambda position: _accesses(flat[position]))
     # An output's own array is free until the output is first written: a temporary that is dead by then costs nothing.
     output_slots = [Slot(o.name, o.dtype, o.aval.size, 0, lives[o].birth, o) for o in outputs if o in lives]
@@ -121,7 +121,7 @@ def donations(
     The last read of such an input precedes the first write of the output and of any temporary allocated there, or the
     item that writes the output reads each element of the input in time.
     """
-    flat, lives = _lives(items, {*donated, *outputs, *places}, {*donated, *outputs})
+    flat, lives = live_ranges(items, {*donated, *outputs, *places}, {*donated, *outputs})
     births: dict[Buffer | None, list[int]] = defaultdict(list)
     for buffer, slot in places.items():
         # A temporary in the output's array is written before the output is, so the input must be dead by then too.
@@ -184,7 +184,7 @@ def _accesses(item: Item | None) -> list[Accesses]:
     return found
 
 
-def _lives(
+def live_ranges(
     items: Sequence[Item], buffers: set[Buffer], outputs: set[Buffer]
 ) -> tuple[list[Item | None], dict[Buffer, Life]]:
     """The numbered items, None for those in control flow, and the live ranges of buffers."""

@@ -11,10 +11,12 @@ compiled step and the carry of a loop. Updates have the shapes and dtypes of the
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import signature
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
+from fnad.api.inspect.tables import html_table
 from fnad.errors import UpdateError
 from fnad.optim.hyperparameters import made_again, named
 from fnad.optim.trees import Tree, check_like, tree_map
@@ -44,6 +46,16 @@ class GradientTransformation(NamedTuple):
 
     def __repr__(self) -> str:
         return f"fnad.optim.{self.update.__qualname__}"
+
+    def _repr_html_(self) -> str:
+        make, args, kwargs = getattr(self.update, "made_by", (type(self), self, {}))
+        bound = signature(make).bind(*args, **kwargs)
+        bound.apply_defaults()
+        shown = [
+            (name, "\n".join(map(repr, value)) if type(value) is tuple else repr(value))
+            for name, value in bound.arguments.items()
+        ]
+        return html_table(f"fnad.optim.{make.__name__}", shown, head=("parameter", "value"))
 
     def __reduce__(self) -> Any:
         made_by = getattr(self.update, "made_by", None)

@@ -31,7 +31,7 @@ from fnad import config
 from fnad.api.functions.jvp import jvp
 from fnad.api.functions.vjp import vjp
 from fnad.api.functions.vmap import vmap
-from fnad.api.inspect.columns import columns
+from fnad.api.inspect.tables import columns
 from fnad.api.staging.leaves import Function, check_function, function_name
 from fnad.backends.base import current_backend
 from fnad.control.batching import batched_program

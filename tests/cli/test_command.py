@@ -350,6 +350,22 @@ def test_an_explanation_is_of_the_function_or_its_gradient(fnad) -> None:
     assert "kept for the pullback, " in fnad("explain", f"{MODEL}:loss", "--args", "f64[3]", "--memory")
 
 
+def test_the_memory_over_time_is_drawn(fnad, refusal, tmp_path, monkeypatch) -> None:
+    pytest.importorskip("matplotlib").use("agg")
+    call = "explain", f"{MODEL}:loss", "--args", "f64[3]", "--memory", "--plot"
+    for name, begin in (("a.png", b"\x89PNG"), ("a.svg", b"<?xml"), ("plot", b"\x89PNG")):
+        assert "live arrays:" in fnad(*call, str(tmp_path / name))
+        assert (tmp_path / name).read_bytes().startswith(begin)
+    assert re.search("a.png exists; .*or force=True .--force.", refusal(*call, str(tmp_path / "a.png")))
+    fnad(*call, str(tmp_path / "a.png"), "--force")
+    assert "Format 'xyz' is not supported" in refusal(*call, str(tmp_path / "a.xyz"))
+    assert "cannot be written: No such file" in refusal(*call, str(tmp_path / "no" / "a.png"))
+    assert "add --memory" in refusal(*call[:-2], "--plot", str(tmp_path / "b.png"))
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    assert "pip install matplotlib" in refusal(*call, str(tmp_path / "b.png"))
+    assert not (tmp_path / "b.png").exists()
+
+
 def test_an_explanation_lists_decisions_of_values_and_refuses_those_of_types(fnad, refusal) -> None:
     assert "return x if x > 0 else -x  -> False" in fnad("explain", f"{MODEL}:branches", "--values", "-2.0")
     assert "give values, with --values" in refusal("explain", f"{MODEL}:branches", "--args", "float")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from typing import Any
 
 from fnad import config
 from fnad.api.functions.jit import Placed
 from fnad.api.inspect.known_paths import Decision, decision_lines, decisions_of
+from fnad.api.inspect.tables import html_table
+from fnad.api.inspect.timeline import Timeline, timeline
 from fnad.api.running.derivations import vjp
 from fnad.api.running.execution import MadeProgram, made_of
 from fnad.api.staging.arguments import protected
@@ -66,7 +68,8 @@ class Explanation(NamedTuple):
     `operations` counts the equations of the program by primitive. `made` is what the store has of this program: itself,
     if a compiled function runs it, and what transforms have derived from it. `sparsity` has a line for each pattern of
     a sparse derivative of it. `loops` are the loops of Python that are one loop in what runs, and `unrolled` says of
-    others why they are not. `residuals`, where asked for, are the values that a pullback of all that is traced keeps.
+    others why they are not. `residuals`, where asked for, are the values that a pullback of all that is traced keeps,
+    and `timeline` are the bytes of live arrays while the function and that pullback run, which `timeline.plot()` draws.
     `launches` are the kernels on the device that the settings name, with the bytes of the arrays that they touch.
     `paths` says of loops whose steps decide why they stay paths under `jit`.
     `widened` are the lines where float32 becomes float64 by NumPy's promotion.
@@ -87,11 +90,16 @@ class Explanation(NamedTuple):
     launches: tuple[str, ...] = ()
     widened: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
+    timeline: Timeline | None = None
 
     def __str__(self) -> str:
         return "\n".join(_lines(self))
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        rows = [(title, "\n".join(lines) or "none") for title, lines in _sections(self)]
+        return html_table(_title(self), rows)
 
 
 def explain(f: Function, *args: Any, memory: bool = False, **kwargs: Any) -> Explanation:
@@ -100,7 +108,8 @@ def explain(f: Function, *args: Any, memory: bool = False, **kwargs: Any) -> Exp
     Parameters:
         f (function): It runs once, as under `grad`, and its errors are raised.
         *args, **kwargs (pytrees): Floats, numbers and arrays, are traced; all else is passed on.
-        memory (bool): If true, the report lists the values that `vjp` keeps for the pullback, with bytes and lines.
+        memory (bool): If true, the report lists the values that `vjp` keeps for the pullback, with bytes and lines,
+            and has the bytes of live arrays over time.
     Returns:
         Explanation: A named tuple of the values traced, captured, copied and decided by, and of the loops found;
             `print` shows it.
@@ -146,6 +155,7 @@ def _explained(f: Function, args: tuple[Any, ...], kwargs: dict[str, Any], *, me
     counts = Counter(equation.primitive.name for equation in traced.program.equations)
     captured = tuple(_captured(traced.program, len(leaves)))
     decisions, operations = decisions_of(traced.guards), dict(counts.most_common())
+    residuals, moments = memory_of(traced.program, names) if memory else (None, None)
     made = made_of(guarded(traced.program, traced.guards), traced.program)
     return Explanation(
         function_name(f),
@@ -159,10 +169,11 @@ def _explained(f: Function, args: tuple[Any, ...], kwargs: dict[str, Any], *, me
         tuple(STORE.notes_of(content_key(traced.program))),
         tuple(loops(traced.program)),
         tuple(map(str, differences(traced.program))),
-        residuals_of(traced.program, names, len(traced.program.outputs)) if memory else None,
+        residuals,
         () if is_on_host() else tuple(_launches(traced.program)),
         tuple(map(str, widening_lines(traced.program))),
         tuple(trial.reasons(looped.guards)),
+        moments,
     )
 
 
@@ -213,18 +224,22 @@ class Residual(NamedTuple):
         return f"{self.nbytes} bytes{' a step' if self.aval.is_residual_stack else ''}: {self.aval}{place}"
 
 
-def residuals_of(program: Program, names: Sequence[str], outputs: int) -> tuple[Residual, ...]:
-    """The residuals of the pullback of the first `outputs`; the first inputs are arguments of these names."""
+def memory_of(program: Program, names: Sequence[str]) -> tuple[tuple[Residual, ...], Timeline | None]:
+    """The residuals of the pullback, and the live arrays over time; the first inputs are arguments of these names."""
+    results = len(program.outputs)
     wrt = [i < len(names) for i in range(len(program.inputs))]
-    forward, _ = vjp(wrt, outputs).derive(program)
+    forward, pullback = vjp(wrt, results).derive(program)
     named = dict(zip(forward.inputs, names, strict=False))
-    kept = [atom for atom in forward.outputs[len(program.outputs) :] if isinstance(atom, Var)]
-    return tuple(
+    kept = [atom for atom in forward.outputs[results:] if isinstance(atom, Var)]
+    residuals = tuple(
         Residual(named[var], var.aval, None)
         if var in named
         else Residual("", var.aval, _source(var, forward.equations))
         for var in kept
     )
+    with suppress(LoweringError):
+        return residuals, timeline(forward, pullback, results)
+    return residuals, None
 
 
 def _source(atom: Atom, equations: Sequence[Equation]) -> Source | None:
@@ -242,36 +257,41 @@ def _source(atom: Atom, equations: Sequence[Equation]) -> Source | None:
 # ---- the text --------------------------------------------------------------------------------------------------------
 
 
-def _lines(explanation: Explanation) -> Iterator[str]:
+def _title(explanation: Explanation) -> str:
     count = sum(explanation.operations.values())
-    yield f"{explanation.function}: {count} operation{'s' * (count != 1)}"
-    yield from _section("traced", [f"{found.name}: {found.aval}" for found in explanation.traced])
-    yield from _section("captured", _counted(f"{found.aval}{_place(found.source)}" for found in explanation.captured))
-    yield from _section("copies", _counted(f"{write.aval}{_place(write.source)}" for write in explanation.copies))
-    yield from _section("decisions", list(decision_lines(explanation.decisions)))
-    yield from _section("outside", _counted(map(str, explanation.outside)))
-    yield from _section("operations", [f"{count} {name}" for name, count in explanation.operations.items()])
-    yield from _section("in the store", _counted(map(str, explanation.made)))
-    if explanation.sparsity:
-        yield from _section("sparse", explanation.sparsity)
-    if explanation.loops:
-        yield from _section("loops", _counted(explanation.loops))
-    if explanation.unrolled:
-        yield from _section("left unrolled", _counted(explanation.unrolled))
-    if explanation.paths:
-        yield from _section("paths under jit", explanation.paths)
-    if explanation.widened:
-        yield from _section("float32 becomes float64", explanation.widened)
-    if explanation.launches:
-        yield from _section("launches", explanation.launches)
+    return f"{explanation.function}: {count} operation{'s' * (count != 1)}"
+
+
+def _lines(explanation: Explanation) -> Iterator[str]:
+    yield _title(explanation)
+    for title, lines in _sections(explanation):
+        yield f"{title}: {'none' if not lines else ''}".rstrip()
+        yield from (f"  {line}" for line in lines)
+
+
+def _sections(explanation: Explanation) -> Iterator[tuple[str, Sequence[str]]]:
+    """The title and the lines of each section; optional sections only if they have lines."""
+    yield "traced", [f"{found.name}: {found.aval}" for found in explanation.traced]
+    yield "captured", _counted(f"{found.aval}{_place(found.source)}" for found in explanation.captured)
+    yield "copies", _counted(f"{write.aval}{_place(write.source)}" for write in explanation.copies)
+    yield "decisions", list(decision_lines(explanation.decisions))
+    yield "outside", _counted(map(str, explanation.outside))
+    yield "operations", [f"{count} {name}" for name, count in explanation.operations.items()]
+    yield "in the store", _counted(map(str, explanation.made))
+    optional = {
+        "sparse": explanation.sparsity,
+        "loops": _counted(explanation.loops),
+        "left unrolled": _counted(explanation.unrolled),
+        "paths under jit": explanation.paths,
+        "float32 becomes float64": explanation.widened,
+        "launches": explanation.launches,
+    }
+    yield from ((title, lines) for title, lines in optional.items() if lines)
+    if explanation.timeline is not None:
+        yield "live arrays", [f"at most {explanation.timeline.peak or '0 bytes'}"]
     if explanation.residuals is not None:
         total = sum(residual.nbytes for residual in explanation.residuals)
-        yield from _section(f"kept for the pullback, {total} bytes", _counted(map(str, explanation.residuals)))
-
-
-def _section(title: str, lines: Sequence[str]) -> Iterator[str]:
-    yield f"{title}: {'none' if not lines else ''}".rstrip()
-    yield from (f"  {line}" for line in lines)
+        yield f"kept for the pullback, {total} bytes", _counted(map(str, explanation.residuals))
 
 
 def _counted(lines: Iterable[str]) -> list[str]:

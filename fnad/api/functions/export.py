@@ -269,7 +269,9 @@ def _written(path: str | Path, suffix: str, contents: dict[str, bytes], force: b
 def write_files(contents: dict[Path, bytes], force: bool) -> None:
     """Write files; raise before anything is written if one exists, unless `force`."""
     if not force and (there := [file for file in contents if file.exists()]):
-        raise ExportError(f"{there[0]} exists", source=current_source(), remedy="give another path, or force=True")
+        raise ExportError(
+            f"{there[0]} exists", source=current_source(), remedy="give another path, or force=True (--force)"
+        )
     for file, content in contents.items():
         file.write_bytes(content)
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from fnad import config
 from fnad.api.inspect.input_names import input_names
+from fnad.api.inspect.rows import program_table
 from fnad.api.inspect.stages import STAGES, stage_text
 from fnad.api.running.paths import TracedPath
 from fnad.api.staging.aliasing import check_written
@@ -241,6 +242,9 @@ class TracedCall:
 
     def __repr__(self) -> str:
         return self.as_text()
+
+    def _repr_html_(self) -> str:
+        return program_table(self.as_text())
 
     def __reduce__(self) -> Any:
         path, name = self.path, function_name(self._f)

@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Any
 
 from fnad.api.functions.jit import Compiled, jit
-from fnad.api.inspect.columns import columns
+from fnad.api.inspect.tables import columns, html_table
 from fnad.api.staging.leaves import Function, check_function
 from fnad.backends.base import PROFILE
 from fnad.backends.tiers import staged
@@ -50,18 +50,28 @@ class Profile(NamedTuple):
         return any(line.derivative for line in self.lines)
 
     def __str__(self) -> str:
-        about = f"{self.function}: {self.samples:,} samples in {self.seconds:.1f} s, {self.runs:,} runs"
+        return f"{self._about}\n{columns(self._rows)}" if self.lines else f"{self._about}\n{TOO_SHORT}"
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
         if not self.lines:
-            return f"{about}\ntoo little of the time is in native code for a profile: give larger arrays"
+            return html_table(self._about, [[TOO_SHORT]])
+        head, *rows = self._rows
+        return html_table(self._about, rows, head=head)
+
+    @property
+    def _about(self) -> str:
+        return f"{self.function}: {self.samples:,} samples in {self.seconds:.1f} s, {self.runs:,} runs"
+
+    @property
+    def _rows(self) -> list[list[str]]:
         rows = [["forward", "derivative", "", "line"] if self.is_derivative else ["time", "", "line"]]
         for line in self.lines:
             shares = (line.forward, line.derivative) if self.is_derivative else (line.forward,)
             rows.append([*map(_percent, shares), "", str(line.source)])
         rest = ["", _percent(self.elsewhere)] if self.is_derivative else [_percent(self.elsewhere)]
-        rows.append([*rest, "", "elsewhere: loops, calls from Python"])
-        return f"{about}\n{columns(rows)}"
-
-    __repr__ = __str__
+        return [*rows, [*rest, "", "elsewhere: loops, calls from Python"]]
 
     def note(self, file: str, line: int) -> str:
         """The shares of a line of a file, as text; empty for a line that takes none."""
@@ -70,6 +80,9 @@ class Profile(NamedTuple):
             return ""
         values = f"{100 * found.forward:.1f} + " if self.is_derivative else ""
         return values + _percent(found.derivative if self.is_derivative else found.forward)
+
+
+TOO_SHORT = "too little of the time is in native code for a profile: give larger arrays"
 
 
 @boundary

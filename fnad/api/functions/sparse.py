@@ -10,7 +10,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
-from importlib import import_module
 from itertools import accumulate
 from typing import Any, TypeAlias
 
@@ -18,6 +17,7 @@ import numpy as np
 from scipy.sparse import csr_array, vstack
 
 from fnad.api.functions.grad import check_scalar
+from fnad.api.inspect.axes import axes_for
 from fnad.api.running.derivations import Derivation, unchanged
 from fnad.api.running.execution import run
 from fnad.api.running.transformed import Transformed, with_options
@@ -74,9 +74,19 @@ class Sparsity(NamedTuple):
 
     __repr__ = __str__
 
+    def _repr_html_(self) -> str:
+        rows, columns = self.pattern.shape
+        cell = max(1, rows // 100, columns // 100)
+        found = self.pattern.tocoo()
+        squares = sorted(set(zip((found.row // cell).tolist(), (found.col // cell).tolist(), strict=True)))
+        path = "".join(f"M{column} {row}h1v1h-1z" for row, column in squares)
+        box = f"{max(1, -(-columns // cell))} {max(1, -(-rows // cell))}"
+        style = "max-width: 20em; max-height: 20em; border: 1px solid gray"
+        return f'<svg viewBox="0 0 {box}" style="{style}"><path d="{path}" fill="currentColor"/></svg><div>{self}</div>'
+
     def plot(self, ax: Any = None) -> Any:
         """Draw the nonzeros, each in the colour of its column or row, by Matplotlib; return the axes."""
-        ax = import_module("matplotlib.pyplot").subplots()[1] if ax is None else ax
+        ax = axes_for(ax, "sparsity")
         nonzeros, (rows, columns) = self.pattern.tocoo(), self.pattern.shape
         colors = self.colors[nonzeros.row if self.by == "rows" else nonzeros.col]
         size = max(0.5, 200.0 / max(rows, columns)) ** 2  # in points, of which the axes have some 300

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import groupby
-from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +13,11 @@ from fnad.api.functions.export import write_files
 from fnad.api.functions.jit import Compiled, jit
 from fnad.api.functions.lowered import TracedCall
 from fnad.api.functions.profile import Profile
+from fnad.api.inspect.rows import PaneRow, rows_of
 from fnad.api.running.transformed import Transformed
 from fnad.api.staging.leaves import Function, check_function, function_name
 from fnad.errors import LoweringError
-from fnad.ir.types import DTYPES
 from fnad.ir.walk import all_equations
-from fnad.records import NamedTuple
 from fnad.tracebacks import boundary
 
 FOLDED = 300
@@ -27,20 +25,6 @@ FOLDED = 300
 
 AROUND = 3
 """The lines of user code that are shown before and behind those in the program."""
-
-REMARK = re.compile(r"^\s*# (?P<line>(?!decided: ).*?:\d+) in .*?:  ")
-SIZE = re.compile(r": (?P<dtype>[a-z]+\d*)\[(?P<shape>[\d,]*)\] = (?P<primitive>\w+)\(")
-VIEWS = {"broadcast_in_dim", "reshape", "transpose", "slice", "reverse", "convert"}
-
-
-class PaneRow(NamedTuple):
-    """A row of a pane: its text, the line of user code that it comes from, a note, and if it only moves elements."""
-
-    text: str
-    line: str
-    note: str = ""
-    is_view: bool = False
-    number: int | None = None
 
 
 class Page:
@@ -121,7 +105,7 @@ def _described(f: Function) -> tuple[str, Function | None]:
 
 
 def _program_rows(call: TracedCall) -> list[PaneRow]:
-    return list(_rows(call.as_text("simplified")))
+    return list(rows_of(call.as_text("simplified")))
 
 
 def _kernel_rows(call: TracedCall) -> list[PaneRow]:
@@ -130,27 +114,7 @@ def _kernel_rows(call: TracedCall) -> list[PaneRow]:
         text = call.as_text("source")
     except LoweringError as error:
         return [PaneRow(line, "") for line in str(error).split("\n")]
-    return list(_rows(text[max(0, text.find("def chunk0(")) :]))
-
-
-def _rows(text: str) -> Iterator[PaneRow]:
-    """The rows of a printed program or kernel; comments with a line of user code become the lines of the next rows."""
-    line = ""
-    for row in text.split("\n"):
-        if found := REMARK.match(row):
-            line = found["line"]
-        elif row.strip():
-            belongs = row.startswith(" ") and not row.strip().startswith(("return", "}"))
-            yield PaneRow(row, line if belongs else "", *_size(row))
-
-
-def _size(row: str) -> tuple[str, bool]:
-    """The bytes of the result of an equation, as a note, and if the equation only moves elements."""
-    found = SIZE.search(row)
-    if found is None or found["dtype"] not in DTYPES:
-        return "", False
-    count = prod(int(n) for n in found["shape"].split(",") if n)
-    return f"{count * DTYPES[found['dtype']].itemsize:,} B", found["primitive"] in VIEWS
+    return list(rows_of(text[max(0, text.find("def chunk0(")) :]))
 
 
 def _source_rows(sources: Sequence[Any], profile: Profile | None) -> list[PaneRow]:

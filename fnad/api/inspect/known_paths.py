@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
+from math import log10
+from typing import Any
 
+from fnad.api.inspect.axes import axes_for
+from fnad.api.inspect.tables import html_table
 from fnad.api.running.paths import TracedPath
 from fnad.ir.program import Source
 from fnad.records import NamedTuple
@@ -46,6 +51,52 @@ class KnownPaths(tuple[KnownPath, ...]):
 
     __repr__ = __str__
 
+    def _repr_html_(self) -> str:
+        rows = [
+            (f"({', '.join(path.arguments)})", "\n".join(decision_lines(path.decisions)), _runs_text(path))
+            for path in self
+        ]
+        return html_table(f"{len(self)} path{'s' * (len(self) != 1)}", rows, head=("arguments", "decisions", "runs"))
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the paths as a tree that branches where answers differ, by Matplotlib; return the axes."""
+        ax = axes_for(ax, "a tree of paths")
+        through: dict[tuple[str, ...], list[tuple[int, KnownPath]]] = {}
+        for row, (steps, path) in enumerate(sorted(((_steps(path), path) for path in self), key=lambda pair: pair[0])):
+            for depth in range(1, len(steps) + 1):
+                through.setdefault(steps[:depth], []).append((row, path))
+        heights = {prefix: sum(row for row, _ in found) / len(found) for prefix, found in through.items()}
+        for prefix, found in through.items():
+            depth, runs = len(prefix), sum(path.runs for _, path in found)
+            if depth > 1:
+                ends = [heights[prefix[:-1]], heights[prefix]]
+                ax.plot([depth - 1, depth], ends, color="tab:blue", linewidth=1 + log10(1 + runs), zorder=1)
+            words = prefix[-1] if depth < len(_steps(found[0][1])) else f"{prefix[-1]}\n{_runs_text(found[0][1])}"
+            ax.text(depth, heights[prefix], words, ha="center", va="center", fontsize="small", bbox=BOX)
+        ax.set(xlim=(0.5, max(map(len, through), default=1) + 0.5), ylim=(max(1, len(self)) - 0.5, -0.5))
+        ax.set_axis_off()
+        return ax
+
+
+BOX = {"boxstyle": "round", "facecolor": "white", "edgecolor": "tab:blue"}
+
+
+def _steps(path: KnownPath) -> tuple[str, ...]:
+    """The arguments of a path, and its decisions in order, equal ones that follow one another counted."""
+    decisions = [(decision, len(list(same))) for decision, same in groupby(path.decisions)]
+    return (f"({', '.join(path.arguments)})", *(_step_text(decision, count) for decision, count in decisions))
+
+
+def _step_text(decision: Decision, count: int) -> str:
+    source = decision.source
+    place = f"{source.file.rpartition(os.sep)[2]}:{source.line}" if source is not None else ""
+    return f"{place}\n{_answers_text([decision.answer] * count)}"
+
+
+def _runs_text(path: KnownPath) -> str:
+    times = f"{path.runs} time{'s' * (path.runs != 1)}"
+    return f"ran {times}, {'compiled' if path.is_compiled else 'interpreted'}"
+
 
 def listed(paths: Iterable[TracedPath]) -> KnownPaths:
     """Paths as the user sees them."""
@@ -74,8 +125,7 @@ def _listed(path: TracedPath) -> KnownPath:
 
 
 def _path_lines(path: KnownPath) -> Iterator[str]:
-    times = f"{path.runs} time{'s' * (path.runs != 1)}"
-    yield f"({', '.join(path.arguments)})  ran {times}, {'compiled' if path.is_compiled else 'interpreted'}"
+    yield f"({', '.join(path.arguments)})  {_runs_text(path)}"
     yield from decision_lines(path.decisions)
 
 
