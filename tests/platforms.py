@@ -368,17 +368,18 @@ def module(source: str, dtypes: list[str]) -> Any:
 
 
 def fused() -> list[str]:
-    """Return the fused multiply-adds in a kernel of products and sums, for processors that have such instructions."""
+    """Return the fused multiply-adds in sums of products, for processors that have such instructions."""
     from fnad.backends.cpu import codegen
 
-    source = "def program(x, y, out):\n    for i in range(1000):\n        out[i] = x[i] * y[i] + out[i]\n"
     found: list[str] = []
     for triple, cpu in (*TRIPLES["darwin"], ("aarch64-unknown-linux-gnu", "generic"), ("x86_64-linux-gnu", "znver4")):
         take_aim(triple, cpu)
-        for dtype in ("f4", "f8", "c16"):
-            assembly = codegen.machine().emit_assembly(module(source, [dtype] * 3))
-            assert re.search(r"\bv?f?mul", assembly)
-            found += re.findall(r"\bv?fn?m(?:add|sub|la|ls)\w*", assembly)
+        for statement in ("out[i] = x[i] * y[i] + out[i]", "out[0] = accumulate(out[0], x[i] * y[i])"):
+            source = f"def program(x, y, out):\n    for i in range(1000):\n        {statement}\n"
+            for dtype in ("f4", "f8", "c16"):
+                assembly = codegen.machine().emit_assembly(module(source, [dtype] * 3))
+                assert re.search(r"\bv?f?mul", assembly)
+                found += re.findall(r"\bv?fn?m(?:add|sub|la|ls)\w*", assembly)
     return found
 
 

@@ -154,7 +154,7 @@ class KernelBuilder(Writer):
         )
 
     def count(self, item: loop_ir.Count) -> None:
-        """Count a step where another thread reads it: in two words of the status for each meter."""
+        """Count a step where another thread reads it, in any order: in two words of the status for each meter."""
         total, steps = self.value(item.node), integer(STATUS_SIZE + 2 * item.number)
         self.store(item, total)
         self.add(

@@ -92,6 +92,10 @@ class Workers:
         self.reset_system()
 
     def field(self, name: str) -> ctypes.c_int64:
+        """A word of the state. No order of these stores matters: native code reads `workers` and `threshold` relaxed.
+
+        `stop` is 0 before a worker starts, which orders the two, and again when all have ended.
+        """
         return ctypes.c_int64.from_buffer(self.state, 8 * Field[name.upper()])
 
     def start(self, number: int) -> None:
