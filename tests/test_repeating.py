@@ -24,8 +24,10 @@ from numpy import where
 from numpy.testing import assert_array_equal
 
 import fnad
-from fnad.api.running import reused_traces
+from fnad.api.running import execution, reused_traces
 from fnad.trace import recording
+
+Function = Callable[..., Any]
 
 X = np.array([1.0, 2.0])
 
@@ -34,6 +36,21 @@ X = np.array([1.0, 2.0])
 def _interpreted() -> Iterator[None]:
     with fnad.config.override(executor="interpreter"):
         yield
+
+
+@pytest.fixture(params=[fnad.grad, fnad.jacobian, fnad.jacfwd], ids=lambda transform: transform.__name__)
+def derivative(request: pytest.FixtureRequest) -> Function:
+    """Transforms that make the gradient of a function of one element."""
+    return request.param
+
+
+@pytest.fixture(
+    params=[fnad.grad, fnad.jacrev, fnad.hessian, fnad.laplacian, "rows"],
+    ids=lambda transform: getattr(transform, "__name__", transform),
+)
+def transformed(request: pytest.FixtureRequest) -> Function:
+    """Transforms to a function that runs what the given one does, of one array; the result may be anything."""
+    return request.param if callable(request.param) else lambda f: fnad.vmap(lambda x: np.ones(2) * f(x))
 
 
 @pytest.fixture
@@ -48,7 +65,7 @@ def traces(monkeypatch: pytest.MonkeyPatch) -> Mock:
 # ---- what runs no more -----------------------------------------------------------------------------------------------
 
 
-def test_an_unchanged_function_is_traced_twice(traces: Mock) -> None:
+def test_an_unchanged_function_is_traced_twice(traces: Mock, derivative: Function) -> None:
     weights = np.array([3.0, 4.0])
 
     def helper(x: Any) -> Any:
@@ -62,7 +79,7 @@ def test_an_unchanged_function_is_traced_twice(traces: Mock) -> None:
         total[:] = helper(x)
         return math.sqrt(scale[0]) * np.sum(total) + len(label)
 
-    gradient, both = fnad.grad(f), fnad.value_and_grad(f)
+    gradient, both = derivative(f), fnad.value_and_grad(f)
     for i in range(5):
         assert_array_equal(gradient(i * X, np.array([4.0])), 2.0 * np.exp(i * X) * weights)
     assert traces.call_count == 2
@@ -144,8 +161,8 @@ def test_tables_of_pandas(traces: Mock) -> None:
     check([4.0, 5.0])
 
 
-def test_integers_among_what_is_differentiated_are_what_they_were() -> None:
-    gradient = fnad.grad(lambda w: np.sum(w["x"] ** w["n"]))
+def test_integers_among_what_is_differentiated_are_what_they_were(derivative: Function) -> None:
+    gradient = derivative(lambda w: np.sum(w["x"] ** w["n"]))
     for n in (1, 1, 1, 2, 3, 2, 1):
         assert_array_equal(gradient({"x": X, "n": n})["x"], n * X ** (n - 1))
 
@@ -210,9 +227,9 @@ CHANGES: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_a_change_is_seen(name: str, traces: Mock) -> None:
+def test_a_change_is_seen(name: str, traces: Mock, derivative: Function) -> None:
     read, change = CHANGES[name]
-    gradient = fnad.grad(lambda x: np.sum(x * read()))
+    gradient = derivative(lambda x: np.sum(x * read()))
     for _ in range(3):
         count = traces.call_count
         for _ in range(4):
@@ -222,8 +239,35 @@ def test_a_change_is_seen(name: str, traces: Mock) -> None:
     assert traces.call_count > 2
 
 
-def test_other_arguments_that_change_are_seen(traces: Mock) -> None:
-    gradient = fnad.grad(lambda x, data, thing, *, power=1: np.sum(data * x**power * thing.a))
+def test_rows_are_traced_anew_where_something_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    traces = Mock(wraps=execution.stage)
+    monkeypatch.setattr(execution, "stage", traces)
+    monkeypatch.setattr(sys, "gettrace", lambda: None)
+    data, thing = np.ones(2), Thing()
+    mapped = fnad.vmap(lambda x, y: np.sum(x * y * data) * thing.a)
+    expected = 0
+    for factor, a in ((1.0, 1.0), (2.0, 1.0), (2.0, 3.0)):
+        data[:], thing.a = factor, a
+        for _ in range(4):
+            assert_array_equal(mapped(np.eye(2), np.ones((2, 2))), [factor * a] * 2)
+        expected += 2 if factor == 1.0 else 1
+        assert traces.call_count == expected
+
+
+def test_rows_that_are_written_into_are_traced_each_time() -> None:
+    def f(x: Any, y: Any) -> Any:
+        y[0] = 5.0
+        return np.sum(x * y)
+
+    mapped, rows = fnad.vmap(f), np.ones((3, 2))
+    for _ in range(3):
+        assert_array_equal(mapped(2 * rows, rows), [12.0] * 3)
+    with pytest.raises(fnad.errors.MutationError):
+        mapped(rows, rows)
+
+
+def test_other_arguments_that_change_are_seen(traces: Mock, derivative: Function) -> None:
+    gradient = derivative(lambda x, data, thing, *, power=1: np.sum(data * x**power * thing.a))
     data, thing = np.ones(2), Thing()
     expected: list[Any] = []
     for factor, a, power in ((1.0, 1.0, 1), (1.0, 1.0, 1), (1.0, 1.0, 1), (2.0, 1.0, 1), (2.0, 3.0, 1), (2.0, 3.0, 2)):
@@ -234,8 +278,8 @@ def test_other_arguments_that_change_are_seen(traces: Mock) -> None:
     assert traces.call_count == 2 + 3
 
 
-def test_python_decides_by_the_values_at_hand(traces: Mock) -> None:
-    gradient = fnad.grad(lambda x: np.sum(x) if x[0] > 0 else np.sum(x**2))
+def test_python_decides_by_the_values_at_hand(traces: Mock, derivative: Function) -> None:
+    gradient = derivative(lambda x: np.sum(x) if x[0] > 0 else np.sum(x**2))
     for sign in (1, 1, 1, -1, 1, -1, -1, 1):
         assert_array_equal(gradient(sign * X), [1.0, 1.0] if sign > 0 else -2 * X)
     assert traces.call_count == 3  # the first, and one of each path
@@ -262,14 +306,14 @@ def test_what_python_decides_of_all_kinds(traces: Mock) -> None:
     assert traces.call_count - own <= sum(1 + len(points) for _, points in cases)
 
 
-def test_an_effect_beside_a_decision_happens_at_each_call() -> None:
+def test_an_effect_beside_a_decision_happens_at_each_call(derivative: Function) -> None:
     seen: list[float] = []
 
     def f(x: Any) -> Any:
         fnad.callback(lambda x: seen.append(float(x)), x)
         return x**2 if x > 0 else x
 
-    gradient = fnad.grad(f)
+    gradient = derivative(f)
     for x in (1.0, 2.0, 3.0, -4.0, 5.0):
         gradient(x)
     assert seen == [1.0, 2.0, 3.0, -4.0, 5.0]
@@ -335,7 +379,7 @@ def effects(path: Path) -> dict[str, tuple[Callable[[], Any], Callable[[], int]]
 
 
 @pytest.mark.parametrize("name", effects(Path()))
-def test_an_effect_happens_at_each_call(name: str, tmp_path: Path) -> None:
+def test_an_effect_happens_at_each_call(name: str, tmp_path: Path, transformed: Function) -> None:
     path = tmp_path / "file"
     path.touch()
     act, count = effects(path)[name]
@@ -345,7 +389,7 @@ def test_an_effect_happens_at_each_call(name: str, tmp_path: Path) -> None:
         act()
         return np.sum(x)
 
-    gradient = fnad.grad(f)
+    gradient = transformed(f)
     for _ in range(6):
         gradient(X)
     assert count() - before == 6
@@ -389,9 +433,9 @@ def test_what_is_shown_is_shown_at_each_call(
         lambda thing: (NUMBER_OF.cache_clear(), NUMBER_OF())[1],
     ],
 )
-def test_what_is_not_watched_is_read_anew(read: Callable[[Any], Any]) -> None:
+def test_what_is_not_watched_is_read_anew(read: Callable[[Any], Any], derivative: Function) -> None:
     thing = types.SimpleNamespace(a=NUMBER)
-    gradient = fnad.grad(lambda x: np.sum(x * read(thing)))
+    gradient = derivative(lambda x: np.sum(x * read(thing)))
     for _ in range(3):
         for _ in range(4):
             assert_array_equal(gradient(X), [read(thing)] * 2)
@@ -399,22 +443,22 @@ def test_what_is_not_watched_is_read_anew(read: Callable[[Any], Any]) -> None:
 
 
 @pytest.mark.parametrize("draw", [time.perf_counter, random.random, np.random.normal, lambda: next(ITERATOR)])
-def test_what_is_read_anew_is_another_number(draw: Callable[[], float]) -> None:
-    gradient = fnad.grad(lambda x: np.sum(x * draw()))
+def test_what_is_read_anew_is_another_number(draw: Callable[[], float], derivative: Function) -> None:
+    gradient = derivative(lambda x: np.sum(x * draw()))
     found = [gradient(X)[0] for _ in range(6)]
     assert len(set(found)) == 6
 
 
-def test_a_function_that_writes_into_an_argument_runs_each_time(traces: Mock) -> None:
+def test_a_function_that_writes_into_an_argument_runs_each_time(traces: Mock, derivative: Function) -> None:
     def f(x: Any, y: Any) -> Any:
         y[0] = 5.0
         return np.sum(x * y)
 
-    gradient, y = fnad.grad(f), np.ones(2)
+    gradient, y = derivative(f), np.ones(2)
     for _ in range(4):
         assert_array_equal(gradient(X, y), [5.0, 1.0])
     with pytest.raises(fnad.errors.MutationError):
-        fnad.grad(lambda x, y: f(x, y), argnums=1)(y, y)
+        derivative(lambda x, y: f(x, y), argnums=1)(y, y)
     assert traces.call_count == 5
 
 
@@ -461,29 +505,29 @@ def test_nothing_more_is_looked_at_once_an_effect_is_found() -> None:
     assert recorder.environment.holds()
 
 
-def test_what_is_large_is_not_kept(traces: Mock) -> None:
+def test_what_is_large_is_not_kept(traces: Mock, derivative: Function) -> None:
     data = np.ones(reused_traces.LARGE // 8 + 1)
-    gradient, other = fnad.grad(lambda x: np.sum(x[0] * data)), fnad.grad(lambda x, y: np.sum(x[0] * y))
+    gradient, other = derivative(lambda x: np.sum(x[0] * data)), derivative(lambda x, y: np.sum(x[0] * y))
     for _ in range(4):
         gradient(X)
         other(X, data)
     assert traces.call_count == 8
 
 
-def test_a_debugger_sees_each_run(monkeypatch: pytest.MonkeyPatch, traces: Mock) -> None:
+def test_a_debugger_sees_each_run(monkeypatch: pytest.MonkeyPatch, traces: Mock, derivative: Function) -> None:
     monkeypatch.setattr(sys, "gettrace", lambda: print)
-    gradient = fnad.grad(lambda x: np.sum(x))
+    gradient = derivative(lambda x: np.sum(x))
     for _ in range(4):
         gradient(X)
     assert traces.call_count == 4
 
 
-def test_within_another_trace_it_is_traced() -> None:
+def test_within_another_trace_it_is_traced(derivative: Function) -> None:
     def f(x: Any, a: Any) -> Any:
         return np.sum(x**3 * a)
 
-    gradient = fnad.grad(f)
-    hessian = fnad.grad(lambda x: np.sum(gradient(x, 2.0) ** 2))
+    gradient = derivative(f)
+    hessian = derivative(lambda x: np.sum(gradient(x, 2.0) ** 2))
     for i in range(1, 5):
         assert_array_equal(gradient(i * X, 2.0), 6.0 * (i * X) ** 2)
         assert_array_equal(hessian(i * X), 2 * 6.0 * (i * X) ** 2 * 12.0 * (i * X))

@@ -6,7 +6,7 @@ from typing import Any
 
 from fnad.api.running.derivations import gradient, value_and_gradient
 from fnad.api.running.execution import run
-from fnad.api.running.reused_traces import ReusedTraces
+from fnad.api.running.reused_traces import DifferentiatedCalls
 from fnad.api.running.transformed import with_options
 from fnad.api.staging.arguments import Argnums, Differentiated, as_positions, check_flag
 from fnad.api.staging.leaves import Function, check_function, function_name, source_of, structure_text
@@ -53,10 +53,10 @@ def grad(
     """
     check_function(f, "grad")
     check_flag("grad", has_aux)
-    repeats = ReusedTraces(f, as_positions(argnums, "grad"), has_aux)
+    calls = DifferentiatedCalls(f, as_positions(argnums, "grad"), has_aux)
 
     def gradient_of_f(*args: Any, **kwargs: Any) -> Any:
-        staged, wrt = repeats.stage_call(args, kwargs)
+        staged, wrt = calls.stage(args, kwargs)
         check_scalar(staged, f)
         results = run(staged.program, staged.operands, gradient(staged.wrt))
         auxiliary, gradients = _unpacked(results, staged, wrt, argnums)
@@ -89,10 +89,10 @@ def value_and_grad(
     """
     check_function(f, "value_and_grad")
     check_flag("value_and_grad", has_aux)
-    repeats = ReusedTraces(f, as_positions(argnums, "value_and_grad"), has_aux)
+    calls = DifferentiatedCalls(f, as_positions(argnums, "value_and_grad"), has_aux)
 
     def value_and_gradient_of_f(*args: Any, **kwargs: Any) -> Any:
-        staged, wrt = repeats.stage_call(args, kwargs)
+        staged, wrt = calls.stage(args, kwargs)
         check_scalar(staged, f)
         value, *rest = run(staged.program, staged.operands, value_and_gradient(staged.wrt))
         auxiliary, gradients = _unpacked(rest, staged, wrt, argnums)

@@ -15,22 +15,36 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from fnad.api.functions.grad import grad
-from fnad.api.functions.jet import jet
-from fnad.api.functions.jvp import jvp
-from fnad.api.functions.vjp import vjp
+from fnad.api.functions.jet import along_curve
+from fnad.api.functions.jvp import pushed_forward
+from fnad.api.functions.vjp import run_cut
 from fnad.api.functions.vmap import vmap
-from fnad.api.running.execution import in_trace
+from fnad.api.running.derivations import AS_IT_IS, vjp
+from fnad.api.running.execution import run
+from fnad.api.running.reused_traces import DifferentiatedCalls
 from fnad.api.running.transformed import with_options
-from fnad.api.staging.arguments import Argnums, as_positions, check_flag, differentiated, own, resolved
+from fnad.api.staging.arguments import (
+    Argnums,
+    as_positions,
+    check_flag,
+    differentiated,
+    resolved,
+    stage_in,
+)
 from fnad.api.staging.inlining import traced
 from fnad.api.staging.leaves import Function, argument_name, check_function, flatten, function_name, source_of
 from fnad.api.staging.selection import Names
+from fnad.api.staging.stage import Staged
 from fnad.errors import HolomorphicError, NonDifferentiableArgumentError, NonScalarOutputError
+from fnad.ir.builder import is_tracing
 from fnad.ir.types import Aval, is_complex, is_inexact
 from fnad.ops.autodiff import directions
+from fnad.ops.shape import zeros_like
+from fnad.records import NamedTuple
 from fnad.trace.hooks import callee
 from fnad.trace.source import current_source
 from fnad.trace.tracer import Tracer
+from fnad.trace.tracing import symbol_of
 
 
 @with_options
@@ -197,16 +211,15 @@ def laplacian(f: Function, argnums: Argnums = 0, *, argnames: Names = None, wrt:
     """
     check_function(f, "laplacian")
 
-    def laplacian(of_leaves: Function, arguments: _Leaves) -> Any:
-        if _any_complex(arguments.avals):
+    def check(avals: Sequence[Aval]) -> None:
+        if _any_complex(avals):
             raise NonDifferentiableArgumentError(
                 f"laplacian of {function_name(f)} is asked for in complex numbers",
                 source=current_source(),
                 remedy="let the function take the real and the imaginary part as arguments of their own",
             )
-        return _laplacian(of_leaves, arguments)
 
-    return _of_leaves("laplacian", f, argnums, laplacian)
+    return _of_calls("laplacian", f, argnums, check, _laplacian)
 
 
 class _Leaves:
@@ -217,7 +230,7 @@ class _Leaves:
         arrays = [value if isinstance(value, Tracer) else np.asarray(value) for value in values]
         avals = [value.symbol.aval if isinstance(value, Tracer) else Aval(value.dtype, value.shape) for value in arrays]
         self.all, self.places = avals, [i for i, aval in enumerate(avals) if is_inexact(aval.dtype)]
-        self.varying, self._values = [arrays[i] for i in self.places], values
+        self.varying = [arrays[i] for i in self.places]
         self.avals = [avals[i] for i in self.places]
         self.ends = list(accumulate(aval.size for aval in self.avals))
 
@@ -229,9 +242,6 @@ class _Leaves:
         """The pytree with these leaves in the place of its own, and `constant(i)` where a leaf has no derivative."""
         found = dict(zip(self.places, varying, strict=True))
         return self.structure.unflatten([found[i] if i in found else constant(i) for i in range(len(self.all))])
-
-    def value(self, i: int) -> Any:
-        return self._values[i]
 
     def zero(self, i: int) -> Any:
         return np.zeros(self.all[i].shape, self.all[i].dtype)
@@ -247,54 +257,74 @@ class _Leaves:
 Blocks: TypeAlias = list[list[Any]]
 """For each leaf of the output that has a derivative, what it is in each leaf of the arguments that has one."""
 
-Method: TypeAlias = Callable[[Function, Sequence[Any], bool], tuple[_Leaves, Blocks, Any]]
-"""From a function, its arguments and `has_aux` to its output, its Jacobian, and what is beside it."""
+
+class _Call(NamedTuple):
+    """A traced call, and the arguments that it is differentiated in."""
+
+    staged: Staged
+    arguments: _Leaves
+    has_aux: bool
+
+    @property
+    def outputs(self) -> list[Aval]:
+        """The types of the leaves of the output that have a derivative."""
+        avals = self.staged.program.out_avals[: self.staged.outputs]
+        return [aval for aval in avals if is_inexact(aval.dtype)]
+
+
+Method: TypeAlias = Callable[[_Call], tuple[_Leaves, Blocks, Any]]
+"""From a call to its output, its Jacobian, and what is beside it."""
 
 
 def _transformed(
     name: str, f: Function, argnums: Argnums, method: Method, has_aux: bool, holomorphic: bool
 ) -> Function:
+    check_function(f, name)
     check_flag(name, has_aux)
     check_flag(name, holomorphic, "holomorphic")
 
-    def jacobian(of_leaves: Function, arguments: _Leaves) -> Any:
-        _check_arguments(name, f, arguments.avals, holomorphic=holomorphic)
-        output, blocks, beside = method(of_leaves, arguments.varying, has_aux)
-        _check_output(name, f, arguments.avals, output.all, holomorphic=holomorphic)
-        found = _arranged(output, blocks, arguments, several=isinstance(argnums, (tuple, list)))
+    def check(avals: Sequence[Aval]) -> None:
+        _check_arguments(name, f, avals, holomorphic=holomorphic)
+
+    def jacobian(call: _Call) -> Any:
+        _check_output(name, f, call.arguments.avals, call.outputs, holomorphic=holomorphic)
+        output, blocks, beside = method(call)
+        found = _arranged(output, blocks, call.arguments, several=isinstance(argnums, (tuple, list)))
         return (found, beside) if has_aux else found
 
-    return _of_leaves(name, f, argnums, jacobian)
+    return _of_calls(name, f, argnums, check, jacobian, has_aux)
 
 
-def _of_leaves(name: str, f: Function, argnums: Argnums, derive: Callable[[Function, _Leaves], Any]) -> Function:
-    """The function that traces what `derive` makes of `f`, as a function of the leaves that have a derivative."""
-    check_function(f, name)
+def _of_calls(
+    name: str,
+    f: Function,
+    argnums: Argnums,
+    check: Callable[[Sequence[Aval]], None],
+    derive: Callable[[_Call], Any],
+    has_aux: bool = False,
+) -> Function:
+    """The function that computes what `derive` makes of a traced call of `f`, whose arguments `check` may refuse."""
     positions = as_positions(argnums, name)
 
-    def derivative_of_f(*args: Any, **kwargs: Any) -> Any:
+    @partial(update_wrapper, wrapped=f)
+    def derivative(*args: Any, **kwargs: Any) -> Any:
         chosen = resolved(f, positions, len(args))
-        names = [argument_name(f, position) for position in chosen]
-        given = [args[position] for position in chosen]
-        differentiated(given, names.__getitem__)
+        given = tuple(args[i] for i in chosen)
+        wrt, arguments = differentiated(given, lambda i: argument_name(f, chosen[i])), _Leaves(given)
+        check(arguments.avals)
+        staged = stage_in(f, chosen, wrt, args, kwargs, has_aux=has_aux)
+        return derive(_Call(staged, arguments, has_aux))
 
-        def run(*trees: Any) -> Any:
-            arguments = _Leaves(trees)
-            of_leaves = partial(_call_on_leaves, f, arguments, chosen, args, kwargs)
-            return derive(update_wrapper(of_leaves, f, ("__name__",), ()), arguments)  # the name is for errors
+    derivative.__name__ = function_name(f)  # for errors
+    calls = DifferentiatedCalls(f, positions, False, derivative)
 
-        return in_trace(f, run, *given, names=names)
+    def derivative_of_f(*args: Any, **kwargs: Any) -> Any:
+        if is_tracing():
+            return derivative(*args, **kwargs)
+        staged, _ = calls.stage(args, kwargs)
+        return staged.output.rebuild(run(staged.program, staged.operands, AS_IT_IS))
 
     return derivative_of_f
-
-
-def _call_on_leaves(
-    f: Function, arguments: _Leaves, chosen: Sequence[int], args: Sequence[Any], kwargs: dict[str, Any], *leaves: Any
-) -> Any:
-    """Call `f` with these leaves in the place of those of the arguments at the positions that are `chosen`."""
-    given = dict(zip(chosen, arguments.filled(leaves, lambda i: own(arguments.value(i))), strict=True))
-    whole = [given[i] if i in given else own(arg) for i, arg in enumerate(args)]
-    return callee(f)(*whole, **own(kwargs))
 
 
 def _check_arguments(name: str, f: Function, avals: Sequence[Aval], *, holomorphic: bool) -> None:
@@ -321,7 +351,7 @@ def _check_output(
     """Raise where complex arguments have complex outputs, unless the function is said to be holomorphic."""
     if not _any_complex(arguments):
         return
-    wrong = [aval for aval in outputs if is_inexact(aval.dtype) and is_complex(aval.dtype) != holomorphic]
+    wrong = [aval for aval in outputs if is_complex(aval.dtype) != holomorphic]
     if wrong and holomorphic:
         raise HolomorphicError(
             f"{name} of {function_name(f)} is asked for as that of a holomorphic function, of an output {wrong[0]}",
@@ -361,11 +391,12 @@ def _zeros(out: Aval, aval: Aval) -> Any:
 # ---- the two modes ---------------------------------------------------------------------------------------------------
 
 
-def _forward(f: Function, leaves: Sequence[Any], has_aux: bool) -> tuple[_Leaves, Blocks, Any]:
-    arguments = _Leaves(list(leaves))
+def _forward(call: _Call) -> tuple[_Leaves, Blocks, Any]:
+    arguments = call.arguments
 
     def along(*directions: Any) -> Any:
-        value, tangent, *beside = jvp(f, leaves, directions, has_aux)
+        given = list(map(symbol_of, directions))
+        value, tangent, *beside = pushed_forward(call.staged, given, has_aux=call.has_aux)
         return tangent, (value, *beside)
 
     columns, (value, *beside) = vmap(along, out_axes=(0, None))(*arguments.directions())
@@ -382,26 +413,24 @@ def _columns(stack: Any, out: Aval, aval: Aval, end: int) -> Any:
     return np.moveaxis(stack[end - aval.size : end], 0, -1).reshape(*out.shape, *aval.shape)[()]
 
 
-def _reverse(f: Function, leaves: Sequence[Any], has_aux: bool) -> tuple[_Leaves, Blocks, Any]:
-    return _pulled(leaves, *vjp(f, *leaves, has_aux=has_aux))
-
-
-def _pulled(leaves: Sequence[Any], value: Any, pullback: Function, *beside: Any) -> tuple[_Leaves, Blocks, Any]:
-    """The Jacobian from the output and its pullback, along each element of the output.
+def _reverse(call: _Call) -> tuple[_Leaves, Blocks, Any]:
+    """The Jacobian along each element of the output.
 
     Of a complex element, in real arguments, the cotangent 1 gives the real part, and -i the imaginary one. In complex
     arguments the cotangent 1 gives all: df/dz of a holomorphic function, df/dx - i df/dy of a real element.
     """
-    output = _Leaves(value)
+    staged = call.staged
+    results, pull = run_cut(staged, vjp(staged.wrt, staged.outputs))
+    output = _Leaves(staged.output.rebuild(results[: staged.outputs]))
     complexes = [is_complex(aval.dtype) for aval in output.avals]
-    reals = [not np.iscomplexobj(leaf) for leaf in leaves]
+    reals = [not is_complex(aval.dtype) for aval in call.arguments.avals]
 
     def pulled(*cts: Any) -> list[Any]:
-        found = pullback(output.filled(cts, output.zero))
+        found = pull(list(map(symbol_of, cts)))
         if not (any(complexes) and any(reals)):
             return found
         turned = [-1j * ct if of_complex else 0 * ct for ct, of_complex in zip(cts, complexes, strict=True)]
-        imaginary = pullback(output.filled(turned, output.zero))
+        imaginary = pull(list(map(symbol_of, turned)))
         return [x if np.iscomplexobj(x) else x + 1j * y for x, y in zip(found, imaginary, strict=True)]
 
     stacks = vmap(pulled)(*output.directions()) if output.avals else []
@@ -412,7 +441,7 @@ def _pulled(leaves: Sequence[Any], value: Any, pullback: Function, *beside: Any)
         ]
         for out, end, of_complex in zip(output.avals, output.ends, complexes, strict=True)
     ]
-    return output, blocks, *(beside or [None])
+    return output, blocks, staged.auxiliary.rebuild(results[staged.outputs :])
 
 
 def _rows(stack: Any, out: Aval, end: int) -> Any:
@@ -420,20 +449,22 @@ def _rows(stack: Any, out: Aval, end: int) -> Any:
     return stack[end - out.size : end].reshape(*out.shape, *stack.shape[1:])[()]
 
 
-def _cheaper(f: Function, leaves: Sequence[Any], has_aux: bool) -> tuple[_Leaves, Blocks, Any]:
-    found = vjp(f, *leaves, has_aux=has_aux)
-    arguments, output = _Leaves(list(leaves)), _Leaves(found[0])
-    if (_any_complex(arguments.avals) and not _any_complex(output.avals)) or output.size < arguments.size:
-        return _pulled(leaves, *found)
-    return _forward(f, leaves, has_aux)
+def _cheaper(call: _Call) -> tuple[_Leaves, Blocks, Any]:
+    arguments, outputs = call.arguments, call.outputs
+    of_parts = _any_complex(arguments.avals) and not _any_complex(outputs)
+    is_narrow = sum(aval.size for aval in outputs) < arguments.size
+    return (_reverse if of_parts or is_narrow else _forward)(call)
 
 
 # ---- order 2 in Taylor mode ------------------------------------------------------------------------------------------
 
 
-def _laplacian(f: Function, arguments: _Leaves) -> Any:
+def _laplacian(call: _Call) -> Any:
+    arguments = call.arguments
+
     def second(*directions: Any) -> Any:
-        return jet(f, arguments.varying, [[d, np.zeros_like(d)] for d in directions])[1][1]
+        given = list(map(symbol_of, directions))
+        return along_curve(call.staged, [given, list(map(zeros_like, given))])[1][1]
 
     if arguments.size == 1:
         return second(*[np.ones_like(leaf) for leaf in arguments.varying])

@@ -10,7 +10,8 @@ from fnad.api.running.derivations import Derivation, unchanged
 from fnad.api.running.execution import run
 from fnad.api.staging.arguments import differentiated, stage_in
 from fnad.api.staging.expected_trees import ExpectedTree
-from fnad.api.staging.leaves import Function, argument_name, check_function, type_name
+from fnad.api.staging.leaves import Function, Operand, argument_name, check_function, type_name
+from fnad.api.staging.stage import Staged
 from fnad.control.jet import jet as on_coefficients
 from fnad.control.jet import varying
 from fnad.control.region_rules import pieces
@@ -51,7 +52,13 @@ def jet(f: Function, primals: Sequence[Any], series: Sequence[Sequence[Any]]) ->
     expected = ExpectedTree("series", "the primals", wrt.structure, wrt.avals, TangentError)
     given = [expected.match(tuple(terms[k] for terms in series)) for k in range(order)]
     staged = stage_in(f, range(len(primals)), wrt, primals, has_aux=False)
-    operands = [*staged.operands, *[x for derivatives in given for x in derivatives]]
+    return along_curve(staged, given)
+
+
+def along_curve(staged: Staged, series: Sequence[Sequence[Operand]]) -> tuple[Any, list[Any]]:
+    """The output of a traced call, and its derivatives along a curve, for each order that of its leaves is given."""
+    order = len(series)
+    operands = [*staged.operands, *[x for derivatives in series for x in derivatives]]
     found = run(staged.program, operands, _derivatives(staged.wrt, order))
     values, *derivatives = pieces(found, [len(staged.program.outputs)] * (order + 1))
     return staged.output.rebuild(values), [staged.output.rebuild(each) for each in derivatives]

@@ -11,7 +11,7 @@ from fnad.api.running import derivations
 from fnad.api.running.execution import run
 from fnad.api.staging.arguments import differentiated, stage_in
 from fnad.api.staging.expected_trees import ExpectedTree
-from fnad.api.staging.leaves import Function, argument_name, check_function, to_user, type_name
+from fnad.api.staging.leaves import Function, Operand, argument_name, check_function, to_user, type_name
 from fnad.api.staging.selection import Names, selected
 from fnad.api.staging.stage import Staged
 from fnad.errors import ArgumentTypeError, TangentError
@@ -52,11 +52,12 @@ def jvp(
     expected = ExpectedTree("tangents", "the primals", arguments.structure, arguments.avals, TangentError)
     directions = expected.match(tuple(tangents))
     staged = stage_in(f, range(count), arguments, given, has_aux=has_aux)
+    return pushed_forward(staged, directions, has_aux=has_aux)
+
+
+def pushed_forward(staged: Staged, directions: Sequence[Operand], *, has_aux: bool) -> tuple[Any, ...]:
+    """The output of a traced call, its derivative along the directions of its leaves, and what is beside it."""
     results = run(staged.program, [*staged.operands, *directions], derivations.jvp(staged.wrt, staged.outputs))
-    return _unpacked(results, staged, has_aux=has_aux)
-
-
-def _unpacked(results: list[Any], staged: Staged, *, has_aux: bool) -> tuple[Any, ...]:
     count = len(staged.program.outputs)
     pair = staged.output.rebuild(results[: staged.outputs]), tangents_of(staged, results[count:])
     return (*pair, staged.auxiliary.rebuild(results[staged.outputs : count])) if has_aux else pair

@@ -9,6 +9,7 @@ from typing import Any, cast
 import numpy as np
 
 from fnad.api.running.execution import in_trace
+from fnad.api.running.reused_traces import ReusedTraces
 from fnad.api.running.transformed import Transformed, with_options
 from fnad.api.staging.leaves import NAMESPACE, Function, Leaf, check_function, flatten, function_name, pytrees
 from fnad.api.staging.marshalling import LeafType, Tree, as_tracer, symbol
@@ -64,6 +65,7 @@ def vmap(f: Function, in_axes: AxisTree = 0, out_axes: AxisTree = 0, axis_size: 
                [0., 2.]])
     """
     check_function(f, "vmap")
+    traces = ReusedTraces(f)
 
     def batched_f(*args: Any, **kwargs: Any) -> Any:
         names = [f"args[{i}]" for i in range(len(args))]
@@ -71,7 +73,7 @@ def vmap(f: Function, in_axes: AxisTree = 0, out_axes: AxisTree = 0, axis_size: 
         def call(*trees: Any) -> Any:
             return _mapped(f, in_axes, out_axes, axis_size, trees[:-1], trees[-1])
 
-        return in_trace(f, call, *args, kwargs, names=[*names, "kwargs"])
+        return in_trace(f, call, *args, kwargs, names=[*names, "kwargs"], traces=traces)
 
     return cast("Transformed", batched_f)  # `with_options` makes it one
 

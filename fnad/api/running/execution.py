@@ -15,6 +15,7 @@ from typing import Any, cast
 
 from fnad import config
 from fnad.api.running.derivations import AS_IT_IS, Derivation
+from fnad.api.running.reused_traces import ReusedTraces
 from fnad.api.staging.aliasing import Received
 from fnad.api.staging.inlining import asked_of_loops, guard_by, inlined
 from fnad.api.staging.leaves import (
@@ -25,7 +26,7 @@ from fnad.api.staging.leaves import (
     to_user,
     unflatten,
 )
-from fnad.api.staging.stage import stage
+from fnad.api.staging.stage import Staged, stage
 from fnad.backends.base import Executor
 from fnad.backends.reference import interpreter
 from fnad.backends.tiers import TieredProgram, staged
@@ -176,22 +177,32 @@ def _derived_inlined(program: Program, operands: Sequence[Operand], derivation: 
     return [*found[:begin], *found[end:]]
 
 
-def in_trace(f: Function, function: Callable[..., Any], *trees: Any, names: Sequence[str] = ()) -> Any:
+def in_trace(
+    f: Function,
+    function: Callable[..., Any],
+    *trees: Any,
+    names: Sequence[str] = (),
+    traces: ReusedTraces | None = None,
+) -> Any:
     """`function(*trees)`: as part of the trace under way, or else of one that is run at once.
 
-    Errors call the first trees by the `names`.
+    Errors call the first trees by the `names`. Where the function is the same each time, it may have `traces`.
     """
     if is_tracing():
         return function(*trees)
     leaves, structure = leaves_of(trees, lambda i: names[i] if i < len(names) else f"args[{i - len(names)}]")
 
-    def call(tracers: Sequence[Tracer]) -> Any:
+    def traced() -> Staged:
         received = Received(f)
-        with received.reading():
-            result = callee(function)(*cast("tuple[Any, ...]", unflatten(structure, tracers)))
-        received.check(lambda: [leaf.value for leaf in leaves], tracers)
-        return result
 
-    staged = stage(f, leaves, call)
+        def call(tracers: Sequence[Tracer]) -> Any:
+            with received.reading():
+                result = callee(function)(*cast("tuple[Any, ...]", unflatten(structure, tracers)))
+            received.check(lambda: [leaf.value for leaf in leaves], tracers)
+            return result
+
+        return stage(f, leaves, call)._replace(writes=received.is_written)
+
+    staged = traced() if traces is None else traces.stage(leaves, (), structure, traced)
     results = run(staged.program, staged.operands, AS_IT_IS)
     return staged.output.rebuild(results)

@@ -12,14 +12,14 @@ it may be the only one, and no call is any more where an effect was met, or watc
 from __future__ import annotations
 
 import sys
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
 
 from fnad.api.running.transformed import note_keeper
 from fnad.api.staging.arguments import LARGE, Differentiated, differentiated, resolved, stage_in
-from fnad.api.staging.leaves import Array, Function, Operand, argument_name, flatten
+from fnad.api.staging.leaves import Array, Function, Leaf, Operand, argument_name, flatten
 from fnad.api.staging.stage import Staged
 from fnad.errors import FnadError
 from fnad.ir.builder import is_tracing
@@ -102,12 +102,10 @@ class ReusedTrace(NamedTuple):
 
 
 class ReusedTraces:
-    """A function that is differentiated at each call, and its traces that may be used again."""
+    """The traces of a function that may be used again."""
 
-    def __init__(self, f: Function, argnums: tuple[int, ...], has_aux: bool) -> None:
+    def __init__(self, f: Function) -> None:
         self._f = f
-        self._argnums = argnums
-        self._has_aux = has_aux
         self._known: dict[Hashable, list[ReusedTrace]] = {}
         self._credit = CREDIT
         note_keeper(self)
@@ -116,46 +114,65 @@ class ReusedTraces:
         """Drop all traces."""
         self._known.clear()
 
-    def stage_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Staged, Differentiated]:
-        """Trace a call on the leaves of the arguments that are differentiated; return it with these arguments."""
-        chosen = resolved(self._f, self._argnums, len(args))
-        wrt = differentiated([args[i] for i in chosen], lambda i: argument_name(self._f, chosen[i]))
-        if self._credit <= 0 or is_tracing() or sys.gettrace() is not None:  # a debugger sees each run
-            return stage_in(self._f, chosen, wrt, args, kwargs, has_aux=self._has_aux), wrt
-        return self._stage(chosen, wrt, args, kwargs), wrt
-
-    def _stage(
-        self, chosen: tuple[int, ...], wrt: Differentiated, args: tuple[Any, ...], kwargs: dict[str, Any]
+    def stage(
+        self, traced: Sequence[Leaf], others: Sequence[Any], structure: Hashable, make: Callable[[], Staged]
     ) -> Staged:
-        others, structure = flatten(([arg for i, arg in enumerate(args) if i not in chosen], kwargs))
-        fixed = [*wrt.constants, *others]
-        if any(map(is_on_device, fixed)):  # whose content is not compared
-            return stage_in(self._f, chosen, wrt, args, kwargs, has_aux=self._has_aux)
-        marks = tuple([(leaf.aval, leaf.weak, leaf.is_array, leaf.labels) for leaf in wrt.leaves])
-        signature = wrt.structure, marks, chosen, structure
+        """A call with these leaves, of arguments of this structure: as a trace before, or else what `make()` traces."""
+        if self._credit <= 0 or is_tracing() or sys.gettrace() is not None:  # a debugger sees each run
+            return make()
+        if any(map(is_on_device, others)):  # whose content is not compared
+            return make()
+        signature = structure, tuple([(leaf.aval, leaf.weak, leaf.is_array, leaf.labels) for leaf in traced])
         known = self._known.get(signature)
         if known is None:
             if len(self._known) < SIGNATURES:
                 self._known[signature] = []
-            return stage_in(self._f, chosen, wrt, args, kwargs, has_aux=self._has_aux)
-        operands = [wrt.leaves[i].value for i in wrt.places]
-        for repeated in known:
-            if repeated.fits(fixed, operands):
+            return make()
+        operands = [leaf.value for leaf in traced]
+        for reused in known:
+            if reused.fits(others, operands):
                 self._credit = CREDIT
-                return repeated.on(operands)
+                return reused.on(operands)
         self._credit -= 1
-        before, recorder = list(map(Fixed.of, fixed)), Recorder(seeks_effects=True)
-        for value in (self._f, *[value.value for value in before if not value.is_constant]):
+        return self._recorded(known, list(map(Fixed.of, others)), make)
+
+    def _recorded(self, known: list[ReusedTrace], fixed: list[Fixed], make: Callable[[], Staged]) -> Staged:
+        recorder = Recorder(seeks_effects=True)
+        for value in (self._f, *[value.value for value in fixed if not value.is_constant]):
             recorder.follow(value)
         with recorder.active():
-            staged = stage_in(self._f, chosen, wrt, args, kwargs, has_aux=self._has_aux)
-        if not is_repeatable(staged, recorder) or _nbytes(before, staged) > LARGE:
+            staged = make()
+        if not is_repeatable(staged, recorder) or _nbytes(fixed, staged) > LARGE:
             self._credit = 0
             self._known.clear()
         elif recorder.environment.holds():
             decisions = Decisions(staged) if staged.guards else None
-            known[:] = [ReusedTrace(staged, before, recorder.environment, decisions), *known[: TRACES - 1]]
+            known[:] = [ReusedTrace(staged, fixed, recorder.environment, decisions), *known[: TRACES - 1]]
         return staged
+
+
+class DifferentiatedCalls:
+    """The calls of a function that is differentiated in the arguments at `argnums`.
+
+    What is traced is the function, or a function of the same arguments, `traced`, that calls it.
+    """
+
+    def __init__(self, f: Function, argnums: tuple[int, ...], has_aux: bool, traced: Function | None = None) -> None:
+        self._f, self._argnums, self._has_aux, self._traced = f, argnums, has_aux, traced or f
+        self._traces = ReusedTraces(f)
+
+    def stage(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Staged, Differentiated]:
+        """Trace a call on the leaves of the arguments that are differentiated; return it with these arguments."""
+        chosen = resolved(self._f, self._argnums, len(args))
+        wrt = differentiated([args[i] for i in chosen], lambda i: argument_name(self._f, chosen[i]))
+        others, structure = flatten(([arg for i, arg in enumerate(args) if i not in chosen], kwargs))
+        traced, fixed = [wrt.leaves[i] for i in wrt.places], [*wrt.constants, *others]
+        signature = chosen, structure, wrt.structure, tuple(wrt.places)
+
+        def make() -> Staged:
+            return stage_in(self._traced, chosen, wrt, args, kwargs, has_aux=self._has_aux)
+
+        return self._traces.stage(traced, fixed, signature, make), wrt
 
 
 def is_repeatable(staged: Staged, recorder: Recorder) -> bool:
