@@ -11,6 +11,7 @@ import re
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from docutils.nodes import Node
 from sphinx.application import Sphinx
@@ -27,6 +28,7 @@ myst_heading_anchors = 6
 autodoc_typehints = "none"
 html_theme, html_title = "furo", "fnad"
 html_copy_source = False
+html_static_path, html_css_files = ["static"], ["site.css"]
 
 
 class Public(SphinxDirective):
@@ -88,19 +90,32 @@ def cells_of(file: Path) -> str:
     parts = [f"{{download}}`{file.name} </{file.relative_to(ROOT)}>`"]
     for cell in json.loads(file.read_text(encoding="utf-8"))["cells"]:
         source = "".join(cell["source"])
-        outputs = ["".join(output["text"]) for output in cell.get("outputs", ())]
         is_code = cell["cell_type"] == "code"
         parts.append(f"```python\n{source}\n```" if is_code else re.sub(r"^#", "###", source, flags=re.MULTILINE))
-        parts += [f"```text\n{output}```" for output in outputs]
+        parts += map(output_of, cell.get("outputs", ()))
     title = parts.pop(1).partition("\n")
     return "\n\n".join([title[0], parts[0], title[2], *parts[1:]])
 
+
+def output_of(output: dict[str, Any]) -> str:
+    """The output of a cell, in Markdown: HTML, a picture or text."""
+    data = output.get("data", {"text/plain": "".join(output.get("text", ())).rstrip()})
+    if "text/html" in data:
+        return f"```{{raw}} html\n{data['text/html']}\n```"
+    if "image/png" in data:
+        return f"![Output of the cell above](data:image/png;base64,{data['image/png'].strip()})"
+    return f"```text\n{data['text/plain']}\n```"
+
+
+CONTINUED = re.compile(r"^Returns:\n(    .*\n?)+", re.MULTILINE)
+"""A section whose continued lines, farther to the right than its first one, napoleon would take for definitions."""
 
 MARKUP = re.compile(r"(`[^`]*`)(?=\w)|`[^`]*`|[*|]")
 
 
 def without_markup(_app: Sphinx, _kind: str, _name: str, _value: object, _options: object, lines: list[str]) -> None:
     """Escape stars and bars of prose; code, examples and the labels of variadic arguments keep theirs."""
+    lines[:] = CONTINUED.sub(lambda found: found[0].replace("\n        ", "\n    "), "\n".join(lines)).split("\n")
     example = False
     for i, line in enumerate(lines):
         example = ">>>" in line or (example and line.strip() != "")

@@ -7,14 +7,17 @@ In README.md, CONTRIBUTING.md and docs/*.md
     ```console         is a line `$ fnad …` and what that command printed;
     <!-- not run -->   before a fence, as every other fence, is shown, not executed.
 
-The cells of docs/notebooks/*.ipynb are executed, too. In expected output `...` matches anything, and numbers are
-compared to six significant digits. Run as a program, this file writes the real outputs into the pages:
+The cells of docs/notebooks/*.ipynb are executed, too; their pictures and tables must be there, with any content. In
+expected output `...` matches anything, and numbers are compared to six significant digits. Run as a program, this file
+writes the real outputs into the pages:
 
     python -m tests.test_documents [PAGE...]
 """
 
 from __future__ import annotations
 
+import ast
+import base64
 import doctest
 import io
 import json
@@ -98,16 +101,41 @@ def executed_blocks(page: Path, text: str, found: list[Block]) -> Iterator[tuple
             yield block, expected, run_command(command)
 
 
-def executed_cells(page: Path, notebook: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
-    """Run the cells of a notebook in order; yield each with what it prints."""
+def executed_cells(page: Path, notebook: dict[str, Any]) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
+    """Run the cells of a notebook in order; yield each with its outputs, as a notebook holds them."""
     namespace: dict[str, Any] = {"__name__": page.stem}
     codes = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
     for number, cell in enumerate(codes, 1):
         source, name = "".join(cell["source"]), f"{page.stem} [{number}]"
         linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
+        body = ast.parse(source, name).body
+        last = body.pop() if body and isinstance(body[-1], ast.Expr) and not source.endswith(";") else None
         with np.printoptions(), redirect_stdout(io.StringIO()) as printed:
-            exec(compile(source, name, "exec", dont_inherit=True), namespace)
-        yield cell, printed.getvalue()
+            exec(compile(ast.Module(body, []), name, "exec", dont_inherit=True), namespace)
+            value = eval(compile(ast.Expression(last.value), name, "eval"), namespace) if last is not None else None
+        yield cell, list(outputs_of(printed.getvalue(), value, number))
+
+
+def outputs_of(printed: str, value: Any, number: int) -> Iterator[dict[str, Any]]:
+    """The text that a cell printed, its value and its figures, which are closed."""
+    if printed:
+        yield {"name": "stdout", "output_type": "stream", "text": printed.splitlines(keepends=True)}
+    if value is not None:
+        data = {"text/html": value._repr_html_()} if hasattr(value, "_repr_html_") else {}
+        data["text/plain"] = repr(value)
+        yield {"data": data, "execution_count": number, "metadata": {}, "output_type": "execute_result"}
+    pyplot = sys.modules.get("matplotlib.pyplot")
+    for figure in map(pyplot.figure, pyplot.get_fignums()) if pyplot is not None else ():
+        picture = io.BytesIO()
+        figure.savefig(picture, format="png", dpi=72, metadata={"Software": None})
+        data = {"image/png": base64.b64encode(picture.getvalue()).decode(), "text/plain": "<figure>"}
+        yield {"data": data, "metadata": {}, "output_type": "display_data"}
+        pyplot.close(figure)
+
+
+def kinds(output: dict[str, Any]) -> list[str]:
+    """The forms in which a notebook holds an output."""
+    return sorted(output.get("data", ["text"]))
 
 
 def is_adjacent(text: str, block: Block, following: Block) -> bool:
@@ -151,10 +179,14 @@ def test_page_prints_what_it_shows(page: Path) -> None:
 
 @pytest.mark.parametrize("page", NOTEBOOKS, ids=lambda page: page.stem)
 def test_notebook_prints_what_it_shows(page: Path) -> None:
+    pytest.importorskip("matplotlib").use("agg")
     cells = list(executed_cells(page, json.loads(page.read_text(encoding="utf-8"))))
     assert cells
-    for cell, printed in cells:
-        assert same("".join(line for output in cell["outputs"] for line in output["text"]), printed)
+    for cell, outputs in cells:
+        assert [*map(kinds, cell["outputs"])] == [*map(kinds, outputs)]
+        for shown, output in zip(cell["outputs"], outputs, strict=True):
+            assert same("".join(shown.get("text", ())), "".join(output.get("text", ())))
+    assert "image/png" in {kind for _, outputs in cells for output in outputs for kind in kinds(output)}
 
 
 @pytest.mark.parametrize("page", [*PAGES, *LINKED, *DECISIONS], ids=lambda page: str(page.relative_to(ROOT)))
@@ -214,9 +246,8 @@ def update(page: Path) -> bool:
 def update_notebook(page: Path) -> None:
     """Write the real outputs into a notebook."""
     notebook = json.loads(page.read_text(encoding="utf-8"))
-    for number, (cell, printed) in enumerate(executed_cells(page, notebook), 1):
-        stream = {"name": "stdout", "output_type": "stream", "text": printed.splitlines(keepends=True)}
-        cell.update(execution_count=number, outputs=[stream] if printed else [])
+    for number, (cell, outputs) in enumerate(executed_cells(page, notebook), 1):
+        cell.update(execution_count=number, outputs=outputs)
     page.write_text(json.dumps(notebook, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
