@@ -9,6 +9,7 @@ the elements.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -81,6 +82,11 @@ class DeviceFolds(Folds):
     def closed_by(self, loop: NestLoop) -> list[Accumulator]:
         """The sums over a loop: the iterations of the loops around it may be on several threads."""
         return [fold for fold in self.below(loop) if fold.compensated and fold.depth == len(self.writer.loops)]
+
+    def begin_block(self, folds: Sequence[Accumulator]) -> None:
+        """Begin the sums of a vector with -0, to which LLVM adds nothing."""
+        for fold in folds:
+            self.writer.add(Assign((self.names[fold.effect],), Constant(np.negative(self.zero(fold).value))))
 
     def reduce(self, effect: Reduce) -> None:
         if effect in self.own_columns:

@@ -220,24 +220,56 @@ def _runs(body: str) -> Iterator[int]:
 N, ROWS, COLUMNS = 10**8, 10**5, 1000
 SOURCE = Path(__file__).with_name("by_hand.cu")
 F4, F8 = np.dtype("f4"), np.dtype("f8")
-BY_HAND: dict[str, tuple[int, int, int, list[tuple[int, Any]], list[Any]]] = {
-    "copy": (4224, 256, 8 * N, [(N, F4), (N, F4)], [np.int64(N)]),
-    "elements": (4224, 256, 8 * N, [(N, F4), (N, F4), (4224, F4)], [np.int64(N)]),
-    "elements_double": (2112, 256, 16 * N, [(N, F8), (N, F8), (2112, F8)], [np.int64(N)]),
-    "sum": (2112, 256, 4 * N, [(N, F4), (2112, F4)], [np.int64(N)]),
-    "columns": (4224, 256, 4 * N, [(N, F4), (1056 * COLUMNS, F4)], [np.int32(ROWS), np.int32(COLUMNS)]),
-    "softmax": (1056, 256, 8 * N, [(N, F4), (N, F4)], []),
-    "cross_entropy": (1056, 256, 12 * N, [(N, F4), (N, F4), (N, F4), (N, F4), (1056, F4)], []),
-    "layer_norm": (1056, 256, 8 * N, [(N, F4), (COLUMNS, F4), (COLUMNS, F4), (N, F4)], []),
-    "layer_norm_gradient": (
-        792, 256, 12 * N, [(N, F4), (COLUMNS, F4), (N, F4), (N, F4), (792 * COLUMNS, F4), (792 * COLUMNS, F4)], [],
+GRID, PARTS, TILES = 4224, 264, 6104
+LONG = [np.int64(N)]
+BY_HAND: dict[str, tuple[int, dict[str, tuple[int, int, list[tuple[int, Any]], list[Any]]]]] = {
+    "copy": (8 * N, {"copy": (GRID, 256, [(N, F4), (N, F4)], LONG)}),
+    "elements": (8 * N, {"elements": (GRID, 256, [(N, F4), (N, F4), (GRID, F4)], LONG)}),
+    "elements in double precision": (
+        16 * N, {"elements_double": (2112, 256, [(N, F8), (N, F8), (2112, F8)], LONG)},
+    ),
+    "sum": (4 * N, {"sum": (2112, 256, [(N, F4), (2112, F4)], LONG)}),
+    "columns": (
+        4 * N, {"columns": (4224, 256, [(N, F4), (1056 * COLUMNS, F4)], [np.int32(ROWS), np.int32(COLUMNS)])},
+    ),
+    "softmax": (8 * N, {"softmax": (1056, 256, [(N, F4), (N, F4)], [])}),
+    "cross-entropy": (12 * N, {"cross_entropy": (1056, 256, [(N, F4), (N, F4), (N, F4), (N, F4), (1056, F4)], [])}),
+    "layer norm": (8 * N, {"layer_norm": (1056, 256, [(N, F4), (COLUMNS, F4), (COLUMNS, F4), (N, F4)], [])}),
+    "layer norm gradient": (
+        12 * N,
+        {
+            "layer_norm_gradient": (
+                792, 256, [(N, F4), (COLUMNS, F4), (N, F4), (N, F4), (792 * COLUMNS, F4), (792 * COLUMNS, F4)], [],
+            ),
+        },
+    ),
+    "Black-Scholes": (
+        24 * N, {"black_scholes": (GRID, 256, [*[(N, F4)] * 6, (3 * GRID, F4), (1, F4), (1, F4)], LONG)},
+    ),
+    "normalization over the first axis": (
+        8 * N,
+        {
+            "moments": (4 * PARTS, 256, [(N, F4), *[(PARTS * COLUMNS, F4)] * 2], [np.int32(ROWS), np.int32(COLUMNS)]),
+            "whole_moments": (
+                32, 1024, [*[(PARTS * COLUMNS, F4)] * 2, *[(COLUMNS, F4)] * 2], [np.int32(PARTS), np.int32(COLUMNS)],
+            ),
+            "normalized": (GRID, 256, [(N, F4), (COLUMNS, F4), (COLUMNS, F4), (N, F4)], []),
+        },
+    ),
+    "long running sum": (
+        8 * N,
+        {
+            "tiles": (TILES, 256, [(N, F4), (TILES, F4)], LONG),
+            "starts": (1, 1024, [(TILES, F4)], [np.int32(TILES)]),
+            "running": (TILES, 256, [(N, F4), (TILES, F4), (N, F4)], LONG),
+        },
     ),
 }  # fmt: skip
-"""Blocks, threads, the least bytes, arrays and numbers of the kernels by hand."""
+"""The least bytes of the programs by hand, and the blocks, threads, arrays and numbers of their kernels."""
 
 
 def by_hand() -> Iterator[tuple[str, Row]]:
-    """The figures of the kernels by hand."""
+    """The figures of the programs by hand."""
     with TemporaryDirectory() as folder:
         file = Path(folder, "k.ptx")
         output(program("nvidia-cuda-nvcc", "nvcc"), "-O3", f"-arch={ARCH}", "-ptx", str(SOURCE), "-o", str(file))
@@ -247,15 +279,18 @@ def by_hand() -> Iterator[tuple[str, Row]]:
         report = subprocess.run(command, check=True, capture_output=True, text=True).stderr
     parts = {part.split("'")[1]: part for part in report.split("Compiling entry function ")[1:]}
     ahead = bytes_ahead(text)
-    for name, (blocks, threads, least, arrays, numbers) in BY_HAND.items():
+
+    def count(name: str, blocks: int, threads: int, arrays: list[tuple[int, Any]], numbers: list[Any]) -> Count:
         memory = Memory(1 << 20)
         emulated = Program(text, memory, counts=True)
         addresses = [memory.make_up(size * dtype.itemsize, contents(dtype)) for size, dtype in arrays]
         given = b"".join([*(struct.pack("<Q", a) for a in addresses), *(number.tobytes() for number in numbers)])
         found = (re.search(pattern, parts[name]) for pattern in (r"Used (\d+) registers", r"(\d+) bytes smem"))
         registers, shared = (int(match[1]) if match else 0 for match in found)
-        count = count_of(emulated, memory, name, (blocks, threads), given, Resources(registers, 0, shared), ahead[name])
-        yield name, row([count], least, N)
+        return count_of(emulated, memory, name, (blocks, threads), given, Resources(registers, 0, shared), ahead[name])
+
+    for label, (least, launches) in BY_HAND.items():
+        yield label, row([count(name, *launch) for name, launch in launches.items()], least, N)
 
 
 if __name__ == "__main__":
@@ -272,4 +307,4 @@ if __name__ == "__main__":
             print(f"| {label} | {of_program(function, arguments)} |", flush=True)
     if not words or "hand" in words:
         for label, figures in by_hand():
-            print(f"| by hand: {label.replace('_', ' ')} | {figures} |", flush=True)
+            print(f"| by hand: {label} | {figures} |", flush=True)
