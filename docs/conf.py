@@ -107,6 +107,20 @@ def output_of(output: dict[str, Any]) -> str:
     return f"```text\n{data['text/plain']}\n```"
 
 
+def as_read(_app: Sphinx, page: str, source: list[str]) -> None:
+    """Mark code that is only shown, and lead links to notebooks to their sections of the gallery."""
+    caption = "PyTorch" if page.endswith("from_pytorch") else "shown, not run"
+    text = source[0].replace("<!-- not run -->\n```python\n", f"```{{code-block}} python\n:caption: {caption}\n\n")
+    there = "" if page.endswith("gallery") else "gallery.md"
+    source[0] = re.sub(r"\(notebooks/(\w+)\.ipynb\)", lambda found: f"({there}#{heading_of(found[1])})", text)
+
+
+def heading_of(notebook: str) -> str:
+    """The anchor of the section of a notebook."""
+    cells = json.loads((ROOT / "docs" / "notebooks" / f"{notebook}.ipynb").read_text(encoding="utf-8"))["cells"]
+    return re.sub(r"\W+", "-", cells[0]["source"][0].lower().strip("# \n"))
+
+
 CONTINUED = re.compile(r"^Returns:\n(    .*\n?)+", re.MULTILINE)
 """A section whose continued lines, farther to the right than its first one, napoleon would take for definitions."""
 
@@ -140,5 +154,6 @@ def setup(app: Sphinx) -> None:
     app.add_directive("public", Public)
     app.add_directive("examples", Examples)
     app.add_directive("notebooks", Notebooks)
+    app.connect("source-read", as_read)
     app.connect("autodoc-process-docstring", without_markup, priority=400)  # before napoleon writes its own
     app.connect("build-finished", write_entry)
