@@ -12,14 +12,12 @@ working.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from enum import StrEnum
 from typing import Any, TypeAlias
 
 from numpy.linalg import LinAlgError
 
-CALLERS: dict[str, Callable[[Any], object]] = {"of": lambda source: None}
-"""The user's line that called the code of an installed package, where the source is in one: see `fnad.trace.source`."""
+from fnad.upward import UPWARD
 
 
 class FnadError(Exception):
@@ -29,7 +27,7 @@ class FnadError(Exception):
         lines = [what]
         if source is not None:
             lines.append(f"  at {source}")
-            if (caller := CALLERS["of"](source)) is not None:
+            if (caller := UPWARD.caller_of(source)) is not None:
                 lines.append(f"  called at {caller}")
         if remedy is not None:
             lines.append(f"  {remedy}")

@@ -38,8 +38,20 @@ import sys, fnad
 print(*sorted(name for name in sys.modules if name.startswith("fnad.")))
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    light = ("blocks", "codes", "config", "errors", "forks", "records", "signals", "store", "tracebacks", "version")
+    light = ("blocks", "codes", "config", "errors", "forks", "records", "signals", "store", "tracebacks")
+    light += ("upward", "version")
     assert done.stdout.split() == [f"fnad.{name}" for name in light]
+
+
+def test_what_lower_layers_call_upwards_is_there_once_something_is_traced() -> None:
+    program = """
+import numpy, fnad
+from fnad.upward import UPWARD, Upward
+fnad.grad(numpy.sum)(numpy.ones(3))
+print(*sorted(set(Upward.__annotations__) - set(vars(UPWARD))))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
 
 
 def test_the_sparse_jacobian_of_a_stencil_loads_no_numba() -> None:

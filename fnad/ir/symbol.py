@@ -7,17 +7,14 @@ like formulas: `1.0 - y * y`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from fnad.ir.program import Atom
 from fnad.ir.types import Aval, Dtype, Shape
+from fnad.upward import UPWARD
 
 if TYPE_CHECKING:
     from fnad.ir.builder import Builder
-
-OPERATORS: dict[str, Callable[..., Symbol]] = {}
-"""The primitives of `+`, `*`, … on symbols, entered by `fnad.ops.arithmetic`, which declares them."""
 
 
 class Symbol:
@@ -43,31 +40,31 @@ class Symbol:
         return len(self.aval.shape)
 
     def __add__(self, other: Any) -> Symbol:
-        return OPERATORS["add"](self, other)
+        return UPWARD.add(self, other)
 
     def __radd__(self, other: Any) -> Symbol:
-        return OPERATORS["add"](other, self)
+        return UPWARD.add(other, self)
 
     def __sub__(self, other: Any) -> Symbol:
-        return OPERATORS["sub"](self, other)
+        return UPWARD.sub(self, other)
 
     def __rsub__(self, other: Any) -> Symbol:
-        return OPERATORS["sub"](other, self)
+        return UPWARD.sub(other, self)
 
     def __mul__(self, other: Any) -> Symbol:
-        return OPERATORS["mul"](self, other)
+        return UPWARD.mul(self, other)
 
     def __rmul__(self, other: Any) -> Symbol:
-        return OPERATORS["mul"](other, self)
+        return UPWARD.mul(other, self)
 
     def __truediv__(self, other: Any) -> Symbol:
-        return OPERATORS["div"](self, other)
+        return UPWARD.div(self, other)
 
     def __rtruediv__(self, other: Any) -> Symbol:
-        return OPERATORS["div"](other, self)
+        return UPWARD.div(other, self)
 
     def __neg__(self) -> Symbol:
-        return OPERATORS["neg"](self)
+        return UPWARD.neg(self)
 
     def __bool__(self) -> bool:
         raise TypeError("a symbol has no truth value: rules decide on avals and params only")

@@ -19,8 +19,9 @@ from typing import Any, cast
 
 import numpy as np
 
-from fnad.numpy.namespace import CALLS, followed, on_trace
+from fnad.numpy.namespace import followed, on_trace
 from fnad.numpy.registry import RULES
+from fnad.upward import UPWARD
 
 SHAPES = (
     *(np.array_split, np.atleast_1d, np.atleast_2d, np.atleast_3d, np.dsplit, np.flip, np.fliplr, np.flipud),
@@ -78,7 +79,7 @@ def anew(function: FunctionType) -> FunctionType:
     if function not in _made:
         namespace = _namespace(function.__globals__)
         closure = tuple(map(_cell_taking_traced, function.__closure__ or ())) or None
-        code = CALLS["converted_code"](function.__code__, function.__globals__) or function.__code__
+        code = UPWARD.converted_code(function.__code__, function.__globals__) or function.__code__
         made = FunctionType(code, namespace, function.__name__, function.__defaults__, closure)
         made.__kwdefaults__ = function.__kwdefaults__
         _made[function] = made
@@ -127,7 +128,7 @@ class _Helper:
         self.function = function
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        rule = CALLS["standing_for"](self.function)
+        rule = UPWARD.standing_for(self.function)
         has_rule = rule is not self.function and "_no_deco" not in kwargs  # which asks for the body in a decorator
         return (rule if has_rule else anew(self.function))(*args, **kwargs)
 

@@ -14,7 +14,6 @@ from fnad.ir.types import BOOL, I64, Aval
 from fnad.numpy.creation import linspace
 from fnad.numpy.joining import alike, join, rows
 from fnad.numpy.manipulation import fresh
-from fnad.numpy.namespace import CALLS
 from fnad.numpy.operands import (
     Ints,
     WeakSymbol,
@@ -39,6 +38,7 @@ from fnad.ops.piecewise import floor_divide, maximum, minimum, remainder
 from fnad.ops.reduction import cumsum
 from fnad.ops.requirement import require
 from fnad.ops.shape import broadcast_to, concatenate, full_like, iota, reshape_to, transpose_to, zeros_like
+from fnad.upward import UPWARD
 
 # ---- by a condition --------------------------------------------------------------------------------------------------
 
@@ -303,12 +303,12 @@ class Sequences(Concatenator):
     def __getitem__(self, key: Any) -> Any:
         entries = key if isinstance(key, tuple) else (key,)
         if is_tracing() and any(map(_has_traced, entries)):
-            return CALLS["traced"](side_by_side, (entries, self.axis, self.ndmin, self.trans1d), {})
+            return UPWARD.traced(side_by_side, (entries, self.axis, self.ndmin, self.trans1d), {})
         return super().__getitem__(key)
 
 
 def _has_traced(entry: Any) -> bool:
-    return CALLS["has_traced"]([entry.start, entry.stop, entry.step] if isinstance(entry, slice) else entry)
+    return UPWARD.has_traced([entry.start, entry.stop, entry.step] if isinstance(entry, slice) else entry)
 
 
 def side_by_side(entries: tuple[Any, ...], axis: int, ndmin: int, trans1d: int) -> Symbol:

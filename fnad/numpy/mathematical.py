@@ -14,7 +14,6 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, F64
 from fnad.numpy.elementwise import elementwise
 from fnad.numpy.manipulation import fresh
-from fnad.numpy.namespace import CALLS
 from fnad.numpy.operands import (
     as_array,
     as_symbol,
@@ -35,6 +34,7 @@ from fnad.ops.conversion import complex_, imag, real
 from fnad.ops.elementary import sin
 from fnad.ops.piecewise import rint
 from fnad.ops.shape import full_like, ones_like, zeros_like
+from fnad.upward import UPWARD
 
 # ---- rounding --------------------------------------------------------------------------------------------------------
 
@@ -128,7 +128,7 @@ def real_if_close(a: Any, tol: Any) -> ArrayView:
     if x.dtype.kind != "c":
         return ArrayView(x, is_array=True)
     size, tol = absolute(imag(x)), static_array(tol)
-    is_close = CALLS["decided"](all_(lt(size, full_like(size.aval, tol * np.finfo(x.dtype).eps if tol > 1 else tol))))
+    is_close = UPWARD.decided(all_(lt(size, full_like(size.aval, tol * np.finfo(x.dtype).eps if tol > 1 else tol))))
     if is_close is None:
         raise DtypeError(
             "numpy.real_if_close is real or complex by the values, which are not known while tracing",

@@ -21,17 +21,7 @@ from fnad.blocks import Holding, LocalBlocks
 from fnad.errors import FnadError
 from fnad.ir.builder import is_tracing
 from fnad.numpy.registry import RULES, Rule
-
-CALLS: dict[str, Callable[..., Any]] = {}
-"""Functions of `fnad.trace` that the layers below it call, by name; each module of it adds its own.
-
-`traced(function, args, kwargs)` calls the rule of a function, and `has_traced(value)` is true if nested lists, tuples
-and dicts have a traced value. `callee(function)` and `standing_for(value)` return the replacement for what user code
-calls and loads. `converted_code(code, namespace)` and `watched_code(function)` return code with hooks, of functions
-with and without source, and `enter_imported()` enters replacements in modules that were imported late.
-`decided(symbol)` returns what bools or integers are for the arguments at hand, and guards the path with it; None where
-that is not known.
-"""
+from fnad.upward import UPWARD
 
 NEW = {
     *("arange", "array", "asanyarray", "asarray", "ascontiguousarray", "copy", "empty", "empty_like", "eye", "full"),
@@ -97,8 +87,8 @@ def on_traced(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if is_tracing() and (CALLS["has_traced"](args) or (kwargs and CALLS["has_traced"](kwargs))):
-            return CALLS["traced"](function, args, kwargs)
+        if is_tracing() and (UPWARD.has_traced(args) or (kwargs and UPWARD.has_traced(kwargs))):
+            return UPWARD.traced(function, args, kwargs)
         return function(*args, **kwargs)
 
     return call
@@ -122,8 +112,8 @@ def on_trace(function: Callable[..., Any]) -> Callable[..., Any]:
         if not is_tracing():
             return function(*args, **kwargs)
         if function in RULES:
-            return CALLS["traced"](function, args, kwargs)
-        return CALLS["traced"](np.array, (function(*args, **kwargs),), {})
+            return UPWARD.traced(function, args, kwargs)
+        return UPWARD.traced(np.array, (function(*args, **kwargs),), {})
 
     return call
 

@@ -27,12 +27,12 @@ from fnad.ir.known import known_value
 from fnad.ir.program import Literal
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, DTYPES, F64, I64, Dtype, Shape, dtype_name, native_dtype
-from fnad.numpy.namespace import CALLS
 from fnad.ops.comparison import bitwise_and, ge, le, lt
 from fnad.ops.conversion import convert_to, real
 from fnad.ops.piecewise import trunc
 from fnad.ops.shape import broadcast_to, concatenate, constant, reshape_to
 from fnad.placement import adopted, is_on_device
+from fnad.upward import UPWARD
 
 Operand: TypeAlias = Any
 """A symbol, an array, a NumPy or Python number, or a nested list of these."""
@@ -203,7 +203,7 @@ def _fits(number: Symbol, dtype: Dtype) -> bool | None:
         low, high = max(least, np.iinfo(own).min), min(most, np.iinfo(own).max)
         fits = bitwise_and(ge(number, constant(low, own)), le(number, constant(high, own)))
     known = known_value(fits)
-    answer = CALLS["decided"](fits) if known is None else known
+    answer = UPWARD.decided(fits) if known is None else known
     return None if answer is None else bool(answer)
 
 
@@ -220,7 +220,7 @@ def static_array(value: Any) -> Any:
     known = known_value(symbol)
     if known is not None:
         return current_builder().bake(known)
-    if (found := CALLS["decided"](symbol)) is None:
+    if (found := UPWARD.decided(symbol)) is None:
         raise undecided("the shape of the result depends on a traced value, which has no number while tracing")
     return found
 
@@ -363,7 +363,7 @@ def static_number(value: Any, what: str, remedy: str = FIXED) -> Any:
         return value
     known = known_value(value)
     if known is None and value.ndim == 0 and value.dtype.kind in "iu":
-        known = CALLS["decided"](value)  # a path for each integer, as for a mask
+        known = UPWARD.decided(value)  # a path for each integer, as for a mask
     if known is None:
         raise TracerEscapeError(
             f"{what} was given as a traced value of aval {value.aval}, which has no number while tracing", remedy=remedy

@@ -21,9 +21,10 @@ import numpy as np
 from fnad.ir.builder import current_builder
 from fnad.ir.primitive import Bilinear, Linear, everywhere
 from fnad.ir.ranges import NONZERO, Singular
-from fnad.ir.symbol import OPERATORS, Symbol
+from fnad.ir.symbol import Symbol
 from fnad.ops.constructors import INEXACT, LINE, NUMBERS, elementwise
 from fnad.ops.shape import broadcast_to
+from fnad.upward import UPWARD
 
 DIVISOR = Singular(1, NONZERO, "x / 0 is inf or nan")
 
@@ -166,4 +167,5 @@ def _operator(primitive: Callable[..., Symbol]) -> Callable[[Any, Any], Symbol]:
     return lambda x, y: primitive(*operands(x, y))
 
 
-OPERATORS.update(add=_operator(add), sub=_operator(sub), mul=_operator(mul), div=_operator(div), neg=neg)
+UPWARD.add, UPWARD.sub, UPWARD.mul, UPWARD.div = map(_operator, (add, sub, mul, div))
+UPWARD.neg = neg

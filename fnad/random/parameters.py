@@ -13,8 +13,8 @@ from fnad.errors import AxisError, DomainError, DtypeError, ShapeError
 from fnad.ir.builder import is_tracing
 from fnad.ir.types import F32, F64, Dtype, Shape, dtype_name, native_dtype
 from fnad.numpy import operands
-from fnad.numpy.namespace import CALLS
 from fnad.trace.source import current_source
+from fnad.upward import UPWARD
 
 Array: TypeAlias = Any
 """A NumPy array or scalar, or a traced one."""
@@ -22,7 +22,7 @@ Array: TypeAlias = Any
 
 def is_traced(*values: Any) -> bool:
     """True if any of these is traced, so that its value is not known."""
-    return is_tracing() and CALLS["has_traced"](values)
+    return is_tracing() and UPWARD.has_traced(values)
 
 
 def as_array(value: Any) -> Array:

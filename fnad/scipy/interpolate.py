@@ -20,10 +20,11 @@ import numpy as np
 
 from fnad.errors import UnsupportedFunctionError
 from fnad.numpy.bodies import SUBSTITUTES, XP, anew
-from fnad.numpy.namespace import CALLS, follows
+from fnad.numpy.namespace import follows
 from fnad.numpy.operands import as_symbol
 from fnad.ops.requirement import require
 from fnad.scipy.rule import method_of, method_of_body, on_values
+from fnad.upward import UPWARD
 
 MODULE = "scipy.interpolate"
 STATE = ("c", "_c", "x", "_x", "t", "_t")
@@ -285,7 +286,7 @@ BSpline = SimpleNamespace(__call__=method_of(f"{MODULE}:BSpline.__call__", *STAT
 
 
 def is_traced(value: Any) -> bool:
-    return CALLS["has_traced"](value)
+    return UPWARD.has_traced(value)
 
 
 def places(x: Any) -> Any:

@@ -24,9 +24,9 @@ import numpy as np
 
 from fnad.errors import UnsupportedFunctionError
 from fnad.numpy.bodies import XP
-from fnad.numpy.namespace import CALLS
 from fnad.scipy.interpolate import MODULE, get, increasing, is_traced, of_scipy, places, put, required
 from fnad.scipy.rule import method_of
+from fnad.upward import UPWARD
 
 LOCAL = ("linear", "nearest")
 """Methods by which a value depends on the corners of a cell."""
@@ -137,6 +137,6 @@ def interpn(
             "scipy.interpolate.interpn has no rule for method='splinef2d'", remedy="give method='linear' or 'nearest'"
         )
     values = XP.asarray(values)
-    kind = CALLS["callee"](import_module(MODULE).RegularGridInterpolator)
+    kind = UPWARD.callee(import_module(MODULE).RegularGridInterpolator)
     made = kind(points, values, method, bounds_error, fill_value)
-    return CALLS["callee"](made)(xi)
+    return UPWARD.callee(made)(xi)

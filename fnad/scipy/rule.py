@@ -13,8 +13,9 @@ from types import FunctionType
 from typing import Any, TypeAlias, cast
 
 from fnad.numpy.bodies import Body, anew
-from fnad.numpy.namespace import CALLS, follows
+from fnad.numpy.namespace import follows
 from fnad.numpy.registry import Bound
+from fnad.upward import UPWARD
 
 Function: TypeAlias = Callable[..., Any]
 
@@ -75,8 +76,8 @@ def method_of(path: str, *state: str) -> Callable[[Function], Function]:
 
         @wraps(function)
         def call(self: Any, /, *args: Any, **kwargs: Any) -> Any:
-            has_traced = any(CALLS["has_traced"](getattr(self, name, None)) for name in state)
-            return CALLS["traced"](function, (self, *args), kwargs) if has_traced else either(self, *args, **kwargs)
+            has_traced = any(UPWARD.has_traced(getattr(self, name, None)) for name in state)
+            return UPWARD.traced(function, (self, *args), kwargs) if has_traced else either(self, *args, **kwargs)
 
         return call if state else either
 

@@ -18,9 +18,9 @@ import numpy as np
 
 from fnad.errors import ShapeError, TracerEscapeError, UnsupportedFunctionError
 from fnad.numpy.bodies import XP, Body
-from fnad.numpy.namespace import CALLS
 from fnad.numpy.registry import RULES
 from fnad.records import NamedTuple
+from fnad.upward import UPWARD
 
 FORMATS = ("coo", "csr", "csc")
 ELEMENTWISE = "convert the operands to arrays with toarray()"
@@ -41,7 +41,7 @@ def is_traced(value: Any) -> bool:
     """True for a traced value and for a sparse matrix of traced elements."""
     if isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.dtype.hasobject):
         return any(map(is_traced, value))
-    return is_matrix(type(value)) or CALLS["has_traced"](value)
+    return is_matrix(type(value)) or UPWARD.has_traced(value)
 
 
 def is_matrix(kind: type[Any]) -> bool:
@@ -54,7 +54,7 @@ def on_traced(rule: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(rule)
     def method(*args: Any, **kwargs: Any) -> Any:
-        return CALLS["traced"](method, args, kwargs)
+        return UPWARD.traced(method, args, kwargs)
 
     RULES[method] = Body(rule)
     return method
@@ -317,7 +317,7 @@ def _scipy() -> Any:
 
 def coo_array_of(value: Any) -> Any:
     """A sparse array in the format COO of an array or a matrix that may be traced."""
-    return CALLS["callee"](_scipy().coo_array)(value)
+    return UPWARD.callee(_scipy().coo_array)(value)
 
 
 def _is_sparse(value: Any) -> bool:

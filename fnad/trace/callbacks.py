@@ -17,16 +17,17 @@ from fnad.numpy.registry import implements
 from fnad.trace.dispatch import call_function
 from fnad.trace.handle import Handle
 from fnad.trace.selection import check_mask
+from fnad.upward import UPWARD
 
 
 def handle(value: Any) -> Any:
     """The value that the user's function receives for an argument."""
-    return Handle.concrete(value, is_scalar=not value.shape) if isinstance(value, Symbol) else value
+    return UPWARD.handle_of(value, is_scalar=not value.shape) if isinstance(value, Symbol) else value
 
 
 @implements(np.apply_along_axis)
 def apply_along_axis(func1d: Callable[..., Any], axis: Any, arr: Any, *args: Any, **kwargs: Any) -> Any:
-    x: Any = Handle.concrete(as_symbol(arr))
+    x: Any = UPWARD.handle_of(as_symbol(arr))
     at = axis_of(axis, x.ndim)
     others = (*x.shape[:at], *x.shape[at + 1 :])
     if 0 in others:
@@ -43,7 +44,7 @@ def apply_along_axis(func1d: Callable[..., Any], axis: Any, arr: Any, *args: Any
 
 @implements(np.apply_over_axes)
 def apply_over_axes(func: Callable[..., Any], a: Any, axes: Any) -> Any:
-    value: Any = Handle.concrete(as_symbol(a))
+    value: Any = UPWARD.handle_of(as_symbol(a))
     for given in static_ints(axes, "an axis"):
         axis = axis_of(given, value.ndim)
         result = func(value, axis)
@@ -70,7 +71,7 @@ def fromiter(iter: Any, dtype: Any, count: int = -1) -> Any:  # noqa: A002  # Nu
 
 @implements(np.piecewise)
 def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Any:
-    values: Any = Handle.concrete(as_symbol(x))
+    values: Any = UPWARD.handle_of(as_symbol(x))
     conditions = [_condition(condition, values.shape) for condition in _listed(condlist, values.ndim)]
     if len(conditions) == len(funclist) - 1:
         conditions.append(~reduce(np.logical_or, conditions))
@@ -99,7 +100,7 @@ def _condition(condition: Any, shape: Shape) -> Any:
     """The elements for which a condition over the first axes is true, along one axis."""
     mask: Any
     if isinstance(condition, Handle) or contains_symbol(condition):
-        mask = Handle.concrete(as_symbol(getattr(condition, "symbol", condition), BOOL))
+        mask = UPWARD.handle_of(as_symbol(getattr(condition, "symbol", condition), BOOL))
     else:
         mask = np.asarray(condition, bool)
     if mask.ndim:

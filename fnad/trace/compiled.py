@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from fnad.errors import UnsupportedFunctionError
-from fnad.numpy.namespace import CALLS
 from fnad.trace.contents import compiled_from
 from fnad.trace.conversion import unconverted
 from fnad.trace.dispatch import call_function, has_traced
 from fnad.trace.vectorized import vectorized
+from fnad.upward import UPWARD
 
 Call = Callable[..., Any]
 
@@ -109,7 +109,7 @@ def on_traced(function: Any, other: Any) -> Call:
     def call(*args: Any, **kwargs: Any) -> Any:
         if not has_traced((args, kwargs)):
             return function(*args, **kwargs)
-        return CALLS["callee"](other)(*args, **kwargs)
+        return UPWARD.callee(other)(*args, **kwargs)
 
     return call
 

@@ -35,7 +35,7 @@ from fnad.ir.program import Source
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, I64, NAMES, Aval, Dtype
 from fnad.numpy.bodies import Body
-from fnad.numpy.namespace import CALLS, MAKING
+from fnad.numpy.namespace import MAKING
 from fnad.numpy.operands import PYTHON_DTYPES, HalfSymbol, WeakSymbol, check_stored, is_python_number, strong
 from fnad.numpy.registry import OF_HALVES, RULES, UNSET, WRITERS, Bound, Rule
 from fnad.numpy.views import ArrayView, stored
@@ -46,6 +46,7 @@ from fnad.trace.escape import hidden_escape, nested_too_deeply, used_after_trace
 from fnad.trace.expansion import again, follow, is_own
 from fnad.trace.handle import TRACED, Aside, Elements, Handle
 from fnad.trace.source import current_source, frames_of_error, line_of, user_frame
+from fnad.upward import UPWARD
 
 Owners: TypeAlias = dict[int, Handle]
 """The handles of a call by the identity of the symbol that stands for each."""
@@ -135,7 +136,9 @@ def call(rule: Rule, args: Sequence[Any], kwargs: Arguments, /) -> Any:
     try:
         result = again(rule, args, kwargs, symbols, builder)
         if type(result) is Symbol:
-            return Handle.fresh(result if result.builder is builder else builder.lift(result), not result.aval.shape)
+            return UPWARD.fresh_handle_of(
+                result if result.builder is builder else builder.lift(result), not result.aval.shape
+            )
         owners = None if result is UNSET else owners_of(args, symbols)
         if owners is not None:
             return wrap(result, owners)
@@ -155,7 +158,7 @@ def call(rule: Rule, args: Sequence[Any], kwargs: Arguments, /) -> Any:
 
 def of_user(rule: Rule) -> Rule:
     """A rule of user code, which is converted as other user code is."""
-    return rule.of(CALLS["callee"](rule.rule)) if isinstance(rule, Bound) else CALLS["callee"](rule)
+    return rule.of(UPWARD.callee(rule.rule)) if isinstance(rule, Bound) else UPWARD.callee(rule)
 
 
 def call_body(body: Callable[..., Any], args: Sequence[Any], kwargs: Arguments, /) -> Any:
@@ -279,13 +282,13 @@ def _wrap_view(view: ArrayView, owners: Owners) -> Handle:
         return owner.through(view.steps, view.read())
     symbol = view.read()
     is_number = owner.is_scalar and not (owner.is_weak or view.is_array or symbol.aval.shape)
-    handle = Handle.concrete(symbol, is_scalar=True) if is_number else _with_memory(symbol)
+    handle = UPWARD.handle_of(symbol, is_scalar=True) if is_number else _with_memory(symbol)
     return handle.in_order() if view.in_order else handle
 
 
 def _with_memory(symbol: Symbol, *, is_scalar: bool = False) -> Handle:
     """A handle on memory of the trace under way, which may write into it: a copy of a value from around it too."""
-    return Handle.fresh(strong(current_builder().lift(symbol)), is_scalar)
+    return UPWARD.fresh_handle_of(strong(current_builder().lift(symbol)), is_scalar)
 
 
 # ---- operators -------------------------------------------------------------------------------------------------------
@@ -392,7 +395,7 @@ def weakened(result: Any) -> Any:
     if isinstance(result, tuple):
         return tuple(map(weakened, result))
     symbol = result.symbol
-    return Handle.concrete(WeakSymbol(symbol.builder, symbol.atom, symbol.aval), is_scalar=True)
+    return UPWARD.handle_of(WeakSymbol(symbol.builder, symbol.atom, symbol.aval), is_scalar=True)
 
 
 def python_number(x: Handle) -> Any:
@@ -495,7 +498,7 @@ def is_deep(values: Iterable[Any]) -> bool:
     return bool(level)
 
 
-CALLS["has_traced"] = has_traced
+UPWARD.has_traced = has_traced
 
 
 def may_share_memory(a: Any, b: Any, /, max_work: int | None = 0) -> bool:
@@ -677,7 +680,7 @@ def store_all(name: str, result: Any, outs: Sequence[Any], where: Any) -> Any:
 def store(name: str, result: Any, out: Any, where: Any = True) -> Any:
     """Write a result into `out`, cast and broadcast as NumPy does; return it, or what takes its place."""
     if not isinstance(out, Handle):
-        return Handle.concrete(call(stored, (name, result, out, where), {}).symbol)
+        return UPWARD.handle_of(call(stored, (name, result, out, where), {}).symbol)
     out.check_writeable()
     out.write(call(stored, (name, result, out, where), {}).symbol)
     return out

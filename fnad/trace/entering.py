@@ -17,13 +17,13 @@ from typing import Any
 
 from fnad.ir.builder import is_tracing
 from fnad.numpy.bodies import anew
-from fnad.numpy.namespace import CALLS
 from fnad.trace.contents import is_table
 from fnad.trace.dispatch import STRAIGHT, as_arrays, call_body, has_rules, has_traced, is_known, is_of_ma
 from fnad.trace.handle import Aside
 from fnad.trace.libraries import is_entered
 from fnad.trace.scipy_table import TABLE
 from fnad.trace.tracer import BINARY, COMPARISONS
+from fnad.upward import UPWARD
 
 # ---- functions and classes -------------------------------------------------------------------------------------------
 
@@ -74,9 +74,9 @@ def constructing(kind: type) -> Any:
     def construct(*args: Any, **kwargs: Any) -> Any:
         if not holds_traced((args, kwargs)):
             return kind(*args, **kwargs)
-        made: Any = object.__new__(kind) if new is object.__new__ else CALLS["callee"](new)(kind, *args, **kwargs)
+        made: Any = object.__new__(kind) if new is object.__new__ else UPWARD.callee(new)(kind, *args, **kwargs)
         if issubclass(type(made), kind):
-            CALLS["callee"](type(made).__init__)(made, *args, **kwargs)
+            UPWARD.callee(type(made).__init__)(made, *args, **kwargs)
         return made
 
     return construct

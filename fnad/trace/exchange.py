@@ -24,10 +24,10 @@ from fnad.blocks import Holding, SharedBlocks
 from fnad.codes import original_of
 from fnad.forks import lock
 from fnad.ir.builder import is_tracing
-from fnad.numpy.namespace import CALLS
 from fnad.trace.contents import is_users
 from fnad.trace.conversion import TWINS, converted_code, is_generated
 from fnad.trace.libraries import is_trusted
+from fnad.upward import UPWARD
 
 
 def called_by_python(kind: type) -> Iterator[FunctionType]:
@@ -119,7 +119,7 @@ class Methods:
     def _enter(self, function: FunctionType) -> None:
         own = function.__code__
         if not is_trusted(own.co_filename) and original_of(own) is own and not is_constructor(function):
-            other = converted_code(own, function.__globals__) or CALLS["watched_code"](function)
+            other = converted_code(own, function.__globals__) or UPWARD.watched_code(function)
             with self._lock:
                 self._users[function] = own, other
                 if self.blocks.under_way:
@@ -132,5 +132,5 @@ METHODS = Methods()
 def exchanged() -> Holding[None]:
     """A block in which the methods that Python calls have converted code."""
     if not is_tracing():
-        CALLS["enter_imported"]()
+        UPWARD.enter_imported()
     return METHODS.blocks.holding(None)

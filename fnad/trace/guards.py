@@ -21,7 +21,6 @@ from fnad.ir.primitive import Primitive
 from fnad.ir.program import Program, Source
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, F64, I64, Shape
-from fnad.numpy.namespace import CALLS
 from fnad.ops.arithmetic import mul
 from fnad.ops.comparison import bitwise_and, bitwise_or, eq, isnan, ne, signbit
 from fnad.ops.conversion import convert, imag, real
@@ -34,6 +33,7 @@ from fnad.trace.expansion import NotRepeatableError, RuleRecorder
 from fnad.trace.looping import LOOPING
 from fnad.trace.shadow import Shadow
 from fnad.trace.source import current_source, user_lines
+from fnad.upward import UPWARD
 
 LARGEST = 2**63
 """The bound of the integers that guards compare."""
@@ -128,7 +128,7 @@ def decided(symbol: Symbol) -> Array | None:
     return value
 
 
-CALLS["decided"] = decided
+UPWARD.decided = decided
 
 
 def content(symbol: Symbol, value: Array, shown: str | None, remedy: str) -> None:

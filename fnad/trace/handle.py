@@ -13,8 +13,7 @@ Note [View or copy]
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, TypeAlias
 from weakref import ReferenceType, ref
 
 import numpy as np
@@ -31,6 +30,7 @@ from fnad.ops.shape import iota, reshape_to
 from fnad.trace import escape
 from fnad.trace.capture import note_write
 from fnad.trace.source import current_source
+from fnad.upward import UPWARD
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 
@@ -61,11 +61,6 @@ class Handle:
     """A traced value: an array, or where `is_scalar` a NumPy or Python number, which cannot be written to."""
 
     __slots__ = ("__weakref__", "_cell", "_steps", "_symbol", "_version", "aval", "is_scalar")
-
-    concrete: ClassVar[Callable[..., Handle]]
-    """The function that makes a user-visible class of a symbol."""
-    fresh: ClassVar[Callable[[Symbol, bool], Handle]]
-    """The function that makes an array, or a NumPy number, of a symbol that is not a Python number's."""
 
     def __init__(self, symbol: Symbol, *, is_scalar: bool = False) -> None:
         if not is_scalar and type(symbol) is WeakSymbol:
@@ -115,7 +110,7 @@ class Handle:
 
     def through(self, steps: Steps, symbol: Symbol) -> Handle:
         """A handle on the same memory, seen through these steps, which is this symbol at present."""
-        handle = Handle.fresh(symbol, False)
+        handle = UPWARD.fresh_handle_of(symbol, False)
         handle._cell = self._cell
         handle._steps = (*self._steps, *steps)
         if self._cell.in_order:

@@ -24,7 +24,7 @@ from fnad.codes import original_of, with_code
 from fnad.ir.builder import current_builder, is_tracing
 from fnad.ir.types import NAMES
 from fnad.numpy.indexing_routines import c_, r_
-from fnad.numpy.namespace import CALLS, MAKING
+from fnad.numpy.namespace import MAKING
 from fnad.numpy.operands import as_symbol
 from fnad.numpy.views import Broadcast
 from fnad.trace import escape, guards
@@ -49,6 +49,7 @@ from fnad.trace.stand_ins import MADE, PENDING, STAND_INS, enter, enter_imported
 from fnad.trace.standard import class_of
 from fnad.trace.undoing import CHANGING, KEPT, UNDOING, changing, kept, replayed
 from fnad.trace.vectorized import vectorized
+from fnad.upward import UPWARD
 
 Call = Callable[..., Any]
 
@@ -80,8 +81,8 @@ def callee(function: Any) -> Any:
     return replaced(recorded(function) if RECORDING.values else function)
 
 
-CALLS["callee"] = callee
-CALLS["converted_code"] = converted_code
+UPWARD.callee = callee
+UPWARD.converted_code = converted_code
 
 
 def replaced(function: Any) -> Any:
@@ -473,7 +474,7 @@ def traced(array: Any) -> Any:
     if attempt is not None and key in attempt.given:
         return attempt.given[key][1]
     symbol = as_symbol(array)
-    made = Handle.concrete(symbol).through((Broadcast(symbol.shape),), symbol)
+    made = UPWARD.handle_of(symbol).through((Broadcast(symbol.shape),), symbol)
     if attempt is not None:
         attempt.given[key] = array, made, array.copy()
     return made

@@ -16,9 +16,9 @@ import numpy as np
 
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import DTYPES
-from fnad.numpy.namespace import CALLS
 from fnad.numpy.operands import NUMBERS, PYTHON_TYPES, WeakSymbol
 from fnad.trace.handle import Handle
+from fnad.upward import UPWARD
 
 KINDS: tuple[type[Any], ...] = (np.ndarray, *[dtype.type for dtype in DTYPES.values()], *NUMBERS)
 """The classes that traced values stand for."""
@@ -63,7 +63,7 @@ class Kind(type):
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         if cls.meant is not None:  # the user wrote type(x)(y)
-            return CALLS["standing_for"](cls.meant)(*args, **kwargs)
+            return UPWARD.standing_for(cls.meant)(*args, **kwargs)
         return super().__call__(*args, **kwargs)
 
     __hash__ = type.__hash__  # not that of what is meant: NumPy looks classes of numbers up in a dict, and reads those

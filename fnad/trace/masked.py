@@ -22,13 +22,13 @@ import numpy.ma as ma
 
 from fnad.errors import TracerEscapeError, UnsupportedFunctionError
 from fnad.ir.known import known_value
-from fnad.numpy.namespace import CALLS
 from fnad.ops.requirement import require
 from fnad.trace import guards
 from fnad.trace.capture import APART
 from fnad.trace.dispatch import call, call_function
 from fnad.trace.handle import Aside, Handle
 from fnad.trace.source import current_source
+from fnad.upward import UPWARD
 
 Function = Callable[..., Any]
 CORE: Any = ma.core
@@ -283,7 +283,7 @@ def as_traced(array: Any) -> Any:
 
 def of_ma(function: Function) -> Function:
     """A function of numpy.ma that follows its rule."""
-    return CALLS["callee"](function)
+    return UPWARD.callee(function)
 
 
 def number(data: Any, mask: Any) -> Any:

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from fnad.ir.types import Shape
-from fnad.numpy.namespace import CALLS
 from fnad.trace.dispatch import call_function
 from fnad.trace.handle import Handle
 from fnad.trace.selection import call_traced
+from fnad.upward import UPWARD
 
 TAKING = (np.array, np.asarray, np.asanyarray)
 """Functions that make an array of elements."""
@@ -31,7 +31,7 @@ def call_or_make(function: Any, args: Any, kwargs: Any) -> Any:
     return call_traced(function, args, kwargs)
 
 
-CALLS["traced"] = call_or_make
+UPWARD.traced = call_or_make
 
 
 def asks_for_objects(args: Any, kwargs: Any, place: int) -> bool:
@@ -56,7 +56,7 @@ class Objects(np.ndarray):
     """An array of objects that takes traced values in lists, and makes a traced array of them."""
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        super().__setitem__(index, object_array(value) if CALLS["has_traced"](value) else value)
+        super().__setitem__(index, object_array(value) if UPWARD.has_traced(value) else value)
 
     def astype(self, dtype: Any, *args: Any, **options: Any) -> Any:
         if np.dtype(dtype) == object or self.dtype != object:

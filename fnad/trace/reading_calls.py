@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 
 from fnad.ir.builder import is_tracing
-from fnad.numpy.namespace import CALLS
 from fnad.trace.contents import is_users
 from fnad.trace.effects import COMPUTED, DRAW
 from fnad.trace.recording import RECORDING, Recorder
 from fnad.trace.source import current_source
+from fnad.upward import UPWARD
 
 
 def noting(note: Callable[..., None]) -> Callable[[Any], Any]:
@@ -111,7 +111,7 @@ def imports(names: tuple[Any, ...]) -> None:
 def imported(*values: Any) -> None:
     """The values that an import statement has bound."""
     if is_tracing():
-        CALLS["enter_imported"]()
+        UPWARD.enter_imported()
         for recorder in RECORDING.values:
             for value in values:
                 recorder.follow(value)
@@ -167,5 +167,5 @@ def recorded(function: Any) -> Any:
     module = "numpy.random" if module.startswith("numpy.random.") else module
     make = READING.get((module, getattr(function, "__name__", "")))
     if make is not None:
-        return make(CALLS["standing_for"](function))
+        return make(UPWARD.standing_for(function))
     return noting(partial(note_getter, function.__reduce__()[1]))(function) if kind is operator.attrgetter else function

@@ -15,10 +15,10 @@ from types import CodeType, FrameType, TracebackType
 from typing import Any, TypeAlias
 
 from fnad.codes import notes_of, original_of
-from fnad.errors import CALLERS
 from fnad.ir.program import Source
 from fnad.records import NamedTuple
 from fnad.trace.libraries import is_library, package_of
+from fnad.upward import UPWARD
 
 HOOKS = {__file__.replace("source.py", f"{name}.py") for name in ("compiled", "hooks", "sourceless")}
 """The files of the hooks in converted code, some of which return a function around the callee."""
@@ -117,7 +117,7 @@ def _passed(error: BaseException | None) -> list[TracebackType]:
     return places
 
 
-CALLERS["of"] = caller_of
+UPWARD.caller_of = caller_of
 
 
 def line_of(frame: FrameType) -> Source:

@@ -19,7 +19,6 @@ from typing import Any
 from fnad.codes import names_of, notes_of, with_code
 from fnad.errors import TracerEscapeError
 from fnad.ir.builder import is_tracing
-from fnad.numpy.namespace import CALLS
 from fnad.trace.conversion import converted_text, is_generated, no_source
 from fnad.trace.dispatch import has_traced
 from fnad.trace.environment import content
@@ -27,6 +26,7 @@ from fnad.trace.libraries import is_trusted
 from fnad.trace.recording import RECORDING
 from fnad.trace.source import current_source
 from fnad.trace.stand_ins import enter
+from fnad.upward import UPWARD
 
 
 def without_source(function: FunctionType) -> Any:
@@ -118,7 +118,7 @@ def watched_code(function: FunctionType) -> CodeType:
     return made
 
 
-CALLS["watched_code"] = watched_code
+UPWARD.watched_code = watched_code
 
 
 def evaluating(function: Any) -> Any:

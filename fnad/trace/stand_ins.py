@@ -23,7 +23,7 @@ import numpy as np
 
 from fnad.ir.builder import is_tracing
 from fnad.ir.types import NAMES
-from fnad.numpy.namespace import CALLS, MAKING, NEW, on_trace
+from fnad.numpy.namespace import MAKING, NEW, on_trace
 from fnad.numpy.registry import RULES
 from fnad.trace import objects
 from fnad.trace.classes import CLASSES
@@ -35,6 +35,7 @@ from fnad.trace.objects import call_or_make
 from fnad.trace.scipy_table import TABLE, offered_by
 from fnad.trace.selection import call_traced
 from fnad.trace.standard import STANDARD, class_of, on_numbers
+from fnad.upward import UPWARD
 
 CALLING = (np.apply_along_axis, np.apply_over_axes, np.fromiter, np.piecewise)
 """NumPy functions that call a user function."""
@@ -82,7 +83,7 @@ def _made_by_rule(value: Any) -> Make | None:
     return replacement if is_named and value in RULES else None
 
 
-CALLS["standing_for"] = standing_for
+UPWARD.standing_for = standing_for
 
 
 class StandIn:
@@ -202,7 +203,7 @@ def replacement(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def any_callee(value: Any) -> Any:
     """The replacement for a value that is called."""
-    return CALLS["callee"](value) if callable(value) else value
+    return UPWARD.callee(value) if callable(value) else value
 
 
 def functions_alone(value: Any) -> Any:
@@ -262,7 +263,7 @@ def enter_imported() -> None:
         PENDING.discard(entry)
 
 
-CALLS["enter_imported"] = enter_imported
+UPWARD.enter_imported = enter_imported
 
 
 PENDING: set[tuple[str, str, Make]] = set()

@@ -47,6 +47,7 @@ from fnad.trace.kinds import ARRAY, ASKED, Kind, classes_of, kind_of
 from fnad.trace.objects import asks_for_objects, object_array
 from fnad.trace.selection import Masked, is_under, put, selection
 from fnad.trace.text import formats_a_number, number_to_format, text
+from fnad.upward import UPWARD
 
 FEW = 32
 """Elements of an array whose places come again from trace to trace, as those of parameters do."""
@@ -481,8 +482,8 @@ def fresh(symbol: Symbol, is_scalar: bool) -> Handle:
 NEW, CLASS_OF_ARRAYS = object.__new__, CLASSES[ARRAY]
 
 
-Handle.concrete = staticmethod(made)
-Handle.fresh = staticmethod(fresh)
+UPWARD.handle_of = made
+UPWARD.fresh_handle_of = fresh
 for _classes in (SIMPLE, STRAIGHT, TRACED, ORDINARY):
     _classes.update(map(id, CLASSES.values()))
 PYTHON_LIKE.update(id(CLASSES[kind]) for kind in NUMBERS)

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from fnad.errors import DomainError
-from fnad.numpy.namespace import CALLS
 from fnad.trace.dispatch import call_function, has_traced, python_number
 from fnad.trace.handle import Handle
+from fnad.upward import UPWARD
 
 
 def vectorized(self: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -18,7 +18,7 @@ def vectorized(self: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     given: dict[Any, Any] = dict(enumerate(args)) | kwargs
     places = [place for place in given if place not in self.excluded]
     if not places:
-        return CALLS["callee"](self.pyfunc)(*args, **kwargs)
+        return UPWARD.callee(self.pyfunc)(*args, **kwargs)
     cores = [()] * len(places) if self.signature is None else self._in_and_out_core_dims[0]
     arrays = [_array(given[place]) for place in places]
     ranks = [array.ndim - len(core) for array, core in zip(arrays, cores, strict=True)]
@@ -27,9 +27,7 @@ def vectorized(self: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
     def one(at: tuple[int, ...], element: Callable[..., Any]) -> Any:
         here = given | {p: element(given[p], array[at]) for p, array in zip(places, spread, strict=True)}
-        return CALLS["callee"](self.pyfunc)(
-            *[here[i] for i in range(len(args))], **{name: here[name] for name in kwargs}
-        )
+        return UPWARD.callee(self.pyfunc)(*[here[i] for i in range(len(args))], **{name: here[name] for name in kwargs})
 
     kinds = [np.dtype(kind) for kind in self.otypes or ()]  # a string of characters until NumPy 2.3
     if 0 in shape:

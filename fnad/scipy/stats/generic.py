@@ -20,10 +20,11 @@ from scipy import integrate, special
 from fnad.errors import UnsupportedFunctionError
 from fnad.ir.types import F64
 from fnad.numpy.bodies import XP, anew
-from fnad.numpy.namespace import CALLS, follows
+from fnad.numpy.namespace import follows
 from fnad.numpy.operands import as_symbol, to_dtype
 from fnad.ops.autodiff import without_formula
 from fnad.scipy.rule import method_of
+from fnad.upward import UPWARD
 
 INFRASTRUCTURE = "scipy.stats._distn_infrastructure"
 
@@ -43,7 +44,7 @@ WRONG = {"gennorm": ("_cdf", "_sf", "_ppf", "_isf"), "norminvgauss": ("_isf",)}
 
 def _callee(function: Any) -> Any:
     """A function of SciPy that follows its rule."""
-    return CALLS["callee"](function)
+    return UPWARD.callee(function)
 
 
 def _cauchy_ppf(_: Any, q: Any) -> Any:

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 
 from fnad.numpy.bodies import XP, anew
-from fnad.numpy.namespace import CALLS
 from fnad.scipy.linalg import solve_triangular
 from fnad.scipy.rule import method_of, method_of_body
 from fnad.scipy.special import logsumexp
+from fnad.upward import UPWARD
 
 CLASS = "scipy.stats._kde:gaussian_kde"
 STATE = ("dataset", "_weights", "covariance")
@@ -29,7 +29,7 @@ STATE = ("dataset", "_weights", "covariance")
 
 
 def _set_bandwidth(self: Any, bw_method: Any = None) -> None:
-    is_number = not callable(bw_method) and CALLS["has_traced"](bw_method)
+    is_number = not callable(bw_method) and UPWARD.has_traced(bw_method)
     anew(resolve_name(f"{CLASS}.set_bandwidth"))(self, (lambda _: bw_method) if is_number else bw_method)
 
 
