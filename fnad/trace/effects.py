@@ -109,6 +109,7 @@ OUTSIDE = {
     **dict.fromkeys((getattr(sys, "_getframe"), inspect.currentframe, inspect.stack), COMPUTED),  # noqa: B009
     inspect.getclosurevars: COMPUTED,
     **dict.fromkeys((sys.getrecursionlimit, sys.getswitchinterval, sys.gettrace, sys.getprofile), STATE),
+    **dict.fromkeys((sys.get_int_max_str_digits, sys.getallocatedblocks), STATE),
     input: "input is read",
 }
 """Functions that read outside of the values of Python, each with what it reads."""
@@ -125,6 +126,7 @@ OUTSIDE_MODULES = {
     **dict.fromkeys(
         ("locale", "_locale", "resource", "getpass", "uuid", "decimal", "gc", "contextvars", "platform"), STATE
     ),
+    **dict.fromkeys(("tracemalloc", "_tracemalloc", "faulthandler"), STATE),
     **dict.fromkeys(("pkgutil", "scipy.io"), FILE),
     "secrets": DRAW,
 }
@@ -133,8 +135,11 @@ OUTSIDE_MODULES = {
 PURE_OUTSIDE = {os.fspath, os.fsencode, os.fsdecode}
 """Functions in these modules that do not."""
 
-LEVELS = {"isEnabledFor", "getEffectiveLevel"}
-"""Methods of loggers that read levels; those that log are effects, which a trace has once."""
+LEVELS = {
+    *("isEnabledFor", "getEffectiveLevel", "hasHandlers", "getLevelName", "getLevelNamesMapping"),
+    *("getLogRecordFactory", "getLoggerClass", "disable"),
+}
+"""Functions of logging that read levels and settings; those that log are effects, which a trace has once."""
 
 CLOCKS = {"now", "today", "utcnow"}
 """Methods of the classes of datetime that read the clock."""

@@ -78,6 +78,10 @@ def callee(function: Any) -> Any:
         return function
     if LOOPING.steps:
         LOOPING.steps[-1].calls(function)
+    return _reported(function)
+
+
+def _reported(function: Any) -> Any:
     return replaced(recorded(function) if RECORDING.values else function)
 
 
@@ -178,8 +182,8 @@ def of_method(method: MethodType) -> Any:
 
 def of_partial(partial: functools.partial[Any]) -> functools.partial[Any]:
     """The callee for a partial function: a partial of the callees for the functions in it."""
-    args = (replaced(arg) if isinstance(arg, CALLING) else arg for arg in partial.args)
-    made = functools.partial(replaced(partial.func), *args, **partial.keywords)
+    args = (_reported(arg) if isinstance(arg, CALLING) else arg for arg in partial.args)
+    made = functools.partial(_reported(partial.func), *args, **partial.keywords)
     vars(made).update(vars(partial))
     return made
 

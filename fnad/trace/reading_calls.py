@@ -42,6 +42,18 @@ def noting(note: Callable[..., None]) -> Callable[[Any], Any]:
     return make
 
 
+def followed(function: Any) -> Any:
+    """The function that makes of a function another one: its result is an object that later calls return again."""
+
+    def ask(*args: Any, **kwargs: Any) -> Any:
+        found = function(*args, **kwargs)
+        for recorder in RECORDING.values:
+            recorder.follow(found)
+        return found
+
+    return ask
+
+
 def note_attribute(recorder: Recorder, *args: Any) -> None:
     """Note the attribute of `getattr` or `hasattr`."""
     if len(args) > 1 and isinstance(args[1], str):
@@ -138,6 +150,7 @@ READING: dict[tuple[str, str], Callable[[Any], Any]] = {
     **dict.fromkeys([("builtins", "isinstance"), ("builtins", "issubclass")], noting(note_protocol)),
     **dict.fromkeys([("importlib", "import_module"), ("builtins", "__import__")], noting(note_import)),
     ("os", "getenv"): noting(lambda recorder, *_, **__: recorder.follow(os.environ)),
+    **dict.fromkeys([("logging", name) for name in ("getLogger", "getChild", "getHandlerByName")], followed),
     ("random", "Random"): noting(note_seed),
     **dict.fromkeys([("numpy.random", name) for name in SEEDED], noting(note_seed)),
 }

@@ -179,9 +179,7 @@ class Recorder:
         """Note a callee: what it reads outside the process, and what it may do there."""
         if self.effect is None:
             self.effect = effect_of_callee(function)
-        what = reads_outside(function)
-        if what is not None:
-            self.meet(what[0], current_source(), anew=what[1])
+        self._note_outside(function)
         kind = type(function)
         if (
             kind is FunctionType
@@ -190,6 +188,12 @@ class Recorder:
             and not is_trusted(function.__code__.co_filename)
         ):
             self.follow(function)  # one that no name led to; those made in the trace run converted code
+
+    def _note_outside(self, function: Any) -> None:
+        what = reads_outside(function)
+        if what is not None:
+            self.meet(what[0], current_source(), anew=what[1])
+        self._note_context(function)
 
     def imports(self, names: Iterable[str], attributes: Iterable[str] = ()) -> None:
         """Note modules that are about to be imported, and the names that are imported from the last of them."""
@@ -304,6 +308,8 @@ class Recorder:
             elif member is not MISSING and is_users(kind):
                 self._follow_class(kind)
                 yield vars(kind).get, kind
+            elif isinstance(member, property):
+                self._note_outside(member.fget)
         if not of_object:
             return
         if (name in DESCRIBING and isinstance(owner, (FunctionType, type))) or isinstance(owner, threading.local):
@@ -434,6 +440,7 @@ class Recorder:
             self.follow(function)
             return
         self.effect = self.effect or effect_of_object(value)
+        self._note_context(kind)
         for part in parts(value):
             self.follow(part)
         inner = value.__wrapped__ if issubclass(kind, CACHED) else None
@@ -450,6 +457,13 @@ class Recorder:
         self._follow_content(value)
         if is_machinery_class(kind) or issubclass(kind, SimpleNamespace):  # code in C reads all of its attributes
             self.list_attributes(value)
+
+    def _note_context(self, kind: Any) -> None:
+        """Note the precision and rounding that operators read, if this is the class of decimal numbers."""
+        decimal = sys.modules.get("decimal")
+        if decimal is not None and kind is decimal.Decimal:
+            for name in ("prec", "rounding"):
+                self._enter(lambda name, _: getattr(decimal.getcontext(), name), decimal, name)
 
     def _note_kind(self, value: Any, namespace: Namespace | None) -> None:
         objects, kinds = self.environment.kinds

@@ -27,11 +27,14 @@ import math
 import operator
 import os
 import pathlib
+import queue
 import random
 import sys
 import threading
+import tracemalloc
 import types
 import typing
+import warnings
 import weakref
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
@@ -1138,8 +1141,46 @@ def standard_objects() -> dict[str, tuple[Callable[[Any], Any], Callable[[], Any
     parser, local.scale = configparser.ConfigParser(), 1.0
     parser["part"] = {"scale": "1"}
     logger.setLevel(30)
-    options, context = SimpleNamespace(scale=1.0), decimal.Context(prec=7)
+    logger.disabled, logger.propagate = False, True
+    logger.handlers.clear()
+    options, context, third = SimpleNamespace(scale=1.0), decimal.Context(prec=7), decimal.Decimal(1)
+    event, lock, tasks, drawn = threading.Event(), threading.Lock(), queue.Queue[int](), random.Random(1)
+    barrier, named = threading.Barrier(2), functools.partial(logging.getLogger, "quiet")
+    scale = functools.partial(getattr, options, "scale")
     return {
+        "Event": (lambda x: x * event.is_set(), event.set),
+        "Lock": (lambda x: x * lock.locked(), lock.acquire),
+        "Queue": (lambda x: x * tasks.qsize(), lambda: tasks.put(1)),
+        "Random": (lambda x: x * drawn.getstate()[1][1], lambda: drawn.seed(2)),
+        "Barrier": (lambda x: x * barrier.broken, barrier.abort),
+        "os.environ": (
+            lambda x: x * len(os.environ.get("FNAD_TEST_STATE", "")),
+            lambda: os.environ.update(FNAD_TEST_STATE="set"),
+        ),
+        "level of getLogger by a partial": (lambda x: x * named().level, lambda: logger.setLevel(10)),
+        "getattr by a partial": (lambda x: x * scale(), lambda: setattr(options, "scale", 2.0)),
+        "level of getLogger": (
+            lambda x: x * logging.getLogger("quiet").level,
+            lambda: logger.setLevel(10),
+        ),
+        "disabled of getLogger": (
+            lambda x: x * logging.getLogger("quiet").disabled,
+            lambda: setattr(logger, "disabled", True),
+        ),
+        "handlers of getLogger": (
+            lambda x: x * len(logging.getLogger("quiet").handlers),
+            lambda: logger.addHandler(logging.NullHandler()),
+        ),
+        "level of getChild": (
+            lambda x: x * logging.getLogger().getChild("quiet").level,
+            lambda: logger.setLevel(10),
+        ),
+        "hasHandlers": (lambda x: x * (3 + logger.hasHandlers()), lambda: setattr(logger, "propagate", False)),
+        "logging.disable": (lambda x: x * logging.root.manager.disable, lambda: logging.disable(10)),
+        "warnings.filters": (lambda x: x * len(warnings.filters), lambda: warnings.simplefilter("error", BytesWarning)),
+        "Decimal from outside": (lambda x: x * float(third / 3), lambda: decimal.setcontext(context)),
+        "Decimal made inside": (lambda x: x * float(decimal.Decimal(1) / 3), lambda: decimal.setcontext(context)),
+        "tracemalloc": (lambda x: x * tracemalloc.is_tracing(), tracemalloc.start),
         "repr of a SimpleNamespace": (lambda x: x * len(repr(options)), lambda: setattr(options, "scale", 1.25)),
         "== of SimpleNamespaces": (
             lambda x: x * (options == SimpleNamespace(scale=1.0)),
@@ -1176,8 +1217,9 @@ def standard_objects() -> dict[str, tuple[Callable[[Any], Any], Callable[[], Any
 
 @pytest.mark.parametrize("name", standard_objects())
 @pytest.mark.filterwarnings("ignore::fnad.errors.RetraceWarning")
-def test_state_of_the_standard_library(name: str) -> None:
+def test_state_of_the_standard_library(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The rest is listed in docs/edge_cases.md."""
+    monkeypatch.setenv("FNAD_TEST_STATE", "")
     f, change = standard_objects()[name]
     compiled, limit, threshold = jit(f), sys.getrecursionlimit(), gc.get_threshold()
     with np.errstate(), np.printoptions(), decimal.localcontext():
@@ -1186,5 +1228,7 @@ def test_state_of_the_standard_library(name: str) -> None:
         after = [f(1.0), compiled(1.0), compiled(1.0)]
     sys.setrecursionlimit(limit)
     gc.set_threshold(*threshold)
+    logging.disable(logging.NOTSET)
+    tracemalloc.stop()
     assert before == [before[0]] * 3
     assert after == [after[0]] * 3 != before
