@@ -2,9 +2,9 @@
  *
  *     windows.exe llvmlite.dll THREADS CASES RESULTS
  *
- * THREADS is the LLVM code of threads. CASES has a kernel after the other: the size of its LLVM code and the code, the
- * number of its arrays, and the size of each and its content. RESULTS gets the content of all arrays. `tests/platforms.py`
- * makes the first two and compares the third.
+ * THREADS is the LLVM code of threads. CASES has the flag of invalid operations, and a kernel after the other: the size of
+ * its LLVM code and the code, the number of its arrays, and the size of each and its content. RESULTS gets the content of
+ * all arrays. `tests/platforms.py` makes the first two and compares the third.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -131,12 +131,25 @@ static void run_kernel(any engine, FILE *cases, FILE *results) {
     for (int n = 0; n < count; n++) fwrite(objects[n][2], 1, sizes[n], results);
 }
 
+/* The functions of flags that LLVM finds take `flag` for an invalid operation alone. */
+static void raise_flags(int flag) {
+    int (*clear)(int) = CALL(any, "SearchAddressOfSymbol", "feclearexcept");
+    int (*test)(int) = CALL(any, "SearchAddressOfSymbol", "fetestexcept");
+    volatile double number = 0.0;
+    clear(flag), number /= number;
+    int invalid = test(flag);
+    clear(flag), number = 3.0, number = 1.0 / number;
+    printf("flags: %d if invalid, %d if inexact\n", invalid, test(flag));
+    if (!invalid || test(flag)) printf("WRONG: flags\n"), exit(1);
+}
+
 int main(int count, char **names) {
     FILE *code = fopen(names[2], "rb"), *cases = fopen(names[3], "rb"), *results = fopen(names[4], "wb");
     int kernels = 0;
     setvbuf(stdout, NULL, _IONBF, 0);
     start(names[1]);
     share_loops(bytes(code, 1 << 20));
+    raise_flags(number(cases));
     for (int64_t size; (size = number(cases)) >= 0; kernels++) run_kernel(linked(bytes(cases, size)), cases, results);
     printf("%d kernels\n", kernels);
     return fclose(results);

@@ -16,7 +16,7 @@ from math import prod
 import llvmlite.ir as ir
 import numpy as np
 
-from fnad.backends.cpu import blas_threads
+from fnad.backends.cpu import blas_threads, system
 from fnad.backends.cpu.blas import address, by_reference, call_blas
 from fnad.backends.cpu.blas_threads import one_thread
 from fnad.backends.cpu.ufunc_loops import ADDRESS, BYTE, LONG, WORD, UfuncLoop, place, registered_loop
@@ -39,9 +39,6 @@ from fnad.kernel.linalg import (
 from fnad.lapack_threads import MIDDLE
 from fnad.records import NamedTuple
 from fnad.scalar.operation import real_dtype
-
-INVALID = WORD(1)
-"""FE_INVALID of C, on x86 and ARM."""
 
 LIBRARY = str(import_module("numpy.linalg._umath_linalg").__file__)
 """The extension module that has NumPy's ufuncs."""
@@ -176,11 +173,12 @@ def by_ufunc(builder: Builder, given: RoutineCall, *arrays: Value) -> Value:
     signature = UFUNCS[given.name]
     shapes = [[given.sizes[size] for size in core] for core in core_dimensions(signature)]
     extents = (given.matrices, *(given.sizes[size] for size in size_names(signature)))
-    call(builder, "feclearexcept", WORD, INVALID)
+    invalid = WORD(system.invalid_flag())
+    call(builder, "feclearexcept", WORD, invalid)
     is_middle = any(given.matrices * prod(shape) * max(shape[-2:]) in MIDDLE for shape in shapes if len(shape) > 1)
     with one_thread(builder, LIBRARY, PREFIX) if is_middle else nullcontext():
         loop_of(given.name, given.dtypes).call(builder, arrays, extents, strides(shapes, given.dtypes))
-    return builder.zext(builder.icmp_unsigned("!=", call(builder, "fetestexcept", WORD, INVALID), WORD(0)), WORD)
+    return builder.zext(builder.icmp_unsigned("!=", call(builder, "fetestexcept", WORD, invalid), WORD(0)), WORD)
 
 
 def strides(shapes: Sequence[Sequence[int]], dtypes: Sequence[Dtype]) -> list[int]:

@@ -35,6 +35,11 @@ def yield_name() -> str:
     return "SwitchToThread" if IS_WINDOWS else "sched_yield"
 
 
+def invalid_flag() -> int:
+    """FE_INVALID of C."""
+    return 16 if IS_WINDOWS else 1
+
+
 def threads_module() -> ModuleType:
     """The part of the code of threads that differs between systems."""
     return import_module(f"fnad.backends.cpu.{'windows' if IS_WINDOWS else 'posix'}")
