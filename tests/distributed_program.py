@@ -13,6 +13,7 @@ from numpy.testing import assert_allclose
 
 import fnad
 from fnad import distributed
+from fnad.ops import collectives
 
 RANK, SIZE = distributed.rank(), distributed.size()
 RNG = np.random.default_rng(3)
@@ -154,15 +155,21 @@ def check_refusals() -> None:
 
 
 def main(part: str) -> None:
-    """Run a part of the checks; the others end as ranks that do not agree."""
+    """Run the checks, or a part that ends with an error on each rank."""
+    if part != "checks":
+        fail(part)
+        return
+    check_values_and_derivatives()
+    check_programs()
+    check_messages()
+    if SIZE > 1:
+        check_refusals()
+    print(f"rank {RANK} of {SIZE} is done\n", end="")
+
+
+def fail(part: str) -> None:
+    """Fail on a rank, or disagree with the other one."""
     match part:
-        case "checks":
-            check_values_and_derivatives()
-            check_programs()
-            check_messages()
-            if SIZE > 1:
-                check_refusals()
-            print(f"rank {RANK} of {SIZE} is done\n", end="")
         case "one fails":
             if RANK == 0:
                 raise ValueError("rank 0 cannot go on")
@@ -172,6 +179,11 @@ def main(part: str) -> None:
                 distributed.psum(1.0)
         case "other programs":
             (distributed.psum if RANK == 0 else distributed.all_gather)(1.0)
+        case "other shapes":
+            compiled(lambda x: fnad.fori_loop(0, 3, lambda i, y: distributed.psum(y), x))(np.ones(2 + RANK))
+        case "other versions":
+            collectives.__version__ = f"0.{RANK}"
+            distributed.psum(1.0)
         case "other lines":
             fnad.fori_loop(0, 2 + RANK, lambda i, x: distributed.psum(x), 1.0)
             distributed.psum(1.0)

@@ -27,6 +27,7 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval, Shape
 from fnad.ops.constructors import NUMBERS, by_name, check_dtype
 from fnad.ops.shape import sample, transpose_to
+from fnad.version import __version__
 
 SAME = "have all ranks call the same collectives in the same order, on arrays of the same dtypes and shapes"
 INSTALL = "install fnad[mpi] and an MPI such as mpich, and start the program by mpiexec -n 2 python FILE"
@@ -56,8 +57,8 @@ def is_same(code: int) -> bool:
 
 
 def code_of(message: str) -> int:
-    """A number for a message, the same in all processes."""
-    return int.from_bytes(hashlib.sha256(message.encode()).digest()[:7], "little")
+    """A number for a message, the same in all processes with this version of fnad."""
+    return int.from_bytes(hashlib.sha256(f"{__version__} {message}".encode()).digest()[:7], "little")
 
 
 def message_of(name: str, operand: Aval | None, *, site: str, root: int | None = None, **_: Any) -> str:
@@ -67,7 +68,10 @@ def message_of(name: str, operand: Aval | None, *, site: str, root: int | None =
 
 
 def different(message: str) -> DistributedError:
-    what = f"the ranks do not agree at {message}: another rank is at another line, or has another dtype or shape"
+    what = (
+        f"the ranks do not agree at {message}: another rank is at another line, has another dtype or shape, "
+        f"or another version of fnad than {__version__}"
+    )
     return DistributedError(what, remedy=SAME)
 
 
