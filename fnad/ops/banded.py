@@ -2,6 +2,7 @@
 
     ab[u + i - j, j] = a[i, j]        for -l <= j - i <= u: u diagonals above the main one, l below
 
+A triangular matrix is solved by substitution alone, in which an infinite element changes none of those before it.
 The transposed matrix has the same rows in reverse order, each shifted back into its own columns.
 """
 
@@ -11,6 +12,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+from numpy.linalg import LinAlgError
 
 from fnad.errors import MatrixError
 from fnad.ir.axes import Stacked
@@ -37,12 +39,18 @@ def _infer_solve_banded(ab: Aval, b: Aval, *, below: int, above: int) -> Aval:
 
 @by_lapack(IF_SINGULAR)
 def _solve_banded(ab: Any, b: Any, *, below: int, above: int) -> Any:
-    from scipy.linalg import solve_banded  # noqa: PLC0415 - moved out of `import fnad`
+    from scipy.linalg import lapack, solve_banded  # noqa: PLC0415 - moved out of `import fnad`
 
     def one(ab: Any, b: Any) -> Any:
         return solve_banded((below, above), ab, b, check_finite=False)
 
-    return each_matrix(one, b, ab, b)
+    def triangular(ab: Any, b: Any) -> Any:
+        x, fault = lapack.get_lapack_funcs("tbtrs", (ab, b))(ab, b, uplo="L" if below else "U")
+        if fault:
+            raise LinAlgError("singular matrix")
+        return x
+
+    return each_matrix(triangular if bool(below) != bool(above) else one, b, ab, b)
 
 
 def _pull_solve_banded(results: Any, primals: Any, cts: Any, *, below: int, above: int) -> list[Symbol]:

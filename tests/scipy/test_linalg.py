@@ -5,6 +5,7 @@ Their derivatives are compared with differences in tests/numpy/test_derivatives_
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,8 @@ import pytest
 import scipy.linalg
 import scipy.signal
 
-from fnad import grad, jit
-from fnad.errors import DomainError, UnsupportedFunctionError
+from fnad import grad, jit, value_and_grad
+from fnad.errors import DomainError, FactorizationError, UnsupportedFunctionError
 from fnad.scipy import linalg, signal
 from tests.edge_cases.ways import check as check_everywhere
 from tests.numpy.against_numpy import check, check_error, sample, traced
@@ -141,6 +142,34 @@ def test_unused_corners_of_a_band_do_not_count() -> None:
     found = grad(lambda ab: np.sum(linalg.solve_banded((1, 1), ab, V)))(band)
     assert found[0, 0] == found[2, 2] == 0
     assert np.isfinite(found).all()
+
+
+@pytest.mark.parametrize(("below", "above"), [(2, 0), (0, 2)])
+def test_triangular_bands(below: int, above: int) -> None:
+    """Unused corners do not count, an infinite element changes none before it, and a diagonal of 0 is an error."""
+    band = np.array([[4.0, 5.0, 6.0], [1.0, 2.0, np.nan], [0.5, np.nan, np.nan]])
+    band = band if below else np.array(band[::-1, ::-1])
+    found, slopes = value_and_grad(lambda ab: np.sum(linalg.solve_banded((below, above), ab, V)))(band)
+    assert np.isfinite([found, *slopes[np.isfinite(band)]]).all()
+    v = V.copy()
+    v[1] = np.inf
+    assert np.isfinite(jit(lambda v: linalg.solve_banded((below, above), band, v))(v)[0 if below else -1])
+    band[0 if below else -1, 1] = 0
+    with pytest.raises(FactorizationError, match="singular matrix"):
+        jit(lambda ab: linalg.solve_banded((below, above), ab, V))(band)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_filters_are_infinite_from_the_infinite_element_on() -> None:
+    b, a, sections = [0.3, 0.1, 0.2], [1.2, -0.5, 0.1], np.array([[0.3, 0.1, 0.2, 1.0, -0.5, 0.1]] * 2)
+    for number, place in product((np.inf, -np.inf, np.nan), range(5)):
+        x = np.linspace(1.0, 2.0, 5)
+        x[place] = number
+        for found, expected in (
+            (jit(lambda x: signal.lfilter(b, a, x))(x), scipy.signal.lfilter(b, a, x)),
+            (jit(lambda x: signal.sosfilt(sections, x))(x), scipy.signal.sosfilt(sections, x)),
+        ):
+            np.testing.assert_allclose(found, expected, 1e-12)
 
 
 # ---- errors ----------------------------------------------------------------------------------------------------------
