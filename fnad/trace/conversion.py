@@ -46,8 +46,8 @@ FUTURES = functools.reduce(
 )
 """The flags of code that says which features of later versions it uses."""
 
-Converted = list[tuple[CodeType, CodeType]]
-"""Code objects as they are in a source, each with the converted one."""
+Converted = dict[tuple[str, int], list[tuple[CodeType, CodeType]]]
+"""Code objects as they are in a source, each with the converted one, by name and first line."""
 
 _LOCK = lock()
 """Held while something is compiled: the filters of warnings are those of the process."""
@@ -124,11 +124,14 @@ def imported_in(file: str, lines: list[str]) -> tuple[str, ...]:
     return known[1]
 
 
-def compiled(text: str, offset: int, file: str, flags: int, imported: Sequence[str], has_asserts: bool) -> Converted:
+@functools.lru_cache(maxsize=16)
+def compiled(text: str, offset: int, file: str, flags: int, imported: tuple[str, ...], has_asserts: bool) -> Converted:
     """The code objects of a text, as it is and with hooks, in a module that imports these names.
 
-    There are none of a text that is not Python. If it `has_asserts`, pytest has rewritten them.
+    There are none of a text that is not Python. If it `has_asserts`, pytest has rewritten them. The results of the
+    last calls are kept, because one statement may have many lambdas.
     """
+    found: Converted = {}
     with _LOCK, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it was compiled before, with the warnings that the user has seen
         try:
@@ -140,8 +143,10 @@ def compiled(text: str, offset: int, file: str, flags: int, imported: Sequence[s
             own = compile(tree, file, "exec", flags, dont_inherit=True)
             other = compile(Hooked().visit(tree), file, "exec", flags, dont_inherit=True)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
-            return []
-    return list(paired(own, other))
+            return found
+    for pair in paired(own, other):
+        found.setdefault(place_of(pair[0]), []).append(pair)
+    return found
 
 
 def paired(own: CodeType, other: CodeType) -> Iterator[tuple[CodeType, CodeType]]:
@@ -193,14 +198,14 @@ def _convert(code: CodeType, namespace: dict[str, Any]) -> CodeType | None:
         return None
     text, offset = text_around(lines, first)
     has_asserts = PYTESTS in code.co_names
-    used = [name for name in imported_in(code.co_filename, lines) if name in names_of(code)]
+    used = tuple(name for name in imported_in(code.co_filename, lines) if name in names_of(code))
     attempts = (
         compiled(text, offset, code.co_filename, flags, names, has_asserts)
         for names in [used, *islice(subsets(used), MOST)]
     )
     other = next(filter(None, (_proved(code, found) for found in attempts)), None)
     if other is None:
-        other = _proved(code, _of_file("".join(lines), code.co_filename, flags, has_asserts))
+        other = _proved(code, compiled("".join(lines), 0, code.co_filename, flags, (), has_asserts))
     return None if other is None else with_hooks(other, code)
 
 
@@ -222,7 +227,7 @@ def is_generated(function: FunctionType) -> bool:
     return code.co_filename == "<string>" and is_known
 
 
-def subsets(names: Sequence[str]) -> Iterator[Sequence[str]]:
+def subsets(names: Sequence[str]) -> Iterator[tuple[str, ...]]:
     """The subsets of some names but all of them: the empty one first, then the larger ones."""
     if names:
         yield ()
@@ -232,12 +237,7 @@ def subsets(names: Sequence[str]) -> Iterator[Sequence[str]]:
 
 def _proved(code: CodeType, found: Converted) -> CodeType | None:
     """The converted code for that which equals a function's (Note [Proof of source])."""
-    return next((other for own, other in found if is_same(own, code)), None)
-
-
-@functools.lru_cache(maxsize=8)
-def _of_file(text: str, file: str, flags: int, has_asserts: bool) -> Converted:
-    return compiled(text, 0, file, flags, (), has_asserts)
+    return next((other for own, other in found.get(place_of(code), ()) if is_same(own, code)), None)
 
 
 def is_same(own: CodeType, code: CodeType) -> bool:
