@@ -18,6 +18,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
+from weakref import WeakValueDictionary
 
 import pytest
 
@@ -27,10 +28,11 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # one process a core, whose BLAS thread
 os.environ["FNAD_CACHE_DIR"] = ""  # what a test compiles it compiles itself, in processes of its own too
 
 from fnad.backends import tiers
+from fnad.backends.cpu import families
+from fnad.backends.cpu.compiler import compile_plainly
 from fnad.testing import EXECUTORS, Run
 
 gc.set_threshold(2000, 20, 100)
-"""A collection of all that the tests are takes half a second."""
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -82,7 +84,7 @@ ASIDE: dict[str, ModuleType] = {}
 
 
 def pytest_collection_finish() -> None:
-    """Put test modules aside, except those that others import.
+    """Put test modules aside, except those that others import, and leave all tests out of garbage collections.
 
     A trace searches all modules of user code. Beside the 240 that are collected, tests took three times as long.
     """
@@ -93,6 +95,13 @@ def pytest_collection_finish() -> None:
         last = name.rpartition(".")[2]
         if name.startswith("tests.") and last.startswith("test_") and last not in imported:
             ASIDE[name] = sys.modules.pop(name)
+    leave_out()
+
+
+def leave_out() -> None:
+    """Leave what there is out of all later garbage collections; one of all the tests takes half a second."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -118,12 +127,27 @@ def _tiers_without_time() -> Iterator[None]:
         yield
 
 
-@pytest.fixture
-def _few_objects() -> Iterator[None]:
-    """Leave out of garbage collections what was there before the test: each would take a third of a second."""
-    gc.freeze()
-    yield
-    gc.unfreeze()
+PLAINLY = {"control", "edge_cases", "nn", "numpy", "optim", "scipy"}
+"""Folders of tests that check rules, so that LLVM does not optimise their programs, which takes half of the time."""
+
+PLAIN_FAMILIES: WeakValueDictionary[str, families.Family] = WeakValueDictionary()
+"""What these tests have compiled, which the others do not take."""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _compiled_plainly(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Compile the programs of some tests without LLVM's passes."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.path.parent.name in PLAINLY:
+            patch.setattr(families, "compile_kernel", compile_plainly)
+            patch.setattr(families, "_FAMILIES", PLAIN_FAMILIES)
+        yield
+
+
+@pytest.fixture(scope="module")
+def _few_objects() -> None:
+    """Leave out of garbage collections what earlier tests have made."""
+    leave_out()
 
 
 @pytest.fixture

@@ -97,8 +97,8 @@ def test_logistic_regression_converges() -> None:
 def test_digits_learns_to_read_and_draws(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     picture = tmp_path / "digits.png"
-    printed = run("digits.py", "--plot", str(picture))
-    assert number_after("\ntest accuracy", printed) >= 97
+    printed = run("digits.py", "--epochs", "3", "--plot", str(picture))
+    assert number_after("\ntest accuracy", printed) >= 93
     assert len(re.findall(r"^ +\d .* %$", printed, re.MULTILINE)) == 10, "a line for each digit"
     assert picture.read_bytes().startswith(b"\x89PNG")
 
@@ -106,7 +106,7 @@ def test_digits_learns_to_read_and_draws(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_digits_follows_its_seed() -> None:
     def short() -> str:
-        return re.sub(r"trained in \S+", "", run("digits.py", "--epochs", "2", "--seed", "3"))
+        return re.sub(r"trained in \S+", "", run("digits.py", "--epochs", "1", "--seed", "3"))
 
     assert short() == short()
 
@@ -115,8 +115,8 @@ def test_digits_follows_its_seed() -> None:
 def test_cnn_learns_to_read_and_draws(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     picture = tmp_path / "cnn.png"
-    printed = run("cnn.py", "--epochs", "15", "--plot", str(picture))
-    assert number_after("\ntest accuracy", printed) >= 96
+    printed = run("cnn.py", "--epochs", "3", "--plot", str(picture))
+    assert number_after("\ntest accuracy", printed) >= 75
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
@@ -124,9 +124,9 @@ def test_cnn_learns_to_read_and_draws(tmp_path: Path) -> None:
 def test_char_rnn_learns_and_writes(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     picture = tmp_path / "sonnets.png"
-    printed = run("char_rnn.py", "--steps", "100", "--plot", str(picture))
-    assert number_after("bits a letter", printed) < 3.4, "5.9 are those of 58 letters that are equally likely"
-    assert number_after("in text not seen", printed) < 3.7
+    printed = run("char_rnn.py", "--steps", "40", "--plot", str(picture))
+    assert number_after("bits a letter", printed) < 4.1, "5.9 are those of 58 letters that are equally likely"
+    assert number_after("in text not seen", printed) < 4.2
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
@@ -169,8 +169,8 @@ def test_neural_ode_fits_the_hares_and_lynxes(tmp_path: Path) -> None:
 def test_burgers_nears_the_solution(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     picture = tmp_path / "burgers.png"
-    printed = run("burgers.py", "--steps", "2500", "--plot", str(picture))
-    assert number_after("relative error", printed) < 0.15
+    printed = run("burgers.py", "--steps", "600", "--plot", str(picture))
+    assert number_after("relative error", printed) < 0.45, "1 is that of 0"
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 

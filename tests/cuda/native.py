@@ -133,7 +133,7 @@ def rounded_down(name: str, mode: str) -> str:
     return defined("float", f"{name}.{mode}.f", ", ".join(f"float {x}" for x in operands), body)
 
 
-PRELUDE = "\n".join([*instructions(), "declare float @nextafterf(float, float)"])
+INSTRUCTIONS = {re.findall(r"@([\w.]+)\(", text)[0]: text for text in instructions()}
 
 
 def host_text(launch: Launch) -> str:
@@ -141,7 +141,8 @@ def host_text(launch: Launch) -> str:
     text = str(optimized(linked(module_text([launch], ARCH)), machine(ARCH)))
     for pattern, replacement in REWRITES:
         text = re.sub(pattern, replacement, text, flags=re.MULTILINE)
-    return text + PRELUDE
+    used = (instruction for name, instruction in INSTRUCTIONS.items() if f"@{name}(" in text)
+    return "\n".join([text, "declare float @nextafterf(float, float)", *used])
 
 
 class Meeting:

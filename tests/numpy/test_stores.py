@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import fnad
+from fnad.config import override
 from fnad.errors import FnadError
 
 DTYPES = ["?", "i1", "u1", "i4", "u8", "f4", "c16"]
@@ -92,20 +93,26 @@ def outcome(f: Callable[[Any, Any], Any], v: Any, b: Any) -> Any:
 
 
 def called(way: Callable[[Any, Any], Any], is_traced: bool) -> Callable[[Any, Any], Any]:
+    """Return a compiled way to store a number in an array, which is traced too or a constant."""
     if is_traced:
-        return lambda v, b: fnad.jit(lambda v, b: way(v.copy(), b))(v, b)
-    return lambda v, b: fnad.jit(lambda b: way(v.copy(), b))(b)
+        return fnad.jit(lambda v, b: way(v.copy(), b))
+    constants = {dtype: np.ones(3, dtype) for dtype in DTYPES}
+    of_dtype = {v.dtype: fnad.jit(lambda b, v=v: way(v.copy(), b)) for v in constants.values()}
+    return lambda v, b: of_dtype[v.dtype](b)
 
 
 @pytest.mark.parametrize("is_traced", [True, False], ids=["into traced", "into ordinary"])
-@pytest.mark.parametrize("name", WAYS)
-def test_a_number_is_stored_as_numpy_stores_it(name: str, is_traced: bool) -> None:
+@pytest.mark.parametrize(
+    ("name", "executor"), [*[(name, "interpreter") for name in WAYS], ("v[0] = b", "compiled"), ("v += b", "compiled")]
+)
+def test_a_number_is_stored_as_numpy_stores_it(name: str, executor: Any, is_traced: bool) -> None:
     way, wrong = WAYS[name], list[Any]()
     run = called(way, is_traced)
     for dtype in DTYPES:
         for b in sources():
             v = np.ones(3, dtype)
-            expected, found = outcome(way, v.copy(), b), outcome(run, v, b)
+            with override(executor=executor):
+                expected, found = outcome(way, v.copy(), b), outcome(run, v, b)
             if found != expected:
                 wrong.append((dtype, repr(b), expected, found))
     assert not wrong
