@@ -1,6 +1,7 @@
 """fnad beside PyTorch, JAX and PyTensor: functions of one as functions of the other, each with its derivatives.
 
-Runs the bridges to the libraries that are installed, and compares derivatives.
+Runs the bridges to the libraries that are installed, and compares derivatives. PyMC and numpyro sample a posterior
+whose density is a fnad function, and the potential of a numpyro model becomes a fnad function.
 """
 
 # pyright: reportMissingImports=false, reportUntypedBaseClass=false
@@ -104,8 +105,11 @@ def from_jax(f, result):
 # ---- PyTensor --------------------------------------------------------------------------------------------------------
 
 
-def to_pytensor(f):
-    """A fnad function, of f64 arrays to one array of the first one's shape, as a PyTensor operation with gradients."""
+def to_pytensor(f, result=None):
+    """A fnad function, of f64 arrays to one array, as a PyTensor operation with gradients.
+
+    `result` is the type of the result, that of the first argument if it is None.
+    """
     from pytensor.graph.basic import Apply
     from pytensor.graph.op import Op
     from pytensor.tensor import as_tensor_variable
@@ -123,7 +127,7 @@ def to_pytensor(f):
     class Bridge(Op):
         def make_node(self, *args):
             given = list(map(as_tensor_variable, args))
-            return Apply(self, given, [given[0].type()])
+            return Apply(self, given, [given[0].type() if result is None else result()])
 
         def perform(self, node, inputs, outputs):
             outputs[0][0] = np.asarray(run(*inputs))
@@ -183,7 +187,80 @@ def with_pytensor():
     return [pytensor.function([x, y], pytensor.grad(cost, [x, y]))(X, Y)]
 
 
-BRIDGES = {"torch": with_torch, "jax": with_jax, "pytensor": with_pytensor}
+# ---- samplers --------------------------------------------------------------------------------------------------------
+
+DATA = 0.9 * X + np.exp(0.4 * Y) + np.array([0.1, -0.2, 0.1])
+AT = np.array([0.4, -0.3])
+
+
+def misfit(p):
+    """The log-likelihood of a slope and a rate of growth, for errors of 0.3."""
+    return -0.5 * np.sum(((p[0] * X + np.exp(p[1] * Y) - DATA) / 0.3) ** 2)
+
+
+def density(p):
+    """The logarithm of the posterior density, up to a constant, with standard normal priors."""
+    return misfit(p) - 0.5 * np.sum(p**2)
+
+
+def check_draws(draws):
+    """Compare the means of draws with those on a grid, within a quarter of the standard deviations."""
+    grid = np.stack(np.meshgrid(*[np.linspace(-3.0, 3.0, 201)] * 2, indexing="ij"), axis=-1).reshape(-1, 2)
+    weights = np.exp(fnad.jit(fnad.vmap(density))(grid))
+    mean = np.average(grid, axis=0, weights=weights)
+    spread = np.sqrt(np.average((grid - mean) ** 2, axis=0, weights=weights))
+    np.testing.assert_array_less(np.abs(np.mean(draws, axis=0) - mean), 0.25 * spread)
+
+
+def with_pymc():
+    """Check the gradient of a PyMC model with a fnad function in it, and its draws."""
+    import pymc
+    import pytensor.tensor as pt
+
+    with pymc.Model() as posterior:
+        p = pymc.Normal("p", 0.0, 1.0, shape=2)
+        pymc.Potential("misfit", to_pytensor(misfit, pt.dscalar)(p))
+    np.testing.assert_allclose(posterior.compile_dlogp()({"p": AT}), fnad.grad(density)(AT), rtol=1e-12)
+    with posterior:
+        drawn = pymc.sample(1000, tune=500, chains=2, cores=1, random_seed=0, progressbar=False)
+    check_draws(drawn.posterior["p"].values.reshape(-1, 2))
+    return []
+
+
+def with_numpyro():
+    """Check the draws of a numpyro model with a fnad function in it, and the potential of a numpyro model in fnad."""
+    import jax
+    import numpyro
+    from numpyro.infer import MCMC, NUTS
+    from numpyro.infer.util import potential_energy
+
+    jax.config.update("jax_enable_x64", True)
+
+    def posterior(likelihood):
+        p = numpyro.sample("p", numpyro.distributions.Normal(0.0, 1.0).expand([2]).to_event(1))
+        numpyro.factor("misfit", likelihood(p))
+
+    sampler = MCMC(NUTS(posterior), num_warmup=500, num_samples=2000, progress_bar=False)
+    sampler.run(jax.random.key(0), to_jax(misfit))
+    check_draws(np.asarray(sampler.get_samples()["p"]))
+
+    def written_in_jax(p):
+        return -0.5 * jax.numpy.sum(((p[0] * X + jax.numpy.exp(p[1] * Y) - DATA) / 0.3) ** 2)
+
+    potential = from_jax(lambda p: potential_energy(posterior, (written_in_jax,), {}, {"p": p}), 0.0)
+    np.testing.assert_allclose(fnad.grad(potential)(AT), -fnad.grad(density)(AT), rtol=1e-12)
+    fit = fnad.optim.minimize(potential, AT)
+    np.testing.assert_allclose(fnad.grad(density)(fit.x), 0.0, atol=1e-4)
+    return []
+
+
+BRIDGES = {
+    "torch": with_torch,
+    "jax": with_jax,
+    "pytensor": with_pytensor,
+    "pymc": with_pymc,
+    "numpyro": with_numpyro,
+}
 
 if __name__ == "__main__":
     argparse.ArgumentParser(description=__doc__).parse_args()
