@@ -42,9 +42,10 @@ COSTS = Costs(
     tile_bytes=2**17,
     cache_bytes=2**21,
     tile_rows=16,
-    # LLVM adds a block in four vectors at once. With vectors of four numbers each lane makes 16 additions, as in NumPy.
-    # Twice this length had three times the rounding error where all terms are equal; half took up to a sixth more time.
-    sum_block=256,
+    # LLVM adds a block in four vectors at once, or in two of 16 bytes: then each lane of 16 or 32 bytes makes 16
+    # additions, as in NumPy. With twice as many the error was three times as large where all terms are equal; half took
+    # up to a sixth more time.
+    sum_block=64 if vector_math.preferred_bytes() == 16 else 256,
     effect_nanoseconds=10,
     interrupt_nanoseconds=2**24,
     # Whether it is worth it to wake threads is measured as the loop runs: see `threads.py`.
