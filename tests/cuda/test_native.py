@@ -153,7 +153,7 @@ def test_functions_of_libdevice(part: int, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_the_normal_distribution_in_single_precision() -> None:
-    """It has a formula of its own, with an error of less than 4 units in the last place."""
+    """It has a formula of its own, within 4 units in the last place where powers of two are rounded correctly."""
     x = np.linspace(-15, 6, 3000, dtype=np.float32)
     ends = np.array([0, -0.0, 1e-40, -14.5, np.inf, -np.inf, 1e20, -3e38, np.nan], np.float32)
     with driver.using(native.Compiled()):
