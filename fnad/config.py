@@ -1,10 +1,10 @@
 """Settings of how programs run: of the process, and of a block of code.
 
-    executor   "auto"         in the NumPy interpreter until a program is hot, then compiled; functions under
-                              `fnad.jit` are compiled at their second call, the first one if they are heavy, or
-                              if they branch on traced values, each path when it is taken again
+    executor   "auto"         in the NumPy interpreter until a program is hot, then compiled in the background;
+                              functions under `fnad.jit` are hot at their second call, the first one if they are
+                              heavy, or if they branch on traced values, each path when it is taken again
                "interpreter"  always in the NumPy interpreter
-               "compiled"     always compiled, at the first call
+               "compiled"     always compiled, at the first call, which waits for it
     device     "cpu"          where programs run: in memory that NumPy can access
                "cuda"         on the GPU that CuPy has chosen, compiled at the first call; results are CuPy arrays
     matmul_precision

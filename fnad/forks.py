@@ -20,7 +20,7 @@ from collections.abc import Callable
 from threading import RLock, local
 from time import monotonic, sleep
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 OWN = __file__.removesuffix("forks.py")
@@ -67,6 +67,12 @@ def take(found: object) -> None:
     """Have forks take a lock of another library, if it is one."""
     if isinstance(found, type(RLock())):
         _LOCKS.add(ref(found, _LOCKS.discard))
+
+
+def loaded(name: str) -> Any:
+    """The module of a name, if it has been imported; not one that another thread is still importing."""
+    module = sys.modules.get(name)
+    return None if getattr(getattr(module, "__spec__", None), "_initializing", False) else module
 
 
 def _take_all() -> None:

@@ -28,9 +28,10 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # one process a core, whose BLAS thread
 os.environ["FNAD_CACHE_DIR"] = ""  # what a test compiles it compiles itself, in processes of its own too
 
 from fnad.backends import tiers
+from fnad.backends.background import Background
 from fnad.backends.cpu import families
-from fnad.backends.cpu.compiler import compile_plainly
 from fnad.testing import EXECUTORS, Run
+from tests.plain_code import compile_plainly
 
 gc.set_threshold(2000, 20, 100)
 
@@ -119,9 +120,11 @@ def pytest_runtest_protocol(item: pytest.Item) -> None:
 def _tiers_without_time() -> Iterator[None]:
     """Let no program become hot by the clock: it would be compiled here and interpreted there, as the load is.
 
-    Functions under `jit` are compiled at their first call, so that one call shows what native code does.
+    Functions under `jit` are compiled at their first call, so that one call shows what native code does. No call goes
+    on while the background compiles, for the same reason.
     """
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Background, "compile", lambda self, program: program.compile_in_background())
         patch.setattr(tiers, "perf_counter", lambda: 0.0)
         patch.setattr(tiers.TieredProgram, "is_heavy", True)
         yield

@@ -29,7 +29,6 @@ import scipy.integrate
 import fnad
 from fnad import disk
 from fnad.backends import keys, tiers
-from fnad.backends.base import BACKENDS
 from fnad.backends.cpu import codegen, executor, loader, saved, symbols
 from fnad.backends.cpu.compiler import compile_source
 from fnad.backends.surroundings import surroundings
@@ -204,38 +203,11 @@ def test_code_that_sizes_share_is_loaded_with_their_numbers(tmp_path: Path, monk
 
     taken: list[Any] = []
     recipe_of = saved.recipe_of
-    monkeypatch.setattr(
-        saved, "recipe_of", lambda plan, codes, **rest: taken.extend(codes.values()) or recipe_of(plan, codes, **rest)
-    )
+    monkeypatch.setattr(saved, "recipe_of", lambda plan, codes: taken.extend(codes.values()) or recipe_of(plan, codes))
     first = values()
     assert len({key for key, numbers in taken if numbers}) == 1
     monkeypatch.setattr(tiers, "simplify", None)
     assert values() == first
-
-
-def test_what_is_not_optimised_yet_is_kept_until_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tiers.TieredProgram, "is_heavy", False)
-    monkeypatch.setitem(BACKENDS, "cpu", replace(BACKENDS["cpu"], long=1))
-    x = np.linspace(0.0, 3.0, 100)
-    program = fnad.make_program(lambda x: [np.sum(np.exp(x) * x[::-1]), np.cumsum(x)])(x).program
-
-    def loaded() -> tuple[tiers.TieredProgram, list[bytes]]:
-        made = tiers.TieredProgram(program)
-        return made, [result.tobytes() for result in made.executor(eager=True)([x])]
-
-    with fnad.config.override(disk_cache=str(tmp_path / "c")):
-        _, plain = loaded()
-        with monkeypatch.context() as within:
-            within.setattr(executor, "compile_plainly", None)
-            again, results = loaded()
-        assert results == plain
-        optimised = again.native()
-        assert optimised is not None
-        assert not optimised.is_plain
-        monkeypatch.setattr(executor, "compile_program", None)
-        last, results = loaded()
-        assert last.native() is not None
-        assert results == [result.tobytes() for result in optimised([x])]
 
 
 def elsewhere() -> Any:

@@ -84,3 +84,22 @@ def test_daemon_threads_that_compile_at_the_exit() -> None:
     """Python ends a thread where it takes the GIL: within C++ code that aborted one process in three."""
     done = ended(DAEMONS)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+BACKGROUND = """
+def called(n, times):
+    f = fnad.jit(fnad.grad(lambda x: np.sum(np.sin(x) * (n + 0.5) + np.exp(x) ** 2)))
+    for _ in range(times):
+        f(np.ones(5))
+    return f
+
+kept = [called(n, 2) for n in range(20)]
+atexit.register(called, 20, 3)
+"""
+
+
+@pytest.mark.slow
+def test_what_the_background_compiles_at_the_exit_is_given_up() -> None:
+    """So is what a handler has it compile then."""
+    done = ended(DAEMONS.partition("def work")[0] + BACKGROUND)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -19,10 +19,11 @@ import pytest
 
 import fnad
 from fnad import forks
+from fnad.backends.background import BACKGROUND, Background
 from fnad.backends.cpu import codegen
 from fnad.backends.cpu.idle import WATCH
 from fnad.backends.cpu.loader import LOCK
-from fnad.backends.tiers import COMPILING, TieredProgram
+from fnad.backends.tiers import TieredProgram
 from fnad.ir import types
 from fnad.lapack_threads import BlasLibrary
 from fnad.store import STORE, uncollected
@@ -33,6 +34,7 @@ X = np.array([1.0, 2.0, 3.0])
 PROGRAM = TieredProgram(fnad.make_program(lambda x: np.exp(x) * 2.0)(X).program)
 LIBRARY = BlasLibrary(lambda: 1, lambda count: None)
 NEW = forks.lock()
+IN_BACKGROUND = Background.compile
 
 
 def in_child(check: Callable[[], bool]) -> bool:
@@ -69,6 +71,7 @@ LOCKS: dict[str, Callable[[], Any]] = {
     "types": lambda: types._LOCK,
     "workspaces": lambda: WATCH._lock,
     "a compilation": lambda: PROGRAM._compiling,
+    "the background": lambda: BACKGROUND._lock,
     "LAPACK": lambda: LIBRARY._lock,
     "a new one": lambda: NEW,
 }
@@ -147,15 +150,51 @@ def test_a_child_that_is_forked_while_another_thread_compiles(monkeypatch: pytes
         thread.join()
 
 
+def test_a_fork_waits_for_what_the_background_compiles_and_forgets_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, optimized = Event(), codegen.optimized
+
+    def slowly(module: Any) -> Any:
+        begun.set()
+        time.sleep(0.3)
+        return optimized(module)
+
+    monkeypatch.setattr(codegen, "optimized", slowly)
+    monkeypatch.setattr(Background, "compile", IN_BACKGROUND)
+    monkeypatch.setattr(TieredProgram, "is_heavy", False)
+    programs = [TieredProgram(fnad.make_program(lambda x, c=c: np.exp(x) * c)(X).program) for c in (1.5, 2.5, 3.5)]
+
+    def call(program: TieredProgram) -> bool:
+        program.executor(eager=True)([X])
+        return program.is_native
+
+    for program in programs:
+        call(program)
+    assert begun.wait(60)
+
+    def is_right() -> bool:
+        known = [program.is_native for program in programs] == [True, False, False]
+        return known and not any(map(BACKGROUND.compiles, programs[1:])) and is_compiled()
+
+    def is_compiled() -> bool:
+        until = time.monotonic() + 30
+        while time.monotonic() < until and not all(map(call, programs)):
+            time.sleep(0.01)
+        return all(map(call, programs))
+
+    assert in_child(is_right)
+    assert not any(map(BACKGROUND.compiles, programs[1:]))
+    assert is_compiled()
+
+
 def are_right(results: dict[Callable[[Any], Any], Any]) -> bool:
     return all(np.allclose(function(X), expected) for function, expected in results.items())
 
 
 def test_blocks_of_other_threads_are_over_in_a_child() -> None:
     assert gc.isenabled()
-    with in_another_thread(uncollected()), in_another_thread(COMPILING.holding(PROGRAM)):
+    with in_another_thread(uncollected()):
         assert not gc.isenabled()
-        assert in_child(lambda: gc.isenabled() and not COMPILING.entries and PROGRAM.native() is not None)
+        assert in_child(gc.isenabled)
     assert gc.isenabled()
     with uncollected():
         assert in_child(lambda: not gc.isenabled())

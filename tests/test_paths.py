@@ -7,6 +7,7 @@ import time
 import warnings
 from collections.abc import Callable
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 import pytest
@@ -55,6 +56,7 @@ IS_HEAVY = TieredProgram.is_heavy
 def _by_weight(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have functions compiled when they are outside of the tests: at their second call, and at the first if heavy."""
     monkeypatch.setattr(TieredProgram, "is_heavy", IS_HEAVY)
+    monkeypatch.setattr("fnad.backends.sizes._SIZES", WeakValueDictionary())  # what other tests compiled
 
 
 @pytest.fixture

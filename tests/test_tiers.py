@@ -6,8 +6,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -18,10 +17,10 @@ from numpy.testing import assert_array_equal
 import fnad
 from fnad import store
 from fnad.backends import tiers
+from fnad.backends.background import BACKGROUND, Background
 from fnad.backends.base import BACKENDS, Backend
-from fnad.backends.cpu.executor import compile_plainly
 from fnad.backends.reference import interpreter
-from fnad.backends.tiers import COMPILING, TieredProgram
+from fnad.backends.tiers import TieredProgram
 from fnad.errors import LoweringError
 from fnad.ir.builder import trace
 from fnad.ir.program import Literal, Program
@@ -36,14 +35,13 @@ from fnad.transforms.pipeline import simplify
 from tests.steps import steps
 
 X = np.array([1.0, 2.0, 3.0])
-IS_HEAVY = TieredProgram.is_heavy
+IS_HEAVY, IN_BACKGROUND = TieredProgram.is_heavy, Background.compile
 
 
 class Native:
     """What a compiler makes of a program, by a function of its arguments."""
 
     is_alone = True
-    is_plain = False
     nbytes = workspace_bytes = 0
 
     def __init__(self, run: Callable[[Any], Any]) -> None:
@@ -107,111 +105,186 @@ def test_eager_means_at_once(compiled: list[Program]) -> None:
     assert compiled == [program.simplified]
 
 
-class Clock:
-    """What a program takes to run, in the place of a clock."""
+# ---- the background --------------------------------------------------------------------------------------------------
+
+
+class Compiler:
+    """A compiler that makes code which returns zeros, as soon as it may; or raises an error."""
 
     def __init__(self) -> None:
-        self.now = 0.0
+        self.begun, self.may_end = threading.Event(), threading.Event()
+        self.given: list[Program] = []
+        self.settings: list[fnad.config.Settings] = []
+        self.error: Exception | None = None
 
-    def __call__(self) -> float:
-        return self.now
+    def __call__(self, program: Program, donated: Sequence[int]) -> Native:
+        self.given.append(program)
+        self.settings.append(fnad.config.current())
+        self.begun.set()
+        assert self.may_end.wait(60)
+        if self.error is not None:
+            raise self.error
+        return Native(lambda arguments: [np.zeros(atom.aval.shape) for atom in program.outputs])
 
 
 @pytest.fixture
-def plain(compiled: list[Program], monkeypatch: pytest.MonkeyPatch) -> list[Program]:
-    """Replace the compiler of long programs by one that returns ones; return the list of programs it is given."""
-    given: list[Program] = []
-
-    def compile_plainly(program: Program, donated: Sequence[int]) -> Callable[[Any], Any]:
-        given.append(program)
-        native = Native(lambda arguments: [np.ones(atom.aval.shape) for atom in program.outputs])
-        native.is_plain = True
-        return native
-
-    monkeypatch.setattr("fnad.backends.cpu.executor.compile_plainly", compile_plainly)
+def compiler(monkeypatch: pytest.MonkeyPatch) -> Iterator[Compiler]:
+    """Have programs compiled in the background, by a compiler that waits."""
+    made = Compiler()
+    monkeypatch.setattr("fnad.backends.cpu.executor.compile_program", made)
+    monkeypatch.setattr("fnad.backends.sizes._SIZES", WeakValueDictionary())
     monkeypatch.setattr(TieredProgram, "is_heavy", False)
-    monkeypatch.setitem(BACKENDS, "cpu", replace(BACKENDS["cpu"], long=2))
-    return given
+    monkeypatch.setattr(Background, "compile", IN_BACKGROUND)
+    yield made
+    made.may_end.set()
+    wait_until(lambda: BACKGROUND._thread is None)
 
 
-@pytest.mark.parametrize("is_ready", [False, True])
-def test_long_programs_are_optimised_once_they_ran_as_long(
-    plain: list[Program], compiled: list[Program], monkeypatch: pytest.MonkeyPatch, *, is_ready: bool
+def wait_until(condition: Callable[[], object]) -> None:
+    until = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.001)
+
+
+def result(program: TieredProgram) -> float:
+    """The sum of the results of a call that finds the program hot."""
+    return float(program.executor(eager=True)([X])[0].sum())
+
+
+EXPECTED = float(np.sum(np.sin(X) * X))
+
+
+def test_calls_go_on_while_the_background_compiles(compiler: Compiler) -> None:
+    program = TieredProgram(example())
+    for _ in range(3):
+        assert result(program) == EXPECTED
+    assert compiler.begun.wait(60)
+    assert BACKGROUND.compiles(program)
+    assert result(program) == EXPECTED
+    compiler.may_end.set()
+    wait_until(lambda: program.is_native)
+    assert result(program) == 0.0
+    assert len(compiler.given) == 1
+    wait_until(lambda: BACKGROUND._thread is None)
+    assert not BACKGROUND.compiles(program)
+
+
+def test_calls_interpret_a_program_as_it_is_until_the_background_has_simplified_it(
+    compiler: Compiler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    clock = Clock()
-    monkeypatch.setattr(tiers, "perf_counter", clock)
-    monkeypatch.setattr(TieredProgram, "expected_cost", lambda self: 0.1)
+    simplifies, threads = threading.Event(), set[str]()
+
+    def slowly(program: Program) -> Program:
+        threads.add(threading.current_thread().name)
+        assert simplifies.wait(60)
+        return simplify(program)
+
+    monkeypatch.setattr(tiers, "simplify", slowly)
     program = TieredProgram(example())
-    assert_array_equal(program.executor(eager=True)([X])[0], np.ones(3))
-    run = Native.__call__
-
-    def slowly(self: Native, arguments: Any) -> Any:
-        clock.now += 0.04
-        return run(self, arguments)
-
-    monkeypatch.setattr(Native, "__call__", slowly)
-    for expected in (1.0, 1.0, 1.0, 0.0, 0.0):
-        following = program.ready() if is_ready else program.executor()
-        assert following is not None
-        assert_array_equal(following([X])[0], np.full(3, expected))
-    assert len(plain) == len(compiled) == 1
+    for _ in range(3):
+        assert result(program) == EXPECTED
+    simplifies.set()
+    assert compiler.begun.wait(60)
+    assert result(program) == EXPECTED
+    assert threads == {"fnad compiler"}
 
 
-def test_what_looks_into_a_program_sees_it_optimised(plain: list[Program], compiled: list[Program]) -> None:
-    program = TieredProgram(example())
-    assert_array_equal(program.executor(eager=True)([X])[0], np.ones(3))
-    native = program.native()
-    assert native is not None
-    assert_array_equal(native([X])[0], np.zeros(3))
-    assert program.native() is native
-    assert len(plain) == len(compiled) == 1
-
-
-def test_plain_code_runs_while_another_thread_optimises(plain: list[Program], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(TieredProgram, "expected_cost", lambda self: 0.0)
-    program = TieredProgram(example())
-    assert_array_equal(program.executor(eager=True)([X])[0], np.ones(3))
-    with COMPILING.holding(program):
-        assert_array_equal(program.executor()([X])[0], np.ones(3))
-    assert_array_equal(program.executor()([X])[0], np.zeros(3))
-    assert len(plain) == 1
-
-
-def test_short_heavy_and_endless_programs_and_further_sizes_are_optimised_at_once(
-    plain: list[Program], monkeypatch: pytest.MonkeyPatch
+def test_a_call_waits_for_what_takes_at_most_as_long_as_two_calls(
+    compiler: Compiler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def begins(f: Callable[[Any], Any], n: int = 3) -> bool:
-        program = TieredProgram(fnad.make_program(f)(np.ones(n)).program)
-        kept.append(program)
-        return bool(program.executor(eager=True)([np.ones(n)])[0].any())
-
-    kept: list[TieredProgram] = []
-    assert begins(lambda x: np.sin(x) * x)
-    assert not begins(lambda x: np.sin(x) * x, 4)
-    assert not begins(lambda x: np.sinh(x))
-    assert not begins(lambda x: fnad.while_loop(lambda x: np.sum(x) < 9.0, lambda x: x * 2.0, np.cosh(x)) * 2.0)
-    monkeypatch.setattr(TieredProgram, "is_heavy", True)
-    assert not begins(lambda x: np.cos(x) * x)
-    assert len(plain) == 1
+    compiler.may_end.set()
+    clock = iter(np.arange(0.0, 100.0, 0.1))
+    monkeypatch.setattr(tiers, "perf_counter", lambda: float(next(clock)))
+    for cost, expected in ((0.21, EXPECTED), (0.19, 0.0)):
+        monkeypatch.setattr(TieredProgram, "expected_cost", lambda self, cost=cost: cost)
+        program = TieredProgram(example())
+        program.executor()([X])
+        if cost > 0.2:
+            monkeypatch.setattr(Background, "compile", lambda *_: None)
+        assert result(program) == expected
 
 
-def test_plain_code_computes_the_same_but_for_rounding() -> None:
-    """Sums go in shorter blocks instead of lanes, so that they are as accurate."""
-    rng = np.random.default_rng(0)
-    x, y, unit = rng.random((50, 20)), np.full(1_000_003, 0.1), np.eye(20)
+def test_an_error_of_the_compiler_is_raised_by_the_next_call(compiler: Compiler) -> None:
+    compiler.error = ZeroDivisionError("in the compiler")
+    compiler.may_end.set()
+    program = TieredProgram(example())
+    assert result(program) == EXPECTED
+    wait_until(lambda: not BACKGROUND.compiles(program))
+    for _ in range(2):
+        with pytest.raises(ZeroDivisionError, match="in the compiler"):
+            result(program)
+    compiler.error = None
+    assert result(program) == 0.0
 
-    def f(x: Any, y: Any, unit: Any) -> Any:
-        z = np.where(x > 0.5, np.tanh(x) ** 2.5, np.cumsum(x, axis=1))
-        return [np.linalg.solve(z.T @ z + unit, z.sum(axis=0)), np.sort(z, axis=0)[::-1], np.sum(y)]
 
-    program = fnad.make_program(f)(x, y, unit).program
-    native = compile_plainly(simplify(program))
-    assert native.is_plain
-    found, expected = native([x, y, unit]), interpret(program, [x, y, unit])
-    for a, b in zip(found[:2], expected[:2], strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-12)
-    exact = float(np.longdouble(y[0]) * len(y))
-    assert abs(found[2] - exact) <= 2 * np.spacing(exact)
+def test_what_cannot_be_lowered_is_tried_once_in_the_background(compiler: Compiler) -> None:
+    compiler.error = LoweringError("no loops for this")
+    compiler.may_end.set()
+    program = TieredProgram(example())
+    for _ in range(3):
+        assert result(program) == EXPECTED
+        wait_until(lambda: not BACKGROUND.compiles(program))
+    assert len(compiler.given) == 1
+
+
+def test_programs_wait_in_order_and_not_if_nothing_refers_to_them(compiler: Compiler) -> None:
+    first, forgotten, last = (TieredProgram(example(name)) for name in ("first", "forgotten", "last"))
+    for program in (first, forgotten, last):
+        assert result(program) == EXPECTED
+    assert compiler.begun.wait(60)
+    del forgotten, program
+    compiler.may_end.set()
+    wait_until(lambda: last.is_native)
+    assert [program.name for program in compiler.given] == ["first", "last"]
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_what_waits_is_compiled_though_the_thread_ended(compiler: Compiler, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiler.may_end.set()
+    first, last = TieredProgram(example("first")), TieredProgram(example("last"))
+    with monkeypatch.context() as within, BACKGROUND._lock:
+        within.setattr(TieredProgram, "compile_in_background", lambda _: 1 / 0)
+        result(first)
+        result(last)
+        thread = BACKGROUND._thread
+        assert thread is not None
+        BACKGROUND._lock.release()
+        thread.join()
+        BACKGROUND._lock.acquire()
+    assert BACKGROUND.compiles(last)
+    result(last)
+    wait_until(lambda: last.is_native)
+
+
+def test_the_background_compiles_by_the_settings_of_the_call(compiler: Compiler) -> None:
+    compiler.may_end.set()
+    program = TieredProgram(example())
+    with fnad.config.override(disk_cache_bytes=12345):
+        result(program)
+    wait_until(lambda: program.is_native)
+    assert compiler.settings[0].disk_cache_bytes == 12345
+
+
+def test_who_wants_native_code_waits_for_the_background(compiler: Compiler) -> None:
+    program = TieredProgram(example())
+    result(program)
+    assert compiler.begun.wait(60)
+    threading.Timer(0.1, compiler.may_end.set).start()
+    assert program.native() is not None
+    assert len(compiler.given) == 1
+
+
+def test_one_thread_compiles_for_all(compiler: Compiler) -> None:
+    programs = [TieredProgram(example(str(number))) for number in range(3)]
+    threads = [threading.Thread(target=result, args=(programs[number % 3],)) for number in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    compiler.may_end.set()
+    wait_until(lambda: all(program.is_native for program in programs))
+    assert sorted(program.name for program in compiler.given) == ["0", "1", "2"]
 
 
 def test_settings_decide(compiled: list[Program]) -> None:
@@ -296,7 +369,7 @@ def by_weight(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("by_weight")
-def test_new_sizes_with_code_of_their_own_are_waited_for_three_times(
+def test_only_the_first_sizes_with_code_of_their_own_are_compiled_at_their_second_call(
     compiled: list[Program], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     f = fnad.jit(lambda x: np.sin(x) * x + 0.375)
@@ -310,7 +383,7 @@ def test_new_sizes_with_code_of_their_own_are_waited_for_three_times(
 
 
 @pytest.mark.usefixtures("by_weight")
-def test_new_sizes_that_share_code_are_compiled_when_they_come_again(
+def test_sizes_that_share_code_are_all_compiled_when_they_come_again(
     compiled: list[Program], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Native, "is_alone", False)
@@ -354,28 +427,6 @@ def test_what_shares_code_is_expected_to_cost_little(compiled: list[Program], mo
         each.native()
     assert third.expected_cost() == 4e-9
     assert third.is_heavy
-
-
-def test_one_thread_compiles_while_others_interpret(monkeypatch: pytest.MonkeyPatch) -> None:
-    started, proceed = threading.Event(), threading.Event()
-    attempts: list[Program] = []
-
-    def slow(program: Program, donated: Sequence[int]) -> Any:
-        attempts.append(program)
-        started.set()
-        assert proceed.wait(60)
-        return Native(interpreter(program))
-
-    monkeypatch.setattr("fnad.backends.cpu.executor.compile_program", slow)
-    monkeypatch.setattr(TieredProgram, "expected_cost", lambda self: 0.0)
-    program = TieredProgram(example())
-    compiling = threading.Thread(target=lambda: program.executor()([X]))
-    compiling.start()
-    assert started.wait(60)
-    assert_array_equal(program.executor()([X])[0], np.sin(X) * X)
-    proceed.set()
-    compiling.join()
-    assert len(attempts) == 1
 
 
 def test_threads_that_want_it_compiled_wait_for_one(compiled: list[Program]) -> None:

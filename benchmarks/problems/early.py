@@ -11,13 +11,13 @@ import pkgutil
 import statistics
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from benchmarks import problems
-from benchmarks.calls import Call
+from benchmarks.calls import Call, wait_for_compilers
 from benchmarks.case import PEERS, Case
 from benchmarks.measure import leaves
 from benchmarks.processes import Process
@@ -26,7 +26,7 @@ COUNTS = (1, 10, 100, 1000)
 PEERS_HERE = ("fnad", "jax")
 APART = ("early", "operations")  # this file, and single operations, which are a list of their own
 LONGEST = 3.0
-"""The seconds of calls after which a process stops: the time of the calls left out is that of a normal call each."""
+"""The seconds of calls after which a process stops: the time of the calls left out is that of a later call each."""
 
 
 def cases() -> Iterator[Case]:
@@ -67,11 +67,22 @@ def calls(name: str, peer: str, count: int) -> dict[str, Any]:
         start = time.perf_counter()
         result = run()
         times.append(time.perf_counter() - start)
-    normal = statistics.median(times)
-    seconds = time.perf_counter() - begin + (count - len(times)) * normal
+    seconds = time.perf_counter() - begin
+    if len(times) < count:
+        start = time.perf_counter()
+        wait_for_compilers()
+        seconds += time.perf_counter() - start
+        seconds += (count - len(times)) * statistics.median(timed(run) for _ in range(5))
     longest = max(range(len(times)), key=times.__getitem__)
     note = f"{ready - begin:.2f} s before the first call; call {longest + 1} took the longest, {times[longest]:.3f} s"
     return {"seconds": seconds, "result": [[float(np.linalg.norm(leaf))] for leaf in leaves(result)], "note": note}
+
+
+def timed(run: Callable[[], Any]) -> float:
+    """Return the time of a call."""
+    start = time.perf_counter()
+    run()
+    return time.perf_counter() - start
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
-from math import inf
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
 import numpy as np
@@ -70,11 +69,6 @@ class Native(Protocol):
     @property
     def is_alone(self) -> bool:
         """True if code was compiled for it that runs no program of other sizes."""
-        ...
-
-    @property
-    def is_plain(self) -> bool:
-        """True if it was compiled quickly, so that it runs longer than optimised code."""
         ...
 
     @property
@@ -140,10 +134,6 @@ class Compiler(Protocol):
         """Compile a program; results may be written to the memory of the inputs at the positions `donated`."""
         ...
 
-    def compile_plainly(self, program: Program, donated: Sequence[int] = ()) -> Native:
-        """Compile a program in a fraction of the time, to code that is not optimised."""
-        ...
-
     def kept(self, key: str) -> Native | None:
         """The native code of an earlier process, by its key on disk."""
         ...
@@ -164,7 +154,7 @@ class Backend:
     Compiling is expected to take `setup` seconds if the module is not loaded yet, `program` for any program, `equation`
     for each of its equations and `loop` for each that has loops of its own; or only `lowered` for each equation where
     code of other sizes is there for it, as measured on one core; a factor of two hardly matters. What is on disk takes
-    `load`, and half of the setup. A program of `long` equations is first compiled plainly.
+    `load`, and half of the setup.
     """
 
     module: str
@@ -174,7 +164,6 @@ class Backend:
     loop: float = 0.0
     lowered: float = 0.0
     load: float = 0.003
-    long: float = inf
 
     @property
     def compiler(self) -> Compiler:
@@ -207,7 +196,6 @@ BACKENDS: dict[config.DeviceName, Backend] = {
         equation=0.0004,
         loop=0.012,
         lowered=0.0002,
-        long=250,
     ),
     "cuda": Backend("fnad.backends.cuda.executor", setup=0.5, program=0.1, equation=0.0004),
 }

@@ -2,7 +2,7 @@
 
 A backend may have native code that runs programs of many sizes. Whether it does is seen when it compiles some of them,
 and from then on expected of the others. A function that comes with one size after the other may also be one whose code
-cannot be shared; then only the first few sizes are waited for.
+cannot be shared; then only the first few sizes are compiled so early.
 """
 
 from __future__ import annotations
@@ -12,26 +12,26 @@ from weakref import WeakValueDictionary
 
 from fnad.ir.program import Program
 
-AWAITED = 3
-"""The number of sizes that are waited for although each has code of its own."""
+EAGER = 3
+"""The number of sizes that are compiled at their second call although each has code of its own."""
 
 
 class Sizes:
     """The programs of one outline. They have it as long as one of them is alive."""
 
     def __init__(self) -> None:
-        self.is_shared = self.any_compiled = False
+        self.is_shared = False
         self._alone = 0
 
     def compiled(self, *, alone: bool) -> None:
         """Note that one was compiled, and whether code was made for it alone."""
-        self.is_shared, self.any_compiled = not alone, True
+        self.is_shared = not alone
         self._alone += alone
 
     @property
-    def is_awaited(self) -> bool:
-        """True if to wait for the compiler when a new size comes for the second time."""
-        return self.is_shared or self._alone < AWAITED
+    def is_eager(self) -> bool:
+        """True if a new size is compiled when it comes for the second time."""
+        return self.is_shared or self._alone < EAGER
 
 
 _SIZES: WeakValueDictionary[int, Sizes] = WeakValueDictionary()

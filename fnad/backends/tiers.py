@@ -4,9 +4,10 @@ Compiling has a known price, interpreting a rent at each call. As in the ski-ren
 until the time spent on that reaches the expected time to compile it, and is compiled then: that takes at most twice the
 time of the best choice in hindsight. The expected time is the backend's (`Backend.expected_cost`).
 
-A long program is compiled in two steps, by the same rule. What it gets first is made without LLVM's optimisations: in
-two fifths of the time, and it runs some three times as long. Once it has run for as long as to optimise it is expected
-to take, it is compiled again. What has loops or large arrays is optimised at once, since one run of it may be long.
+A hot program is compiled in the background (`fnad.backends.background`), and interpreted until that is done. A call
+waits for the compiler only where that is expected to take at most as long as two interpreted calls. So it depends on
+time from which call on the results are those of native code, which may differ from those before in the last digits.
+`executor="compiled"` compiles at the first call and waits.
 
 A single run of a program with loops can take arbitrarily long. So such a program is interpreted only for the expected
 compile time, then started again as native code. One with effects is compiled at once, and so is one whose loops are
@@ -15,11 +16,11 @@ known to be that long.
 Simplifying has a price as well, small but higher than that of one run of a small program. So a program is interpreted
 as it is at first, and simplified at its second call.
 
-What `jit` made is compiled at its second call (`fnad.api.running.paths`), because it is called often. The first one is
+What `jit` made is hot at its second call (`fnad.api.running.paths`), because it is called often. The first one is
 interpreted, since many functions are called once; unless that is expected to take longer than to compile it, by the
 bytes that it writes. Where a function comes with ever new sizes that need code of their own (`fnad.backends.sizes`),
-they are interpreted until that has cost enough. Where they share code, there is little to wait for; nor where an
-earlier process compiled a program: it is on disk, and loaded in some milliseconds, at the first call.
+they are interpreted until that has cost enough. What an earlier process compiled is on disk, and loaded in some
+milliseconds, at the first call.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from fnad import config, forks
+from fnad.backends.background import BACKGROUND
 from fnad.backends.base import BACKENDS, Array, Backend, CallBefore, Executor, Native
 from fnad.backends.reference import interpreter
 from fnad.backends.sizes import Sizes, sizes_of
-from fnad.blocks import SharedBlocks
 from fnad.control.rolled import rolled
 from fnad.errors import LoweringError
 from fnad.forks import cached_property
@@ -94,13 +95,13 @@ class TieredProgram:
         self._device: config.DeviceName = config.current().device
         self._donated = donated
         self._native: Native | None = None
-        self._is_refused = False
+        self._is_refused = self._has_failed = False
         self._calls = 0
-        self._spent = self._spent_plainly = 0.0
+        self._spent = 0.0
         self._compiling = forks.lock()
 
     def executor(self, *, eager: bool = False, often: bool = False) -> Executor:
-        """The executor for the next run; if `eager`, it is compiled if that is worth to wait for.
+        """The executor for the next run; if `eager`, the program is hot.
 
         What an earlier process compiled is taken at once, if it is expected to run `often`, or long.
         """
@@ -108,12 +109,13 @@ class TieredProgram:
         setting = config.current().executor
         if setting == "interpreter":
             return self._interpret
-        native = self._ready()
-        if native is None:
-            is_awaited = eager and (self._sizes.is_awaited or self.is_heavy)
-            must = setting == "compiled" or (self._loops and self._effects)
-            is_ready = (eager or often or self._loops) and self._is_kept
-            native = self._compiled_if_due(at_once=is_awaited or must or is_ready)
+        native = self._native
+        if native is None and not self._is_refused:
+            is_kept = (eager or often or self._loops) and self._is_kept
+            if setting == "compiled" or is_kept or self._must_compile or (eager and self.is_heavy):
+                native = self._compiled()
+            elif self._is_hot or (eager and self._sizes.is_eager):
+                native = self._compiled_soon()
         return native or (self._interpret_for_a_time if self._loops else self._interpret)
 
     def interpreted(self) -> Executor:
@@ -121,27 +123,26 @@ class TieredProgram:
         return interpreter(dce(self.program))
 
     def native(self) -> Native | None:
-        """Optimised code, compiled now if it was not; None where the compiler cannot lower the program."""
-        native = self._native or self._compiled_if_due(at_once=True)
-        return native if native is None or not native.is_plain else self._optimised(at_once=True)
+        """Native code, compiled now if it was not; None where the compiler cannot lower the program."""
+        return self._native or self._compiled()
 
     def ready(self) -> Executor | None:
         """Native code for the next run, if it is there."""
         self.used = now()
-        native = self._native
-        return native if native is None or not native.is_plain else self._ready()
+        return self._native
 
     def direct(self, before: CallBefore) -> Callable[..., Any] | None:
-        """A function for calls like the one before, while there is optimised code and `before` holds; or None."""
+        """A function for calls like the one before, while there is native code and `before` holds; or None."""
         native = self._native
-        return None if native is None or native.is_plain else native.direct(before)
+        return None if native is None else native.direct(before)
 
-    def _ready(self) -> Executor | None:
-        native = self._native
-        if native is None or not native.is_plain:
-            return native
-        is_due = self._spent_plainly >= self.expected_cost()
-        return (self._optimised(at_once=False) if is_due else None) or self._run_plainly
+    def compile_in_background(self) -> None:
+        """Compile it, without an error: where one is raised, the next call compiles it again and raises it."""
+        try:
+            with uncollected():  # what the collector would find belongs to other threads
+                self._compiled()
+        except Exception:  # noqa: BLE001 (whatever it is)
+            self._has_failed = True
 
     @property
     def is_native(self) -> bool:
@@ -167,7 +168,7 @@ class TieredProgram:
         """Free all but the program, which the rest can be made from again; return the approximate bytes freed."""
         before = self.nbytes
         self._native = None
-        for name in ("simplified", "_interpreter"):
+        for name in ("simplified", "_interpreter", "_first_interpreter"):
             vars(self).pop(name, None)
         return before - self.nbytes
 
@@ -217,22 +218,24 @@ class TieredProgram:
         equations = (e for e in self.program.equations if not isinstance(e.primitive.lower, GuardCheck))
         return any(map(acts_outside, equations))
 
-    def _compiled_if_due(self, *, at_once: bool) -> Native | None:
-        """Native code; unless `at_once`, only if the program is hot and no other thread is compiling it."""
-        if self._is_refused or not (at_once or self._is_hot):
-            return None
-        return self._compiled(lambda native: native or self._compile(), at_once=at_once)
+    @property
+    def _must_compile(self) -> bool:
+        """True if it cannot be interpreted in vain, or what compiles it failed in the background."""
+        return self._has_failed or (self._loops and self._effects)
 
-    def _optimised(self, *, at_once: bool) -> Native | None:
-        """Optimised code in the place of plain code; unless `at_once`, only if no other thread is compiling it."""
-        return self._compiled(self._in_place_of, at_once=at_once)
+    def _compiled_soon(self) -> Native | None:
+        """Native code, if it is expected to take at most as long as two interpreted calls; else made meanwhile."""
+        if self.expected_cost() * self._calls < 2 * self._spent:
+            return self._compiled()
+        BACKGROUND.compile(self)
+        return self._native
 
-    def _compiled(self, make: Callable[[Native | None], Native | None], *, at_once: bool) -> Native | None:
-        """The result of `make` for the native code so far, in one thread at a time."""
-        if not at_once and self in [each.value for each in COMPILING.under_way]:
-            return None
-        with self._compiling, COMPILING.holding(self):
-            native = self._native = make(self._native)
+    def _compiled(self) -> Native | None:
+        """Native code, made by one thread while others wait; None where the compiler cannot lower the program."""
+        with self._compiling:
+            if self._native is None and not self._is_refused:
+                self._native = self._compile()
+            native = self._native
         STORE.trim()
         return native
 
@@ -262,15 +265,7 @@ class TieredProgram:
         if native is not None:
             log.done("found on disk", self.program, perf_counter() - start)
             return native
-        return self._made(compiler.compile_plainly if self._begins_plainly else compiler.compile_program)
-
-    def _in_place_of(self, native: Native | None) -> Native | None:
-        """Optimised code in the place of this, or what is on disk now."""
-        if native is None or native.is_plain:
-            native = None if self._key is None else self._backend.compiler.kept(self._key)
-        if native is None or native.is_plain:
-            native = self._made(self._backend.compiler.compile_program)
-        return native
+        return self._made(compiler.compile_program)
 
     def _made(self, make: Callable[[Program, Sequence[int]], Native]) -> Native | None:
         """The native code that a compiler makes, which is written to disk."""
@@ -288,49 +283,35 @@ class TieredProgram:
         self._sizes.compiled(alone=native.is_alone)
         return native
 
-    @property
-    def _begins_plainly(self) -> bool:
-        """True if it is long, known to run briefly, and the first one of its sizes, which can share optimised code."""
-        equations = self.simplified.equations
-        is_brief = not (any(equation.regions for equation in equations) or self.is_heavy)
-        return len(equations) >= self._backend.long and is_brief and not self._sizes.any_compiled
-
-    def _run_plainly(self, arguments: Sequence[Array]) -> list[Array]:
-        native = self._native
-        if native is None:  # it was freed since
-            return self._interpret(arguments)
-        start = perf_counter()
-        results = native(arguments)
-        self._spent_plainly += perf_counter() - start
-        return results
-
     def _interpret_for_a_time(self, arguments: Sequence[Array]) -> list[Array]:
         if self._is_refused:
             return self._interpret(arguments)
         try:
             return self._interpret(arguments, perf_counter() + self.expected_cost())
         except TimeUpError:
-            return (self._compiled_if_due(at_once=True) or self._interpret)(arguments)
+            return (self._compiled() or self._interpret)(arguments)
 
     def _interpret(self, arguments: Sequence[Array], deadline: float = NEVER) -> list[Array]:
         self._calls += 1
-        run = self._first_interpreter if self._calls == 1 else self._interpreter
+        run = self._first_interpreter if self._is_as_it_is else self._interpreter
         start = perf_counter()
         results = run(arguments, deadline)
         self._spent += perf_counter() - start
         return results
 
     @property
+    def _is_as_it_is(self) -> bool:
+        """True if it is not to be simplified for this call: for the first one, or as the background simplifies it."""
+        return self._calls == 1 or ("simplified" not in vars(self) and BACKGROUND.compiles(self))
+
+    @cached_property
     def _first_interpreter(self) -> Run:
         return interpreter(dce(self.program))
 
     @cached_property
     def _interpreter(self) -> Run:
+        vars(self).pop("_first_interpreter", None)
         return interpreter(self.simplified)
-
-
-COMPILING: SharedBlocks[TieredProgram] = SharedBlocks()
-"""The programs that threads compile."""
 
 
 def _bytes_of(program: Program) -> int:

@@ -27,6 +27,7 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 
+from fnad import forks
 from fnad.codes import original_of
 from fnad.ir.content import static_key
 from fnad.records import NamedTuple
@@ -427,15 +428,31 @@ def draws_numbers(value: Any) -> bool:
 
 
 def shared_states() -> tuple[object, ...]:
-    """The states of the generators that `numpy.random` and `random` share among all their users."""
-    numpy_random, python_random = sys.modules.get("numpy.random"), sys.modules.get("random")
+    """The states of the generators that `random` and `numpy.random` share among all their users."""
+    import random  # noqa: PLC0415 - not by `import fnad`
+
+    numpy_random = forks.loaded("numpy.random")
     of_numpy = () if numpy_random is None else _state_of_numpy(numpy_random.mtrand._rand)
-    return *of_numpy, *(() if python_random is None else _state_of_python(python_random._inst))
+    return *_state_of_python(cast("Any", random)._inst), *of_numpy
+
+
+def have_drawn(before: tuple[object, ...]) -> bool:
+    """True if a shared generator has another state than `before`; one that was imported since, if it was used."""
+    now = shared_states()
+    is_imported = now[: len(before)] == before and len(now) > len(before)
+    return now != before and not (is_imported and _is_unused(sys.modules["numpy.random"].mtrand._rand))
+
+
+def _is_unused(shared: Any) -> bool:
+    """True if NumPy's shared generator is as its seed leaves it, which sets the first word to 2**31."""
+    state = shared._bit_generator.state
+    words, place = state["state"].get("key", [0]), state["state"].get("pos")
+    return words[0] == 2**31 and place == len(words) - 1
 
 
 def is_shared(value: Any) -> bool:
     """True if a value is the generator that all users of `numpy.random` share."""
-    numpy_random = sys.modules.get("numpy.random")
+    numpy_random = forks.loaded("numpy.random")
     return numpy_random is not None and value is numpy_random.mtrand._rand
 
 

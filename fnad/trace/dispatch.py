@@ -18,6 +18,7 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 
+from fnad import forks
 from fnad.errors import (
     ArgumentTypeError,
     AxisError,
@@ -335,7 +336,7 @@ def is_of_ma(kind: type[Any]) -> bool:
     """True if a class is one of masked arrays, which follow rules of their own (`fnad.trace.masked`)."""
     if kind is ARRAY or not issubclass(kind, ARRAY):
         return False
-    module = sys.modules.get("numpy.ma")
+    module = forks.loaded("numpy.ma")
     return module is not None and issubclass(kind, module.MaskedArray)
 
 
@@ -343,7 +344,7 @@ def has_rules(value: Any) -> bool:
     """True for a masked array and a sparse matrix without traced elements."""
     if is_of_ma(type(value)):
         return True
-    sparse = sys.modules.get("scipy.sparse")
+    sparse = forks.loaded("scipy.sparse")
     if sparse is None or type(type(value)).__hash__ is None:
         return False
     return sparse.issparse(value) and not hasattr(type(value), "_kind")

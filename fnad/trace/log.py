@@ -15,6 +15,7 @@ from importlib import import_module
 from time import perf_counter
 from typing import Any
 
+from fnad import forks
 from fnad.errors import SettingError
 from fnad.ir.program import Program, Source
 from fnad.ir.walk import all_equations
@@ -80,7 +81,7 @@ def log(level: str, text: str) -> None:
 
 
 def _logs(level: str) -> bool:
-    logging: Any = sys.modules.get("logging")
+    logging = forks.loaded("logging")
     return logging is not None and _logger().isEnabledFor(getattr(logging, level))
 
 

@@ -55,6 +55,7 @@ from fnad.trace.contents import (
     compiled_from,
     draws_numbers,
     elements_of,
+    have_drawn,
     in_library,
     is_library_module,
     is_machinery_class,
@@ -116,7 +117,7 @@ class Recorder:
             with RECORDING.holding(self):
                 yield
         finally:
-            if shared_states() != states:
+            if have_drawn(states):
                 self.meet(DRAW)
             self._note_imports()
 

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from fnad import forks
 from fnad.ir.builder import is_tracing
 from fnad.ir.types import NAMES
 from fnad.numpy.namespace import MAKING, NEW, on_trace
@@ -247,17 +248,17 @@ def calling_class(kind: Any, /, *args: Any, **kwargs: Any) -> Any:
 def enter_imported() -> None:
     """Enter what replaces functions of modules that have been imported since."""
     for name, rules in tuple(LATER.items()):
-        file = getattr(sys.modules.get(name), "__file__", None)
+        file = getattr(forks.loaded(name), "__file__", None)
         if file is not None and (is_library(file) or package_of(file) == name):  # not a user module with that name
             importlib.import_module(rules)
             for function in STANDARD:
                 enter(function, of_numbers)
             LATER.pop(name, None)  # last: what an interrupt leaves is done at the next trace
-    for name in sorted(name for name in WAITING if name in sys.modules):
+    for name in sorted(name for name in WAITING if forks.loaded(name) is not None):
         for function, path in offered_by(sys.modules[name]):
             enter(function, lambda _, path=path: resolve_name(path))
         WAITING.discard(name)
-    for entry in [entry for entry in PENDING if entry[0] in sys.modules]:
+    for entry in [entry for entry in PENDING if forks.loaded(entry[0]) is not None]:
         module, name, make = entry
         enter(getattr(sys.modules[module], name), make)
         PENDING.discard(entry)

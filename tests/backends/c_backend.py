@@ -23,7 +23,7 @@ FLAGS = "-O2", "-fwrapv", "-shared", "-fPIC", "-lm"
 class Executor:
     """The shared library of a program, which is called with the addresses of arrays."""
 
-    is_alone = is_plain = is_loaded = False
+    is_alone = is_loaded = False
     functions: Sequence[Any] = ()
     workspace_bytes = 0
 
@@ -65,9 +65,6 @@ def plan(program: Program) -> Plan:
 def compile_program(program: Program, donated: Sequence[int] = ()) -> Executor:
     """Compile a program; no result takes the memory of an argument."""
     return Executor(lowered(program))
-
-
-compile_plainly = compile_program
 
 
 def kept(key: str) -> None:

@@ -159,8 +159,8 @@ def loop_of(case: Case, dtype: np.dtype[Any]) -> ir.Module:
     return module
 
 
-def evaluated(module: Any, level: int, x: Array) -> Array:
-    engine = link(codegen.object_code(module, level))
+def evaluated(module: Any, x: Array) -> Array:
+    engine = link(codegen.object_code(module))
     run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)(engine.get_function_address("run"))
     y = np.empty_like(x)
     run(x.ctypes.data, y.ctypes.data, x.size)
@@ -204,7 +204,7 @@ def test_formulas_are_as_accurate_as_stated(case: Case, letter: str) -> None:
         x = arguments(case)
         with mpmath.workprec(250):
             true = np.array([mpmath.nstr(case.true(mpmath.mpf(v)), 25) for v in x.tolist()]).astype(np.longdouble)
-    found = evaluated(codegen.optimized(loop_of(case, dtype)), codegen.HIGHEST, x)
+    found = evaluated(codegen.optimized(loop_of(case, dtype)), x)
     with np.errstate(all="ignore"):
         distances = errors(found, true, floor_of(case, x))
     worst = distances.argmax()
@@ -218,7 +218,7 @@ PARTS = [Case(name, mpmath.exp, 1.0, (), ()) for name in ("exp_high", "exp_low")
 def test_the_parts_of_an_exponential_add_up_to_more_digits(letter: str, least: float) -> None:
     """2**100 exp(x) is normal, compiled and in NumPy; 2**100 itself is exact."""
     x = np.append(np.linspace(least, 0, 300), -np.logspace(-20, 0, 60)).astype(letter)
-    compiled = [evaluated(codegen.optimized(loop_of(part, x.dtype)), codegen.HIGHEST, x) for part in PARTS]
+    compiled = [evaluated(codegen.optimized(loop_of(part, x.dtype)), x) for part in PARTS]
     plain = [OPERATIONS[part.name](x) for part in PARTS]
     for high, low in (compiled, plain):
         assert (high[299], low[299]) == (2.0**100, 0.0)
@@ -232,8 +232,8 @@ def test_the_parts_of_an_exponential_add_up_to_more_digits(letter: str, least: f
 @pytest.mark.parametrize(("case", "letter"), BY_DTYPE)
 def test_special_values_are_those_of_c99(case: Case, letter: str) -> None:
     x, expected = (np.array(column, letter) for column in zip(*case.values, strict=True))
-    for level, translate in ((codegen.HIGHEST, codegen.optimized), (codegen.PLAIN, codegen.plain)):
-        found = evaluated(translate(loop_of(case, x.dtype)), level, x)
+    for translate in (codegen.optimized, codegen.plain):
+        found = evaluated(translate(loop_of(case, x.dtype)), x)
         np.testing.assert_array_equal(found, expected)
         numbers = ~np.isnan(expected)
         np.testing.assert_array_equal(np.signbit(found)[numbers], np.signbit(expected)[numbers])

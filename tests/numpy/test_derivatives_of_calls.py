@@ -8,8 +8,6 @@ import numpy as np
 import optree
 import pytest
 
-from fnad.backends.cpu import families
-from fnad.backends.cpu.compiler import compile_plainly
 from fnad.backends.cpu.executor import compile_plan
 from fnad.backends.cpu.target import CPU
 from fnad.ir.content import content_key
@@ -150,14 +148,13 @@ def neighbours(program):
     [list(ALL)[first : first + 150] for first in range(0, len(ALL), 150)],
     ids=lambda names: f"{names[0]} to {names[-1]}",
 )
-def test_compiled(names, monkeypatch):
+def test_compiled(names):
     """Value, and gradient where there is one, in native code against the interpreter.
 
     LLVM's passes, to which loops are alike, are left out: tests of single primitives and random programs run them.
     What is spelled in another way and made of the same neighbours would be compiled into the same loops: it is compiled
     as large arrays are, once.
     """
-    monkeypatch.setattr(families, "compile_kernel", compile_plainly)
     small, large = set(), set()
     with together() as check:
         for name in names:

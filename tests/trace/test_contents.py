@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import gc
+import importlib
 import random
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,6 +16,7 @@ import numpy as np
 import pytest
 
 import fnad
+from fnad import forks
 from fnad.trace import contents
 
 
@@ -82,7 +86,7 @@ def test_a_table_of_one_dtype_is_compared_to_the_bit() -> None:
 def changes_states(go: Callable[[], object]) -> bool:
     before = contents.shared_states()
     go()
-    return contents.shared_states() != before
+    return contents.have_drawn(before)
 
 
 @pytest.fixture
@@ -91,6 +95,33 @@ def kept_generators() -> Iterator[None]:
     yield
     np.random.set_bit_generator(own)
     random.setstate(state)
+
+
+def test_a_shared_generator_that_is_imported_has_not_been_used_yet() -> None:
+    """Another thread may import it during a trace."""
+    program = """
+import sys, numpy, fnad
+from fnad.trace.contents import have_drawn, shared_states
+before = shared_states()
+assert "numpy.random" not in sys.modules
+import numpy.random
+print(have_drawn(before))
+numpy.random.rand()
+print(have_drawn(before))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "True"]
+
+
+def test_a_module_that_another_thread_imports_is_not_there_yet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "fnad_half_imported.py").write_text(
+        "import sys\nfrom fnad import forks\nSEEN = forks.loaded(__name__)\nassert __name__ in sys.modules"
+    )
+    module = importlib.import_module("fnad_half_imported")
+    assert module.SEEN is None
+    assert forks.loaded("fnad_half_imported") is module
+    assert forks.loaded("fnad_never_imported") is None
 
 
 @pytest.mark.usefixtures("kept_generators")

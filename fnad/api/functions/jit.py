@@ -4,8 +4,8 @@ A call is looked up by its signature: structure, dtypes and shapes of the argume
 signature may have several traces: one for each path that Python takes by traced values (`fnad.api.running.paths`), each
 with the values that the function read from outside (`fnad.trace.environment`). A trace whose environment still holds is
 run. Without such a trace the function is traced again; a trace with the program of an earlier one compiles nothing. The
-first call is interpreted, because many functions run once; the second is compiled. An expensive first call is compiled
-at once (`fnad.backends.tiers`).
+first call is interpreted, because many functions run once; from the second on the program is compiled in the
+background. An expensive first call is compiled at once (`fnad.backends.tiers`).
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ from fnad.ops.piecewise import maximum
 from fnad.ops.shape import zeros_like
 from fnad.trace import guards
 from fnad.trace.capture import Trace
-from fnad.trace.contents import shared_states
+from fnad.trace.contents import have_drawn, shared_states
 from fnad.trace.source import current_source
 from fnad.trace.tracer import Tracer
 from fnad.trace.tracing import symbol_of
@@ -321,7 +321,7 @@ def _repeated(f: Function, call: Call, types: Sequence[LeafType]) -> Region:
     """Trace a function that every step runs; raise where it draws random numbers, which would be those of one step."""
     before = shared_states()
     region = region_of(f, call, types)
-    if shared_states() != before:
+    if have_drawn(before):
         raise RandomDrawError(
             f"{described(f)}, which a loop runs at each step, draws from the generators of numpy.random or random: it "
             f"is traced once, so every step would get the same numbers",

@@ -157,7 +157,7 @@ class TracedPath:
         return watched(staged(self.traced).executor(), [*arrays, *self.captured], lambda: self.traced)
 
     def _executors(self) -> list[Executor]:
-        """The executors of the path, which is compiled at the second run, or at once if interpreting takes longer.
+        """The executors of the path, which is hot at the second run, or compiled at once if interpreting takes longer.
 
         Much is called once, such as a Hessian at the end of a fit, and would wait for the compiler in vain.
         """

@@ -31,19 +31,22 @@ INTEGERS = range(-(2**63), 2**63)
 
 
 OFTEN = 8
-"""The calls in a row after which they are made directly: to prepare that takes as long as some fifty direct calls."""
+"""The calls in a row after which they are made directly: to prepare that takes as long as some fifty direct calls.
+
+After twice as many it is tried again, as often as the code for that is still being compiled.
+"""
 
 
 class Ready:
     """A call of a path; `values` are the leaves of the arguments, of this structure."""
 
-    __slots__ = ("_are_leaves", "_calls", "_direct", "_kinds", "_path", "_program", "_settings", "_structure")
+    __slots__ = ("_are_leaves", "_calls", "_direct", "_kinds", "_next", "_path", "_program", "_settings", "_structure")
 
     def __init__(self, path: TracedPath, args: tuple[Any, ...], values: Sequence[Any], structure: Structure) -> None:
         self._path, self._structure, self._settings = path, structure, config.current()
         self._program = path.programs[0]
         self._direct: Callable[..., Any] | None = None
-        self._calls = 0
+        self._calls, self._next = 0, OFTEN
         self._are_leaves = len(values) == len(args) and all(map(is_, values, args))
         self._kinds = [
             (type(value), None, ()) if id(type(value)) in NUMBERS else (type(value), value.dtype, value.shape)
@@ -71,7 +74,8 @@ class Ready:
         if results is None:
             return ANOTHER
         self._calls += 1
-        if self._calls == OFTEN:
+        if self._calls == self._next:
+            self._next *= 2
             self._direct = self._made_direct(args)
         return path.output.rebuild([to_user(result) for result in results])
 

@@ -42,18 +42,18 @@ They take as long as scalar loads and stores. LLVM, for which they are cheap, wo
 where a loop along a row is short, with a gather for each column.
 """
 
-HIGHEST, PLAIN = 3, 0
-"""LLVM's levels of code generation: the best one, and instruction by instruction, in an eighth of the time."""
+HIGHEST = 3
+"""LLVM's level of code generation for the best code."""
 
 
 @cache
-def machine(level: int = HIGHEST) -> Any:
-    """The target machine: this CPU with its features, at a level of code generation."""
+def machine() -> Any:
+    """The target machine: this CPU with its features."""
     is_x86 = target().name.startswith("x86")
     relocation = "static" if is_x86 else "default"
     features = f"{llvm.get_host_cpu_features().flatten()},{TUNING if is_x86 else ''}"
     return target().create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=features, opt=level, reloc=relocation, codemodel="jitdefault", jit=True
+        cpu=llvm.get_host_cpu_name(), features=features, opt=HIGHEST, reloc=relocation, codemodel="jitdefault", jit=True
     )
 
 
@@ -81,9 +81,9 @@ def optimized(module: ir.Module) -> Any:
     return parsed
 
 
-def object_code(module: Any, level: int) -> bytes:
-    """The machine code of a module, at a level of code generation."""
-    return on_large_stack(lambda: machine(level).emit_object(module))
+def object_code(module: Any) -> bytes:
+    """The machine code of a module."""
+    return on_large_stack(lambda: machine().emit_object(module))
 
 
 STACK = 2**23

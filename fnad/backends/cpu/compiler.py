@@ -42,14 +42,6 @@ def compile_kernel(kernel: Kernel) -> NativeFunction:
     return NativeFunction(code.key, code.call, code.nbytes, kernel)
 
 
-def compile_plainly(kernel: Kernel) -> NativeFunction:
-    """Compile a kernel without LLVM's passes: in a quarter of the time, to code that takes a few times as long."""
-    kernel = by_position(kernel)
-    key = key_of(f"plain\n{plain_text(kernel)}")
-    code = native_code(key, lambda: codegen.plain(module_of(kernel)), codegen.PLAIN)
-    return NativeFunction(code.key, code.call, code.nbytes, kernel)
-
-
 def compile_source(source: str, name: str, parameters: Sequence[Dtype]) -> NativeFunction:
     r"""Compile the printed kernel `name`, whose parameters are flat arrays of these dtypes.
 

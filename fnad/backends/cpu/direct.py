@@ -17,13 +17,14 @@ are held as long.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache, partial
+from functools import partial
 from types import NoneType
 from typing import Any, TypeAlias
 
 import llvmlite.binding as llvm
 import numpy as np
 
+from fnad.backends.background import BACKGROUND
 from fnad.backends.base import ANOTHER, Array, CallBefore, TreeShape
 from fnad.backends.cpu import direct_code, native
 from fnad.backends.cpu.direct_code import Kind
@@ -79,22 +80,35 @@ def _is_plain(tree: TreeShape) -> bool:
 NUMPY_FUNCTIONS = "PyArray_NewFromDescr", "PyArray_Scalar", "PyArray_ScalarAsCtype"
 
 
-@cache
-def address() -> int:
-    """The address of the function that all direct calls share."""
-    llvm.add_symbol("direct_ndarray", id(np.ndarray))
-    for name in NUMPY_FUNCTIONS:
-        llvm.add_symbol(name, numpy_function(name))
-    with LOCK:
-        engine = native.linked(["direct_call"], direct_code)
-        found = engine.get_function_address("direct_call")
-        engine.detach()  # which unloads nothing
-    return found
+class DirectCode:
+    """The native function that all direct calls share, which is compiled in the background."""
+
+    def __init__(self) -> None:
+        self._address: int | None = None
+
+    def ready(self) -> int | None:
+        """The address of the function, if it is there."""
+        if self._address is None:
+            BACKGROUND.compile(self)
+        return self._address
+
+    def compile_in_background(self) -> None:
+        """Compile the function."""
+        llvm.add_symbol("direct_ndarray", id(np.ndarray))
+        for name in NUMPY_FUNCTIONS:
+            llvm.add_symbol(name, numpy_function(name))
+        with LOCK:
+            engine = native.linked(["direct_call"], direct_code)
+            self._address = engine.get_function_address("direct_call")
+            engine.detach()  # which unloads nothing
 
 
-def direct_call(before: CallBefore, kernels: Kernels) -> Callable[..., Any]:
-    """The builtin function that makes the call before again, or returns `ANOTHER`."""
-    return builtin("direct", address(), _Record(before, kernels).owner)
+CODE = DirectCode()
+
+
+def direct_call(address: int, before: CallBefore, kernels: Kernels) -> Callable[..., Any]:
+    """The builtin function that makes the call before again, or returns `ANOTHER`; `address` is that of its code."""
+    return builtin("direct", address, _Record(before, kernels).owner)
 
 
 class _Record:

@@ -42,9 +42,8 @@ from fnad.store import STORE
 if TYPE_CHECKING:
     from fnad.backends.cpu.compiler import NativeFunction
     from fnad.kernel.plan import Plan
-    from fnad.lower.target import Target
 
-__all__ = ["NativeExecutor", "compile_plainly", "compile_program", "keep", "kept", "offers", "plan"]
+__all__ = ["NativeExecutor", "compile_program", "keep", "kept", "offers", "plan"]
 
 NewArray: TypeAlias = "tuple[Callable[..., Array], tuple[int, ...], np.dtype[Any]]"
 """A function that makes an output, with its arguments."""
@@ -67,16 +66,6 @@ def compile_program(program: Program, donated: Sequence[int] = ()) -> NativeExec
     return compile_plan(plan(program, donated))
 
 
-def compile_plainly(program: Program, donated: Sequence[int] = ()) -> NativeExecutor:
-    """The executor of a program that is compiled in a fraction of the time, and runs a few times as long."""
-    from fnad.backends.cpu import compiler  # noqa: PLC0415 - likewise
-    from fnad.backends.cpu.target import PLAIN  # noqa: PLC0415
-
-    planned = _planned(program, donated, PLAIN)
-    codes = {} if _jit_is_disabled() else {c: Code(compiler.compile_plainly(k)) for c, k in planned.kernels.items()}
-    return NativeExecutor(planned, codes, is_plain=True)
-
-
 def compile_plan(planned: Plan) -> NativeExecutor:
     """The executor of a plan."""
     from fnad.backends.cpu.families import code_of  # noqa: PLC0415 - not loaded where all there is to run is on disk
@@ -87,15 +76,10 @@ def compile_plan(planned: Plan) -> NativeExecutor:
 def plan(program: Program, donated: Sequence[int] = ()) -> Plan:
     """Lower a program and write its source."""
     from fnad.backends.cpu.target import CPU  # noqa: PLC0415 - likewise
-
-    return _planned(program, donated, CPU)
-
-
-def _planned(program: Program, donated: Sequence[int], target: Target) -> Plan:
-    from fnad.kernel.plan import Plan  # noqa: PLC0415 - likewise
+    from fnad.kernel.plan import Plan  # noqa: PLC0415
     from fnad.lower.lowering import lower  # noqa: PLC0415
 
-    return Plan(lower(program, target), target, donated)
+    return Plan(lower(program, CPU), CPU, donated)
 
 
 def keep(key: str, executor: NativeExecutor) -> None:
@@ -112,23 +96,21 @@ def kept(key: str) -> NativeExecutor | None:
 def _of_recipe(recipe: Recipe) -> NativeExecutor | None:
     found = {chunk: (kept_code(code), numbers) for chunk, (code, numbers) in recipe.codes.items()}
     codes = {chunk: Code(native, numbers) for chunk, (native, numbers) in found.items() if native is not None}
-    return NativeExecutor(recipe, codes, is_plain=recipe.is_plain) if len(codes) == len(found) else None
+    return NativeExecutor(recipe, codes) if len(codes) == len(found) else None
 
 
 class NativeExecutor:
     """A compiled program: call it with a list of arrays.
 
-    Its code takes about `nbytes` bytes. It `is_alone` if some of it was compiled for it and runs no other size, and
-    `is_plain` if it was not optimised.
+    Its code takes about `nbytes` bytes. It `is_alone` if some of it was compiled for it and runs no other size.
     """
 
-    def __init__(self, planned: Plan | Recipe, codes: Mapping[Chunk, Code], *, is_plain: bool = False) -> None:
+    def __init__(self, planned: Plan | Recipe, codes: Mapping[Chunk, Code]) -> None:
         self.plan = planned
-        self.is_plain = is_plain
         loops = planned.loops
         self._workspace_size = sum(slot.size * slot.dtype.itemsize for slot in planned.slots)
         self._codes = codes
-        self.is_alone = is_plain or any(code.is_alone for code in self._codes.values())
+        self.is_alone = any(code.is_alone for code in self._codes.values())
         self.nbytes = sum(ENGINE_BYTES + code.native.nbytes for code in self._codes.values())
         self._numbers = [array for code in self._codes.values() for array in code.numbers]
         arrays = [b.name for b in (*loops.inputs, *loops.outputs)] + [s.name for s in planned.slots]
@@ -185,9 +167,9 @@ class NativeExecutor:
         )
         if not is_plain or self._workspace_size > DIRECT or not (IS_KNOWN and has_gil()):
             return None
-        from fnad.backends.cpu.direct import Kernels, can_be_direct, direct_call  # noqa: PLC0415 - for few programs
+        from fnad.backends.cpu.direct import CODE, Kernels, can_be_direct, direct_call  # noqa: PLC0415 - for few programs
 
-        if not can_be_direct(before):
+        if not can_be_direct(before) or (address := CODE.ready()) is None:
             return None
         conditions = before.conditions
         memory = self._workspace()
@@ -196,7 +178,7 @@ class NativeExecutor:
             conditions = conditions._replace(others=[*conditions.others, lambda: use(number) is None])
         calls = [(self._codes[chunk].native.call, self._taken(chunk)) for chunk in chunks]
         before = before._replace(captured=[*map(_contiguous, before.captured)], conditions=conditions)
-        return direct_call(before, Kernels(calls, self._outputs, memory, memory[-2]))
+        return direct_call(address, before, Kernels(calls, self._outputs, memory, memory[-2]))
 
     def _run_with_stacks(self, arrays: list[Array], outputs: list[Array]) -> None:
         """Run, copy the residual stacks that are results, and always free all of them."""
@@ -339,7 +321,7 @@ class NativeExecutor:
     def recipe(self) -> Recipe:
         """The recipe from which the executor can be made again."""
         codes = {chunk: (code.native.key, code.numbers) for chunk, code in self._codes.items()}
-        return saved.recipe_of(cast("Plan", self.plan), codes, is_plain=self.is_plain)
+        return saved.recipe_of(cast("Plan", self.plan), codes)
 
     def _library_step(self, call: LibraryCall) -> Callable[[list[Array]], None]:
         operands = [(self._position(b), b.aval) for b in call.operands]

@@ -60,10 +60,10 @@ def key_of(text: str) -> str:
     return disk.digest(b"object code", fingerprint(), text.encode())
 
 
-def native_code(key: str, make: Callable[[], Any], level: int = codegen.HIGHEST) -> NativeCode:
+def native_code(key: str, make: Callable[[], Any]) -> NativeCode:
     """The code of a key, once in a process for all who have it; `make` makes its module if it is not on disk."""
     with LOCK:
-        return _LOADED.get(key) or _loaded(key, object_code(key, make, level))
+        return _LOADED.get(key) or _loaded(key, object_code(key, make))
 
 
 def kept_code(key: str) -> NativeCode | None:
@@ -92,12 +92,12 @@ def link(code: bytes) -> Engine:
 # ---- on disk -----------------------------------------------------------------------------------------------------
 
 
-def object_code(key: str, make: Callable[[], Any], level: int = codegen.HIGHEST) -> bytes:
+def object_code(key: str, make: Callable[[], Any]) -> bytes:
     """The object code of a key, ready to be linked: what was kept, or that of the module that `make` makes."""
     code = kept(key)
     if code is None:
         module = make()
-        code = codegen.object_code(module, level)
+        code = codegen.object_code(module)
         if (cache := disk.current()) is not None:
             cache.write(key, b"\n".join((" ".join(needed(module)).encode(), code)))
     return code

@@ -109,7 +109,7 @@ def registered(symbol: str) -> Any:
     words = {word: _constant(mpi, value) for word, value in constants.items()}
     words |= {"SYMBOL": symbol, "RANKS": str(mpi.COMM_WORLD.Get_size()), "SIZE": str(np.dtype(letter).itemsize)}
     text = _replaced(CODE, {"SENDING": _replaced(SENDING[name], words), **words})
-    engine = link(codegen.object_code(llvm.parse_assembly(_with_addresses(text, mpi)), codegen.HIGHEST))
+    engine = link(codegen.object_code(llvm.parse_assembly(_with_addresses(text, mpi))))
     llvm.add_symbol(symbol, engine.get_function_address(symbol))
     return engine
 

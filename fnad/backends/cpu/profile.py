@@ -120,7 +120,7 @@ def compiled_with_lines(kernels: Sequence[Kernel]) -> LinedCode:
         for n, kernel in enumerate(kernels):
             compiler.add_kernel(module, kernel, f"{ENTRY}{n}")
         table = module.lines
-        code = codegen.object_code(codegen.optimized(module), codegen.HIGHEST)
+        code = codegen.object_code(codegen.optimized(module))
         engine = link(code)
     codes = [_native(engine, f"{ENTRY}{n}") for n in range(len(kernels))]
     low = engine.get_function_address(BEGIN)

@@ -135,7 +135,7 @@ def _handler(state: int) -> Engine:
         word = LONG.as_pointer()
         type_ = ir.FunctionType(ir.VoidType(), [ir.IntType(32), word, word])
         _write_handler(ir.Function(module, type_, name="handler"), LONG(state).inttoptr(word))
-        return link(codegen.object_code(codegen.plain(module), codegen.HIGHEST))
+        return link(codegen.object_code(codegen.plain(module)))
 
 
 def _write_handler(function: ir.Function, state: Any) -> None:

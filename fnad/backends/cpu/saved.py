@@ -53,7 +53,7 @@ Numbers: TypeAlias = Sequence[Array]
 class Recipe:
     """The parts of a plan that an executor needs; `codes` has the keys of its object code, and the numbers it takes.
 
-    `machine` is the fingerprint of the machine that the code is for; the code `is_plain` if it was not optimised.
+    `machine` is the fingerprint of the machine that the code is for.
     """
 
     machine: bytes
@@ -66,10 +66,9 @@ class Recipe:
     places: dict[Buffer, str]
     kernels: dict[Chunk, Kernel]
     codes: dict[Chunk, tuple[str, Numbers]]
-    is_plain: bool
 
 
-def recipe_of(plan: Plan, codes: Mapping[Chunk, tuple[str, Numbers]], *, is_plain: bool) -> Recipe:
+def recipe_of(plan: Plan, codes: Mapping[Chunk, tuple[str, Numbers]]) -> Recipe:
     """The recipe of a plan."""
     of, loops = _Outlines(plan), plan.loops
     return Recipe(
@@ -92,7 +91,6 @@ def recipe_of(plan: Plan, codes: Mapping[Chunk, tuple[str, Numbers]], *, is_plai
         {of.buffer(buffer): place for buffer, place in plan.places.items()},
         {of.chunks[chunk]: outline(kernel) for chunk, kernel in plan.kernels.items()},
         {of.chunks[chunk]: code for chunk, code in codes.items()},
-        is_plain,
     )
 
 

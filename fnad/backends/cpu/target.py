@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from fnad.backends.cpu import (
     blas,
     functions,
@@ -62,6 +60,3 @@ CPU = Target(
     lanes=vector_math.preferred_bytes() // 4,
     counts_steps=True,
 )
-
-PLAIN = replace(CPU, costs=replace(COSTS, sum_block=16))
-"""The CPU without LLVM's optimisations: it has no vectors, whose lanes would each make 16 additions of a block."""

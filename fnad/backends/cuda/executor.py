@@ -87,7 +87,6 @@ class DeviceExecutor:
 
     is_alone = True
     is_loaded = False
-    is_plain = False
 
     def __init__(self, planned: DevicePlan, device: Driver) -> None:
         self.plan, self._device = planned, device

@@ -36,7 +36,7 @@ class LoadedFunction:
         with loader.LOCK:
             module = _module(program)
             name = program.name if entry is None else entry(module, program)
-            self._engine = loader.link(codegen.object_code(codegen.optimized(module), codegen.HIGHEST))
+            self._engine = loader.link(codegen.object_code(codegen.optimized(module)))
             self.address: int = self._engine.get_function_address(name)
 
 

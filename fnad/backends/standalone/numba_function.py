@@ -155,7 +155,7 @@ def _link_lookup() -> Any:
     place.add_incoming(first, start)
     place.add_incoming(following, other)
     with loader.LOCK:
-        engine = loader.link(codegen.object_code(codegen.optimized(module), codegen.HIGHEST))
+        engine = loader.link(codegen.object_code(codegen.optimized(module)))
         llvm.add_symbol("fnad_lookup", engine.get_function_address("fnad_lookup"))
     return engine
 

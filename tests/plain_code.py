@@ -1,0 +1,32 @@
+"""Compilation without LLVM's optimisations, in a fraction of the time."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import pytest
+
+from fnad.backends.cpu import codegen, loader
+from fnad.backends.cpu.compiler import NativeFunction, by_position, module_of
+from fnad.kernel.python_source import plain_text
+from fnad.kernel.statements import Kernel
+
+
+@cache
+def machine() -> Any:
+    """Return the machine of all code, which selects instructions one by one."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(codegen, "HIGHEST", 0)
+        return codegen.machine.__wrapped__()
+
+
+def compile_plainly(kernel: Kernel) -> NativeFunction:
+    """Compile a kernel to code that takes a few times as long."""
+    kernel = by_position(kernel)
+    key = loader.key_of(f"plain\n{plain_text(kernel)}")
+    with loader.LOCK:
+        code = loader._LOADED.get(key) or loader._loaded(
+            key, codegen.on_large_stack(lambda: machine().emit_object(codegen.plain(module_of(kernel))))
+        )
+    return NativeFunction(code.key, code.call, code.nbytes, kernel)
