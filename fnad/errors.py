@@ -211,6 +211,10 @@ class MutationError(FnadError, TypeError):
     """A write into a traced value, or of a traced value into an ordinary array, that cannot be followed."""
 
 
+class ReadOnlyError(FnadError, ValueError):
+    """A write into memory that NumPy does not write to."""
+
+
 # ---- control flow ------------------------------------------------------------------------------------------------
 
 

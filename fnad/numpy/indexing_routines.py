@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from fnad.errors import DomainError, DtypeError, ShapeError
+from fnad.errors import DomainError, DtypeError, OutOfRangeError, ShapeError
 from fnad.ir.builder import is_tracing
+from fnad.ir.known import known_value
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, I64, Aval
 from fnad.numpy.creation import linspace
@@ -63,7 +64,7 @@ def take(a: Any, indices: Any, axis: Any, mode: str) -> Symbol:
     if axis is None or x.ndim == 0:
         x, axis = reshape_to(x, (x.aval.size,)), axis or 0
     at = axis_of(axis, x.ndim)
-    index = within(integers(indices), x.shape[at], mode)
+    index = within(integers(indices), x.shape[at], mode, at)
     order = (at, *(i for i in range(x.ndim) if i != at))
     taken = gather(transpose_to(x, order), index)
     back = (*range(index.ndim, index.ndim + at), *range(index.ndim), *range(index.ndim + at, taken.ndim))
@@ -80,14 +81,17 @@ def integers(indices: Any) -> Symbol:
     return to_dtype(index, I64)
 
 
-def within(index: Symbol, n: int, mode: str) -> Symbol:
-    """Indices as a mode of np.take asks for; `raise` leaves them, since an index is checked where it is used."""
+def within(index: Symbol, n: int, mode: str, axis: int = 0) -> Symbol:
+    """Indices as a mode of np.take asks for; `raise` leaves those that are not known, which a program checks."""
     if mode == "wrap":
         return remainder(index, full_like(index, n))
     if mode == "clip":
         return minimum(maximum(index, zeros_like(index)), full_like(index, n - 1))
     if mode != "raise":
         raise DomainError(f"clipmode must be one of 'clip', 'raise', or 'wrap' (got {mode!r})")
+    known = known_value(index)
+    if known is not None and (wrong := known[(known < -n) | (known >= n)]).size:
+        raise OutOfRangeError(f"index {wrong.flat[0]} is out of bounds for axis {axis} with size {n}")
     return index
 
 
@@ -100,7 +104,7 @@ def take_along_axis(arr: Any, indices: Any, axis: Any) -> Symbol:
         raise ShapeError("`indices` and `arr` must have the same number of dimensions")
     at = axis_of(axis, x.ndim)
     shape = tuple(index.shape[i] if i == at else n for i, n in enumerate(x.shape))
-    index = broadcast_to(index, shape)
+    index = broadcast_to(within(index, x.shape[at], "raise", at), shape)
     return gather(x, *[index if i == at else iota(dtype=I64, shape=shape, axis=i) for i in range(x.ndim)])
 
 
@@ -146,11 +150,10 @@ def choose(a: Any, choices: Any, mode: str) -> Symbol:
     index, *options = broadcast_all([index, *alike(given)])
     count = len(options)
     if mode == "raise":
-        fits = bitwise_and(ge(index, zeros_like(index)), lt(index, full_like(index, count)))
-        index = require(index, fits, **OUTSIDE)
+        index = _checked(index, count, **OUTSIDE)
     stacked = concatenate(*[reshape_to(option, (1, *option.shape)) for option in options], axis=0)
     others = [iota(dtype=I64, shape=index.shape, axis=i) for i in range(index.ndim)]
-    return gather(stacked, within(index, count, mode), *others)
+    return gather(stacked, index if mode == "raise" else within(index, count, mode), *others)
 
 
 # ---- into an array: a rule returns what it holds afterwards ----------------------------------------------------------
@@ -263,9 +266,12 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: s
     return position
 
 
-def _checked(index: Symbol, n: int, message: str) -> Symbol:
-    """Indices; raise when the program runs where one is not in [0, n)."""
-    why: dict[str, Any] = {"message": message, "remedy": "clip it, or take it modulo the size"}
+def _checked(index: Symbol, n: int, message: str, remedy: str = "clip it, or take it modulo the size") -> Symbol:
+    """Indices; raise where one is not in [0, n), when the program runs if it is not known."""
+    known = known_value(index)
+    if known is not None and ((known < 0) | (known >= n)).any():
+        raise DomainError(message, remedy=remedy)
+    why: dict[str, Any] = {"message": message, "remedy": remedy}
     return require(index, bitwise_and(ge(index, zeros_like(index)), lt(index, full_like(index, n))), **why)
 
 

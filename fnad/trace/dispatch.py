@@ -43,7 +43,7 @@ from fnad.numpy.views import ArrayView, stored
 from fnad.ops.conversion import convert_to
 from fnad.ops.shape import constant
 from fnad.placement import is_on_device
-from fnad.trace.escape import hidden_escape, nested_too_deeply, used_after_trace, write_it_in_a_file
+from fnad.trace.escape import hidden_escape, nested_too_deeply, read_only, used_after_trace, write_it_in_a_file
 from fnad.trace.expansion import again, follow, is_own
 from fnad.trace.handle import TRACED, Aside, Elements, Handle
 from fnad.trace.source import current_source, frames_of_error, line_of, user_frame
@@ -437,7 +437,7 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: di
     if not isinstance(outs[0], Handle):
         if is_call and outs[0].dtype == object:
             return import_module("fnad.trace.objects").in_place(ufunc, inputs, {"out": outs, "where": where, **kwargs})
-        raise ordinary_out()
+        raise ordinary_out(outs[0])
     result = call_with_options(ufunc_name(ufunc, method), rule, inputs, kwargs)
     if method in REDUCING:
         check_shape_of_out(ufunc_name(ufunc, method), result, outs[0])
@@ -592,7 +592,7 @@ def call_with_options(name: str, rule: Rule, args: Sequence[Any], kwargs: Argume
                 f"{name} has no rule for the option {option}=", source=current_source(), remedy="leave it out"
             )
     if out is not None and not isinstance(out, Handle):
-        raise ordinary_out()
+        raise ordinary_out(out)
     result = call(rule, args, options)
     if out is None:
         return result
@@ -601,16 +601,26 @@ def call_with_options(name: str, rule: Rule, args: Sequence[Any], kwargs: Argume
     return store_all(name, result, (out,), True)
 
 
-def ordinary_out() -> FnadError:
+def ordinary_out(out: Any) -> FnadError:
     """The error for a result that would be written into an ordinary array: `c += t`, `np.add(c, t, out=c)`."""
-    return MAKING.refuse(
-        MutationError(
-            "a traced value cannot be written into an ordinary array",
-            source=current_source(),
-            remedy=write_it_in_a_file()
-            or "write c = c + t, or make the array with fnad.numpy (zeros, empty, array) in place of numpy",
-        )
+    return refused_write(
+        out,
+        "a traced value cannot be written into an ordinary array",
+        write_it_in_a_file()
+        or "write c = c + t, or make the array with fnad.numpy (zeros, empty, array) in place of numpy",
     )
+
+
+def is_written(array: np.ndarray[Any, Any]) -> bool:
+    """True if NumPy writes to an ordinary array; in a second run those from outside are protected."""
+    return array.flags.writeable or MAKING.is_traced
+
+
+def refused_write(array: Any, what: str, remedy: str) -> FnadError:
+    """The error of a write into an ordinary array; a second run follows, unless NumPy does not write to it either."""
+    if isinstance(array, np.ndarray) and not is_written(array):
+        return read_only()
+    return MAKING.refuse(MutationError(what, source=current_source(), remedy=remedy))
 
 
 def check_shape_of_out(name: str, result: Any, out: Any) -> None:
@@ -660,13 +670,10 @@ def check_number(value: Any, dtype: Dtype) -> None:
 def write_into(name: str, writer: Rule, args: Sequence[Any], kwargs: Arguments) -> None:
     """Call a function that writes into its first argument, which has to be a traced value."""
     if not args or not isinstance(args[0], Handle):
-        raise MAKING.refuse(
-            MutationError(
-                f"{name} cannot write a traced value into an ordinary array",
-                source=current_source(),
-                remedy=write_it_in_a_file()
-                or "make the array with fnad.numpy (zeros, empty, full, array) in place of numpy",
-            )
+        raise refused_write(
+            args[0] if args else None,
+            f"{name} cannot write a traced value into an ordinary array",
+            write_it_in_a_file() or "make the array with fnad.numpy (zeros, empty, full, array) in place of numpy",
         )
     assign(writer, *args, **kwargs)
 

@@ -24,6 +24,7 @@ from fnad.errors import (
     FnadError,
     MissingAttributeError,
     MutationError,
+    ReadOnlyError,
     ShapeError,
     TracerEscapeError,
     UnknownKeywordError,
@@ -319,6 +320,12 @@ def stored(aval: Aval) -> FnadError:
     others = RECORDS if re.search(r"\[([\"'])\w+\1\] *=[^=]", user_text()) else STORE
     error = MutationError(what, source=current_source(), remedy=write_it_in_a_file() or out_of_package(others))
     return _kept(MAKING.refuse(error))
+
+
+def read_only(kind: type[FnadError] = ReadOnlyError) -> FnadError:
+    """The error for a write that NumPy refuses, too: a `ValueError` for arrays."""
+    remedy = "NumPy's scalars, broadcasts and diagonals are: write into a copy, or into the array itself"
+    return kind("assignment destination is read-only", source=current_source(), remedy=out_of_package(remedy))
 
 
 def out_of_package(remedy: str) -> str:

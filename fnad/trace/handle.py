@@ -200,15 +200,9 @@ class Handle:
         return not self.is_scalar and all(step.is_writeable for step in self._steps)
 
     def check_writeable(self) -> None:
-        """Raise `MutationError` where it cannot be written to."""
+        """Raise where it cannot be written to: `ReadOnlyError` if NumPy refuses a write to an array, too."""
         if not self.is_writeable:
-            raise MutationError(
-                "assignment destination is read-only",
-                source=current_source(),
-                remedy=escape.out_of_package(
-                    remedy="NumPy's scalars, broadcasts and diagonals are: write into a copy, or into the array itself"
-                ),
-            )
+            raise escape.read_only(MutationError) if self.is_scalar else escape.read_only()
         if self._cell.symbol.builder is not current_builder():
             raise MutationError(
                 f"a traced value of aval {self.aval} was written to inside another trace",

@@ -32,7 +32,7 @@ from fnad.trace.capture import READ
 from fnad.trace.compiled import is_in_c, of_compiled, of_numba, on_traced
 from fnad.trace.contents import CACHED, CONTAINERS, PARTS, is_numba_class, is_users
 from fnad.trace.conversion import HOOKS, converted, converted_code, facts_in
-from fnad.trace.dispatch import has_traced
+from fnad.trace.dispatch import has_traced, is_written
 from fnad.trace.entering import constructing, entered, operand
 from fnad.trace.environment import content
 from fnad.trace.exchange import GIVEN, METHODS
@@ -353,7 +353,7 @@ class WrittenArray:
 
     def __setitem__(self, index: Any, value: Any) -> None:
         array = self._array if isinstance(self._array, np.ndarray) else self._array.base
-        if has_traced((index, value)) and not array.dtype.hasobject:
+        if has_traced((index, value)) and not array.dtype.hasobject and is_written(array):
             raise escape.stored(first_traced((value, index)).aval)
         self._array[index] = value
 

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from fnad.errors import FnadError
+from fnad.errors import FnadError, ShapeError
 from fnad.ir.known import known_value
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, Dtype, Shape
@@ -33,6 +33,7 @@ from fnad.trace.dispatch import (
     call_alike,
     call_function,
     call_ufunc,
+    call_with_options,
     check_number,
     is_of_ma,
     operate,
@@ -46,6 +47,7 @@ from fnad.trace.handle import TRACED, Aside, Cell, Handle
 from fnad.trace.kinds import ARRAY, ASKED, Kind, classes_of, kind_of
 from fnad.trace.objects import asks_for_objects, object_array
 from fnad.trace.selection import Masked, is_under, put, selection
+from fnad.trace.source import current_source
 from fnad.trace.text import formats_a_number, number_to_format, text
 from fnad.upward import UPWARD
 
@@ -317,6 +319,9 @@ class Members(Tracer):
         self.flat[...] = value
 
     def fill(self, value: Any) -> None:
+        if np.ndim(value) > 0:
+            what = "setting an array element with a sequence"
+            raise ShapeError(what, source=current_source(), remedy="write x[...] = value")
         self[...] = value
 
     def sort(self, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> None:
@@ -376,8 +381,6 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 METHODS: dict[str, Callable[..., Any]] = {
     "astype": methods.astype,
-    "clip": mathematical.within_bounds,
-    "compress": methods.compress,
     "copy": methods.copy,
     "flatten": methods.flatten,
     "reshape": methods.reshape,
@@ -387,6 +390,8 @@ METHODS: dict[str, Callable[..., Any]] = {
     "conjugate": methods.conjugate,
 }
 """Methods with arguments of their own."""
+
+METHODS_WITH_OUT: dict[str, Callable[..., Any]] = {"clip": mathematical.within_bounds, "compress": methods.compress}
 
 
 def _operator(ufunc: Callable[..., Any]) -> Callable[..., Any]:
@@ -426,6 +431,10 @@ def _method(rule: Callable[..., Any]) -> Callable[..., Any]:
     return method
 
 
+def _method_with_out(name: str, rule: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda x, *args, **kwargs: call_with_options(name, rule, (x, *args), kwargs)
+
+
 def _astype(x: Any, dtype: Any, *args: Any, **kwargs: Any) -> Any:
     return object_array(x) if asks_for_objects((dtype,), {}, 0) else AS_NUMBERS(x, dtype, *args, **kwargs)
 
@@ -443,6 +452,7 @@ def _members() -> Iterator[tuple[str, Callable[..., Any]]]:
     yield from ((f"__{name}__", _unary(ufunc)) for name, ufunc in UNARY.items())
     yield from ((name, _function(function)) for name, function in FUNCTIONS.items())
     yield from ((name, _method(rule)) for name, rule in METHODS.items())
+    yield from ((name, _method_with_out(f"numpy.{name}", rule)) for name, rule in METHODS_WITH_OUT.items())
     yield "astype", _astype
 
 

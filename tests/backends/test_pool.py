@@ -284,3 +284,10 @@ sys.kept.append(sys.kept)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("f", [np.median, lambda x: np.quantile(x, 0.3), lambda x: np.sum(x[np.argsort(x)] * x)])
+def test_libraries_are_called_with_the_allocator_of_numpy(f: Callable[[Any], Any]) -> None:
+    """`np.argsort` of a large array ends the process under another one."""
+    x = np.random.default_rng(0).permutation(np.linspace(0.0, 1.0, N + 1))
+    assert_array_equal(fnad.jit(fnad.grad(f))(x), fnad.grad(f)(x))

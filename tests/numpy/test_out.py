@@ -90,6 +90,25 @@ def test_out_of_methods(method):
     check(into, Q)
 
 
+METHODS = {
+    "clip": lambda x, y: x.clip(-0.5, 0.5, out=y),
+    "clip by position": lambda x, y: x.clip(-0.5, 0.5, y),
+    "clip below": lambda x, y: x.clip(min=0.1, out=y),
+    "compress": lambda x, y: x.compress([True] * len(x), 0, y),
+    "take": lambda x, y: x.take([*range(len(x))], 0, y),
+    "dot": lambda x, y: x.dot(np.eye(x.shape[1]) * 2, y),
+}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_out_of_methods_with_arguments(name):
+    def into(x):
+        y = np.zeros_like(x)
+        return METHODS[name](x, y) is y and y * 1
+
+    check(into, X)
+
+
 def test_out_by_position():
     def f(x):
         y, z, w = np.zeros_like(x), np.zeros_like(x[0]), np.zeros_like(x, shape=())

@@ -271,3 +271,55 @@ def test_an_error_that_user_code_catches_is_followed_by_a_second_run(write, caug
         assert value == pytest.approx(function(V))
         expected = [(function(V + 1e-4 * e) - function(V - 1e-4 * e)) / 2e-4 for e in np.eye(3)]
         np.testing.assert_allclose(slope, expected, rtol=1e-6)
+
+
+def read_only(u):
+    u.flags.writeable = False
+    return u
+
+
+def put(u, index, value):
+    u[index] = value
+
+
+def add(u, v):
+    u += v
+
+
+REFUSED = {
+    "an element of a read-only array": lambda u, v: put(read_only(u), 0, v[0]),
+    "a read-only array": lambda u, v: add(read_only(u), v),
+    "a copy to a read-only array": lambda u, v: np.copyto(read_only(u), v),
+    "a broadcast array": lambda u, v: put(np.broadcast_to(u, (2, 3)), 0, v),
+    "memory of bytes": lambda u, v: put(np.frombuffer(bytes(24)), 0, v[0]),
+    "too many elements": lambda u, v: put(u, slice(2), v),
+    "too many elements of out": lambda u, v: np.add(u, v, out=u[:2]),
+    "no such element": lambda u, v: put(u, 7, v[0]),
+    "no such axis": lambda u, v: put(u, (0, 0), v[0]),
+    "no such place": lambda u, v: np.put(u, [9], v),
+    "another dtype": lambda u, v: add(np.zeros(3, int), v),
+    "a vector as a number": lambda u, v: u.fill(v),
+    "no such element to take": lambda u, v: (np.take(v, [9]), v.take(9)),
+    "no such element along an axis": lambda u, v: np.take_along_axis(v, np.array([9]), 0),
+    "a mask that is too long": lambda u, v: np.compress([0, 0, 0, 0, 1], v),
+    "choices that there are not": lambda u, v: np.choose([7], [v]),
+    "no such position": lambda u, v: np.unravel_index(np.array([9]), (3,)),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_numpy_refuses_is_refused_by_an_error_of_its_class(name):
+    """User code that catches it goes on as with NumPy, though nothing uses the result."""
+
+    def function(v):
+        u = np.ones(3)
+        try:
+            REFUSED[name](u, v)
+        except Exception as error:  # noqa: BLE001 - which takes errors of fnad, too
+            kinds = ValueError, IndexError, TypeError
+            return np.sum(u * v) * sum(2**i for i, kind in enumerate(kinds, 1) if isinstance(error, kind))
+        return -np.sum(v)
+
+    expected = function(V.copy())
+    assert expected > 0
+    assert fnad.value_and_grad(function)(V)[0] == fnad.jit(function)(V) == expected

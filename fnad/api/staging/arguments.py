@@ -58,6 +58,7 @@ from fnad.errors import (
     FnadError,
     MutationError,
     NonDifferentiableArgumentError,
+    ReadOnlyError,
     TracerEscapeError,
 )
 from fnad.ir.builder import current_builder
@@ -347,7 +348,8 @@ def _second_run(f: Function, attempt: Callable[[Function], T], first: FnadError)
         try:
             found = attempt(f)
         except Exception as error:
-            is_the_same = isinstance(error, (MutationError, TracerEscapeError)) and error.source == first.source
+            kinds = MutationError, ReadOnlyError, TracerEscapeError
+            is_the_same = isinstance(error, kinds) and error.source == first.source
             if is_the_same or not making.is_past:
                 raise first from error
             raise
