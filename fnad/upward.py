@@ -27,6 +27,7 @@ class Upward:
         has_traced: True if nested lists, tuples and dicts have a traced value.
         callee, standing_for: The replacement for what user code calls, and for what it loads.
         converted_code, watched_code: The code with hooks of a function, with and without source.
+        number_of_size: From a size that is a symbol to a traced number.
         enter_imported: Enters replacements in modules that were imported late.
         decided: The bools or integers of a symbol for the arguments at hand, which guard the path; None where they are
             not known.
@@ -46,6 +47,7 @@ class Upward:
     standing_for: Callable[[Any], Any]
     converted_code: Callable[..., Any]
     watched_code: Callable[[Any], Any]
+    number_of_size: Callable[[Any], Handle]
     enter_imported: Callable[[], None]
     decided: Callable[..., Any]
 

@@ -43,6 +43,11 @@ def softmax_loss(w: Any, x: Any) -> Any:
     return np.log(np.sum(np.exp(z - np.max(z)))) - z[0]
 
 
+def cross_entropy(x: Any) -> Any:
+    e = np.exp(x - np.max(x, axis=-1, keepdims=True))
+    return -np.sum(np.log(e / np.sum(e, axis=-1, keepdims=True))[:, 0])
+
+
 def newton(a: Any) -> Any:
     return fnad.while_loop(lambda c: abs(c[0] * c[0] - a) > 1e-12, lambda c: ((c[0] + a / c[0]) / 2, c[1] + 1), (a, 0))
 
@@ -101,6 +106,8 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "jacobian of a layer": (fnad.jacobian(lambda x: np.tanh(M @ x)), (V,)),
     "jvp of a while loop": (lambda a: fnad.jvp(lambda a: newton(a)[0], (a,), (1.0,)), (2.0,)),
     "gradient of a scan": (fnad.grad(lambda x: np.sum(pendulum(x) ** 2)), (np.array([0.3, 0.1]),)),
+    "gradient of a running sum of one": (fnad.grad(lambda x: np.sum(np.cumsum(x) ** 2)), (np.ones(1),)),
+    "gradient of probabilities": (fnad.value_and_grad(cross_entropy), (M,)),
     "gradient of branches": (fnad.grad(lambda x: np.sum(branches(x))), (X,)),
     "vmap": (fnad.vmap(lambda x: np.sum(np.sin(x))), (M,)),
     "third derivative": (fnad.vmap(fnad.grad(fnad.grad(fnad.grad(lambda x: np.exp(np.sin(x)))))), (X,)),

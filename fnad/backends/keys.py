@@ -15,6 +15,7 @@ from fnad.backends.surroundings import surroundings
 from fnad.ir.primitive import OWN
 from fnad.ir.printer import print_program
 from fnad.ir.program import Equation, Program
+from fnad.ir.size import Size
 from fnad.ir.walk import all_equations
 
 
@@ -35,4 +36,4 @@ def _is_plain(value: object) -> bool:
     return all(map(_is_plain, value)) if type(value) is tuple else type(value) in PLAIN or isinstance(value, np.dtype)
 
 
-PLAIN = {bool, int, float, str, type(None)}
+PLAIN = {bool, int, float, str, type(None), Size}

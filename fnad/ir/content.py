@@ -11,6 +11,7 @@ from collections.abc import Hashable
 from typing import Any
 
 from fnad.ir.program import Equation, Params, Program, Var
+from fnad.ir.size import is_size
 
 
 class Content:
@@ -80,7 +81,7 @@ _INT = frozenset({int})
 
 def static_key(value: object) -> Hashable:
     """A param's value as a key: 1, 1.0 and True differ, 0.0 and -0.0 too, and nan equals itself."""
-    if type(value) is int or type(value) is str:
+    if type(value) is int or type(value) is str or is_size(value):
         return value
     if isinstance(value, tuple):
         items: tuple[Any, ...] = value

@@ -5,7 +5,7 @@ Results are inferred anew, so a parsed program is well typed; errors give line a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -19,15 +19,17 @@ from fnad.ir.verifier import INFERENCE_ERRORS, infer_results
 from fnad.records import NamedTuple
 
 
-def parse_program(text: str) -> Program:
+def parse_program(text: str, sizes: Mapping[str, int] | None = None) -> Program:
     """The program of a text; raises `ParseError` where it is not in the grammar or not well typed.
+
+    Names of sizes in the text have these values, which may be symbols.
 
     Primitives must be registered, for instance by importing `fnad.ops`.
 
     >>> parse_program("f(a: f64[3]) -> f64[3] { return a }").in_avals
     (Aval(dtype('float64'), (3,)),)
     """
-    parser = _Parser(text)
+    parser = _Parser(text, sizes)
     program = parser.program()
     parser.expect("end of text")
     return program
@@ -118,6 +120,8 @@ class _Parser(Reader):
             return tuple(self.nested(lambda: self.separated(self.static, ")")))
         if self.token.kind == "string":
             return self.string()
+        if self.is_size():
+            return self.size()
         token = self.take()
         if token.kind == "number":
             return self.number(token)

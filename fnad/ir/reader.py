@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NoReturn, TypeVar
 
 from fnad.errors import ParseError
@@ -58,8 +58,8 @@ class Token(NamedTuple):
 class Reader:
     """A text and a position in it."""
 
-    def __init__(self, text: str) -> None:
-        self.text = text
+    def __init__(self, text: str, sizes: Mapping[str, int] | None = None) -> None:
+        self.text, self.sizes = text, sizes or {}
         found = [Token(str(m.lastgroup), m.group(), m.start()) for m in _TOKEN.finditer(text)]
         end = Token("mark", "end of text", len(text.rstrip()))
         self.tokens = [token for token in found if token.kind != "blank"] + [end]
@@ -132,9 +132,36 @@ class Reader:
     def extent(self) -> int:
         if self.accept("?"):
             return UNKNOWN
+        if self.is_size():
+            return self.size()
         token = self.take()
         if not token.text.isdecimal() or len(token.text) > DIGITS:
             self.fail(token, f"{token.text} is no extent of an axis")
+        return int(token.text)
+
+    def is_size(self) -> bool:
+        """True if a polynomial in the size of an axis comes next."""
+        following = self.tokens[min(self.position + 1, len(self.tokens) - 1)]
+        return self.token.text in self.sizes or following.text == "*"
+
+    def size(self) -> int:
+        """A polynomial in the size of an axis: `n`, `2*n*n-1`."""
+        total: int = 0
+        while True:
+            product = self.factor()
+            while self.token.text == "*":
+                self.take()
+                product = product * self.factor()
+            total = total + product
+            if self.token.kind != "number" or self.token.text[0] not in "+-":
+                return total
+
+    def factor(self) -> int:
+        token = self.take()
+        if token.text in self.sizes:
+            return self.sizes[token.text]
+        if not token.text.lstrip("+-").isdecimal() or len(token.text) > DIGITS:
+            self.fail(token, f"{token.text} is no part of a size")
         return int(token.text)
 
     def dtype(self, token: Token) -> Dtype:

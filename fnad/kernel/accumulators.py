@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from math import prod
 from typing import TypeAlias
 
+from fnad.ir.size import estimate
 from fnad.lower.loop_ir import ArgReduce, BufferStore, Effect, NestLoop, Reduce, Scan, Update
 from fnad.records import dataclass
 
@@ -52,7 +53,7 @@ def below(loop: NestLoop, around: Sequence[NestLoop], block: int) -> list[Accumu
             found.append(Accumulator(effect, depth, depth - 1))
         elif isinstance(effect, Reduce) and depth - 1 in effect.depths:
             start = first_loop(effect, depth)
-            is_long = prod(inner.extent for inner in loops[start:]) > block
+            is_long = prod(estimate(inner.extent) for inner in loops[start:]) > block
             compensated = is_long and may_be_compensated(effect)
             found.append(Accumulator(effect, depth, start, *(blocks(loops, start, block) if compensated else ())))
     return found
@@ -66,7 +67,11 @@ def may_be_compensated(effect: Reduce) -> bool:
 def blocks(loops: Sequence[NestLoop], start: int, block: int) -> tuple[int, int]:
     """The number of loops around the blocks of a sum, and the iterations of the last of these loops in a block."""
     closing, elements = len(loops), 1
-    while closing - 1 > start and not loops[closing - 2].tile and 2 * elements * loops[closing - 1].extent <= block:
+    while (
+        closing - 1 > start
+        and not loops[closing - 2].tile
+        and 2 * elements * estimate(loops[closing - 1].extent) <= block
+    ):
         elements *= loops[closing - 1].extent
         closing -= 1
     return closing, block // elements

@@ -17,6 +17,8 @@ from fnad.kernel.scratch import frame_words
 from fnad.kernel.statements import (
     COUNTERS,
     SCRATCH,
+    SIZE,
+    SIZES,
     STACKS,
     STATUS,
     Assign,
@@ -45,7 +47,16 @@ def statements_of_chunks(
     chunks: Sequence[Chunk], stacks: Sequence[Buffer], rows: Mapping[Buffer, Row], target: Target
 ) -> dict[Chunk, list[Statement]]:
     """The statements of each chunk, with loads of stored values replaced."""
-    return {chunk: forward(unroll(statements_of(chunk.items, chunk.depth, stacks, rows, target))) for chunk in chunks}
+    return {
+        chunk: forward(unroll(_with_sizes(statements_of(chunk.items, chunk.depth, stacks, rows, target))))
+        for chunk in chunks
+    }
+
+
+def _with_sizes(statements: list[Statement]) -> list[Statement]:
+    """The statements after the load of the size that they use, if there is one."""
+    is_used = any(expression == SIZE for statement in walk(statements) for expression in expressions(statement))
+    return [Assign((SIZE,), Load(SIZES, integer(0))), *statements] if is_used else statements
 
 
 def unread_temporaries(statements: Iterable[Sequence[Statement]], temporaries: Iterable[Buffer]) -> frozenset[Buffer]:

@@ -23,8 +23,10 @@ from typing import TypeAlias
 import numpy as np
 
 from fnad.ir.program import Source
+from fnad.ir.size import is_size, polynomial_of
 from fnad.records import dataclass
 from fnad.scalar.operation import INDEX, Kind, Operation, Pointer
+from fnad.scalar.operations import ADD, MULTIPLY
 
 
 class Role(Enum):
@@ -243,9 +245,23 @@ COUNTERS = Name("counters", Pointer(INDEX))
 """The counters of loops in Python around the kernel."""
 
 
-def integer(value: int) -> Constant:
-    """An index as a constant."""
-    return Constant(INDEX.type(value))
+SIZES = Name("sizes", Pointer(INDEX))
+"""The sizes that a program for all sizes is given."""
+
+SIZE = Name("size", INDEX)
+"""The size of an axis, in a program for all sizes."""
+
+
+def integer(value: int) -> Expression:
+    """An index as a constant, or as a polynomial in the size of an axis."""
+    if not is_size(value):
+        return Constant(INDEX.type(value))
+    *others, last = polynomial_of(value)
+    found: Expression = integer(last)
+    for coefficient in reversed(others):
+        found = SIZE if found == integer(1) else apply(MULTIPLY, found, SIZE)
+        found = apply(ADD, found, integer(coefficient)) if coefficient else found
+    return found
 
 
 def number_of(expression: Expression) -> int | None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fnad.ir.size import is_size
 from fnad.ir.types import Dtype
 from fnad.kernel.routines import LOCAL_ARRAYS
 from fnad.kernel.statements import (
@@ -303,7 +304,7 @@ class Writer:
 def end_of(start: Expression, length: int, extent: int) -> Expression:
     """The end of a block of a loop."""
     end = apply(ADD, start, integer(length))
-    return apply(MIN, end, integer(extent)) if extent % length != 0 else end
+    return end if not is_size(extent) and extent % length == 0 else apply(MIN, end, integer(extent))
 
 
 def plus(a: Expression, b: Expression) -> Expression:

@@ -265,9 +265,8 @@ class ElementExpressions:
             return given.index
         if isinstance(integers, Literal) and 0 <= (start := _from_start(integers, extent)) < room:
             return Index(start)
-        wrapped = self.nodes.template(
-            f"select({{0}} < i64(0), {{0}} + i64({extent}), {{0}})", I64, self.nodes.cast(given, I64)
-        )
+        size = self.nodes.number(Index(extent), I64)
+        wrapped = self.nodes.template("select({0} < i64(0), {0} + {1}, {0})", I64, self.nodes.cast(given, I64), size)
         self.shared.checks += 1
         fault = self.shared.fault(out_of_range(equation.source))
         checked = self.nodes.checked(wrapped, room, fault, self.depth)

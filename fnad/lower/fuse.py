@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import field, replace
 from itertools import pairwise
 
+from fnad.ir.size import estimate, is_same
 from fnad.lower.footprint import Footprint, aligned, footprint
 from fnad.lower.loop_ir import Item, NestLoop
 from fnad.lower.nodes import Buffer
@@ -130,7 +131,7 @@ class Nests:
 
     def share(self, least: int) -> None:
         """Merge items that read the same array of at least so many bytes, though none computes what another reads."""
-        large = [positions for buffer, positions in self.touchers.items() if buffer.aval.nbytes >= least]
+        large = [positions for buffer, positions in self.touchers.items() if estimate(buffer.aval.nbytes) >= least]
         for positions in large:
             for position, later in pairwise(list(positions)):
                 self._join(position, later)
@@ -177,7 +178,7 @@ class Nests:
         """True if the loop at a position can be merged with an item, and has not grown too large."""
         member = self.members[position]
         loop = member.item
-        if not (isinstance(loop, NestLoop) and isinstance(item, NestLoop) and loop.extent == item.extent):
+        if not (isinstance(loop, NestLoop) and isinstance(item, NestLoop) and is_same(loop.extent, item.extent)):
             return False
         if loop.span != item.span:
             return False

@@ -16,9 +16,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
-from math import gcd, prod
+from math import prod
 from typing import Any, TypeAlias
 
+from fnad.ir.size import common_divisor, divided
 from fnad.ir.types import Shape
 from fnad.records import dataclass
 
@@ -161,9 +162,11 @@ class Index:
 
     def _divide(self, n: int) -> tuple[Index, Index]:
         """Split into n · quotient + rest, term by term."""
-        whole = {atom: c // n for atom, c in self.terms if c % n == 0}
-        rest = {atom: c for atom, c in self.terms if c % n != 0}
-        return canonical(self.constant // n, whole), canonical(self.constant % n, rest)
+        quotients = {atom: divided(c, n) for atom, c in self.terms}
+        whole = {atom: q for atom, (q, r) in quotients.items() if r == 0}
+        rest = {atom: c for atom, c in self.terms if atom not in whole}
+        quotient, remainder = divided(self.constant, n)
+        return canonical(quotient, whole), canonical(remainder, rest)
 
     @property
     def range(self) -> Range:
@@ -225,8 +228,8 @@ def rejoin(constant: int, terms: dict[Atom, int]) -> Index:
 
 def _cancel(rest: Index, n: int) -> tuple[Index, int]:
     """Divide dividend and divisor by their common factor, dropping terms too small to matter."""
-    large = [(atom, c) for atom, c in rest.terms if gcd(c, n) > 1]
-    factor = reduce(gcd, (c for _, c in large), n)
+    large = [(atom, c) for atom, c in rest.terms if common_divisor(c, n) > 1]
+    factor = reduce(common_divisor, (c for _, c in large), n)
     small = canonical(rest.constant % factor, {atom: c for atom, c in rest.terms if (atom, c) not in large})
     low, high = small.range
     if factor == 1 or low < 0 or high >= factor:

@@ -19,6 +19,7 @@ import numpy as np
 
 from fnad.ir.primitive import Primitive, Routine
 from fnad.ir.program import Source
+from fnad.ir.size import estimate
 from fnad.ir.types import Dtype, Shape
 from fnad.lower.faults import Fault
 from fnad.lower.index import Index
@@ -188,7 +189,7 @@ class NestLoop:
     @property
     def expected(self) -> int:
         """The number of iterations that are expected to run."""
-        return self.extent if self.span is None else 1
+        return estimate(self.extent) if self.span is None else 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)

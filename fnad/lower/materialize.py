@@ -23,6 +23,7 @@ from fnad.ir.primitive import (
     SpanContraction,
 )
 from fnad.ir.program import Atom, Equation, Program, Var
+from fnad.ir.size import estimate
 from fnad.lower.expressions import is_inlined
 from fnad.lower.target import Costs
 from fnad.records import dataclass
@@ -118,7 +119,7 @@ def _worth_materializing(
 
 def _is_one_of_many(var: Var, effort: _Effort, costs: Costs) -> bool:
     """True if a value is cheap for one with many more elements than the arrays it is computed from."""
-    has_many = var.aval.size > MANY * sum(load.aval.size for load in effort.loads)
+    has_many = estimate(var.aval.size) > MANY * estimate(sum(load.aval.size for load in effort.loads))
     return has_many and effort.cost(costs) <= costs.recompute_of_many
 
 
@@ -158,7 +159,9 @@ def is_read_twice(reader: Equation, costs: Costs) -> bool:
     the remaining elements.
     """
     lower = reader.primitive.lower
-    return isinstance(lower, ArgFold) and reader.operands[0].aval.shape[reader.params["axis"]] >= costs.long_row
+    return (
+        isinstance(lower, ArgFold) and estimate(reader.operands[0].aval.shape[reader.params["axis"]]) >= costs.long_row
+    )
 
 
 def _wanted_whole(program: Program, read_in_loops: Iterable[Atom]) -> set[Var]:

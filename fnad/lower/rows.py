@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import chain
 
+from fnad.ir.size import is_size
 from fnad.lower.footprint import Footprint, aligned, footprint
 from fnad.lower.index import Atom, Counter, Index
 from fnad.lower.loop_ir import Control, Item, NestLoop, Product, effects, touched
@@ -164,6 +165,8 @@ def _row(
         return None
     size, stride = max(place.range[1] for place in places) + 1, _stride(loop, addresses[0])
     if size >= buffer.aval.size or (has_tile and stride < 0):
+        return None
+    if is_size(size):
         return None
     several = size * loop.tile if turned else size + (stride * (loop.tile - 1) if has_tile else 0)
     if several < SHORTEST and not turned:

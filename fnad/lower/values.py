@@ -16,7 +16,7 @@ from math import prod
 
 import numpy as np
 
-from fnad.errors import LoweringError
+from fnad.errors import ExportError, LoweringError
 from fnad.ir.primitive import (
     Accumulation,
     ArgFold,
@@ -39,6 +39,7 @@ from fnad.ir.primitive import (
     StepCount,
 )
 from fnad.ir.program import Atom, Equation, Program, Source, Var
+from fnad.ir.size import estimate
 from fnad.ir.types import I64, Aval, Dtype, Shape, is_inexact
 from fnad.ir.walk import use_counts
 from fnad.lower.collapse import collapse
@@ -76,6 +77,9 @@ from fnad.scalar.operations import MULTIPLY
 from fnad.scalar.template import instantiate
 from fnad.transforms.by_rows import each_is_updated_once, rows_of
 from fnad.transforms.dce import has_effect
+
+IS_IT = "select(({0} == {1}) | ({0} != {0}), {2}, {3})"
+"""The index of an element if it is the extremum or a nan, otherwise the number of elements."""
 
 
 class Values:
@@ -115,7 +119,10 @@ class Values:
             self._check_indices_of_nothing(equation)
             if materialized.intersection(equation.results) or has_effect(equation):
                 self.source = self.expressions.nodes.source = equation.source
-                self.materialize(equation)
+                try:
+                    self.materialize(equation)
+                except ExportError as error:
+                    raise error.at(equation.source) from None
         for atom, buffer in stored:
             if not isinstance(atom, Var) or self.own.get(atom) is not buffer:
                 self.copy(atom, buffer)
@@ -346,12 +353,13 @@ class Values:
         operand, axis = equation.operands[0], equation.params["axis"]
         shape, nodes = operand.aval.shape, self.expressions.nodes
         best = self.temporary(buffer.aval.with_dtype(operand.aval.dtype))
-        is_it = f"select(({{0}} == {{1}}) | ({{0}} != {{0}}), {{2}}, i64({shape[axis]}))"
+        none = nodes.number(Index(shape[axis]), I64)
 
         def index(indices: list[Index]) -> Node:
             kept = [index for a, index in enumerate(indices) if a != axis]
             number = nodes.number(indices[axis], I64)
-            return nodes.template(is_it, I64, element(indices), nodes.load(best, place(best, kept)), number)
+            found = nodes.load(best, place(best, kept))
+            return nodes.template(IS_IT, I64, element(indices), found, number, none)
 
         element = partial(self.expressions.element, operand)
         self._reduce(best, shape, (axis,), extremum, element)
@@ -574,8 +582,9 @@ class Values:
         dims = contraction_dimensions(x.aval, y.aval, **equation.params)
         m, k, n = (prod(sizes) for sizes in (dims.m, dims.k, dims.n))
         target = self.shared.target
-        is_small = m * k * n < target.costs.smallest_product or m == n == 1 or 0 in dims.batch
-        if is_small or not is_inexact(buffer.dtype) or not target.multiplies:
+        is_multiplied = target.multiplies and is_inexact(buffer.dtype)
+        is_small = estimate(m * k * n) < target.costs.smallest_product
+        if not is_multiplied or is_small or m == n == 1 or 0 in dims.batch:
             self._contract_in_loops(x, y, dims, buffer)
         else:
             self._multiply_matrices(x, y, dims, buffer, not self.narrow.isdisjoint((x, y, *equation.results)))

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from fnad.errors import DomainError, ShapeError
+from fnad.ir.size import is_size
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, F64, I64, Aval, native_dtype
 from fnad.numpy.joining import join
@@ -155,6 +156,8 @@ def arange(
 ) -> ArrayView:
     first, last = [static_number(end, "a bound of arange", COUNTED) for end in (start_or_stop, stop)]
     stride = static_number(step, "the step of arange", COUNTED)
+    if is_size(first) and (last, stride) == (None, 1):
+        return fresh(iota(dtype=I64 if dtype is None else native_dtype(dtype), shape=(first,), axis=0), in_order=True)
     made = np.arange(first, last, stride, dtype=None if dtype is None else native_dtype(dtype))
     return fresh(as_symbol(made), in_order=True)
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from fnad.errors import OutOfRangeError, ShapeError, UnsupportedFunctionError
 from fnad.ir.known import known_value
+from fnad.ir.size import is_size, slice_bounds
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, I64, Aval, Shape
 from fnad.numpy.operands import as_symbol, broadcast_all, contains_symbol, static_array, static_number, to_dtype
@@ -233,7 +234,7 @@ def has_ellipsis(index: Any) -> bool:
 
 def _plain(part: Any) -> Sequence[Any]:
     """A part of an index as entries; a mask becomes the positions where it is true, one array an axis."""
-    if part is None or part is Ellipsis or isinstance(part, slice):
+    if part is None or part is Ellipsis or isinstance(part, slice) or is_size(part):
         return (part,)
     if isinstance(part, Symbol):
         return (_traced(part),)
@@ -350,8 +351,9 @@ def _slice_span(entry: slice, n: int) -> Span:
         entry = slice(*[static_number(bound, "a bound of a slice", PART) for bound in bounds])
     if isinstance(entry.step, int) and entry.step == 0:
         raise ShapeError("slice step cannot be zero", remedy="leave it out, or give -1 to go backwards")
-    start, stop, step = entry.indices(n)
-    count = len(range(start, stop, step))
+    start, stop, step = slice_bounds(entry, n)
+    distance, stride = (stop - start, step) if step > 0 else (start - stop, -step)
+    count = max(0, (distance + stride - 1) // stride)
     if step > 0:
         return Span(min(start, n), count, step)
     last = start + (count - 1) * step

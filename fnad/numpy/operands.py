@@ -8,6 +8,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from itertools import zip_longest
 from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
@@ -25,12 +26,14 @@ from fnad.errors import (
 from fnad.ir.builder import current_builder
 from fnad.ir.known import known_value
 from fnad.ir.program import Literal
+from fnad.ir.size import axis_of_size, is_size, polynomial_of, sizes_in
 from fnad.ir.symbol import Symbol
-from fnad.ir.types import BOOL, DTYPES, F64, I64, Dtype, Shape, dtype_name, native_dtype
+from fnad.ir.types import BOOL, DTYPES, F64, I64, Dtype, Shape, dtype_name, is_inexact, native_dtype
+from fnad.ops.arithmetic import add, mul
 from fnad.ops.comparison import bitwise_and, ge, le, lt
 from fnad.ops.conversion import convert_to, real
 from fnad.ops.piecewise import trunc
-from fnad.ops.shape import broadcast_to, concatenate, constant, reshape_to
+from fnad.ops.shape import broadcast_to, concatenate, constant, number_of_size, reshape_to
 from fnad.placement import adopted, is_on_device
 from fnad.upward import UPWARD
 
@@ -120,10 +123,24 @@ def _adopted(value: Any) -> Any:
 
 def python_literal(value: Any, dtype: Dtype | None) -> Symbol:
     """A Python number as a constant of the dtype it takes beside other operands, by itself that of `np.asarray`."""
+    if is_size(value):
+        return _size_literal(value, dtype or (I64 if isinstance(value, int) else F64))
     if dtype is None:
         found = np.asarray(value).dtype
         dtype = I64 if found.hasobject else found
     return current_builder().literal(_converted(dtype.type, value, dtype))
+
+
+def _size_literal(value: Any, dtype: Dtype) -> Symbol:
+    """A size that is a symbol as a number of a dtype, which raises an error unless it has all of them."""
+    if dtype not in (I64, F64) and not is_inexact(dtype):
+        operator.index(value)
+    if isinstance(value, int) and value >= 0:
+        return number_of_size(value, dtype)
+    total, n = constant(0, dtype), number_of_size(axis_of_size(value), dtype)
+    for coefficient in reversed(polynomial_of(value)):
+        total = add(mul(total, n), constant(coefficient, dtype))
+    return total
 
 
 def _converted(convert: Callable[[Any], Any], value: Any, dtype: Any) -> Any:
@@ -314,10 +331,21 @@ def _broadcast_shapes(shapes: Sequence[Shape]) -> Shape:
     if all(shape == larger[0] for shape in larger):
         return larger[0]
     try:
-        return np.broadcast_shapes(*shapes)
+        return _broadcast_sizes(shapes) if sizes_in(shapes) else np.broadcast_shapes(*shapes)
     except ValueError:
         listed = " ".join(map(str, shapes))
         raise ShapeError(f"operands could not be broadcast together with shapes {listed}") from None
+
+
+def _broadcast_sizes(shapes: Sequence[Shape]) -> Shape:
+    """`np.broadcast_shapes` where sizes are symbols."""
+    found: list[int] = []
+    for sizes in zip_longest(*map(reversed, shapes), fillvalue=1):
+        first, *others = [n for n in sizes if n != 1] or [1]
+        if any(n != first for n in others):
+            raise ValueError
+        found.insert(0, first)
+    return tuple(found)
 
 
 def broadcast_all(symbols: Sequence[Symbol]) -> list[Symbol]:
@@ -354,7 +382,8 @@ FIXED = "shapes are fixed in the body of a loop and in rows: pass an ordinary in
 
 def static_int(value: Any, what: str) -> int:
     """A size, a count or an axis as an int; raise where it is a traced value, and TypeError as NumPy."""
-    return operator.index(static_number(value, what))
+    found = static_number(value, what)
+    return found if is_size(found) else operator.index(found)
 
 
 def static_number(value: Any, what: str, remedy: str = FIXED) -> Any:

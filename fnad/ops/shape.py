@@ -30,6 +30,7 @@ from fnad.ir.primitive import (
     register,
 )
 from fnad.ir.ranges import Range
+from fnad.ir.size import is_size
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, DTYPES, F64, I64, Aval, Dtype, Shape
 from fnad.ops.constructors import NUMBERS, Domain, check_dtype, linear, random_array
@@ -192,7 +193,15 @@ def sum_over(x: Symbol, axes: Ints) -> Symbol:
 
 def constant(value: Any, dtype: Dtype, shape: Shape = ()) -> Symbol:
     """A number as a value of this dtype and shape."""
+    if is_size(value):
+        return broadcast_to(number_of_size(value, dtype), shape)
     return broadcast_to(current_builder().literal(dtype.type(value)), shape)
+
+
+def number_of_size(size: int, dtype: Dtype) -> Symbol:
+    """A size that is a symbol as a number of a dtype: the last of so many numbers and one."""
+    numbers = iota(dtype=dtype, shape=(size + 1,), axis=0)
+    return reshape_to(slice_(numbers, starts=(size,), limits=(size + 1,), strides=(1,)), ())
 
 
 def zeros_like(x: Symbol | Aval) -> Symbol:

@@ -33,11 +33,20 @@ from fnad.errors import (
 from fnad.ir.builder import Builder, current_builder, innermost_builder
 from fnad.ir.known import known_value
 from fnad.ir.program import Source
+from fnad.ir.size import is_size
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, I64, NAMES, Aval, Dtype
 from fnad.numpy.bodies import Body
 from fnad.numpy.namespace import MAKING
-from fnad.numpy.operands import PYTHON_DTYPES, HalfSymbol, WeakSymbol, check_stored, is_python_number, strong
+from fnad.numpy.operands import (
+    PYTHON_DTYPES,
+    HalfSymbol,
+    WeakSymbol,
+    as_symbol,
+    check_stored,
+    is_python_number,
+    strong,
+)
 from fnad.numpy.registry import OF_HALVES, RULES, UNSET, WRITERS, Bound, Rule
 from fnad.numpy.views import ArrayView, stored
 from fnad.ops.conversion import convert_to
@@ -478,7 +487,7 @@ def has_traced(value: Any) -> bool:
     if isinstance(value, dict):
         value = dict.values(value)  # of the class, since a subclass may be under construction
     elif not isinstance(value, (list, tuple)):
-        return False
+        return is_size(value)
     try:
         for part in value:
             if has_traced(part):
@@ -500,6 +509,15 @@ def is_deep(values: Iterable[Any]) -> bool:
 
 
 UPWARD.has_traced = has_traced
+
+
+def number_of_size(size: Any) -> Handle:
+    """A size that is a symbol as a traced Python number."""
+    symbol = as_symbol(size)
+    return UPWARD.handle_of(WeakSymbol(symbol.builder, symbol.atom, symbol.aval), is_scalar=True)
+
+
+UPWARD.number_of_size = number_of_size
 
 
 def may_share_memory(a: Any, b: Any, /, max_work: int | None = 0) -> bool:

@@ -15,6 +15,7 @@ import numpy as np
 
 from fnad.errors import FnadError, ShapeError
 from fnad.ir.known import known_value
+from fnad.ir.size import estimate
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, Dtype, Shape
 from fnad.numpy import indexing, mathematical, methods
@@ -265,7 +266,7 @@ class Members(Tracer):
 
     def __getitem__(self, index: Any) -> Any:
         if type(index) is int or is_place(index):
-            return call(indexing.getitem if self.aval.size <= FEW else indexing.read_at, (self, index), {})
+            return call(indexing.getitem if estimate(self.aval.size) <= FEW else indexing.read_at, (self, index), {})
         if is_mask(index):
             return selection(Selection, self, index)
         return call(indexing.getitem, (self, index), {})

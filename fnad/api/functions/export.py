@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Sequence
+import traceback
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from pickle import PicklingError
+from typing import TYPE_CHECKING, Any, cast
 
 from fnad.api.functions.jit import Compiled, jit
-from fnad.api.functions.lowered import TracedCall
+from fnad.api.functions.lowered import ShapeDtypeStruct, TracedCall
 from fnad.api.inspect.input_names import input_names
 from fnad.api.inspect.known_paths import decision_lines, decisions_of
 from fnad.api.running.execution import prepared, staged
@@ -21,25 +24,32 @@ from fnad.api.staging.leaves import (
     Function,
     Structure,
     check_function,
+    flatten,
     function_name,
     leaves_of,
+    map_leaves,
     path,
     to_user,
 )
 from fnad.api.staging.program_pickles import ProgramOfTrees
 from fnad.api.staging.stage import Output
 from fnad.backends.base import STANDALONE
-from fnad.errors import ArgumentTypeError, ExportError
+from fnad.errors import ArgumentTypeError, ExportError, FnadError
 from fnad.forks import cached_property
 from fnad.ir.builder import is_tracing
-from fnad.ir.program import Program
-from fnad.ir.types import Aval
+from fnad.ir.parser import parse_program
+from fnad.ir.printer import print_program
+from fnad.ir.program import Program, Source
+from fnad.ir.size import LONGEST, Scope, at_size
+from fnad.ir.types import DTYPES, Aval
 from fnad.numpy.operands import as_symbol
-from fnad.trace.source import current_source
-from fnad.tracebacks import boundary
+from fnad.records import NamedTuple
+from fnad.trace.source import current_source, is_of_library
+from fnad.tracebacks import OWN, boundary
 
 if TYPE_CHECKING:
     from fnad.backends.standalone.forms import LoadedFunction, Standalone
+    from fnad.backends.standalone.program import Variant
 
 
 @boundary
@@ -50,7 +60,8 @@ def export(f: Function, /, *args: Any, **kwargs: Any) -> Exported:
 
     Parameters:
         f (function): A function of pytrees of arrays and numbers, which may be transformed.
-        *args, **kwargs (pytrees of arrays, numbers and ShapeDtypeStructs): Its arguments, of which types are read.
+        *args, **kwargs (pytrees of arrays, numbers and ShapeDtypeStructs): Its arguments, of which types are read. A
+            name in the shape of a ShapeDtypeStruct leaves the size of an axis open.
     Returns:
         Exported: The program in its forms: `njit()`, `cfunc()`, `c(path)`, `object(path)`, `python(path)`.
     Raises:
@@ -68,8 +79,87 @@ def export(f: Function, /, *args: Any, **kwargs: Any) -> Exported:
         array([0., 2., 4.])
     """
     check_function(f, "export")
-    compiled = f if isinstance(f, Compiled) else jit(f)
-    return _exported(compiled.lower(*args, **kwargs), _name_of(f))
+    compiled, name = f if isinstance(f, Compiled) else jit(f), _name_of(f)
+    axis = _named_axis((args, kwargs))
+    if axis is None:
+        return _exported(compiled.lower(*args, **kwargs), name)
+
+    def traced(n: int) -> Exported:
+        given, by_name = map_leaves(lambda leaf: _with_size(leaf, axis, n), (args, kwargs))
+        return _exported(compiled.lower(*given, **by_name), name)
+
+    return _for_all_sizes(traced, axis)
+
+
+def _named_axis(trees: Any) -> str | None:
+    """The name of an axis whose size stays open; raise `ExportError` for two, or for a word that C or Python has."""
+    leaves = [leaf for leaf in flatten(trees)[0] if isinstance(leaf, ShapeDtypeStruct)]
+    names = dict.fromkeys(str(n) for leaf in leaves for n in cast("tuple[Any, ...]", leaf.shape) if isinstance(n, str))
+    if len(names) > 1:
+        raise ExportError(f"the sizes {', '.join(names)} are open, where one can be", remedy="give numbers for others")
+    for name in names:
+        if not name.isidentifier() or name in DTYPES or name in TAKEN or _identifier(name) != name:
+            raise ExportError(f"{name!r} cannot name a size", remedy="name it n")
+        return name
+    return None
+
+
+def _with_size(leaf: Any, axis: str, n: int) -> Any:
+    """An example with a size in the place of its name."""
+    if not isinstance(leaf, ShapeDtypeStruct):
+        return leaf
+    return ShapeDtypeStruct([n if str(size) == axis else size for size in leaf.shape], leaf.dtype)
+
+
+def _for_all_sizes(traced: Callable[[int], Exported], axis: str) -> Exported:
+    """The program for all sizes that one trace is right for, and one for each smaller size."""
+    scope = Scope(axis)
+    try:
+        found = traced(scope.size)
+    except ExportError as error:
+        raise error.at(_line_of(error)) from None
+    small: dict[int, Small] = {}
+    for n in range(min(scope.low, FEW)):
+        with suppress(FnadError, ArithmeticError, LookupError, TypeError, ValueError):
+            one = traced(n)
+            if one.output == found.output and _has_types(one.program, found.program, n):
+                small[n] = Small(one.program, one.captured)
+    found.sizes = checked_sizes(found, Sizes(scope, 0, LONGEST, small))
+    return found
+
+
+def checked_sizes(exported: Exported, sizes: Sizes) -> Sizes:
+    """The sizes that a traced program is right for; raises `ExportError` if it is not one for all sizes."""
+    scope, name = sizes.scope, exported.name
+    if scope.low == scope.high:
+        raise ExportError(f"{name} decides by the size {scope.name}, and is for one size alone", remedy=BY_SIZE)
+    if scope.name in exported.names or scope.name in exported.leaves:
+        raise ExportError(f"{scope.name} is an argument of {name}", remedy="call the size another name")
+    if not any(str(n) == scope.name for aval in exported.in_avals for n in aval.shape):
+        raise ExportError(f"no argument of {name} has the size {scope.name}", remedy="give an array with such an axis")
+    if not all(_has_types(one.program, exported.program, n) for n, one in sizes.small.items()):
+        raise ExportError(f"{name} has other types for a small size", remedy="export it again")
+    return sizes._replace(low=max(sizes.low, scope.low), high=min(sizes.high, scope.high))
+
+
+def _has_types(program: Program, general: Program, n: int) -> bool:
+    """True if a program has the types of the arguments and results that one for all sizes has for n."""
+    outputs = tuple(_aval_at(aval, n) for aval in general.out_avals)
+    return program.out_avals == outputs and all(
+        own == _aval_at(aval, n) for own, aval in zip(program.in_avals, general.in_avals, strict=False)
+    )
+
+
+def _aval_at(aval: Aval, n: int) -> Aval:
+    """A type where the size of the axis is n."""
+    return Aval(aval.dtype, tuple(at_size(size, n) for size in aval.shape))
+
+
+def _line_of(error: BaseException) -> Source | None:
+    """The line of user code that an exception passed."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if not is_of_library(frame.filename) and not frame.filename.startswith(OWN)]
+    return Source(own[-1].filename, own[-1].lineno or 0, own[-1].name) if own else None
 
 
 def _exported(call: TracedCall, name: str) -> Exported:
@@ -83,6 +173,29 @@ def _exported(call: TracedCall, name: str) -> Exported:
             remedy="decide within the program, by np.where, fnad.cond or fnad.while_loop",
         )
     return Exported(name, path.traced, call.names, call.structure, path.output, list(path.captured))
+
+
+FEW = 16
+"""The most sizes that have programs of their own, the smallest ones."""
+
+BY_SIZE = "export it for each size, or decide by np.where"
+TAKEN = frozenset({"np", "njit", "sizes", "size", "out", "True", "False", "None"})
+
+
+class Small(NamedTuple):
+    """The program for one small size, with its captured arrays."""
+
+    program: Program
+    captured: Sequence[Array]
+
+
+class Sizes(NamedTuple):
+    """The sizes that a program is right for, `low` to `high`, and the programs for smaller ones."""
+
+    scope: Scope
+    low: int
+    high: int
+    small: dict[int, Small]
 
 
 class Exported:
@@ -103,6 +216,7 @@ class Exported:
     ) -> None:
         self.name, self.program, self.captured = name, program, captured
         self.names, self.structure, self.output = names, structure, output
+        self.sizes: Sizes | None = None
         trees = structure.unflatten(range(structure.num_leaves))
         self.leaves = [path(trees, i, names.__getitem__) for i in range(structure.num_leaves)]
 
@@ -115,6 +229,8 @@ class Exported:
     def __call__(self, /, *args: Any) -> Any:
         """The result for arguments of these types, given by position; raises `ArgumentTypeError` for others."""
         leaves, structure = leaves_of(args, lambda i: self.names[i] if i < len(self.names) else f"argument {i}")
+        if self.sizes is not None and structure == self.structure:
+            return self._at([leaf.aval for leaf in leaves]).on_leaves([leaf.value for leaf in leaves])
         if structure != self.structure or [leaf.aval for leaf in leaves] != list(self.in_avals):
             raise ArgumentTypeError(
                 f"{self.name} was exported for other types of arguments: {', '.join(map(str, self.in_avals))}",
@@ -132,7 +248,33 @@ class Exported:
         run = prepared(self.program).executor()
         return self.output.rebuild(map(to_user, run([*operands, *self.captured])))
 
+    def _at(self, avals: Sequence[Aval]) -> Exported:
+        """The program for arguments of given types, of one that is for all sizes."""
+        assert self.sizes is not None
+        scope, found = self.sizes.scope, [aval.shape for aval in avals]
+        own = [aval.shape for aval in self.in_avals]
+        pairs = [pair for shapes in zip(own, found, strict=True) for pair in zip(*shapes)]  # noqa: B905
+        n = next((n for size, n in pairs if str(size) == scope.name), -1)
+        expected = [_aval_at(aval, n) for aval in self.in_avals]
+        small = self.sizes.small.get(n)
+        if expected != list(avals) or (small is None and not self.sizes.low <= n <= self.sizes.high):
+            raise ArgumentTypeError(
+                f"{self.name} was exported for other types of arguments: {', '.join(map(str, self.in_avals))}",
+                source=current_source(),
+                remedy="export it for these types, too",
+            )
+        program = self._program_at(n) if small is None else small.program
+        captured = self.captured if small is None else small.captured
+        return Exported(self.name, program, self.names, self.structure, self.output, captured)
+
+    def _program_at(self, n: int) -> Program:
+        """The program for one size of those that the program is right for."""
+        assert self.sizes is not None
+        return parse_program(print_program(self.program), {self.sizes.scope.name: n})
+
     def __reduce__(self) -> Any:
+        if self.sizes is not None:
+            raise PicklingError(f"{self.name} is for all sizes: write it by fnad.save")
         return _restored, (
             ProgramOfTrees(self.name, self.program, self.names, self.structure, self.output, self.captured),
         )
@@ -147,7 +289,8 @@ class Exported:
     @boundary
     def cfunc(self) -> CFunction:
         """The native function, by its address."""
-        return CFunction(_forms().LoadedFunction(self._standalone), len(self._standalone.parameters))
+        function, parameters = _forms().LoadedFunction(self._standalone), len(self._standalone.parameters)
+        return CFunction(function, parameters, for_all_sizes=self.sizes is not None)
 
     @boundary
     def low_level(self) -> Any:
@@ -219,6 +362,8 @@ class Exported:
 
     @cached_property
     def _with_blas(self) -> Standalone:
+        if self.sizes is not None:
+            raise ExportError(f"{self.name} is for all sizes, and blas=True for given ones", remedy="leave out blas")
         return self._lowered(with_blas=True)
 
     def _lowered(self, *, with_blas: bool) -> Standalone:
@@ -227,8 +372,27 @@ class Exported:
         count = len(self.program.outputs)
         results = ["out"] if count == 1 else [f"out{n}" for n in range(count)]
         results = [f"{name}_" if name in arguments else name for name in results]
-        program = staged(self.program).simplified
-        return _forms().standalone(program, self.name, arguments, results, self.captured, with_blas=with_blas)
+        variants, size = self._variants(with_blas=with_blas), self.sizes and self.sizes.scope.name
+        return _forms().standalone(self.name, arguments, results, variants, size)
+
+    def _variants(self, *, with_blas: bool) -> list[Variant]:
+        def lowered(program: Program, captured: Sequence[Array]) -> Variant:
+            simplified = staged(program).simplified
+            return _forms().lowered(simplified, self.name, len(self.leaves), captured, with_blas=with_blas)
+
+        general = lowered(self.program, self.captured)
+        if self.sizes is None:
+            return [general]
+        low, high = max(self.sizes.scope.low, self.sizes.low), min(self.sizes.scope.high, self.sizes.high)
+        if low >= high:
+            raise ExportError(f"{self.name} has no program for all sizes {self.sizes.scope.name}", remedy=BY_SIZE)
+        variants = [general._replace(low=low, high=high)]
+        for n in range(min(low, FEW)):
+            own = self.sizes.small.get(n)
+            if own is not None or n >= self.sizes.low:
+                program, captured = own or (self._program_at(n), self.captured)
+                variants.append(lowered(program, captured)._replace(low=n, high=n))
+        return variants
 
     def __repr__(self) -> str:
         results = ", ".join(map(str, self.program.out_avals))
@@ -242,14 +406,18 @@ def _restored(pickled: ProgramOfTrees) -> Exported:
 class CFunction:
     """A native function: its `address`, and `call(*addresses)`, which returns 0 or the number of an error.
 
+    One for all sizes takes the size before the addresses.
+
     The code lives as long as this object or `call`.
     """
 
-    def __init__(self, function: LoadedFunction, parameters: int) -> None:
+    def __init__(self, function: LoadedFunction, parameters: int, *, for_all_sizes: bool) -> None:
         import ctypes  # noqa: PLC0415 - not needed for files
 
         self.address = function.address
-        self.call: Any = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * parameters)(function.address)
+        sizes = [ctypes.c_int64] * for_all_sizes
+        kind = ctypes.CFUNCTYPE(ctypes.c_int64, *sizes, *[ctypes.c_void_p] * parameters)
+        self.call: Any = kind(function.address)
         self.call.function = function
 
 
@@ -295,9 +463,9 @@ C_WORDS = frozenset(
     """
     auto break case char complex const continue default do double else enum extern float for goto if inline int long
     register restrict return short signed sizeof static struct switch typedef union unsigned void volatile while bool
-    true false main status end I malloc free abs acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf
-    erfc exp exp2 expm1 fabs floor fmax fmin fmod hypot log log10 log1p log2 pow power remainder rint round sin sinh
-    sqrt tan tanh trunc gamma lgamma j0 j1 jn y0 y1 yn
+    true false main status sizes end I malloc free abs acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos
+    cosh erf erfc exp exp2 expm1 fabs floor fmax fmin fmod hypot log log10 log1p log2 pow power remainder rint round sin
+    sinh sqrt tan tanh trunc gamma lgamma j0 j1 jn y0 y1 yn
     """.split()  # noqa: SIM905
 )
 """Words that a function or parameter cannot be called in C: keywords, functions of its library, and names here."""

@@ -22,7 +22,7 @@ from fnad.ir.known import known_value
 from fnad.ir.program import Program
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, I64, Aval
-from fnad.numpy.operands import as_symbol
+from fnad.numpy.operands import as_symbol, static_int
 from fnad.ops.conversion import convert_to
 from fnad.ops.piecewise import maximum
 from fnad.ops.shape import zeros_like
@@ -136,7 +136,8 @@ def fori_loop(lower: Any, upper: Any, body_fun: Function, init_val: Any) -> Any:
     if is_plain():
         return repeated(lower, upper, body_fun, init_val)
     if _is_known(lower) and _is_known(upper):
-        return in_trace(body_fun, partial(_fori, body_fun, int(lower), int(upper)), init_val, names=("init_val",))
+        bounds = [static_int(bound, "a bound") for bound in (lower, upper)]
+        return in_trace(body_fun, partial(_fori, body_fun, *bounds), init_val, names=("init_val",))
     names = "lower", "upper", "init_val"
     return in_trace(body_fun, partial(_fori, body_fun), lower, upper, init_val, names=names)
 

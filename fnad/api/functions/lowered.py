@@ -51,7 +51,7 @@ class ShapeDtypeStruct:
     """The shape and dtype of an array, in place of an argument whose values are not needed.
 
     Parameters:
-        shape: Sequence of ints.
+        shape: Sequence of ints; in `fnad.export`, a name leaves the size of an axis open.
         dtype: Dtype or its name.
     Raises:
         DtypeError: If fnad does not compute in the dtype.
@@ -63,8 +63,8 @@ class ShapeDtypeStruct:
 
     __slots__ = ("dtype", "shape")
 
-    def __init__(self, shape: Sequence[int], dtype: Any) -> None:
-        self.shape: Shape = tuple(shape)
+    def __init__(self, shape: Sequence[int | str], dtype: Any) -> None:
+        self.shape = cast("Shape", tuple(shape))
         self.dtype: Dtype = native_dtype(dtype)
 
     def __repr__(self) -> str:
@@ -111,6 +111,11 @@ def eval_shape(f: Function, *args: Any, **kwargs: Any) -> Any:
 def leaves_or_types(trees: Sequence[Any], names: Sequence[str]) -> tuple[list[Leaf], Structure]:
     """The leaves of pytrees, of which a `ShapeDtypeStruct` stands for an array without a value."""
     values, structure = flatten(tuple(trees))
+    for value in values:
+        if isinstance(value, ShapeDtypeStruct) and any(isinstance(n, str) for n in value.shape):
+            raise ArgumentTypeError(
+                f"{value} has a size without a number", remedy="give one: fnad.export alone has names"
+            )
     types = {i: Aval(value.dtype, value.shape) for i, value in enumerate(values) if isinstance(value, ShapeDtypeStruct)}
     examples = structure.unflatten([0 if i in types else value for i, value in enumerate(values)])
     leaves, _ = leaves_of(cast("Sequence[Any]", examples), names.__getitem__)

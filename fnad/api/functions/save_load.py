@@ -15,21 +15,25 @@ from typing import Any
 
 import numpy as np
 
-from fnad.api.functions.export import Exported, write_files
+from fnad.api.functions.export import Exported, Sizes, Small, checked_sizes, write_files
 from fnad.api.staging.leaves import Array, flatten
 from fnad.api.staging.stage import Output
 from fnad.backends.keys import is_told
 from fnad.errors import ExportError, FnadError
 from fnad.ir.parser import parse_program
 from fnad.ir.printer import print_program
+from fnad.ir.size import Scope
 from fnad.ir.types import DTYPES, NAMES
 from fnad.ir.walk import all_equations
 from fnad.trace.source import current_source
 from fnad.tracebacks import boundary
 from fnad.version import __version__
 
-FORMAT = 1
+FORMAT = 2
 """The version of the format of files."""
+
+WITHOUT_SIZES = 1
+"""The version that has all but programs for all sizes."""
 
 
 @boundary
@@ -55,7 +59,7 @@ def save(file: str | Path, exported: Exported, *, force: bool = False) -> None:
     if not all(map(is_told, all_equations(exported.program))):
         raise ExportError(f"{exported.name} calls functions of this process", remedy="leave callbacks out of it")
     content = {
-        "format": FORMAT,
+        "format": WITHOUT_SIZES,
         "fnad": __version__,
         "name": exported.name,
         "parameters": list(exported.names),
@@ -66,6 +70,8 @@ def save(file: str | Path, exported: Exported, *, force: bool = False) -> None:
         "program": print_program(exported.program).split("\n"),
         "captured": [_array_text(array) for array in exported.captured],
     }
+    if exported.sizes is not None:
+        content["format"], content["sizes"] = FORMAT, _sizes_text(exported.sizes)
     text = json.dumps({**content, "digest": _digest(content)}, indent=1)
     write_files({Path(file): text.encode()}, force)
 
@@ -114,7 +120,8 @@ def _checked(content: Any) -> Any:
 
 def _read(content: Any) -> Exported:
     """The program of a file's content; raises some error if it is not one."""
-    program = parse_program("\n".join(content["program"]))
+    sizes = _sizes(content["sizes"]) if "sizes" in content else None
+    program = parse_program("\n".join(content["program"]), sizes and {sizes.scope.name: sizes.scope.size})
     structure = flatten(tuple(_rebuilt(content["arguments"])))[1]
     result = flatten(_rebuilt(content["result"]))[1]
     captured = list(map(_array, content["captured"]))
@@ -125,7 +132,27 @@ def _read(content: Any) -> Exported:
     if result.num_leaves != len(program.outputs) or structure.num_children != len(names):
         raise ValueError("the program has other arguments or results")
     output = Output(result, frozenset(map(int, content["arrays"])), frozenset(map(int, content["halves"])))
-    return Exported(_word(content["name"]), program, list(map(_word, names)), structure, output, captured)
+    exported = Exported(_word(content["name"]), program, list(map(_word, names)), structure, output, captured)
+    if sizes is not None:
+        exported.sizes = checked_sizes(exported, sizes)
+    return exported
+
+
+def _sizes_text(sizes: Sizes) -> dict[str, Any]:
+    """The sizes of a program for all sizes, with the programs for small ones."""
+    small = {
+        n: {"program": print_program(one.program).split("\n"), "captured": list(map(_array_text, one.captured))}
+        for n, one in sizes.small.items()
+    }
+    return {"name": sizes.scope.name, "low": sizes.low, "high": sizes.high, "small": small}
+
+
+def _sizes(described: Any) -> Sizes:
+    small = {
+        int(n): Small(parse_program("\n".join(one["program"])), list(map(_array, one["captured"])))
+        for n, one in described["small"].items()
+    }
+    return Sizes(Scope(_word(described["name"])), int(described["low"]), int(described["high"]), small)
 
 
 def _word(name: str) -> str:

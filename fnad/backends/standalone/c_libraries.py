@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from string import Template
 
-from fnad.kernel.linalg import PREFIX, TRIANGULAR
+from fnad.kernel.linalg import PREFIX, SMALLEST_PIVOT, TRIANGULAR
 from fnad.scalar.operation import Dtype
 
 INCLUDES = "#include <cblas.h>\n#include <lapacke.h>\n#include <string.h>\n"
@@ -118,6 +118,144 @@ static void $name(const $t *a, $r *w, ${vectors}int64_t count, int64_t m, int64_
 }"""
 
 
+DETERMINANT = """\
+static void $name(const $t *a, $results, int64_t count, int64_t m, int64_t *status, int64_t fault)
+{
+    $t *lu = malloc((m * m + 1) * sizeof *lu);
+    lapack_int *pivots = malloc((m + 1) * sizeof *pivots);
+    const bool failed = !lu || !pivots;
+    for (int64_t i = 0; i < count; i++) {
+        $t unit = failed ? NAN : 1;
+        $r log_size = failed ? NAN : 0;
+        if (!failed) {
+            memcpy(lu, a + i * m * m, m * m * sizeof *lu);
+            LAPACKE_${l}getrf_work(LAPACK_COL_MAJOR, m, m, lu, m, pivots);
+        }
+        for (int64_t k = 0; k < m && !failed; k++) {
+            const $t pivot = pivots[k] == k + 1 ? lu[k * (m + 1)] : -lu[k * (m + 1)];
+            const $r size = ${abs}(pivot);
+            unit = size == 0 ? 0 : unit * (pivot / size);
+            log_size += log(size);
+        }
+        $store
+    }
+    free(lu);
+    free(pivots);
+    if (failed && status) status[0] = fault;
+}"""
+
+REVEALING_LU = """\
+static void $name(const $t *a, $t *packed, int64_t *rows, int64_t *columns, int64_t count, int64_t m, int64_t *status,
+                  int64_t fault)
+{
+    lapack_int *pivots = malloc((m + 1) * sizeof *pivots);
+    if (!pivots && status) status[0] = fault;
+    for (int64_t i = 0; i < count; i++) {
+        $t *here = packed + i * m * m;
+        bool has_small = !pivots;
+        memcpy(here, a + i * m * m, m * m * sizeof *here);
+        if (pivots) LAPACKE_${l}getrf_work(LAPACK_ROW_MAJOR, m, m, here, m, pivots);
+        for (int64_t k = 0; k < m; k++) {
+            rows[i * m + k] = pivots ? pivots[k] - 1 : k;
+            columns[i * m + k] = k;
+            const $r size = ${abs}(here[k * (m + 1)]);
+            for (int64_t column = k; column < m; column++)
+                if (!(size > 0 && size >= $smallest * ${abs}(here[k * m + column]))) has_small = true;
+        }
+        if (!has_small) continue;
+        $r least = 0;
+        memcpy(here, a + i * m * m, m * m * sizeof *here);
+        for (int64_t k = 0; k < m * m; k++) least = fmax(least, ${abs}(here[k]));
+        least = fmax($eps * least, $tiny);
+        for (int64_t k = 0; k < m; k++) {
+            int64_t row = k, column = k;
+            for (int64_t other = k * m; other < m * m; other++)
+                if (other % m >= k && ${abs}(here[other]) > ${abs}(here[row * m + column]))
+                    row = other / m, column = other % m;
+            rows[i * m + k] = row;
+            columns[i * m + k] = column;
+            for (int64_t n = 0; n < m; n++) {
+                const $t upper = here[k * m + n];
+                here[k * m + n] = here[row * m + n];
+                here[row * m + n] = upper;
+            }
+            for (int64_t n = 0; n < m; n++) {
+                const $t left = here[n * m + k];
+                here[n * m + k] = here[n * m + column];
+                here[n * m + column] = left;
+            }
+            if (${abs}(here[k * (m + 1)]) < least) here[k * (m + 1)] = least;
+            for (int64_t n = k + 1; n < m; n++) {
+                const $t factor = here[n * m + k] / here[k * (m + 1)];
+                here[n * m + k] = factor;
+                for (int64_t other = k + 1; other < m; other++) here[n * m + other] -= factor * here[k * m + other];
+            }
+        }
+    }
+    free(pivots);
+}"""
+
+ROW_ORDER = """\
+static void $name(const int64_t *pivots, int64_t *order, int64_t count, int64_t p, int64_t m, int64_t *status,
+                  int64_t fault)
+{
+    for (int64_t i = 0; i < count; i++) {
+        int64_t *rows = order + i * m;
+        for (int64_t row = 0; row < m; row++) rows[row] = row;
+        for (int64_t row = 0; row < p; row++) {
+            const int64_t other = pivots[i * p + row];
+            if (other < 0 || other >= m) {
+                if (status) status[0] = fault;
+                return;
+            }
+            const int64_t upper = rows[row];
+            rows[row] = rows[other];
+            rows[other] = upper;
+        }
+    }
+}"""
+
+SVD = """\
+static void $name(const $t *a, $results, int64_t count, int64_t m, int64_t n, int64_t p, int64_t *status, int64_t fault)
+{
+    const int64_t rows = $rows, columns = $columns;
+    $t *work = malloc((m * n + 1) * sizeof *work);
+    bool failed = !work;
+    for (int64_t i = 0; i < count && !failed; i++) {
+        memcpy(work, a + i * m * n, m * n * sizeof *work);
+        failed = LAPACKE_${l}gesdd(LAPACK_ROW_MAJOR, '$job', m, n, work, n, s + i * p, $vectors) != 0;
+    }
+    free(work);
+    for (int64_t k = 0; k < count * p && failed; k++) s[k] = NAN;
+    if (failed && status) status[0] = fault;
+}"""
+
+QR = """\
+static void $name(const $t *a, $t *q, $t *r, int64_t count, int64_t m, int64_t n, $size int64_t *status, int64_t fault)
+{
+    const int64_t least = m < n ? m : n, columns = $columns;
+    $t *work = malloc((m * n + 1) * sizeof *work), *scales = malloc((least + 1) * sizeof *scales);
+    bool failed = !work || !scales;
+    for (int64_t i = 0; i < count && !failed; i++) {
+        $t *q_here = q + i * m * columns, *r_here = r + i * columns * n;
+        memcpy(work, a + i * m * n, m * n * sizeof *work);
+        failed = LAPACKE_${l}geqrf(LAPACK_ROW_MAJOR, m, n, work, n, scales) != 0;
+        for (int64_t row = 0; row < columns; row++)
+            for (int64_t column = 0; column < n; column++)
+                r_here[row * n + column] = column < row ? 0 : work[row * n + column];
+        for (int64_t row = 0; row < m; row++)
+            for (int64_t column = 0; column < columns; column++)
+                q_here[row * columns + column] = column < least ? work[row * n + column] : 0;
+        failed = failed || LAPACKE_${l}$unitary(LAPACK_ROW_MAJOR, m, columns, least, q_here, columns, scales) != 0;
+    }
+    free(work);
+    free(scales);
+    for (int64_t k = 0; k < count * m * columns && failed; k++) q[k] = NAN;
+    for (int64_t k = 0; k < count * columns * n && failed; k++) r[k] = NAN;
+    if (failed && status) status[0] = fault;
+}"""
+
+
 def filled(text: str, **words: str) -> str:
     """The text with values in the place of some words."""
     return Template(text).safe_substitute(words)
@@ -140,6 +278,7 @@ def _by_lu(transposed: bool) -> str:
 IDENTITY = """const int64_t n = m;
     for (int64_t k = 0; k < count * m * m; k++) x[k] = k % (m * m) % (m + 1) == 0;"""
 
+LEFT_AND_RIGHT = {"results": "$t *u, $r *s, $t *v", "vectors": "u + i * m * rows, rows, v + i * columns * n, n"}
 VECTORS = {"vectors": "$t *vectors, ", "memory": "vectors", "offset": "i * m * m", "job": "V", "free": ""}
 VALUES = {"vectors": "", "memory": "malloc(m * m * sizeof *v)", "offset": "0", "job": "N", "free": "free(v);"}
 
@@ -151,6 +290,15 @@ ROUTINES = {
         ),
         "inv": filled(BY_GESV, operand="", columns="", start=IDENTITY),
         **{name: _triangle(is_lower, unit) for name, (is_lower, unit) in TRIANGULAR.items()},
+        "det": filled(DETERMINANT, results="$t *x", store="x[i] = unit * exp(log_size);"),
+        "slogdet": filled(DETERMINANT, results="$t *x, $r *y", store="x[i] = unit, y[i] = log_size;"),
+        "revealing_lu": filled(REVEALING_LU, smallest=f"{SMALLEST_PIVOT.hex()}"),
+        "row_order": ROW_ORDER,
+        "svd": filled(SVD, results="$r *s", rows="m", columns="n", job="N", vectors="NULL, rows, NULL, columns"),
+        "svd_s": filled(SVD, **LEFT_AND_RIGHT, rows="p", columns="p", job="S"),
+        "svd_f": filled(SVD, **LEFT_AND_RIGHT, rows="m", columns="n", job="A"),
+        "qr_reduced": filled(QR, size="int64_t p,", columns="p"),
+        "qr_complete": filled(QR, size="", columns="m"),
         "cholesky_lo": filled(CHOLESKY, letter="L", order=">"),
         "cholesky_up": filled(CHOLESKY, letter="U", order="<"),
         "lu_by_columns": LU,
@@ -171,8 +319,14 @@ PRODUCTS = ("gemm", "gemv")
 
 def function(routine: str, dtype: Dtype, name: str) -> str:
     """The function of a routine for a dtype."""
-    words = {"name": name, "one": _by_reference("1", dtype), "eigen": "heevd" if dtype.kind == "c" else "syevd"}
+    names = ("cabs", "heevd", "ungqr") if dtype.kind == "c" else ("fabs", "syevd", "orgqr")
+    words = {
+        "name": name,
+        "one": _by_reference("1", dtype),
+        **dict(zip(("abs", "eigen", "unitary"), names, strict=True)),
+    }
     real = _ctype(dtype).partition(" ")[0]
+    words |= {"eps": "0x1p-52", "tiny": "0x1p-970"} if real == "double" else {"eps": "0x1p-23", "tiny": "0x1p-103"}
     text = filled(ROUTINES[routine], **words)
     return filled(text, t=_ctype(dtype), r=real, l=_letter(dtype))
 
@@ -192,7 +346,7 @@ def product(routine: str, dtype: Dtype, texts: Sequence[str]) -> str:
 
 
 def _letter(dtype: Dtype) -> str:
-    return {"f4": "s", "f8": "d", "c8": "c", "c16": "z"}[dtype.str[1:]]
+    return {"f4": "s", "f8": "d", "c8": "c", "c16": "z"}.get(dtype.str[1:], "")
 
 
 def _ctype(dtype: Dtype) -> str:

@@ -8,15 +8,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import count
 
 import numpy as np
 
 from fnad.backends.standalone import c_libraries
-from fnad.backends.standalone.program import Standalone, element_type
+from fnad.backends.standalone.program import NO_SIZE, Standalone, Variant, element_type
 from fnad.errors import LoweringError
+from fnad.ir.size import is_size
 from fnad.ir.types import Aval
+from fnad.kernel.liveness import used_outside
 from fnad.kernel.python_source import inlined, renumbered
 from fnad.kernel.statements import (
+    SIZE,
+    SIZES,
     STATUS,
     STATUS_SIZE,
     Apply,
@@ -36,6 +41,7 @@ from fnad.kernel.statements import (
     Store,
     While,
     assigned,
+    subexpressions,
 )
 from fnad.scalar.operation import BOOL, Dtype, Kind, Pointer
 from fnad.scalar.operations import DTYPES
@@ -203,11 +209,17 @@ HEAD = """\
 
 def source(program: Standalone) -> str:
     """The C source of a program."""
-    writer = _SourceWriter(program.name)
-    kernels = [writer.kernel(kernel) for kernel in program.kernels]
-    constants = [_constant(f"{program.name}_{name}", array) for name, array in program.captured.items()]
-    head = HEAD + c_libraries.INCLUDES * writer.calls_libraries
-    parts = [head, *constants, *writer.helpers.values(), *kernels, _driver(program)]
+    kernels: list[str] = []
+    helpers: dict[str, str] = {}
+    calls_libraries = False
+    for variant in program.variants:
+        writer = _SourceWriter(variant.name, program.name, helpers)
+        kernels += [_constant(f"{variant.name}_{name}", array) for name, array in variant.captured.items()]
+        kernels += [writer.kernel(kernel) for kernel in variant.kernels]
+        calls_libraries = calls_libraries or writer.calls_libraries
+    runs = [_driver(program, variant) for variant in program.variants]
+    head = HEAD + c_libraries.INCLUDES * calls_libraries
+    parts = [head, *helpers.values(), *kernels, *runs, *[_dispatch(program)] * (program.size is not None)]
     return "\n\n".join(part.rstrip("\n") for part in parts) + "\n"
 
 
@@ -217,6 +229,8 @@ def header(program: Standalone) -> str:
     shapes = [f"   {parameter.name}: {_words(parameter.aval)}" for parameter in program.parameters]
     faults = [f"   {n}: {fault.error.what}" for n, fault in enumerate(program.faults, 1)]
     lines = ["/* Arrays are in C order and do not overlap.", *shapes, "   Returns 0; -1 without memory for temporaries"]
+    if program.size is not None:
+        lines[-1] += f"; {NO_SIZE} for a size that there is no program for"
     lines[-1] += "; or the number of an error:" if faults else ". */"
     if faults:
         lines += [*faults[:-1], f"{faults[-1]} */"]
@@ -225,11 +239,12 @@ def header(program: Standalone) -> str:
     return "\n".join([f"#ifndef {guard}", f"#define {guard}", *includes, "", *lines, *declared, "#endif", ""])
 
 
-def prototype(program: Standalone) -> str:
-    """The declaration of a program's function."""
+def prototype(program: Standalone, name: str | None = None) -> str:
+    """The declaration of a program's function, or of one of this name with the parameters of that."""
+    size = [f"int64_t {program.size}"] * (program.size is not None)
     given = [f"const {ctype(parameter.aval.dtype)} *{parameter.name}" for parameter in program.arguments]
     made = [f"{ctype(parameter.aval.dtype)} *{parameter.name}" for parameter in program.results]
-    return f"int64_t {program.name}({', '.join([*given, *made]) or 'void'})"
+    return f"int64_t {name or program.name}({', '.join([*size, *given, *made]) or 'void'})"
 
 
 def ctype(kind: Kind) -> str:
@@ -241,7 +256,7 @@ def ctype(kind: Kind) -> str:
 
 
 def _words(aval: Aval) -> str:
-    return f"{aval}, {ctype(aval.dtype)}[{max(1, aval.size)}]"
+    return f"{aval}, {ctype(aval.dtype)}[{aval.size if is_size(aval.size) else max(1, aval.size)}]"
 
 
 def _constant(name: str, array: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> str:
@@ -249,22 +264,41 @@ def _constant(name: str, array: np.ndarray[tuple[int, ...], np.dtype[np.generic]
     return f"static const {ctype(array.dtype)} {name}[] = {{{values}}};"
 
 
-def _driver(program: Standalone) -> str:
-    """The function that runs the kernels, with memory for temporaries."""
+def _driver(program: Standalone, variant: Variant) -> str:
+    """The function that runs the kernels of a variant, with memory for temporaries."""
     named = {parameter.buffer: parameter.name for parameter in program.parameters}
-    named |= {name: f"{program.name}_{name}" for name in program.captured}
-    slots = program.plan.slots
+    named |= {name: f"{variant.name}_{name}" for name in variant.captured}
+    slots = variant.plan.slots
     lines = [f"    int64_t status[{STATUS_SIZE}] = {{0, 0, 1}};"]
+    if any(SIZES in kernel.parameters for kernel in variant.kernels):
+        lines.append(f"    int64_t sizes[1] = {{{program.size}}};")
     names = {slot.name: f"memory_{slot.name}" for slot in slots}
-    lines += [f"    {ctype(s.dtype)} *{names[s.name]} = malloc({s.size} * sizeof({ctype(s.dtype)}));" for s in slots]
+    for slot in slots:
+        size = f"({slot.size} + 1)" if is_size(slot.size) else slot.size
+        lines.append(f"    {ctype(slot.dtype)} *{names[slot.name]} = malloc({size} * sizeof({ctype(slot.dtype)}));")
     if slots:
         missing = " || ".join(f"!{name}" for name in names.values())
         lines += [f"    if ({missing}) {{", "        status[0] = -1;", "        goto end;", "    }"]
-    for kernel in program.kernels:
+    for kernel in variant.kernels:
         places = [named.get(p.name) or names.get(p.name, p.name) for p in kernel.parameters]
         given = [f"({ctype(element_type(p))} *){place}" for p, place in zip(kernel.parameters, places, strict=True)]
-        lines += [f"    {program.name}_{kernel.name}({', '.join(given)});", "    if (status[0]) goto end;"]
+        lines += [f"    {variant.name}_{kernel.name}({', '.join(given)});", "    if (status[0]) goto end;"]
     lines += ["end:", *[f"    free({name});" for name in names.values()], "    return status[0];"]
+    static = "static " * (program.size is not None)
+    return "\n".join([f"{static}{prototype(program, variant.name)}", "{", *lines, "}"])
+
+
+def _dispatch(program: Standalone) -> str:
+    """The function that runs the variant for a size."""
+    given = ", ".join([str(program.size), *[parameter.name for parameter in program.parameters]])
+    lines = ["    int64_t status;"]
+    for n, variant in enumerate(program.variants):
+        condition = f"{program.size} >= {variant.low} && {program.size} <= INT64_C({variant.high})"
+        lines += [f"    {'else ' * (n > 0)}if ({condition}) {{", f"        status = {variant.name}({given});"]
+        if variant.first_fault and variant.faults:
+            lines.append(f"        if (status > 0) status += {variant.first_fault};")
+        lines.append("    }")
+    lines += [f"    else status = {NO_SIZE};", "    return status;"]
     return "\n".join([prototype(program), "{", *lines, "}"])
 
 
@@ -290,17 +324,23 @@ def _number(value: np.generic) -> str:
 class _SourceWriter:
     """The writer of kernels; `helpers` are the functions that they call, by name."""
 
-    def __init__(self, prefix: str) -> None:
-        self._prefix = prefix
+    def __init__(self, prefix: str, program: str, helpers: dict[str, str]) -> None:
+        self._prefix, self._program = prefix, program
         self._declared: set[str] = set()
+        self._stops = count()
         self.calls_libraries = False
-        self.helpers: dict[str, str] = {}
+        self.helpers = helpers
 
     def kernel(self, kernel: Kernel) -> str:
         """A kernel as a static function."""
         body = inlined(kernel.body)
         counts = Counter(target.name for target in assigned(body))
-        late = {t.name: t.kind for t in assigned(body) if counts[t.name] > 1 and not isinstance(t.kind, Pointer)}
+        outside = used_outside(body)
+        late = {
+            target.name: target.kind
+            for target in assigned(body)
+            if not isinstance(target.kind, Pointer) and (counts[target.name] > 1 or target.name in outside)
+        }
         self._declared = set(late)
         parameters = ", ".join(f"{ctype(element_type(p))} *restrict {p.name}" for p in kernel.parameters)
         lines = [f"static void {self._prefix}_{kernel.name}({parameters or 'void'})", "{"]
@@ -361,16 +401,17 @@ class _SourceWriter:
         dtype = element_type(operands[0])
         if name in c_libraries.PRODUCTS:
             return c_libraries.product(name, dtype, texts)
-        called = f"{self._prefix}_{name}_{dtype.str[1:]}"
+        called = f"{self._program}_{name}_{dtype.str[1:]}"
         self.helpers.setdefault(called, c_libraries.function(name, dtype, called))
         reports = any(isinstance(x, Name) and x.name == STATUS.name for x in operands)
         return f"{called}({', '.join(texts if reports or name in NO_FAULTS else [*texts, 'NULL', '0'])})"
 
     def _loop(self, loop: For, indent: str) -> Iterator[str]:
-        counter, start, stop = loop.counter.name, self._outer(loop.start), self._outer(loop.stop)
-        if not isinstance(loop.stop, Constant | Name):
-            yield f"{indent}const int64_t {counter}_stop = {stop};"
-            stop = f"{counter}_stop"
+        counter, start, stop = loop.counter.name, self._outer(loop.start), self._expression(loop.stop)
+        if not all(isinstance(part, Constant | Apply) or part == SIZE for part in subexpressions(loop.stop)):
+            bound = f"{counter}_stop{next(self._stops)}"
+            yield f"{indent}const int64_t {bound} = {stop};"
+            stop = bound
         sums = [
             s.targets[0].name
             for s in loop.body
@@ -440,7 +481,7 @@ class _SourceWriter:
 
     def _helper(self, name: str, kind: Kind, helpers: dict[str, str]) -> str:
         assert isinstance(kind, np.dtype)
-        called = f"{self._prefix}_{name}_{kind.str[1:]}"
+        called = f"{self._program}_{name}_{kind.str[1:]}"
         words = {f: f"{f}{_suffix(kind)}" for f in ("fmod", "floor", "copysign", "creal", "cimag", "fabs")}
         real = "float" if kind.itemsize == 8 and kind.kind == "c" else "double"
         self.helpers.setdefault(

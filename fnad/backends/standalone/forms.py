@@ -6,7 +6,7 @@ from fnad.backends.standalone import c_source, python_module
 from fnad.backends.standalone.low_level import low_level_callable
 from fnad.backends.standalone.native import LoadedFunction, object_file
 from fnad.backends.standalone.numba_function import RESULT, numba_function, numba_into
-from fnad.backends.standalone.program import Standalone, standalone
+from fnad.backends.standalone.program import Standalone, lowered, standalone
 
 __all__ = [
     "RESULT",
@@ -14,6 +14,7 @@ __all__ = [
     "Standalone",
     "c_source",
     "low_level_callable",
+    "lowered",
     "numba_function",
     "numba_into",
     "object_file",

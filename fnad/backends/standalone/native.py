@@ -1,11 +1,15 @@
 """A program as a native function `int64 name(const void *argument…, void *result…)`: by address, or in an object file.
 
-The function returns 0, or the number of the fault in which it ended; -1 if there is no memory for temporaries.
+One for all sizes takes the size first.
+
+The function returns 0, or the number of the fault in which it ended; -1 if there is no memory for temporaries, and -2
+if there is no program for the size.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -16,10 +20,11 @@ import numpy as np
 from fnad.backends.cpu import codegen, loader
 from fnad.backends.llvm.instructions import add_function, arrays_in_frame
 from fnad.backends.llvm.scalar import memory_type
-from fnad.backends.standalone.program import Standalone, element_type
+from fnad.backends.standalone.program import NO_SIZE, Standalone, Variant, element_type
 from fnad.backends.standalone.target import STANDALONE
 from fnad.errors import ExportError
-from fnad.kernel.statements import SCRATCH, STATUS_SIZE, Kernel
+from fnad.ir.size import is_size, polynomial_of
+from fnad.kernel.statements import SCRATCH, SIZES, STATUS_SIZE, Kernel
 
 LONG, BYTES = ir.IntType(64), ir.IntType(8).as_pointer()
 ON_STACK = 2**16
@@ -83,23 +88,56 @@ def _relocatable() -> Any:
 
 def _module(program: Standalone) -> ir.Module:
     module = codegen.new_module(program.name)
-    parameters = program.parameters
-    function = ir.Function(module, ir.FunctionType(LONG, [BYTES] * len(parameters)), name=program.name)
+    sizes = [LONG] * (program.size is not None)
+    kind = ir.FunctionType(LONG, [*sizes, *[BYTES] * len(program.parameters)])
+    runs = [_variant(module, program, variant, kind) for variant in program.variants]
+    if program.size is not None:
+        _dispatch(module, program, kind, runs)
+    return module
+
+
+def _variant(module: ir.Module, program: Standalone, variant: Variant, kind: ir.FunctionType) -> ir.Function:
+    """Add the function that runs a variant."""
+    function = ir.Function(module, kind, name=variant.name)
     builder = ir.IRBuilder(function.append_basic_block())
-    places = {parameter.buffer: argument for parameter, argument in zip(parameters, function.args, strict=True)}
-    places |= {buffer: _constant(module, buffer, array).bitcast(BYTES) for buffer, array in program.captured.items()}
+    count = int(program.size is not None)
+    sizes, given = function.args[:count], function.args[count:]
+    places = {parameter.buffer: argument for parameter, argument in zip(program.parameters, given, strict=True)}
+    for buffer, array in variant.captured.items():
+        places[buffer] = _constant(module, f"{variant.name}_{buffer}", array).bitcast(BYTES)
+    for size in sizes:
+        place = builder.alloca(LONG)
+        builder.store(size, place)
+        places[SIZES.name] = builder.bitcast(place, BYTES)
     status = builder.alloca(ir.ArrayType(LONG, STATUS_SIZE), name="status")
     builder.store(ir.Constant(status.type.pointee, [0, 0, 1, *[0] * (STATUS_SIZE - 3)]), status)
     places["status"] = builder.bitcast(status, BYTES)
-    _with_temporaries(builder, program, places, lambda: _run(builder, program, places))
+    _with_temporaries(builder, variant, sizes, places, lambda: _run(builder, variant, places))
     builder.ret(builder.load(builder.gep(status, [LONG(0), LONG(0)])))
-    return module
+    return function
+
+
+def _dispatch(module: ir.Module, program: Standalone, kind: ir.FunctionType, runs: Sequence[ir.Function]) -> None:
+    """Add the function that runs the variant for a size."""
+    function = ir.Function(module, kind, name=program.name)
+    builder = ir.IRBuilder(function.append_basic_block())
+    size = function.args[0]
+    for variant, run in zip(program.variants, runs, strict=True):
+        run.linkage = "internal"
+        is_in = builder.and_(
+            builder.icmp_signed(">=", size, LONG(variant.low)), builder.icmp_signed("<=", size, LONG(variant.high))
+        )
+        with builder.if_then(is_in):
+            status = builder.call(run, function.args)
+            numbered = builder.add(status, LONG(variant.first_fault))
+            builder.ret(builder.select(builder.icmp_signed(">", status, LONG(0)), numbered, status))
+    builder.ret(LONG(NO_SIZE))
 
 
 def _constant(module: ir.Module, name: str, array: np.ndarray[Any, Any]) -> ir.GlobalVariable:
     """An array as part of the code."""
     content = bytearray(array.tobytes() or b"\0")
-    made = ir.GlobalVariable(module, ir.ArrayType(ir.IntType(8), len(content)), f"captured_{name}")
+    made = ir.GlobalVariable(module, ir.ArrayType(ir.IntType(8), len(content)), name)
     made.initializer, made.global_constant, made.linkage, made.align = (
         ir.Constant(made.value_type, content),
         True,
@@ -109,37 +147,59 @@ def _constant(module: ir.Module, name: str, array: np.ndarray[Any, Any]) -> ir.G
     return made
 
 
-def _with_temporaries(builder: ir.IRBuilder, program: Standalone, places: dict[str, Any], run: Any) -> None:
+def _with_temporaries(
+    builder: ir.IRBuilder, variant: Variant, given: Sequence[Any], places: dict[str, Any], run: Callable[[], None]
+) -> None:
     """Run with memory for the slots of the plan, on the stack if they are small."""
-    slots = program.plan.slots
-    sizes = [-(-slot.size * slot.dtype.itemsize // ALIGNMENT) * ALIGNMENT for slot in slots]
-    total = sum(sizes)
-    if total <= ON_STACK:
-        for slot, size in zip(slots, sizes, strict=True):
-            memory = builder.alloca(ir.ArrayType(ir.IntType(8), size), name=slot.name)
-            memory.align = ALIGNMENT
-            places[slot.name] = builder.bitcast(memory, BYTES)
-        run()
-        return
+    slots = variant.plan.slots
+    if not any(is_size(slot.size) for slot in slots):
+        sizes = [-(-slot.size * slot.dtype.itemsize // ALIGNMENT) * ALIGNMENT for slot in slots]
+        if sum(sizes) <= ON_STACK:
+            for slot, size in zip(slots, sizes, strict=True):
+                memory = builder.alloca(ir.ArrayType(ir.IntType(8), size), name=slot.name)
+                memory.align = ALIGNMENT
+                places[slot.name] = builder.bitcast(memory, BYTES)
+            run()
+            return
     module = builder.module
-    malloc = ir.Function(module, ir.FunctionType(BYTES, [LONG]), name="malloc")
-    free = ir.Function(module, ir.FunctionType(ir.VoidType(), [BYTES]), name="free")
-    memory = builder.call(malloc, [LONG(total + ALIGNMENT)])
+    malloc = _declared(module, "malloc", ir.FunctionType(BYTES, [LONG]))
+    free = _declared(module, "free", ir.FunctionType(ir.VoidType(), [BYTES]))
+    starts: list[Any] = [LONG(0)]
+    for slot in slots:
+        nbytes = _number(builder, slot.size * slot.dtype.itemsize + ALIGNMENT - 1, given)
+        starts.append(builder.add(starts[-1], builder.and_(nbytes, LONG(-ALIGNMENT))))
+    memory = builder.call(malloc, [builder.add(starts.pop(), LONG(ALIGNMENT))])
     with builder.if_then(builder.icmp_unsigned("==", memory, ir.Constant(BYTES, None)), likely=False):
         builder.ret(LONG(NO_MEMORY))
     first = builder.and_(builder.add(builder.ptrtoint(memory, LONG), LONG(ALIGNMENT - 1)), LONG(-ALIGNMENT))
-    for slot, start in zip(slots, np.cumsum([0, *sizes]).tolist()):  # noqa: B905 the end of the last one
-        places[slot.name] = builder.inttoptr(builder.add(first, LONG(start)), BYTES)
+    for slot, start in zip(slots, starts, strict=True):
+        places[slot.name] = builder.inttoptr(builder.add(first, start), BYTES)
     run()
     builder.call(free, [memory])
 
 
-def _run(builder: ir.IRBuilder, program: Standalone, places: dict[str, Any]) -> None:
+def _number(builder: ir.IRBuilder, size: int, given: Sequence[Any]) -> Any:
+    """A number of bytes, which may be a polynomial in the given size."""
+    if not is_size(size):
+        return LONG(size)
+    total: Any = LONG(0)
+    for coefficient in reversed(polynomial_of(size)):
+        total = builder.add(builder.mul(total, given[0]), LONG(coefficient))
+    return total
+
+
+def _declared(module: ir.Module, name: str, kind: ir.FunctionType) -> ir.Function:
+    """A function of the C library."""
+    known = module.globals.get(name)
+    return ir.Function(module, kind, name=name) if known is None else known
+
+
+def _run(builder: ir.IRBuilder, variant: Variant, places: dict[str, Any]) -> None:
     """Call the kernels in their order, up to one that stores a fault."""
     status = builder.bitcast(places["status"], LONG.as_pointer())
     end = builder.append_basic_block("end")
-    for kernel in program.kernels:
-        _call(builder, kernel, places)
+    for kernel in variant.kernels:
+        _call(builder, replace(kernel, name=f"{variant.name}_{kernel.name}"), places)
         following = builder.append_basic_block()
         builder.cbranch(builder.icmp_signed("!=", builder.load(status), LONG(0)), end, following)
         builder.position_at_end(following)

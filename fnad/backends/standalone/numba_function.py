@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -19,8 +20,15 @@ import numpy as np
 from fnad import forks
 from fnad.backends.cpu import codegen, loader
 from fnad.backends.standalone.native import LoadedFunction
-from fnad.backends.standalone.program import Parameter, Standalone
-from fnad.backends.standalone.python_module import OVERLAP, dtype_text, number_check, result_checks, shape_check
+from fnad.backends.standalone.program import NO_SIZE, Parameter, Standalone
+from fnad.backends.standalone.python_module import (
+    dtype_text,
+    number_check,
+    result_checks,
+    shape_check,
+    shared_with_results,
+    size_line,
+)
 from fnad.errors import ExportError
 
 SIZE = 2**12
@@ -41,7 +49,7 @@ def numba_function(program: Standalone, arguments: str, leaves: list[str], resul
     arrays = [p for p in program.results if p.aval.shape != ()]
     numbers = [p for p in program.results if p.aval.shape == ()]
     lines = [f"{_local(p)} = fnad_np.empty({p.aval.shape}, fnad_{dtype_text(p.aval.dtype)})" for p in arrays]
-    lines += [_call([*program.arguments, *arrays], numbers)]
+    lines += [_call(program, [*program.arguments, *arrays], numbers)]
     lines += [f"{RESULT}{n} = {_local(p)}" for n, p in enumerate(program.results)]
     lines += [f"return {result}"]
     return _njit(program, arguments, leaves, lines, arrays, numbers)
@@ -51,7 +59,11 @@ def numba_into(program: Standalone, arguments: str, leaves: list[str]) -> Any:
     """The Numba function of a program that writes results into arrays, which it takes after the arguments."""
     lines = [f"{_local(p)} = {p.name}" for p in program.results]
     lines += result_checks(program, _local)
-    lines += [_call(program.parameters, [])]
+    arrays = [p for p in program.arguments if p.aval.shape != ()]
+    shared = [shared_with_results(program, parameter, _local) for parameter in arrays]
+    if shared:  # a variable that is an array or its copy would have its references counted in each call
+        lines += [f"if {' or '.join(shared)}:", f"    {_call(program, program.parameters, [], copied=arrays)}", "else:"]
+    lines += [f"{'    ' * bool(shared)}{_call(program, program.parameters, [])}"]
     names = ", ".join([*([arguments] if arguments else []), *[p.name for p in program.results]])
     return _njit(program, names, leaves, lines, program.results, [])
 
@@ -67,21 +79,27 @@ def _njit(
     """The Numba function with these parameters that prepares the arguments and runs the lines."""
     from numba import njit  # noqa: PLC0415 - only functions for Numba need it
 
-    given = [(f"{_local(p)} = {leaf}", *_prepared(p)) for p, leaf in zip(program.arguments, leaves, strict=True)]
-    text = [f"def {program.name}({parameters}):", *[f"    {line}" for part in given for line in part]]
+    given = [f"{_local(p)} = {leaf}" for p, leaf in zip(program.arguments, leaves, strict=True)]
+    given += size_line(program, _local)
+    given += [line for parameter in program.arguments for line in _prepared(parameter)]
+    text = [f"def {program.name}({parameters}):", *[f"    {line}" for line in given]]
     space: dict[str, Any] = {
         "njit": njit,
         "fnad_np": np,
+        "fnad_overlap": _overlap(),
         "fnad_call": _intrinsic(program, _registered(program), arrays, numbers),
     }
-    exec("\n".join([OVERLAP, *text, *[f"    {line}" for line in lines]]), space)
+    exec("\n".join([*text, *[f"    {line}" for line in lines]]), space)
     return njit(space[program.name])
 
 
-def _call(given: list[Parameter], numbers: list[Parameter]) -> str:
+def _call(
+    program: Standalone, given: list[Parameter], numbers: list[Parameter], copied: Sequence[Parameter] = ()
+) -> str:
     """The call of the native code, which returns numbers."""
     returned = "".join(f"{_local(p)}, " for p in numbers)
-    return f"{returned}{'= ' * bool(numbers)}fnad_call(({''.join(f'{_local(p)}, ' for p in given)}))"
+    arrays = "".join(f"{_local(p)}{'.copy()' * (p in copied)}, " for p in given)
+    return f"{returned}{'= ' * bool(numbers)}fnad_call({program.size or 0}, ({arrays}))"
 
 
 RESULT = "fnad_result"
@@ -183,14 +201,14 @@ def _intrinsic(program: Standalone, key: int, arrays: list[Parameter], numbers: 
                 raise TypingError(f"{parameter.name} of {program.name} is {parameter.aval}, not {kind}")
 
     @intrinsic
-    def call(_: Any, given: Any) -> Any:
+    def call(_: Any, size: Any, given: Any) -> Any:
         check(given)
         result = types.Tuple([from_dtype(p.aval.dtype) for p in numbers]) if numbers else types.none
 
         def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             places: dict[str, Any] = {}
-            for n, (parameter, kind) in enumerate(zip(parameters, signature.args[0], strict=True)):
-                value = builder.extract_value(args[0], n)
+            for n, (parameter, kind) in enumerate(zip(parameters, signature.args[1], strict=True)):
+                value = builder.extract_value(args[1], n)
                 if isinstance(kind, types.Array):
                     places[parameter.buffer] = context.make_array(kind)(context, builder, value).data
                 else:
@@ -198,15 +216,39 @@ def _intrinsic(program: Standalone, key: int, arrays: list[Parameter], numbers: 
             kinds = dict(zip([p.buffer for p in numbers], signature.return_type if numbers else (), strict=True))
             for buffer, kind in kinds.items():
                 places[buffer] = _stored(context, builder, kind, context.get_constant_null(kind))
-            _run(context, builder, program, key, [builder.bitcast(places[p.buffer], BYTES) for p in program.parameters])
+            sizes = [args[0]] * (program.size is not None)
+            pointers = [builder.bitcast(places[p.buffer], BYTES) for p in program.parameters]
+            _run(context, builder, program, key, [*sizes, *pointers])
             if not numbers:
                 return context.get_dummy_value()
             loaded = [context.unpack_value(builder, kind, places[buffer]) for buffer, kind in kinds.items()]
             return context.make_tuple(builder, signature.return_type, loaded)
 
-        return result(given), emit
+        return result(size, given), emit
 
     return call
+
+
+@cache
+def _overlap() -> Any:
+    """The Numba intrinsic that is true if two contiguous arrays share memory; `.ctypes` would count references."""
+    from numba import types  # noqa: PLC0415
+    from numba.extending import intrinsic  # noqa: PLC0415
+
+    @intrinsic
+    def overlap(_: Any, a: Any, b: Any) -> Any:
+        def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            bounds: list[tuple[Any, Any]] = []
+            for kind, value in zip(signature.args, args, strict=True):
+                array = context.make_array(kind)(context, builder, value)
+                first = builder.ptrtoint(array.data, LONG)
+                bounds.append((first, builder.add(first, builder.mul(array.nitems, array.itemsize))))
+            (first, end), (other, other_end) = bounds
+            return builder.and_(builder.icmp_unsigned("<", first, other_end), builder.icmp_unsigned("<", other, end))
+
+        return types.boolean(a, b), emit
+
+    return overlap
 
 
 def _stored(context: Any, builder: Any, kind: Any, value: Any) -> Any:
@@ -217,7 +259,7 @@ def _stored(context: Any, builder: Any, kind: Any, value: Any) -> Any:
     return place
 
 
-def _run(context: Any, builder: Any, program: Standalone, key: int, pointers: list[Any]) -> None:
+def _run(context: Any, builder: Any, program: Standalone, key: int, given: list[Any]) -> None:
     """Call the code of a key; raise if it is not there, or ends in an error."""
     lookup = builder.module.globals.get("fnad_lookup")
     if lookup is None:
@@ -226,7 +268,10 @@ def _run(context: Any, builder: Any, program: Standalone, key: int, pointers: li
     with builder.if_then(builder.icmp_unsigned("==", address, LONG(0)), likely=False):
         text = f"{program.name} is not there: export it in this process, as fnad.export(f, ...).njit()"
         context.call_conv.return_user_exc(builder, RuntimeError, (text,))
-    kind = ir.FunctionType(LONG, [BYTES] * len(pointers))
-    status = builder.call(builder.inttoptr(address, kind.as_pointer()), pointers)
+    kind = ir.FunctionType(LONG, [value.type for value in given])
+    status = builder.call(builder.inttoptr(address, kind.as_pointer()), given)
+    if program.size is not None:
+        with builder.if_then(builder.icmp_signed("==", status, LONG(NO_SIZE)), likely=False):
+            context.call_conv.return_user_exc(builder, ValueError, (program.missing,))
     with builder.if_then(builder.icmp_unsigned("!=", status, LONG(0)), likely=False):
         context.call_conv.return_user_exc(builder, ValueError, (f"{program.name} ended in an error",))

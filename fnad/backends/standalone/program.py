@@ -10,6 +10,7 @@ from fnad.backends.base import Array
 from fnad.backends.standalone.target import STANDALONE, WITH_BLAS
 from fnad.errors import ExportError
 from fnad.ir.program import Program
+from fnad.ir.size import LONGEST
 from fnad.ir.types import Aval
 from fnad.kernel.plan import Plan
 from fnad.kernel.statements import Kernel, Name
@@ -32,19 +33,19 @@ class Parameter(NamedTuple):
     aval: Aval
 
 
-class Standalone(NamedTuple):
-    """A lowered program; `captured` are arrays that become part of the code, by the names of their buffers."""
+class Variant(NamedTuple):
+    """A lowered program for the sizes from `low` to `high`; all programs but those for all sizes have one.
+
+    `captured` are arrays that become part of the code, by the names of their buffers. Its faults are numbered from
+    `first_fault` on.
+    """
 
     name: str
     plan: Plan
-    arguments: list[Parameter]
-    results: list[Parameter]
     captured: dict[str, Array]
-
-    @property
-    def faults(self) -> Sequence[Fault]:
-        """The errors in which a run may end; fault n is reported as the number n."""
-        return self.plan.loops.faults
+    low: int = 0
+    high: int = LONGEST
+    first_fault: int = 0
 
     @property
     def kernels(self) -> list[Kernel]:
@@ -52,21 +53,50 @@ class Standalone(NamedTuple):
         return [self.plan.kernels[chunk] for chunk in self.plan.chunks]
 
     @property
+    def faults(self) -> Sequence[Fault]:
+        """The errors in which a run may end."""
+        return self.plan.loops.faults
+
+
+class Standalone(NamedTuple):
+    """A lowered program; `size` is the name of the size that it takes before the arguments, if it is for all sizes."""
+
+    name: str
+    arguments: list[Parameter]
+    results: list[Parameter]
+    variants: list[Variant]
+    size: str | None = None
+
+    @property
+    def faults(self) -> Sequence[Fault]:
+        """The errors in which a run may end; fault n is reported as the number n."""
+        return [fault for variant in self.variants for fault in variant.faults]
+
+    @property
     def parameters(self) -> list[Parameter]:
         """The arguments, then the results."""
         return [*self.arguments, *self.results]
 
+    @property
+    def size_of(self) -> tuple[Parameter, int]:
+        """The first argument that has the size as the length of an axis, and this axis."""
+        return next((p, axis) for p in self.arguments for axis, n in enumerate(p.aval.shape) if str(n) == self.size)
 
-def standalone(
-    program: Program,
-    name: str,
-    arguments: Sequence[str],
-    results: Sequence[str],
-    captured: Sequence[Array],
-    *,
-    with_blas: bool = False,
-) -> Standalone:
-    """Lower a program, whose inputs are the arguments, then the captured arrays; C alone can have BLAS beside it.
+    @property
+    def missing(self) -> str:
+        """The message for a size that there is no program for."""
+        ranges = [f"{v.low}" if v.low == v.high else f"{v.low} to {v.high}" for v in self.variants]
+        return f"{self.name} has no program for this {self.size}: it is for {', '.join(ranges)}".replace(
+            f" to {LONGEST}", " and more"
+        )
+
+
+NO_SIZE = -2
+"""The status of a run for a size that there is no program for."""
+
+
+def lowered(program: Program, name: str, arguments: int, captured: Sequence[Array], *, with_blas: bool) -> Variant:
+    """Lower a program, whose inputs are so many arguments, then the captured arrays; C alone can have BLAS beside it.
 
     Raises `ExportError` for what runs in Python, and `LoweringError` for what has no instructions.
     """
@@ -88,14 +118,26 @@ def standalone(
             f"{name} uses arrays of {size} elements from outside; at most {MOST_CAPTURED} become part of the code",
             remedy="give these arrays as arguments",
         )
-    inputs = plan.loops.inputs
-    given, rest = inputs[: len(arguments)], inputs[len(arguments) :]
+    buffers = plan.loops.inputs[arguments:]
+    constants = {buffer.name: np.ascontiguousarray(array) for buffer, array in zip(buffers, captured, strict=True)}
+    return Variant(name, plan, constants)
+
+
+def standalone(
+    name: str, arguments: Sequence[str], results: Sequence[str], variants: Sequence[Variant], size: str | None = None
+) -> Standalone:
+    """The program of variants; the first one has the types of the arguments and the results."""
+    loops, numbered, faults = variants[0].plan.loops, list[Variant](), 0
+    for variant in variants:
+        own = variant.name if size is None else f"{variant.name}_from_{variant.low}"
+        numbered.append(variant._replace(name=own, first_fault=faults))
+        faults += len(variant.faults)
     return Standalone(
         name,
-        plan,
-        [Parameter(word, buffer.name, buffer.aval) for word, buffer in zip(arguments, given, strict=True)],
-        [Parameter(word, buffer.name, buffer.aval) for word, buffer in zip(results, plan.loops.outputs, strict=True)],
-        {buffer.name: np.ascontiguousarray(array) for buffer, array in zip(rest, captured, strict=True)},
+        [Parameter(word, b.name, b.aval) for word, b in zip(arguments, loops.inputs[: len(arguments)], strict=True)],
+        [Parameter(word, buffer.name, buffer.aval) for word, buffer in zip(results, loops.outputs, strict=True)],
+        numbered,
+        size,
     )
 
 

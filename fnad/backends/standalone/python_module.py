@@ -7,36 +7,34 @@ With `NUMBA_DISABLE_JIT=1` the module runs in CPython, where a debugger can step
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
-from fnad.backends.standalone.program import Parameter, Standalone
+from fnad.backends.standalone.program import Parameter, Standalone, Variant
 from fnad.errors import ExportError
 from fnad.ir.types import is_inexact
 from fnad.kernel.prelude import missing
 from fnad.kernel.python_source import kernel_text, module_text
-from fnad.kernel.statements import STATUS_SIZE
+from fnad.kernel.statements import STATUS_SIZE, Kernel
 from fnad.scalar.operation import Dtype
 
 
 def source(program: Standalone) -> str:
     """The Python source of a program."""
-    kernels = program.kernels
+    kernels = [kernel for variant in program.variants for kernel in _kernels(program, variant)]
     if words := missing("\n".join(map(kernel_text, kernels))):
         raise ExportError(f"Numba has no {', '.join(words)}", remedy="export an object file instead")
-    constants = [_constant(name, array) for name, array in program.captured.items()]
-    return (
-        "\n\n".join(
-            [
-                module_text(kernels).rstrip("\n"),
-                *constants,
-                f"\n{OVERLAP}",
-                _into(program),
-                f"\n{_returning(program)}",
-            ]
-        )
-        + "\n"
-    )
+    constants = [_constant(f"{v.name}_{name}", array) for v in program.variants for name, array in v.captured.items()]
+    parts = [module_text(kernels).rstrip("\n"), *constants, f"\n{OVERLAP}", _into(program), f"\n{_returning(program)}"]
+    return "\n\n".join(parts) + "\n"
+
+
+def _kernels(program: Standalone, variant: Variant) -> list[Kernel]:
+    """The kernels of a variant, with names of their own."""
+    if program.size is None:
+        return variant.kernels
+    return [replace(kernel, name=f"{variant.name}_{kernel.name}") for kernel in variant.kernels]
 
 
 def _constant(name: str, array: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> str:
@@ -59,20 +57,48 @@ def _into(program: Standalone) -> str:
     """The function that writes into given arrays."""
     names = [parameter.name for parameter in program.parameters]
     lines = ["@njit(error_model='numpy')", f"def {program.name}_into({', '.join(names)}):"]
+    lines += [f"    {line}" for line in size_line(program, lambda parameter: parameter.name)]
+    if program.size is not None:
+        lines.append(f"    sizes = np.full(1, {program.size})")
     lines += [f"    {line}" for p in program.arguments if p.aval.shape != () for line in shape_check(p.name, p)]
     lines += [f"    {line}" for line in result_checks(program, lambda parameter: parameter.name)]
+    for given in program.arguments:
+        if given.aval.shape != ():
+            lines.append(f"    if {shared_with_results(program, given, lambda parameter: parameter.name)}:")
+            lines.append(f"        {given.name} = {given.name}.copy()")
     lines += [f"    flat_{parameter.buffer} = {_flat(parameter, program)}" for parameter in program.parameters]
     numbers = [p for p in program.arguments if p.aval.shape == ()]
     lines += [f"    {line}" for p in numbers for line in number_check(f"flat_{p.buffer}[0]", p.name, p)]
-    slots = program.plan.slots
-    lines += [f"    memory_{slot.name} = np.empty({slot.size}, {dtype_text(slot.dtype)})" for slot in slots]
-    lines += [f"    status = np.zeros({STATUS_SIZE}, np.int64)", "    status[2] = 1"]
+    bodies = [_run(program, variant) for variant in program.variants]
+    if program.size is None:
+        return "\n".join([*lines, *(f"    {line}" for line in bodies[0])])
+    for n, (variant, body) in enumerate(zip(program.variants, bodies, strict=True)):
+        lines.append(f"    {'el' * (n > 0)}if {variant.low} <= {program.size} <= {variant.high}:")
+        lines += [f"        {line}" for line in body]
+    return "\n".join([*lines, "    else:", f"        raise ValueError({program.missing!r})"])
+
+
+def _run(program: Standalone, variant: Variant) -> list[str]:
+    """The calls of the kernels of a variant."""
+    slots = variant.plan.slots
+    lines = [f"memory_{slot.name} = np.empty({slot.size}, {dtype_text(slot.dtype)})" for slot in slots]
+    lines += [f"status = np.zeros({STATUS_SIZE}, np.int64)", "status[2] = 1"]
     names = {parameter.buffer: f"flat_{parameter.buffer}" for parameter in program.parameters}
     names |= {slot.name: f"memory_{slot.name}" for slot in slots}
-    for kernel in program.kernels:
-        lines.append(f"    {kernel.name}({', '.join(names.get(p.name, p.name) for p in kernel.parameters)})")
-        lines += _raised(program)
-    return "\n".join(lines)
+    names |= {buffer: f"{variant.name}_{buffer}" for buffer in variant.captured}
+    for kernel in _kernels(program, variant):
+        lines.append(f"{kernel.name}({', '.join(names.get(p.name, p.name) for p in kernel.parameters)})")
+        for n, fault in enumerate(variant.faults, 1):
+            lines += [f"if status[0] == {n}:", f"    raise ValueError({fault.error.what!r})"]
+    return lines
+
+
+def size_line(program: Standalone, variable: Callable[[Parameter], str]) -> list[str]:
+    """The line that reads the size, if the program is for all sizes."""
+    if program.size is None:
+        return []
+    parameter, axis = program.size_of
+    return [f"{program.size} = {variable(parameter)}.shape[{axis}]"]
 
 
 def shape_check(variable: str, parameter: Parameter) -> list[str]:
@@ -90,7 +116,7 @@ def number_check(variable: str, given: str, parameter: Parameter) -> list[str]:
 
 
 def result_checks(program: Standalone, variable: Callable[[Parameter], str]) -> list[str]:
-    """The checks of arrays for results; an argument that shares their memory is copied."""
+    """The checks of arrays for results."""
     lines: list[str] = []
     for n, result in enumerate(program.results):
         name = variable(result)
@@ -100,11 +126,12 @@ def result_checks(program: Standalone, variable: Callable[[Parameter], str]) -> 
         for other in program.results[:n]:
             message = f"{other.name} and {result.name} share memory"
             lines += [f"if fnad_overlap({variable(other)}, {name}):", f"    raise ValueError('{message}')"]
-        for given in program.arguments:
-            if given.aval.shape != ():
-                lines += [f"if fnad_overlap({variable(given)}, {name}):"]
-                lines += [f"    {variable(given)} = {variable(given)}.copy()"]
     return lines
+
+
+def shared_with_results(program: Standalone, given: Parameter, variable: Callable[[Parameter], str]) -> str:
+    """The condition that an argument shares memory with a result, as source code."""
+    return " or ".join(f"fnad_overlap({variable(given)}, {variable(result)})" for result in program.results)
 
 
 OVERLAP = """\
@@ -126,21 +153,12 @@ def _flat(parameter: Parameter, program: Standalone) -> str:
     return f"np.full(1, {parameter.name}, {dtype_text(parameter.aval.dtype)})"
 
 
-def _raised(program: Standalone) -> list[str]:
-    """The errors in which a run may end."""
-    if not program.faults:
-        return []
-    lines: list[str] = []
-    for n, fault in enumerate(program.faults, 1):
-        lines += [f"    if status[0] == {n}:", f"        raise ValueError({fault.error.what!r})"]
-    return lines
-
-
 def _returning(program: Standalone) -> str:
     """The function that returns new arrays."""
     given = [parameter.name for parameter in program.arguments]
     made = [parameter.name for parameter in program.results]
     lines = ["@njit(error_model='numpy')", f"def {program.name}({', '.join(given)}):"]
+    lines += [f"    {line}" for line in size_line(program, lambda parameter: parameter.name)]
     lines += [f"    {p.name} = np.empty({p.aval.shape}, {dtype_text(p.aval.dtype)})" for p in program.results]
     returned = [f"{p.name}[()]" if p.aval.shape == () else p.name for p in program.results]
     lines += [f"    {program.name}_into({', '.join([*given, *made])})", f"    return {', '.join(returned)}"]

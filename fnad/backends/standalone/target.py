@@ -9,9 +9,11 @@ import llvmlite.ir as ir
 from fnad.backends.cpu import functions, masks
 from fnad.backends.cpu.target import COSTS, CPU
 from fnad.backends.llvm import accurate_sums, branchless, cast, complex_math, division, integer, operators, random_bits
-from fnad.backends.llvm.emitter import Builder, Kinds, Value, Values
+from fnad.backends.llvm.emitter import Builder, Kinds, Value, Values, by_kind
+from fnad.backends.llvm.formulas.catalogue import OWN, SPECIAL, emitters
 from fnad.backends.standalone.c_libraries import PRODUCTS, ROUTINES
 from fnad.kernel.routines import LOCAL_ARRAYS
+from fnad.scalar.scipy_ufunc import PREFIX
 
 
 def emit_not_interrupted(builder: Builder, kinds: Kinds, values: Values) -> Value:
@@ -29,6 +31,8 @@ STANDALONE = replace(
     costs=replace(COSTS, parallel_nanoseconds=2**62, interrupt_nanoseconds=2**62),
     instructions={
         **{name: emit for family in FAMILIES for name, emit in family.INSTRUCTIONS.items()},
+        **{f"{PREFIX}{name}": by_kind(f=formula) for name, formula in emitters(SPECIAL).items()},
+        **emitters(OWN),
         **{routine.name: CPU.instructions[routine.name] for routine in LOCAL_ARRAYS.values()},
         "interrupted": emit_not_interrupted,
     },
