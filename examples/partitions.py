@@ -54,7 +54,16 @@ def by_dask(pool, workers):
     return lambda f, files: dask.compute(*[dask.delayed(f)(file) for file in files], scheduler="processes", pool=pool)
 
 
-WAYS = {"processes": lambda pool, _: pool.map, "joblib": by_joblib, "dask": by_dask}
+def by_ray(pool, workers):
+    """A map by Ray, in processes that it starts."""
+    import ray  # noqa: PLC0415 - likewise  # pyright: ignore[reportMissingImports]
+
+    ray.init(num_cpus=workers, include_dashboard=False, log_to_driver=False)
+    task = ray.remote(lambda f, file: f(file))
+    return lambda f, files: ray.get([task.remote(f, file) for file in files])
+
+
+WAYS = {"processes": lambda pool, _: pool.map, "joblib": by_joblib, "dask": by_dask, "ray": by_ray}
 
 
 def written(folder, parts, rows, truth):

@@ -126,4 +126,4 @@ def test_what_libraries_ask_of_arguments() -> None:
 @pytest.mark.parametrize("library", ["torch", "jax", "pytensor", "pymc", "numpyro"])
 def test_bridges_have_the_derivatives_of_fnad(library: str) -> None:
     pytest.importorskip(library)
-    assert f"{library}: the derivatives agree" in run("bridges.py")
+    assert f"{library}: the derivatives agree" in run("bridges.py", library)

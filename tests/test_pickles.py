@@ -113,3 +113,12 @@ def test_what_cannot_be_pickled() -> None:
     decides = fnad.jit(lambda x: x if x > 0 else -x).lower(1.0)
     with pytest.raises(pickle.PicklingError, match="decides by values"):
         pickle.dumps(decides)
+
+
+def test_another_version_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a worker with another fnad."""
+    pickled = [pickle.dumps(x) for x in (fnad.vjp(np.sin, X)[1], fnad.export(np.sin, X), fnad.make_program(np.sin)(X))]
+    monkeypatch.setattr("fnad.api.staging.program_pickles.__version__", "9.9")
+    for text in pickled:
+        with pytest.raises(pickle.UnpicklingError, match=r"pickled \w+, and this process has fnad 9\.9: install one"):
+            pickle.loads(text)

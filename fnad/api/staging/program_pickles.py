@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pickle import PicklingError
+from pickle import PicklingError, UnpicklingError
 from typing import Any
 
 from fnad.api.staging.leaves import Array, Structure, leaves_of
@@ -15,6 +15,7 @@ from fnad.ir.program import Program
 from fnad.ir.walk import all_equations
 from fnad.placement import on_host
 from fnad.records import NamedTuple
+from fnad.version import __version__
 
 
 class ProgramOfTrees(NamedTuple):
@@ -32,12 +33,25 @@ class ProgramOfTrees(NamedTuple):
             raise PicklingError(f"{self.name} calls functions of this process: leave callbacks out of it")
         trees = [structure.unflatten(range(structure.num_leaves)) for structure in (self.structure, self.output[0])]
         captured = list(map(on_host, self.captured))
-        return _restored, (self.name, print_program(self.program), [*self.names], *trees, self.output[1:], captured)
+        return _restored, (
+            __version__,
+            self.name,
+            print_program(self.program),
+            [*self.names],
+            *trees,
+            self.output[1:],
+            captured,
+        )
 
 
 def _restored(
-    name: str, text: str, names: list[str], arguments: Any, result: Any, marks: Any, captured: list[Array]
+    version: str, name: str, text: str, names: list[str], arguments: Any, result: Any, marks: Any, captured: list[Array]
 ) -> ProgramOfTrees:
-    """The program of a text; `arguments` and `result` are examples of pytrees."""
+    """The program of a text of this version of fnad; `arguments` and `result` are examples of pytrees."""
+    if version != __version__:
+        raise UnpicklingError(
+            f"fnad {version} pickled {name}, and this process has fnad {__version__}: "
+            "install one version on all workers, or use fnad.save"
+        )
     structures = [leaves_of((tree,), lambda _: name)[1].children()[0] for tree in (arguments, result)]
     return ProgramOfTrees(name, parse_program(text), names, structures[0], Output(structures[1], *marks), captured)
