@@ -4,6 +4,7 @@ The data are scikit-learn's bundled breast-cancer measurements: 569 tumours, 30 
 """
 
 import argparse
+from importlib.util import find_spec
 
 import numpy as np
 import scipy.optimize
@@ -11,10 +12,14 @@ from sklearn.datasets import load_breast_cancer
 
 import fnad
 
-if __name__ == "__main__":
-    argparse.ArgumentParser(description=__doc__).parse_args()
+parser = argparse.ArgumentParser(description=__doc__)
+parser.add_argument("--plot", metavar="FILE", help="draw the margins of patients not seen before, and the weights")
+options = parser.parse_args([] if __name__ != "__main__" else None)
+if options.plot and not find_spec("matplotlib"):
+    parser.error("--plot draws by matplotlib, which is not installed: pip install matplotlib")
 
-features, benign = load_breast_cancer(return_X_y=True)
+data = load_breast_cancer()
+features, benign = data.data, data.target
 features = (features - features.mean(axis=0)) / features.std(axis=0)
 sign = np.where(benign == 1, 1.0, -1.0)
 train, test = slice(0, 400), slice(400, None)
@@ -36,3 +41,22 @@ print(f"loss at the start {loss(start):.6f}")
 print(f"loss at the end   {result.fun:.6f}   after {result.nit} iterations, {result.nfev} gradients")
 print(f"largest component of the gradient there  {np.max(np.abs(result.jac)):.1e}")
 print(f"accuracy on {len(benign[test])} patients not seen before  {100 * right:.1f} %")
+
+if options.plot:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10, 4.5), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    margins = features[test] @ weight + bias
+    for kind, name in enumerate(data.target_names):
+        left.hist(
+            margins[benign[test] == kind], bins=np.linspace(margins.min(), margins.max(), 40), alpha=0.6, label=name
+        )
+    left.axvline(0, color="black", linestyle=":")
+    left.set(xlabel="logarithm of the odds to be benign", ylabel="patients not seen before")
+    left.legend()
+    order = np.argsort(np.abs(weight))[-12:]
+    right.barh(data.feature_names[order], weight[order])
+    right.set(xlabel="largest weights")
+    figure.savefig(options.plot, dpi=120)
+    print(f"picture in {options.plot}")

@@ -43,8 +43,10 @@ def test_the_gallery_names_each_example() -> None:
     assert [path.name for path in (ROOT / "examples").rglob("*.py") if path.name not in gallery] == []
 
 
-def test_linear_regression_finds_the_line() -> None:
-    printed = run("linear_regression.py")
+def test_linear_regression_finds_the_line(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    printed = run("linear_regression.py", "--plot", str(tmp_path / "line.png"))
+    assert (tmp_path / "line.png").stat().st_size > 10_000
     assert vector_after("weight", printed) == pytest.approx([1.5, -2.0, 0.5], abs=5e-3)
     assert number_after("bias  ", printed) == pytest.approx(0.7, abs=5e-3)
     assert number_after("loss", printed) < 2e-4
@@ -86,8 +88,10 @@ def test_python_control_flow_has_the_derivatives_of_the_textbook() -> None:
 
 
 @pytest.mark.slow
-def test_logistic_regression_converges() -> None:
-    printed = run("logistic_regression.py")
+def test_logistic_regression_converges(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    printed = run("logistic_regression.py", "--plot", str(tmp_path / "margins.png"))
+    assert (tmp_path / "margins.png").stat().st_size > 10_000
     assert number_after("loss at the start", printed) == pytest.approx(0.693147)
     assert number_after("gradient there", printed) < 1e-3
     assert number_after("not seen before", printed) >= 95
@@ -216,7 +220,7 @@ def test_each_example_runs_by_itself() -> None:
     assert missing == {"foreign_functions.py"}, "which is a list for foreign_code.py"
 
 
-@pytest.mark.parametrize("name", ["burgers", "char_rnn", "eight_schools", "neural_ode"])
+@pytest.mark.parametrize("name", ["burgers", "char_rnn", "eight_schools", "linear_regression", "neural_ode"])
 def test_a_plot_without_matplotlib_is_refused_before_the_training(
     name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
