@@ -6,6 +6,8 @@ import gc
 import os
 import re
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, contextmanager
@@ -184,6 +186,37 @@ def test_a_fork_waits_for_what_the_background_compiles_and_forgets_the_rest(monk
     assert in_child(is_right)
     assert not any(map(BACKGROUND.compiles, programs[1:]))
     assert is_compiled()
+
+
+LOGGING = """
+import os, signal, threading, time
+import numpy as np
+import fnad
+from fnad.backends.cpu import codegen
+import logging  # after fnad: its lock is taken at a fork before those of fnad
+
+begun, optimized = threading.Event(), codegen.optimized
+
+def slowly(module):
+    begun.set()
+    time.sleep(0.3)
+    return optimized(module)
+
+codegen.optimized = slowly
+f = fnad.jit(np.sin)
+f(1.0), f(1.0)
+begun.wait()
+if (child := os.fork()) == 0:
+    os._exit(0)
+os.waitpid(child, 0)
+print("forked")
+"""
+
+
+def test_a_fork_that_holds_the_lock_of_logging_waits_for_the_background() -> None:
+    command = [sys.executable, "-W", "ignore", "-c", LOGGING]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout == "forked\n"
 
 
 def are_right(results: dict[Callable[[Any], Any], Any]) -> bool:

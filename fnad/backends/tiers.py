@@ -26,6 +26,7 @@ milliseconds, at the first call.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from importlib import import_module
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -78,6 +79,10 @@ Those in the body of a loop count as others: their loops are short, as a rule, a
 """
 
 
+def do_nothing() -> None:
+    """Nothing."""
+
+
 def disk_cache() -> DiskCache | None:
     """The cache on disk, whose modules are loaded when the first program could be there."""
     return None if config.current().disk_cache is False else import_module("fnad.disk").current()
@@ -99,6 +104,7 @@ class TieredProgram:
         self._calls = 0
         self._spent = 0.0
         self._compiling = forks.lock()
+        self._report: Callable[[], None] = do_nothing
 
     def executor(self, *, eager: bool = False, often: bool = False) -> Executor:
         """The executor for the next run; if `eager`, the program is hot.
@@ -235,7 +241,8 @@ class TieredProgram:
         with self._compiling:
             if self._native is None and not self._is_refused:
                 self._native = self._compile()
-            native = self._native
+            native, report, self._report = self._native, self._report, do_nothing
+        report()  # without the lock, for which a fork waits that holds the lock of `logging`
         STORE.trim()
         return native
 
@@ -263,7 +270,7 @@ class TieredProgram:
         start = perf_counter()
         native = None if self._key is None else compiler.kept(self._key)
         if native is not None:
-            log.done("found on disk", self.program, perf_counter() - start)
+            self._report = partial(log.done, "found on disk", self.program, perf_counter() - start)
             return native
         return self._made(compiler.compile_program)
 
@@ -275,9 +282,9 @@ class TieredProgram:
                 native = make(self.simplified, self._donated)
         except LoweringError as error:
             self._is_refused = True
-            log.log("INFO", f"interprets {self.program.name}: {error.what}")
+            self._report = partial(log.log, "INFO", f"interprets {self.program.name}: {error.what}")
             return None
-        log.done("compiled", self.simplified, perf_counter() - start)
+        self._report = partial(log.done, "compiled", self.simplified, perf_counter() - start)
         if self._key is not None:
             self._backend.compiler.keep(self._key, native)
         self._sizes.compiled(alone=native.is_alone)
