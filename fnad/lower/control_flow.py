@@ -15,6 +15,7 @@ Note [Updating carries]
 
 from __future__ import annotations
 
+import collections
 from collections.abc import Iterable, Sequence
 
 from fnad.errors import LoweringError, endless
@@ -235,11 +236,13 @@ class Regions(Values):
         # temporary, which frees the others.
         pending = [carry for carry in carries if read[carry]]
         late = [carry for carry in carries if not read[carry]]
+        readers = collections.Counter(buffer for carry in pending for buffer in read[carry])
         while pending:
-            free = [c for c in pending if not any(c.buffer.root in read[other] for other in pending if other is not c)]
-            carry = free[0] if free else pending[0]
+            free = next((c for c in pending if readers[c.buffer.root] == (c.buffer.root in read[c])), None)
+            carry = pending[0] if free is None else free
             pending.remove(carry)
-            if free and self._overwrites(carry):
+            readers.subtract(read[carry])
+            if free is not None and self._overwrites(carry):
                 self._overwrite(carry)
             else:
                 late.append(Carry(self.aside(carry.new), carry.buffer))

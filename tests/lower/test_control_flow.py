@@ -20,6 +20,7 @@ from fnad.ops.elementary import exp, sin
 from fnad.ops.indexing import dynamic_slice, dynamic_update_slice, gather, scatter, scatter_add
 from fnad.ops.shape import broadcast_in_dim, iota, reduce_sum, reshape, reverse
 from fnad.transforms.interpret import interpret
+from tests.steps import steps
 
 N = 40
 ROW, SCALAR, NUMBER, ELEMENT = Aval(F64, (N,)), Aval(F64), Aval(I64), Aval(F64, (1,))
@@ -249,3 +250,11 @@ def test_a_thousand_updates_are_lowered_as_ten_are():
     copy, *updates = lower(trace(f, ROW, NUMBER, name="f"), CPU).items
     assert isinstance(copy, NestLoop)
     assert not any(isinstance(item, NestLoop) for item in updates)
+
+
+def test_the_effort_grows_with_the_number_of_carries() -> None:
+    def work(count: int) -> int:
+        program = scanned(lambda number, *carry: [mul(x, carry[0]) for x in carry], [], [ROW] * count)
+        return steps(lambda: lower(program, CPU))
+
+    assert work(120) < 5 * work(40)

@@ -28,7 +28,7 @@ from fnad.api.staging.leaves import (
     function_name,
     leaves_of,
     map_leaves,
-    path,
+    paths,
     to_user,
 )
 from fnad.api.staging.program_pickles import ProgramOfTrees
@@ -218,7 +218,7 @@ class Exported:
         self.names, self.structure, self.output = names, structure, output
         self.sizes: Sizes | None = None
         trees = structure.unflatten(range(structure.num_leaves))
-        self.leaves = [path(trees, i, names.__getitem__) for i in range(structure.num_leaves)]
+        self.leaves = paths(trees, names.__getitem__)
 
     @property
     def in_avals(self) -> Sequence[Aval]:

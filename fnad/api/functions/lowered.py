@@ -27,11 +27,9 @@ from fnad.api.staging.leaves import (
     flatten,
     function_name,
     leaves_of,
+    paths,
     structure_text,
     to_user,
-)
-from fnad.api.staging.leaves import (
-    path as path_of,
 )
 from fnad.api.staging.program_pickles import ProgramOfTrees
 from fnad.api.staging.stage import stage
@@ -144,7 +142,7 @@ class TracedCall:
         self._avals = [leaf.aval for leaf in leaves]
         self.names, self._positional = names, positional
         trees = structure.unflatten(range(len(leaves)))
-        self._inputs = [path_of(trees, i, names.__getitem__) for i in range(len(leaves))]
+        self._inputs = paths(trees, names.__getitem__)
 
     @property
     def program(self) -> Program:

@@ -166,8 +166,12 @@ def leaves_of(trees: Sequence[Any], names: Callable[[int], str]) -> tuple[list[L
 
 def path(trees: Any, index: int, names: Callable[[int], str]) -> str:
     """The path of a leaf in several pytrees: `w['W'][0]`."""
-    accessor = of_trees("tree_accessors", trees)[index]
-    return accessor[1:].codify(names(accessor[0].entry))
+    return paths(trees, names)[index]
+
+
+def paths(trees: Any, names: Callable[[int], str]) -> list[str]:
+    """The paths of all leaves of several pytrees."""
+    return [accessor[1:].codify(names(accessor[0].entry)) for accessor in of_trees("tree_accessors", trees)]
 
 
 def structure_text(structure: Structure) -> str:
