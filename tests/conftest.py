@@ -33,7 +33,7 @@ from fnad.backends.cpu import families
 from fnad.testing import EXECUTORS, Run
 from tests.plain_code import compile_plainly
 
-gc.set_threshold(2000, 20, 100)
+gc.set_threshold(10_000, 20, 100)
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -130,18 +130,22 @@ def _tiers_without_time() -> Iterator[None]:
         yield
 
 
-PLAINLY = {"control", "edge_cases", "nn", "numpy", "optim", "scipy"}
-"""Folders of tests that check rules, so that LLVM does not optimise their programs, which takes half of the time."""
+OPTIMISED = {
+    *("backends", "cli", "cuda", "exports", "kernel", "lower", "ops", "random"),
+    *("test_closed_forms.py", "test_disk.py", "test_export.py", "test_extremes.py"),
+    *("test_profile.py", "test_random_programs.py", "test_tiers.py"),
+}
+"""Folders and files of tests whose programs LLVM optimises; others check rules, and it would take half of the time."""
 
 PLAIN_FAMILIES: WeakValueDictionary[str, families.Family] = WeakValueDictionary()
-"""What these tests have compiled, which the others do not take."""
+"""The code that the other tests have compiled, which these do not take."""
 
 
 @pytest.fixture(autouse=True, scope="module")
 def _compiled_plainly(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Compile the programs of some tests without LLVM's passes."""
+    """Compile the programs of most tests without LLVM's passes."""
     with pytest.MonkeyPatch.context() as patch:
-        if request.path.parent.name in PLAINLY:
+        if OPTIMISED.isdisjoint((request.path.name, request.path.parent.name)):
             patch.setattr(families, "compile_kernel", compile_plainly)
             patch.setattr(families, "_FAMILIES", PLAIN_FAMILIES)
         yield

@@ -8,6 +8,7 @@ import re
 import runpy
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -207,11 +208,17 @@ HAS_HELP = sorted(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("example", HAS_HELP, ids=lambda example: example.stem)
-def test_each_example_has_help(example: Path) -> None:
+def test_each_example_has_help(
+    example: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     if example.stem == "pymanopt_fnad":
         pytest.importorskip("pymanopt")
     text = ast.get_docstring(ast.parse(example.read_text(encoding="utf-8"))) or ""
-    printed = run(str(example), "--help")
+    monkeypatch.setattr(sys, "argv", [example.name, "--help"])
+    monkeypatch.syspath_prepend(str(example.parent))
+    with suppress(SystemExit):
+        runpy.run_path(str(example), run_name="__main__")
+    printed = capsys.readouterr().out
     assert "usage: " in printed or text in printed
 
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +21,7 @@ from scipy import integrate
 
 import fnad
 import fnad.api.functions.save_load
+from fnad.config import override
 from fnad.errors import ExportError
 from fnad.tree import leaves
 
@@ -117,10 +119,18 @@ GCC = shutil.which("gcc")
 FLAGS = ["-std=c99", "-O1", "-fwrapv", "-fopenmp-simd", "-Wall", "-Werror", "-Wno-unused"]
 
 
-def exported(name: str) -> tuple[fnad.api.functions.export.Exported, list[np.ndarray], list[np.ndarray]]:
-    """A program, its arguments and its results under `jit`, as arrays."""
+@cache
+def results(name: str) -> list[np.ndarray]:
+    """The results of a program under `jit`, as arrays; compiled code is what is compared with them."""
     f, args = PROGRAMS[name]
-    expected = [np.asarray(leaf) for leaf in leaves(fnad.jit(f)(*args))]
+    with override(executor="interpreter"):
+        return [np.asarray(leaf) for leaf in leaves(fnad.jit(f)(*args))]
+
+
+def exported(name: str) -> tuple[fnad.api.functions.export.Exported, list[np.ndarray], list[np.ndarray]]:
+    """A program, its arguments and its results, as arrays."""
+    f, args = PROGRAMS[name]
+    expected = results(name)
     found = fnad.export(f, *args)
     given = [np.ascontiguousarray(leaf, aval.dtype) for leaf, aval in zip(leaves(args), found.in_avals, strict=True)]
     return found, given, expected

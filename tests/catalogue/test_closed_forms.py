@@ -267,7 +267,7 @@ def has_slope(name: str, operand: int) -> bool:
 @pytest.mark.parametrize("name", [name for name, function in FUNCTIONS.items() if function.points])
 def test_derivatives_by_every_nesting(name: str, dtype: str):
     kind, primitive = DTYPES[dtype], PRIMITIVES[name]
-    points = FUNCTIONS[name].at(kind)
+    points = FUNCTIONS[name].at(kind)[:: 1 if dtype == "f64" else 3]  # in single precision the rules are the same
     columns = [np.array(column, kind) for column in zip(*points, strict=True)]
     avals = [Aval(kind, column.shape) for column in columns]
     with together() as check:

@@ -270,7 +270,7 @@ def test_kernels_of_many_arrays(tmp_path: Path) -> None:
         assert len(launch.kernel.parameters) == count
         ptx = ptx_of(launch)
         assert f".version {version}\n" in ptx
-        assert "Used" in assembled(ptx, "sm_90", tmp_path)
+    assert "Used" in assembled(ptx, "sm_90", tmp_path)
     more = [Name(f"y{n}", Pointer(np.dtype(float))) for n in range(4096 - count)]
     with pytest.raises(LoweringError, match="cuda has kernels of at most 4095 arrays, not of 4096"):
         ptx_of(replace(launch, kernel=replace(launch.kernel, parameters=(*launch.kernel.parameters, *more))))
