@@ -11,6 +11,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).parents[1]
@@ -58,6 +59,54 @@ def test_linear_regression_finds_the_line(tmp_path: Path) -> None:
 def test_partitions_find_the_weights_in_processes(by: str) -> None:
     printed = run("partitions.py", "--by", by, "--parts", "3", "--rows", "2000")
     assert float(printed.split()[-1]) < 0.3
+
+
+@pytest.mark.slow
+def test_numba_code_takes_no_longer_than_with_derivatives_by_hand() -> None:
+    printed = run("inside_numba.py", "--cells", "2000")
+    assert vector_after("weights", printed) == pytest.approx([0.77, -2.09, 0.39, 0.09, 1.6])
+    assert vector_after("species", printed) == pytest.approx([1.09332122e-01, 4.90202740e-07, 8.90667388e-01])
+    for name in ("sampler", "cells", "equation"):
+        assert number_after(f"time of the {name}, of that by hand:", printed) < 2
+
+
+SHOWN = """
+feeds, found = np.linspace(0.5, 3.0, 5), np.empty((5, 2))
+mean, _ = sample(300, 20, 0.1, np.random.default_rng(1))
+solve(feeds, found)
+print("weights", mean)
+print("cells", found[-1])
+print("species", integrate(np.array([1.0, 0.0, 0.0]), 1e4, 400))
+print("from the disk", sum(sum(function.stats.cache_hits.values()) for function in (sample, solve, integrate)))
+"""
+
+
+@pytest.mark.slow
+def test_numba_code_from_the_disk_runs_the_derivatives_of_its_process(tmp_path: Path) -> None:
+    text = (ROOT / "examples" / "inside_numba.py").read_text(encoding="utf-8")
+    model, rest = text.split("# ---- the same by hand", 1)
+    loops = rest[rest.index("# ---- the loops") : rest.index("def with_derivative")]
+    (tmp_path / "client.py").write_text(f"from model import *\n{loops}{SHOWN}", encoding="utf-8")
+
+    def shown(*changes: tuple[str, str]) -> str:
+        changed = model
+        for old, new in changes:
+            assert changed.count(old) == 1
+            changed = changed.replace(old, new)
+        (tmp_path / "model.py").write_text(changed, encoding="utf-8")
+        environment = os.environ | {"PYTHONPATH": str(ROOT)}
+        command = [sys.executable, "client.py"]
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+        return done.stdout
+
+    first = shown()
+    assert vector_after("cells", first) == pytest.approx([2.6387, 0.6387], abs=1e-4)
+    assert number_after("from the disk", first) == 0
+    second = shown(("RATE = 3.0", "RATE = 0.0"), ("0.04 * u[0]", "0.0 * u[0]"), ("0.5 * np.sum", "5e3 * np.sum"))
+    assert vector_after("cells", second) == pytest.approx([3.0, 1.0])
+    assert vector_after("species", second) == pytest.approx([1.0, 0.0, 0.0])
+    assert np.abs(vector_after("weights", second)).max() < 0.1 < np.abs(vector_after("weights", first)).max()
+    assert number_after("from the disk", second) == 3
 
 
 def test_exp_sin_agrees_with_the_textbook() -> None:

@@ -383,6 +383,15 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
 LARGE = np.ones(100_000)
 
 
+def test_arrays_from_outside_are_those_at_the_export() -> None:
+    outer = np.ones(3)
+    found = fnad.export(lambda x: x * outer, np.ones(3))
+    outer[0] = 5.0
+    namespace = as_plain_python(found)
+    assert found(np.ones(3)).tolist() == namespace[found.name](np.ones(3)).tolist() == [1.0, 1.0, 1.0]
+    assert fnad.export(lambda x: x * outer, np.ones(3))(np.ones(3)).tolist() == [5.0, 1.0, 1.0]
+
+
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_cannot_leave_is_an_error(name: str) -> None:
     call, words = REFUSED[name]
