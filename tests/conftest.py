@@ -7,6 +7,9 @@ Hypothesis draws the same examples in every run, so that a change alone can make
 `--hypothesis-profile=fresh --hypothesis-seed=N`.
 
 A machine with a GPU may have pytest and none of the other packages for tests, which `test_gpu.py` does without.
+
+With `FNAD_TEST_NARROW=1` native code is that of a processor whose vectors have 16 bytes, without a library of functions
+of vectors, as on ARM64 and where there is no glibc.
 """
 
 from __future__ import annotations
@@ -20,10 +23,22 @@ from pathlib import Path
 from types import ModuleType
 from weakref import WeakValueDictionary
 
+import llvmlite.binding as llvm
 import pytest
 
 if "PYTEST_XDIST_WORKER" in os.environ:  # one process a core, whose BLAS threads would only wait for each other
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy reads it when it is imported
+
+if "FNAD_TEST_NARROW" in os.environ:
+    llvm.get_host_cpu_name = lambda: "x86-64"
+    llvm.get_host_cpu_features = lambda: llvm.FeatureMap({"sse4.1": True})
+
+    def load(name: str, load_any: Callable[[str], None] = llvm.load_library_permanently) -> None:
+        if "mvec" in name:
+            raise RuntimeError(name)
+        load_any(name)
+
+    llvm.load_library_permanently = load
 
 os.environ["FNAD_CACHE_DIR"] = ""  # what a test compiles it compiles itself, in processes of its own too
 

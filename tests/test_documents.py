@@ -180,6 +180,7 @@ def test_page_prints_what_it_shows(page: Path) -> None:
 @pytest.mark.parametrize("page", NOTEBOOKS, ids=lambda page: page.stem)
 def test_notebook_prints_what_it_shows(page: Path) -> None:
     pytest.importorskip("matplotlib").use("agg")
+    pytest.importorskip("matplotlib.pyplot").close("all")  # the figures of other tests
     cells = list(executed_cells(page, json.loads(page.read_text(encoding="utf-8"))))
     assert cells
     for cell, outputs in cells:
