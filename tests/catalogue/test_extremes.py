@@ -167,6 +167,9 @@ POOLS = {
 SIZE_OF_SUMS = 256
 """The distance of sums in another order, in units of the largest term."""
 
+SIZE_OF_RESIDUALS = 16
+"""The distance of a matrix from its decomposition, in units of the largest element times the size."""
+
 OFF_BY_THE_CONDITION = ("lstsq", "pinv", "logm", "logm_frechet", "signm", "expm", "expm_frechet")
 ROUNDED_OTHERWISE = frozenset(
     {
@@ -175,7 +178,11 @@ ROUNDED_OTHERWISE = frozenset(
         *("solve_continuous_are", "solve_discrete_are", *OFF_BY_THE_CONDITION),
     }
 )
-"""Functions of matrices that no two programs compute alike if the elements are of such sizes."""
+"""Functions of matrices that no two programs compute alike if the elements are of such sizes.
+
+Decompositions are compared by what they are made of, and others for matrices that are scaled as a whole; not so
+logarithms, as SciPy takes pivots below 1e-20 for 1e-20.
+"""
 
 RUN_BY_PYTHON = frozenset({"callback", "external", "guard", "integral", "ode", "implicit", "directions"})
 
@@ -325,6 +332,93 @@ def test_exponentials_of_badly_scaled_matrices() -> None:
                 step = 2.0**-20
                 ratio = (exponential(matrix * (1 + step)) - exponential(matrix * (1 - step))) / (2 * step)
                 np.testing.assert_allclose(slope, ratio, 1e-6, 1e-290)
+
+
+# ---- decompositions, by what they are made of ------------------------------------------------------------------------
+
+
+def adjoint(x: Array) -> Array:
+    return np.conj(np.swapaxes(x, -1, -2))
+
+
+def exchanged(a: Array, pivots: Array) -> Array:
+    """Return a matrix with row i exchanged with row pivots[i], one after the other."""
+    a = a.copy()
+    for places in np.ndindex(a.shape[:-2]):
+        for i, other in enumerate(pivots[places]):
+            a[places][[i, other]] = a[places][[other, i]]
+    return a
+
+
+def by_svd(a: Array, u: Array, s: Array, vh: Array) -> tuple[Array, Array]:
+    return a, u[..., : s.shape[-1]] * s[..., None, :] @ vh[..., : s.shape[-1], :]
+
+
+def by_lu(a: Array, packed: Array, pivots: Array) -> tuple[Array, Array]:
+    least = min(a.shape[-2:])
+    lower = np.tril(packed, -1)[..., :least] + np.eye(a.shape[-2], least, dtype=a.dtype)
+    return exchanged(a, pivots), lower @ np.triu(packed)[..., :least, :]
+
+
+REBUILT: dict[str, Callable[..., tuple[Array, Array]]] = {
+    "qr": lambda a, q, r: (a, q @ r),
+    "lu": by_lu,
+    "svd": by_svd,
+    "eigh": lambda a, values, vectors: (a @ vectors, vectors * values[..., None, :]),
+    "svdvals": lambda a, values: (np.linalg.svd(a.astype(np.result_type(a, float)), compute_uv=False), values),
+    "eigvalsh": lambda a, values: (np.linalg.eigvalsh(a.astype(np.result_type(a, float))), values),
+}
+"""What is equal for the results of functions of a matrix, though the results themselves are not the only ones.
+
+Those of `eig` are not: LAPACK balances a matrix first, which loses small elements.
+"""
+
+DECOMPOSED = distinct(lambda case: case.primitive.name in REBUILT and all(np.size(x) for x in case.operands))
+
+
+def check_decomposition(case: Case) -> None:
+    run = compile_program(trace(lambda *inputs: case.applied(inputs), *case.avals, name=case.primitive.name))
+    rng = np.random.default_rng(case.number)
+    for _ in range(4):
+        (a,) = filled(case, "scaled", rng)
+        if case.primitive.name.startswith("eigh") or case.primitive.name == "eigvalsh":
+            a = a + adjoint(a)
+        allowed = SIZE_OF_RESIDUALS * np.finfo(a.dtype).eps * a.shape[-1] * np.max(np.abs(a))
+        for results in (outcome(lambda: run([a])), outcome(lambda: case.evaluate(a))):  # noqa: B023
+            assert not isinstance(results, type), results
+            left, right = REBUILT[case.primitive.name](a, *results)
+            assert np.max(np.abs(left - right)) <= allowed, (a, results)
+
+
+@pytest.mark.slow
+@by_primitive(DECOMPOSED)
+def test_decompositions_of_badly_scaled_matrices(cases: list[Case]) -> None:
+    check_each(cases, check_decomposition)
+
+
+SCALED = distinct(
+    lambda case: case.primitive.name in ("lstsq", "pinv", "signm", "eig") and all(map(np.size, case.operands))
+)
+
+
+def check_scaled(case: Case) -> None:
+    """Compare for a matrix of moderate numbers times a power of two, by which elements do not round."""
+    run = compile_program(trace(lambda *inputs: case.applied(inputs), *case.avals, name=case.primitive.name))
+    single = case.avals[0].dtype.itemsize == (8 if case.avals[0].dtype.kind == "c" else 4)
+    for power in (-100, 100) if single else (-900, -100, 100, 900):
+        matrix, *others = map(np.asarray, case.operands)
+        operands = [(matrix * 2.0**power).astype(matrix.dtype), *others]
+        expected, results = outcome(lambda: case.evaluate(*operands)), outcome(lambda: run(operands))  # noqa: B023
+        for found, right in zip(results, expected, strict=True):
+            assert np.isfinite(right).all()
+            distance = np.max(np.abs(found - right)) / np.max(np.abs(right))
+            assert distance < (1e-4 if single else 1e-12), (power, found, right)
+
+
+@pytest.mark.slow
+@by_primitive(SCALED)
+def test_functions_of_matrices_that_are_scaled_as_a_whole(cases: list[Case]) -> None:
+    check_each(cases, check_scaled)
 
 
 @pytest.mark.slow
