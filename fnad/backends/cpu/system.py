@@ -1,4 +1,4 @@
-"""The operating system: the functions that native code calls there, and how C functions take complex numbers.
+"""The operating system: the functions that native code calls there, and the number of C's flag of invalid operations.
 
 `posix.py` and `windows.py` are the part of the code of threads (`threads_code.py`) that differs between systems:
 
