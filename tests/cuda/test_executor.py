@@ -415,7 +415,7 @@ def test_launches_are_explained() -> None:
     assert "280 bytes read, 8 written" in text
     assert re.search(r"\d+ registers, .*occupancy \d+% of sm_90|registers and occupancy are not known: ", text)
     assert str(fnad.explain(fnad.jit(lambda x: np.sum(np.sin(x)), device="cuda"), X)) == text
-    moments = fnad.explain(fnad.jit(lambda x: np.sum(np.sin(x)), device="cuda"), X, memory=True).timeline or ()
+    moments = [*(fnad.explain(fnad.jit(lambda x: np.sum(np.sin(x)), device="cuda"), X, memory=True).timeline or ())]
     assert [moment.in_pullback for moment in moments] == [False, True]
     assert moments[-1].results == np.asarray(X).nbytes + 8
     assert "launches" not in str(fnad.explain(lambda x: np.sum(np.sin(x)), X))
