@@ -304,7 +304,7 @@ def lstsq(a: Any, b: Any, cond: float | None = None) -> Any:
     array([2.])
     """
     x, y = floating(a, b)
-    return linear_algebra.least_squares_solution(x, y, np.finfo(x.dtype).eps if cond is None else float(cond))
+    return linear_algebra.least_squares_solution(x, y, float(np.finfo(x.dtype).eps if cond is None else cond))
 
 
 # ---- factorizations --------------------------------------------------------------------------------------------------

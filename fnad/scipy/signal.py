@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from importlib import import_module
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -263,6 +264,37 @@ def _state_behind(a: Any, b: Any, x: Any, y: Any, state: Any, k: int) -> Any:
         if j < a.shape[0]:
             total = total - a[j] * y[at]
     return total + state[n + k] if n + k < state.shape[0] else total
+
+
+@on_values_of_scipy
+def detrend(
+    data: Any,
+    axis: int = -1,
+    type: str = "linear",  # noqa: A002 - SciPy's name
+    bp: Any = 0,
+    overwrite_data: bool = False,
+) -> Any:
+    """The data along an axis without its mean, or without a line of least squares for each part between breakpoints.
+
+    >>> detrend([0.0, 1.0, 5.0])
+    array([ 0.5, -1. ,  0.5])
+    """
+    if type not in ("linear", "l", "constant", "c"):
+        raise ShapeError("Trend type must be 'linear' or 'constant'.")
+    x = XP.moveaxis(XP.asarray(data), axis, 0)
+    ends = [0, x.shape[0]] if type in ("constant", "c") else np.unique([0, *np.ravel(bp), x.shape[0]]).tolist()
+    if ends[0] < 0 or ends[-1] > x.shape[0]:
+        raise ShapeError("Breakpoints must be less than length of data along given axis.")
+    centred = [x[begin:end] - XP.mean(x[begin:end], axis=0) for begin, end in pairwise(ends)]
+    parts = centred if type in ("constant", "c") else [_without_slope(part) for part in centred]
+    return XP.moveaxis(XP.concatenate(parts), 0, axis)
+
+
+def _without_slope(x: Any) -> Any:
+    """Data of mean 0 along the first axis without their component along a line through 0."""
+    line = np.linspace(-1, 1, x.shape[0]) if x.shape[0] > 1 else np.ones(1)
+    line = line.reshape(-1, *[1] * (x.ndim - 1)).astype(np.finfo(x.dtype).dtype)
+    return x - line * (XP.sum(line * x, axis=0) / float(np.sum(line.astype(F64) ** 2)))
 
 
 @on_values_of_scipy

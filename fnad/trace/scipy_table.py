@@ -29,7 +29,7 @@ TABLE["scipy.fft"] = {"fnad.scipy.fft": (
     "rfft2", "rfftn",
 )}
 TABLE["scipy.signal"] = {"fnad.scipy.signal": (
-    "convolve", "convolve2d", "correlate", "fftconvolve", "lfilter", "oaconvolve", "sosfilt", "upfirdn",
+    "convolve", "convolve2d", "correlate", "detrend", "fftconvolve", "lfilter", "oaconvolve", "sosfilt", "upfirdn",
 )}
 TABLE["scipy.spatial.distance"] = {"fnad.scipy.spatial.distance": (
     "cdist", "correlation", "cosine", "pdist", "squareform",

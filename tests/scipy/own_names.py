@@ -216,6 +216,8 @@ CASES: dict[str, list[Case]] = {
     ],
     "signal, filters": [
         of(lambda x: signal.detrend(x), LONG),
+        of(lambda x: signal.detrend(x, bp=[1, 4]), LONG),
+        of(lambda x: signal.detrend(x, axis=0, type="l", bp=2), SPD),
         of(lambda x: signal.detrend(x, axis=0, type="constant", bp=2), POINTS),
         of(lambda x: signal.savgol_filter(x, 3, 1), LONG),
         of(lambda x: signal.savgol_filter(x, 5, 2, deriv=1, mode="mirror", axis=0), SIGNAL),

@@ -14,8 +14,8 @@ import pytest
 import scipy.linalg
 import scipy.signal
 
-from fnad import grad, jit, value_and_grad
-from fnad.errors import DomainError, FactorizationError, UnsupportedFunctionError
+from fnad import grad, jit, make_program, value_and_grad
+from fnad.errors import DomainError, FactorizationError, ShapeError, UnsupportedFunctionError
 from fnad.scipy import linalg, signal
 from tests.edge_cases.ways import check as check_everywhere
 from tests.numpy.against_numpy import check, check_error, sample, traced
@@ -215,3 +215,35 @@ def test_square_root_that_is_complex() -> None:
     np.testing.assert_allclose(
         grad(lambda a: np.sum(linalg.sqrtm(a.astype(complex))).imag)(np.diag([4.0, -1.0])).diagonal(), [0, -0.5]
     )
+
+
+def test_least_squares_in_single_precision_can_be_printed() -> None:
+    """The default limit of singular values is a number of Python, as all parameters of programs are."""
+    a = np.arange(6.0, dtype="f4").reshape(3, 2) ** 2
+    program = make_program(lambda b: scipy.linalg.lstsq(a, b)[0])(np.ones(3, "f4")).program
+    assert "rcond=1.1920928955078125e-07" in str(program)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c8", "c16", "i4"])
+@pytest.mark.parametrize(
+    ("shape", "axis", "options"),
+    [
+        ((9,), -1, {}),
+        ((9, 2), 0, {"bp": [7, 3]}),
+        ((3, 8, 2), 1, {"type": "l", "bp": 1}),
+        ((2, 6), -1, {"type": "c", "bp": 3}),
+        ((1,), 0, {}),
+    ],
+)
+def test_detrended(dtype: str, shape: tuple[int, ...], axis: int, options: dict[str, Any]) -> None:
+    x = sample(shape, np.dtype(dtype))
+    found = jit(lambda x: scipy.signal.detrend(x, axis=axis, **options))(x)
+    expected = scipy.signal.detrend(x, axis=axis, **options)
+    assert found.dtype == expected.dtype
+    np.testing.assert_allclose(found, expected, atol=1e-5 if expected.dtype in ("f4", "c8") else 1e-12)
+
+
+def test_what_cannot_be_detrended() -> None:
+    for options in ({"type": "quadratic"}, {"bp": [9]}, {"bp": [-1]}):
+        with pytest.raises(ShapeError):
+            jit(lambda x, options=options: scipy.signal.detrend(x, **options))(np.ones(5))
