@@ -279,7 +279,7 @@ def attribute(owner: Any, name: str) -> Any:
 def _found(owner: Any, name: str) -> Any:
     """An attribute; it is recorded when it was looked up, which may make it."""
     try:
-        return getattr(read(owner), name)
+        return getattr(load(owner), name)
     finally:
         for recorder in RECORDING.values:
             recorder.attribute(owner, name)
@@ -297,10 +297,10 @@ def item(owner: Any, index: Any) -> Any:
     if issubclass(kind, type):
         METHODS.enter_class(owner)
     if kind is dict or kind is list or id(type(index)) in PLAIN_INDICES:
-        return load(read(owner)[index])
+        return load(load(owner)[index])
     if kind is np.ndarray and has_traced(index):
         return traced(owner)[index] if is_native(owner) else owner[decided(index)]
-    return load((INDEXED[id(kind)] if id(kind) in INDEXED else read(owner))[index])
+    return load((INDEXED[id(kind)] if id(kind) in INDEXED else load(owner))[index])
 
 
 def each(values: Any, place: tuple[Any, ...] | None = None) -> Any:
@@ -308,7 +308,7 @@ def each(values: Any, place: tuple[Any, ...] | None = None) -> Any:
     if not is_tracing():
         return values
     loops = LOOPING.loops
-    values = values if hasattr(type(values), "__next__") else read(values)
+    values = values if hasattr(type(values), "__next__") else load(values)
     if place is None or loops is None:
         return values
     return loops.each(values, place, sys._getframe(1))  # pyright: ignore[reportPrivateUsage]

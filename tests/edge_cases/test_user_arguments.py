@@ -238,6 +238,42 @@ READERS: dict[str, Callable[[Function, Any], Any]] = {
 }
 
 
+NAMED = np.ones(3)
+
+BY_NAME: dict[str, Callable[[], Any]] = {
+    "element": lambda: NAMED[0],
+    "method": lambda: NAMED.sum(),
+    "attribute": lambda: NAMED.T[0],
+    "float": lambda: float(NAMED[1]),
+    "mask": lambda: len(NAMED[NAMED > 2]),
+    "dot": lambda: np.dot(NAMED, NAMED),
+    "operator": lambda: (NAMED * 2)[0],
+    "sign": lambda: (-NAMED)[0],
+    "comparison": lambda: (NAMED > 2).any(),
+    "product": lambda: NAMED @ NAMED,
+    "loop": lambda: sum(v for v in NAMED),
+    "unpacked": lambda: max(*NAMED),
+    "star": lambda: [*NAMED][0],
+    "text": lambda: len(f"{NAMED}"),
+    "in": lambda: 5.0 in NAMED,
+}
+
+
+@pytest.mark.parametrize("run", ["jit", "value_and_grad", "vjp", "jvp", "linearize"])
+def test_row_38_an_argument_that_is_read_by_its_name(run: str) -> None:
+    """NumPy would read what was written into the argument."""
+
+    def writing(x: Any, read: Callable[[], Any]) -> Any:
+        x[0] = 5.0
+        return x.sum() * read()
+
+    with together() as check:
+        for name, read in BY_NAME.items():
+            f = functools.partial(writing, read=read)
+            with check(name), pytest.raises(errors.MutationError, match="that it reads from outside"):
+                READERS[run](f, NAMED)
+
+
 @pytest.mark.parametrize("run", READERS)
 def test_row_38_an_argument_that_is_read_from_outside_in_any_way(run: str) -> None:
     ways = [("closure", read) for read in READS] + [(way, "a product") for way in OUTSIDE]
