@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from pickletools import genops
-from time import perf_counter
+from time import process_time
 from types import SimpleNamespace
 from typing import Any
 
@@ -363,10 +363,10 @@ def test_a_recipe_that_fnad_did_not_write_is_damage(tmp_path: Path, name: str) -
     cache = disk.at(str(tmp_path / "c"))
     with fnad.config.override(disk_cache=str(cache.directory)):
         cache.write(KEY, RECIPES[name])
-        start = perf_counter()
+        start = process_time()
         with pytest.warns(CacheWarning, match="damaged, or of another format"):
             assert executor.kept(KEY) is None
-        assert perf_counter() - start < 2
+        assert process_time() - start < 2
         assert files(cache) == []
 
 
@@ -395,9 +395,9 @@ def test_a_recipe_with_a_large_number_is_read_in_little_time(tmp_path: Path, nam
             assert place is not None
             for rest in (recipe[place:], recipe[place + 1 :]):
                 cache.write(KEY, recipe[:place] + LARGE[name] + rest)
-                start = perf_counter()
+                start = process_time()
                 executor.kept(KEY)
-                assert perf_counter() - start < 1
+                assert process_time() - start < 1
 
 
 def test_object_code_whose_symbols_are_no_text_is_damage(tmp_path: Path) -> None:
