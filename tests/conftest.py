@@ -147,7 +147,7 @@ def _tiers_without_time() -> Iterator[None]:
 
 OPTIMISED = {
     *("backends", "cli", "cuda", "exports", "kernel", "lower", "ops", "random"),
-    *("test_closed_forms.py", "test_disk.py", "test_export.py", "test_extremes.py"),
+    *("test_closed_forms.py", "test_disk.py", "test_export.py", "test_extremes.py", "test_forks.py", "test_log.py"),
     *("test_profile.py", "test_random_programs.py", "test_tiers.py"),
 }
 """Folders and files of tests whose programs LLVM optimises; others check rules, and it would take half of the time."""
