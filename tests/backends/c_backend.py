@@ -13,7 +13,7 @@ import numpy as np
 
 from fnad.backends.base import Array, CallBefore
 from fnad.backends.standalone import c_source
-from fnad.backends.standalone.program import Standalone, standalone
+from fnad.backends.standalone.program import Standalone, lowered, standalone
 from fnad.ir.program import Program
 from fnad.kernel.plan import Plan
 
@@ -53,18 +53,19 @@ class Executor:
         return 0
 
 
-def lowered(program: Program) -> Standalone:
+def compiled_ahead(program: Program) -> Standalone:
     arguments = [f"x{n}" for n, _ in enumerate(program.inputs)]
-    return standalone(program, "program", arguments, [f"out{n}" for n, _ in enumerate(program.outputs)], ())
+    variant = lowered(program, "program", len(arguments), (), with_blas=False)
+    return standalone("program", arguments, [f"out{n}" for n, _ in enumerate(program.outputs)], [variant])
 
 
 def plan(program: Program) -> Plan:
-    return lowered(program).plan
+    return compiled_ahead(program).variants[0].plan
 
 
 def compile_program(program: Program, donated: Sequence[int] = ()) -> Executor:
     """Compile a program; no result takes the memory of an argument."""
-    return Executor(lowered(program))
+    return Executor(compiled_ahead(program))
 
 
 def kept(key: str) -> None:
