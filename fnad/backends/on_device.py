@@ -31,7 +31,7 @@ class DeviceProgram(TieredProgram):
 
     def native(self) -> Native:
         """Native code; raises `LoweringError` for what the device cannot do."""
-        native = self._native or self._compiled()
+        native = self.code or self._compiled()
         assert native is not None
         return native
 

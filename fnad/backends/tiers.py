@@ -99,7 +99,7 @@ class TieredProgram:
         self.used = now()
         self._device: config.DeviceName = config.current().device
         self._donated = donated
-        self._native: Native | None = None
+        self.code: Native | None = None
         self._is_refused = self._has_failed = False
         self._calls = 0
         self._spent = 0.0
@@ -115,7 +115,7 @@ class TieredProgram:
         setting = config.current().executor
         if setting == "interpreter":
             return self._interpret
-        native = self._native
+        native = self.code
         if native is None and not self._is_refused:
             is_kept = (eager or often or self._loops) and self._is_kept
             if setting == "compiled" or is_kept or self._must_compile or (eager and self.is_heavy):
@@ -130,16 +130,16 @@ class TieredProgram:
 
     def native(self) -> Native | None:
         """Native code, compiled now if it was not; None where the compiler cannot lower the program."""
-        return self._native or self._compiled()
+        return self.code or self._compiled()
 
     def ready(self) -> Executor | None:
         """Native code for the next run, if it is there."""
         self.used = now()
-        return self._native
+        return self.code
 
     def direct(self, before: CallBefore) -> Callable[..., Any] | None:
         """A function for calls like the one before, while there is native code and `before` holds; or None."""
-        native = self._native
+        native = self.code
         return None if native is None else native.direct(before)
 
     def compile_in_background(self) -> None:
@@ -153,27 +153,27 @@ class TieredProgram:
     @property
     def is_native(self) -> bool:
         """True if it has been compiled."""
-        return self._native is not None
+        return self.code is not None
 
     @property
     def nbytes(self) -> int:
         """The approximate memory that it takes without workspaces, in bytes."""
         forms = 2 + 3 * ("simplified" in vars(self))
-        return forms * EQUATION_BYTES * self._length + (0 if self._native is None else self._native.nbytes)
+        return forms * EQUATION_BYTES * self._length + (0 if self.code is None else self.code.nbytes)
 
     @property
     def workspace_bytes(self) -> int:
         """The memory that native code keeps for its next call, in bytes."""
-        return 0 if self._native is None else self._native.workspace_bytes
+        return 0 if self.code is None else self.code.workspace_bytes
 
     def free_workspaces(self) -> int:
         """Free the memory that native code keeps for its next call; return the number of bytes freed."""
-        return 0 if self._native is None else self._native.free_workspaces()
+        return 0 if self.code is None else self.code.free_workspaces()
 
     def free(self) -> int:
         """Free all but the program, which the rest can be made from again; return the approximate bytes freed."""
         before = self.nbytes
-        self._native = None
+        self.code = None
         for name in ("simplified", "_interpreter", "_first_interpreter"):
             vars(self).pop(name, None)
         return before - self.nbytes
@@ -182,7 +182,11 @@ class TieredProgram:
     def simplified(self) -> Program:
         """The program after simplification, in which form it is compiled."""
         with uncollected():
-            return simplify(rolled(self.program))
+            found = simplify(rolled(self.program))
+            if not any(isinstance(equation.primitive.lower, ScanLoop) for equation in all_equations(found)):
+                return found
+            on_arrays = import_module("fnad.control.maps").mapped(found)
+            return found if on_arrays is found else simplify(on_arrays)
 
     @property
     def is_heavy(self) -> bool:
@@ -234,14 +238,14 @@ class TieredProgram:
         if self.expected_cost() * self._calls < 2 * self._spent:
             return self._compiled()
         BACKGROUND.compile(self)
-        return self._native
+        return self.code
 
     def _compiled(self) -> Native | None:
         """Native code, made by one thread while others wait; None where the compiler cannot lower the program."""
         with self._compiling:
-            if self._native is None and not self._is_refused:
-                self._native = self._compile()
-            native, report, self._report = self._native, self._report, do_nothing
+            if self.code is None and not self._is_refused:
+                self.code = self._compile()
+            native, report, self._report = self.code, self._report, do_nothing
         report()  # without the lock, for which a fork waits that holds the lock of `logging`
         STORE.trim()
         return native

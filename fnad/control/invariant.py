@@ -40,9 +40,24 @@ class LoopPart(NamedTuple):
     runs: bool
 
 
-def unchanged(inputs: Sequence[Var], outputs: Sequence[Atom], init: Symbols) -> list[bool]:
+def unchanged(body: Program, inputs: Sequence[Var], outputs: Sequence[Atom], init: Symbols) -> list[bool]:
     """Which carried values are the same in every step: handed on as they came in, or one number throughout."""
-    return [after is before or _is_number(after, at) for before, after, at in zip(inputs, outputs, init, strict=True)]
+    carried = zip(inputs, outputs, init, strict=True)
+    return [
+        after is before or _is_number(after, at) or _stays_zero(body, before, after, at)
+        for before, after, at in carried
+    ]
+
+
+def _stays_zero(body: Program, before: Var, after: Atom, start: Symbol) -> bool:
+    """True if a sum begins with 0.0 and adds nothing else, as that of cotangents that are zero."""
+    zero = Literal(before.aval.dtype.type(0))
+    if not (isinstance(start.atom, Literal) and start.atom.key == zero.key):
+        return False
+    maker = next((equation for equation in body.equations if after in equation.results), None)
+    if maker is None or maker.primitive.name != "add":
+        return False
+    return all(atom is before or (isinstance(atom, Literal) and atom.key == zero.key) for atom in maker.operands)
 
 
 def _is_number(atom: Atom, symbol: Symbol) -> bool:

@@ -37,19 +37,23 @@ LANES, BRANCH = 4, 15
 """The rows that vector instructions compute at once, and the cost of a branch that is predicted wrongly."""
 
 
-def is_vector_code(region: Program) -> bool:
-    """True if a region is arithmetic on scalars that cannot fail, with the same results in vector instructions."""
-    return all(map(_is_real_number, region.in_avals)) and all(map(_is_vector_instruction, region.equations))
+def is_vector_code(region: Program, *, dearest: int = DEAR) -> bool:
+    """True if a region is arithmetic on scalars that cannot fail, with the same results in vector instructions.
+
+    Functions that cost `DEAR` or more may have other results there.
+    """
+    return all(map(_is_real_number, region.in_avals)) and all(_is_vector(e, dearest) for e in region.equations)
 
 
-def _is_vector_instruction(equation: Equation) -> bool:
+def _is_vector(equation: Equation, dearest: int) -> bool:
     primitive = equation.primitive
     match primitive.lower:
         case Scalar(_, cost):
             is_plain = isinstance(primitive.axes, Elementwise) and not (primitive.raises or primitive.effect)
-            return cost < DEAR and is_plain and all(_is_real_number(var.aval) for var in equation.results)
+            return cost < dearest and is_plain and all(_is_real_number(var.aval) for var in equation.results)
         case Cond():
-            return all(map(is_vector_code, equation.regions)) and selecting_is_cheaper(equation.regions)
+            are_vectors = all(is_vector_code(region, dearest=dearest) for region in equation.regions)
+            return are_vectors and selecting_is_cheaper(equation.regions)
         case _:
             return False
 
@@ -64,13 +68,14 @@ def _is_real_number(aval: Aval) -> bool:
 
 def selecting_is_cheaper(regions: Regions) -> bool:
     """True if all branches, in vector instructions, take less time than each row's own, if all are equally likely."""
-    total = sum(map(_cost, regions))
+    total = sum(map(cost_of, regions))
     return total / LANES <= BRANCH + total / len(regions)
 
 
-def _cost(region: Program) -> int:
+def cost_of(region: Program) -> int:
+    """The cost of a region with all of its branches."""
     return sum(
-        e.primitive.lower.cost if isinstance(e.primitive.lower, Scalar) else sum(map(_cost, e.regions))
+        e.primitive.lower.cost if isinstance(e.primitive.lower, Scalar) else sum(map(cost_of, e.regions))
         for e in region.equations
     )
 

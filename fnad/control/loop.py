@@ -283,7 +283,7 @@ def lessened(
 
     None where that is not worth while. The body's region is the last.
     """
-    same = unchanged(groups.split(body.inputs)[1], body.outputs[: groups.carry], init)
+    same = unchanged(body, groups.split(body.inputs)[1], body.outputs[: groups.carry], init)
     moving = [not s for s in same]
     inner = replace(body, outputs=(*compress(body.outputs, moving), *body.outputs[groups.carry :]))
     found = specialized([*others, LoopPart(inner, consts, runs)], init, same)
