@@ -78,7 +78,7 @@ def not_kept(value: Symbol) -> str:
 
 def current_builder() -> Builder:
     """The builder of the innermost trace of this thread."""
-    found = _BUILDERS.innermost
+    found = BUILDERS.innermost
     if found is None:
         raise UsedAfterTraceError("a traced value was used outside its trace", remedy=NOT_KEPT)
     return found
@@ -86,12 +86,12 @@ def current_builder() -> Builder:
 
 def innermost_builder() -> Builder | None:
     """The builder of the innermost trace of this thread, if there is one."""
-    return _BUILDERS.innermost
+    return BUILDERS.innermost
 
 
 def is_tracing() -> bool:
     """True if a trace is under way in this thread."""
-    return bool(_BUILDERS.entries)
+    return bool(BUILDERS.entries)
 
 
 class Builder:
@@ -112,7 +112,7 @@ class Builder:
     def active(self) -> Generator[Builder]:
         """Make this the innermost builder of the thread; when the block ends, its symbols become invalid."""
         try:
-            with _BUILDERS.holding(self):
+            with BUILDERS.holding(self):
                 self.alive = True
                 yield self
         finally:
@@ -120,7 +120,7 @@ class Builder:
 
     def innermost(self) -> Holding[Builder]:
         """Make this, which is alive, the innermost builder of the thread for a block."""
-        return _BUILDERS.holding(self)
+        return BUILDERS.holding(self)
 
     # ---- values --------------------------------------------------------------------------------------------------
 
@@ -389,5 +389,5 @@ def rebuilt(equation: Equation, **parts: Any) -> Equation:
     return made
 
 
-_BUILDERS: LocalBlocks[Builder] = LocalBlocks()
+BUILDERS: LocalBlocks[Builder] = LocalBlocks()
 """The traces under way in a thread."""

@@ -49,11 +49,12 @@ from fnad.api.staging.leaves import (
 from fnad.api.staging.python_loops import PythonLoops
 from fnad.api.staging.stage import stage
 from fnad.backends.base import ANOTHER
-from fnad.errors import ArgumentTypeError, RetraceWarning
-from fnad.ir.builder import Builder, current_builder, is_tracing
+from fnad.errors import ArgumentTypeError, GuardFailed, RetraceWarning
+from fnad.ir.builder import BUILDERS, Builder, current_builder
 from fnad.ir.types import Dtype, Shape, aval_of
 from fnad.records import NamedTuple
 from fnad.signals import refuse_handlers
+from fnad.store import now
 from fnad.trace.capture import READ
 from fnad.trace.environment import Environment
 from fnad.trace.kept import check_kept
@@ -200,13 +201,22 @@ class Compiled(Transformed, Generic[P, R]):
 
     def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
         try:
-            if is_tracing():
+            if BUILDERS.entries:  # as `is_tracing` returns, without another call
                 refuse_handlers()
                 return call_inside(self._f, args, kwargs)
             again = self._again
-            if again is not None and not kwargs and (result := again(args)) is not ANOTHER:
-                self._reused += 1
-                return result
+            if again is not None and not kwargs:
+                try:
+                    result = ANOTHER if again.program.code is None else again.direct(*args)
+                    if result is not ANOTHER:  # counted here, without another call
+                        again.path.runs, again.program.used = again.path.next_run(), now()
+                    else:
+                        result = again(args)
+                except GuardFailed:
+                    result = ANOTHER
+                if result is not ANOTHER:
+                    self._reused += 1
+                    return result
             return self._f(*args, **kwargs) if config.current().disable_jit else self._call(args, kwargs)
         except BaseException as error:  # as `boundary` does, without another call
             leave_out_own_frames(error)

@@ -38,14 +38,17 @@ After twice as many it is tried again, as often as the code for that is still be
 
 
 class Ready:
-    """A call of a path; `values` are the leaves of the arguments, of this structure."""
+    """A call of a path; `values` are the leaves of the arguments, of this structure.
 
-    __slots__ = ("_are_leaves", "_calls", "_direct", "_kinds", "_next", "_path", "_program", "_settings", "_structure")
+    `direct` makes the call by a builtin, or returns `ANOTHER`; it holds while the program has native code.
+    """
+
+    __slots__ = ("_are_leaves", "_calls", "_kinds", "_next", "_settings", "_structure", "direct", "path", "program")
 
     def __init__(self, path: TracedPath, args: tuple[Any, ...], values: Sequence[Any], structure: Structure) -> None:
-        self._path, self._structure, self._settings = path, structure, config.current()
-        self._program = path.programs[0]
-        self._direct: Callable[..., Any] | None = None
+        self.path, self._structure, self._settings = path, structure, config.current()
+        self.program = path.programs[0]
+        self.direct: Callable[..., Any] = _not_direct
         self._calls, self._next = 0, OFTEN
         self._are_leaves = len(values) == len(args) and all(map(is_, values, args))
         self._kinds = [
@@ -55,15 +58,7 @@ class Ready:
 
     def __call__(self, args: tuple[Any, ...]) -> Any:
         """The result for these arguments, or `ANOTHER`."""
-        path = self._path
-        if self._direct is not None and self._program.ready() is not None:
-            try:
-                result = self._direct(*args)
-            except GuardFailed:
-                return ANOTHER
-            if result is not ANOTHER:
-                path.runs = path.next_run()
-                return result
+        path = self.path
         if config.current() is not self._settings or not path.environment.holds():
             return ANOTHER
         arrays = self._arrays(args)
@@ -76,11 +71,11 @@ class Ready:
         self._calls += 1
         if self._calls == self._next:
             self._next *= 2
-            self._direct = self._made_direct(args)
+            self.direct = self._made_direct(args) or _not_direct
         return path.output.rebuild([to_user(result) for result in results])
 
     def _made_direct(self, args: tuple[Any, ...]) -> Callable[..., Any] | None:
-        path = self._path
+        path = self.path
         conditions = path.environment.conditions()
         if conditions is None or path.output.halves:
             return None
@@ -89,7 +84,7 @@ class Ready:
         values, structure = flatten(args)
         trees, output = tree_of(structure), path.output
         before = CallBefore(values, trees, path.captured, tree_of(output.structure), output.arrays, conditions)
-        return self._program.direct(before)
+        return self.program.direct(before)
 
     def _arrays(self, args: tuple[Any, ...]) -> list[Array] | None:
         """The leaves as arrays, if they are as those of the call before."""
@@ -114,6 +109,10 @@ class Ready:
             else:
                 return None
         return arrays
+
+
+def _not_direct(*_: Any) -> Any:
+    return ANOTHER
 
 
 def tree_of(structure: Structure) -> TreeShape:
