@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
-from fnad.lower.loop_ir import Control, Item, LibraryCall, SequentialFor, Switch, effects
+from fnad.lower.loop_ir import Control, Item, LibraryCall, SequentialFor, Switch, effects, touched
 from fnad.lower.nodes import Buffer
 from fnad.records import dataclass
 
@@ -36,14 +36,19 @@ Step: TypeAlias = Chunk | LibraryCall | PythonControl
 
 
 def cut(items: Iterable[Item], largest: int, depth: int = 0) -> list[Step]:
-    """The steps of a sequence of items within this many loops; a chunk has no more than `largest` effects."""
+    """The steps of a sequence of items within this many loops; a chunk has no more than `largest` effects.
+
+    Loops may make it twice as large: what they carry stays in registers if the chunk has all that reads it.
+    """
     steps: list[Step] = []
     chunk: list[Item] = []
     weight = 0
     for item in items:
         native = is_native(item)
         size = sum(1 for _ in effects(item))
-        if chunk and (not native or weight + size > largest):
+        grown = weight + size
+        is_full = grown > largest and (grown > 2 * largest or not _shares_number(chunk, item))
+        if chunk and (not native or is_full):
             steps.append(Chunk(chunk, depth))
             chunk, weight = [], 0
         if native:
@@ -52,6 +57,17 @@ def cut(items: Iterable[Item], largest: int, depth: int = 0) -> list[Step]:
         else:
             steps.append(item if isinstance(item, LibraryCall) else _structured(item, largest, depth))
     return [*steps, Chunk(chunk, depth)] if chunk else steps
+
+
+def _shares_number(chunk: Sequence[Item], item: Item) -> bool:
+    """True if an item and those of a chunk share a number that a loop among them carries."""
+    numbers = _numbers(item)
+    is_loop = isinstance(item, Control)
+    return any((is_loop or isinstance(each, Control)) and not numbers.isdisjoint(_numbers(each)) for each in chunk)
+
+
+def _numbers(item: Item) -> set[Buffer]:
+    return {buffer for buffer in touched(item) if buffer.aval.size == 1}
 
 
 def is_native(item: Item) -> bool:
