@@ -30,7 +30,7 @@ from typing import Any
 
 from fnad.records import NamedTuple
 from fnad.trace.filling import makers
-from fnad.trace.variables import bound_in, first_read, reads_in
+from fnad.trace.variables import bound_in, first_read, live_behind, reads_in
 
 MARK = "\0fnad.hooks"
 """The constant in its place until the code is compiled."""
@@ -120,8 +120,8 @@ class Hooked(ast.NodeTransformer):
     """Puts hooks into the syntax of a module; annotations and patterns stay as they are.
 
     `_class` is the name of the class around a node, `_local` has its variables that are not of outer scopes, `_scope`
-    is the function around it, `_reads` counts how often that function reads variables, `_around` are the loops.
-    `_makers` has the calls that make an array to be filled.
+    is the function around it, `_reads` counts how often that function reads variables, `_live` has those that may be
+    read behind its loops, `_around` are the loops. `_makers` has the calls that make an array to be filled.
     """
 
     def __init__(self) -> None:
@@ -129,6 +129,7 @@ class Hooked(ast.NodeTransformer):
         self._local: frozenset[str] = frozenset()
         self._scope = Scope(frozenset(), None)
         self._reads: Counter[str] = Counter()
+        self._live: dict[ast.AST, set[str]] = {}
         self._around: list[Place | None] = []
         self._makers: dict[ast.Call, tuple[str, ...]] = {}
 
@@ -280,7 +281,7 @@ class Hooked(ast.NodeTransformer):
         if not is_plain or not stored <= self._local or any(isinstance(n, SINGLE) for n in own_nodes(parts)):
             return None
         read = Counter(reads_in(*parts))
-        after = {name for name in stored if self._reads[name] > read[name]}
+        after = {name for name in stored if self._reads[name] > read[name]} & self._live.get(node, stored)
         kept = tuple(sorted((first_read(parts, bound_in(before)) | after) & stored))
         place = Place(node.lineno, node.col_offset, first, last, kept, kept if self._around else tuple(sorted(after)))
         own = [place.left, RESULT] if any(isinstance(n, ast.Return) for n in own_nodes(parts)) else []
@@ -363,11 +364,11 @@ class Hooked(ast.NodeTransformer):
 
     def _begin(self, node: Any, body: list[Any]) -> tuple[Any, ...]:
         self.visit(node.args)
-        before = self._local, self._scope, self._reads, self._around
+        before = self._local, self._scope, self._reads, self._live, self._around
         self._around = []
         self._local = bound_in([node.args, *body])
         self._scope = Scope(self._local, before[1])
-        self._reads = Counter(reads_in(*body))
+        self._reads, self._live = Counter(reads_in(*body)), live_behind(body)
         return before
 
     def visit_FunctionDef(self, node: Any) -> ast.AST:
@@ -381,7 +382,7 @@ class Hooked(ast.NodeTransformer):
         facts = self._scope.end()
         if facts is not None:
             node.body.insert(has_text, ast.copy_location(ast.Expr(hook("enters", first, facts)), first))
-        self._local, self._scope, self._reads, self._around = before
+        self._local, self._scope, self._reads, self._live, self._around = before
         return node
 
     visit_AsyncFunctionDef = visit_FunctionDef
@@ -393,7 +394,7 @@ class Hooked(ast.NodeTransformer):
         if facts is not None:
             enters = hook("enters", node.body, facts)
             node.body = ast.copy_location(ast.BoolOp(ast.Or(), [enters, node.body]), node.body)
-        self._local, self._scope, self._reads, self._around = before
+        self._local, self._scope, self._reads, self._live, self._around = before
         return node
 
     def _visit_import(self, node: Any) -> list[ast.stmt]:

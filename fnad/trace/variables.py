@@ -20,6 +20,37 @@ def first_read(nodes: Sequence[ast.AST], assigned: Iterable[str]) -> set[str]:
     return found
 
 
+def live_behind(body: Sequence[ast.AST]) -> dict[ast.AST, set[str]]:
+    """The variables that may be read behind each loop of a function before they are assigned.
+
+    Those of its inner functions may be read at any call. Loops in statements other than `if` and `with` have no entry.
+    """
+    scopes = ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef
+    inner = set(reads_in(*[n for node in body for n in ast.walk(node) if isinstance(n, scopes)]))
+    found: dict[ast.AST, set[str]] = {}
+    _live(body, set(), found)
+    return {loop: live | inner for loop, live in found.items()}
+
+
+def _live(nodes: Sequence[ast.AST], live: set[str], found: dict[ast.AST, set[str]]) -> None:
+    """Note the loops in a block, behind which these variables are `live`."""
+    for node in reversed(nodes):
+        match node:
+            case ast.For() | ast.While():
+                found[node] = live | first_read(node.orelse, ())
+                _live(node.orelse, live, found)
+            case ast.If():
+                _live(node.body, live, found)
+                _live(node.orelse, live, found)
+            case ast.With():
+                _live(node.body, live, found)
+            case _:
+                pass
+        first: set[str] = set()
+        assigned = _follow_one(node, set(), first)
+        live = first | (set() if assigned is None else live - assigned)
+
+
 def _follow(nodes: Sequence[ast.AST], assigned: set[str], found: set[str]) -> set[str] | None:
     """Add what is read before it is assigned; return what is assigned at the end, None if no way leads there."""
     now: set[str] | None = set(assigned)
