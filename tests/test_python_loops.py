@@ -435,6 +435,88 @@ def looked_up(x: Any, a: Any) -> Any:
     return x[8]
 
 
+def in_tables(x: Any, a: Any) -> Any:
+    """As a distance of series is computed: a number that is read in its step alone, and a branch that is not met."""
+    x = x[:5]
+    cost = np.full((len(x), len(x) + 1), np.inf)
+    cost[0, 0] = abs(x[0] - a)
+    for i in range(1, len(x)):
+        step = 0.5 if x[i] > x[i - 1] > a else 0.5 + abs(x[i] - a)
+        cost[i, 0] = cost[i - 1, 0] + step
+    for i in range(1, len(x)):
+        for j in range(1, len(x) + 1):
+            step = 0.5 if x[i] > a > x[j - 1] else 0.5 + min(abs(x[i] - a), abs(x[j - 1]))
+            if x[i] < 100.0:
+                cost[i, j] = min(cost[i - 1, j] + step, cost[i - 1][j - 1] + abs(x[i] - x[j - 1]))
+                cost[i, j] += (
+                    0.1 * np.tanh(cost[i - 1 : i][0, j - 1] + cost[i, 0:1][0]) * cost[i - 1][:, None][j - 1, 0]
+                )
+    return sum(c for c in cost[-1, :5])
+
+
+def lengths_of_runs(x: Any, a: Any) -> Any:
+    s, place = 0.0, 0
+    for v in x:
+        j = 0
+        while j < v * 2 and j < 4:
+            s += v * v * place * a
+            place += 1
+            j += 1
+    return s + place
+
+
+def calls_of_an_elevator(x: Any, a: Any) -> Any:
+    floor, waited, up = 0.0, 0.0, True
+    for call in np.round(2 * x):
+        if call > floor:
+            waited += (call - floor) * a + (0.0 if up else 2.0)
+            up = True
+        elif call < floor:
+            waited += 0.8 * (floor - call) * a + (2.0 if up else 0.0)
+            up = False
+        floor = call
+    return waited
+
+
+def left_with_a_variable(x: Any, a: Any) -> Any:
+    def again() -> Any:
+        return step * 2
+
+    step = 0.0
+    for v in x:
+        if v > a:
+            step = v
+    s = again()
+    for v in x:
+        if v < a:
+            step = v * v
+            s += step
+    return s
+
+
+def in_rows(x: Any, a: Any) -> Any:
+    y, z, w = np.ones(len(x) + 1), np.zeros((len(x), 2)), x * 1.0
+    for i in range(len(x) - 1):
+        if x[i] > a:
+            y[i + 1] += x[i] * y[i + 1]
+            z[i, 1] = a * x[i + 1]
+        else:
+            z[i, 1] = y[i + 1]
+        w[i] = w[i] * y[i + 1]
+    return (y * y).sum() + (z @ np.array([1.0, 2.0]))[:5].sum() + (w * w).sum()
+
+
+def in_rows_read_elsewhere(x: Any, a: Any) -> Any:
+    y, z, w = np.ones(len(x)), np.ones(len(x)), np.ones(len(x))
+    for i in range(1, len(x)):
+        if x[i] > a:
+            y[i] = y[i - 1] * x[i]
+        z[len(x) - i] = x[i] if x[i] > a else y[i]
+        w[i] = x[i]
+        w[i] += z.sum() * w[i] if x[i] > a else 0.0
+    return y.sum() + (z * w * a).sum()
+
+
 ONE: list[tuple[Callable[..., Any], int]] = [
     *((three_ways, 5), (nested, 10), (chained, 6), (smallest, 7), (going_on, 6), (counted, 6), (flags, 8)),
     *((drawdown, 6), (node_of_a_tree, 6)),
@@ -450,7 +532,8 @@ ONE: list[tuple[Callable[..., Any], int]] = [
         (collatz, 6),
     ),
     *((returning, 6), (looked_up, 6), (written_on_some_ways, 7), (read_within_bounds, 9), (sunk, 4), (replaced, 4)),
-    *((replaced_and_restored, 5), (one_array_of_two_names, 5)),
+    *((replaced_and_restored, 5), (one_array_of_two_names, 5), (in_rows, 4), (in_rows_read_elsewhere, 6)),
+    *((in_tables, 8), (lengths_of_runs, 6), (calls_of_an_elevator, 8), (left_with_a_variable, 6)),
     *(
         (warped, 3),
         (series, 4),
@@ -491,7 +574,8 @@ def test_a_step_is_as_written_by_hand() -> None:
         f(each, 0.4)
     text = str(f.lower(u[0], 0.4).program)
     assert text.count(" scan(") == 2
-    assert re.findall(r"f64\[\S*\] = cond\(", text) == ["f64[1] = cond("]
+    assert re.findall(r"f64\[\S*\] = cond\(", text) == ["f64[] = cond("]
+    assert re.findall(r"(carry=\d) length=18", text) == ["carry=1"]  # the number of the step: no step reads a flux
 
 
 def test_a_loop_runs_once_for_its_guard_and_its_derivative() -> None:

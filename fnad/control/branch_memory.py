@@ -2,15 +2,17 @@
 
 A branch that reads or writes an element of an array would have a derivative as large as the array. So elements at
 places that are known before the branches are read before them, and written behind them: the branches take and return
-elements. The branch that is not taken reads and writes nothing of its own: its place is replaced by the first one.
+elements. The branch that is not taken reads and writes nothing of its own: its place is replaced by the first one,
+unless counters determine it, so that it is a place in any case.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import compress
 from math import prod
 
+from fnad.blocks import LocalBlocks
 from fnad.control.closures import Closed, closed
 from fnad.control.cond import cond
 from fnad.control.region_rules import read_inputs, taking
@@ -18,9 +20,10 @@ from fnad.ir.builder import current_builder
 from fnad.ir.primitive import DynamicSlice, DynamicUpdate
 from fnad.ir.program import Atom, Equation, Literal, Program, Source, Var
 from fnad.ir.symbol import Symbol
-from fnad.ir.types import is_inexact
+from fnad.ir.types import Shape, is_inexact
 from fnad.ops.comparison import select
 from fnad.ops.indexing import dynamic_slice, dynamic_update_slice
+from fnad.ops.shape import Ints, reshape, reshape_to
 from fnad.records import NamedTuple
 from fnad.transforms.dce import dce
 
@@ -34,33 +37,55 @@ class _Branch:
     def __init__(self, region: Closed, pred: Symbol, is_taken_if: bool) -> None:
         self.builder, self.pred, self.is_taken_if = current_builder(), pred, is_taken_if
         self.program, self.outputs = region.program, list(region.program.outputs)
+        self.elements: list[Equation] = []
         self.before: dict[Atom, Symbol] = dict(
             zip(region.program.inputs, map(self.builder.lift, region.captured), strict=True)
         )
         self.makers: dict[Atom, Equation] = {var: e for e in region.program.equations for var in e.results}
         self.places: set[Atom] = set(self.before)
+        self.boxes: dict[Atom, Equation] = {}
+        self.rows: dict[Atom, Equation] = {}
         for equation in region.program.equations:
             if equation.primitive.name in SCALAR and not equation.results[0].aval.shape:
                 self.places.update(equation.results if self._has_places(equation.operands) else ())
-            elif self._reads_element(equation):
-                self.before[equation.results[0]] = self._read(equation)
+            elif (element := self._element(equation)) is not None:
+                self.before[equation.results[0]] = self._read(equation, *element)
                 self.places.update(equation.results)
+            else:
+                self._note_row(equation)
 
     def _has_places(self, atoms: Sequence[Atom]) -> bool:
         return all(isinstance(atom, Literal) or atom in self.places for atom in atoms)
 
-    def _reads_element(self, equation: Equation) -> bool:
-        if not isinstance(equation.primitive.lower, DynamicSlice):
-            return False
+    def _element(self, equation: Equation) -> tuple[Atom, Sequence[Atom]] | None:
+        """The array and the place of an element, also of a row of an array, that an equation reads; None of others."""
+        if not isinstance(equation.primitive.lower, DynamicSlice) or prod(equation.params["sizes"]) != 1:
+            return None
         array, *starts = equation.operands
-        is_element = prod(equation.params["sizes"]) == 1 < array.aval.size and is_inexact(array.aval.dtype)
-        return is_element and array in self.before and self._has_places(starts)
+        if array in self.rows:
+            row, inner = self.rows[array], iter(starts)
+            array, *before = row.operands
+            starts = [start if n == 1 else next(inner) for n, start in zip(_sizes(row), before, strict=True)]
+        is_element = array.aval.size > 1 and is_inexact(array.aval.dtype)
+        return (array, starts) if is_element and array in self.before and self._has_places(starts) else None
 
-    def _read(self, equation: Equation) -> Symbol:
-        array, *starts = equation.operands
-        places = self.place(starts)
+    def _note_row(self, equation: Equation) -> None:
+        """Note the equation that reads a box, by the row that is left without the axes of one element."""
+        if isinstance(equation.primitive.lower, DynamicSlice):
+            array, *starts = equation.operands
+            sizes = zip(_sizes(equation), array.aval.shape, starts, strict=True)
+            if all(n == 1 or (n == m and isinstance(start, Literal)) for n, m, start in sizes):
+                self.boxes[equation.results[0]] = equation
+        elif equation.primitive is reshape and equation.operands[0] in self.boxes:
+            found = self.boxes[equation.operands[0]]
+            if equation.params["shape"] == tuple(n for n in _sizes(found) if n != 1):
+                self.rows[equation.results[0]] = found
+
+    def _read(self, equation: Equation, array: Atom, starts: Sequence[Atom]) -> Symbol:
+        sizes = (1,) * len(starts)
+        places = self.place(starts, array.aval.shape, sizes)
         self.builder.source = equation.source
-        return dynamic_slice(self.value(array), *places, **equation.params)
+        return reshape_to(dynamic_slice(self.value(array), *places, sizes=sizes), equation.results[0].aval.shape)
 
     def value(self, atom: Atom) -> Symbol:
         """A value that can be had before the branches."""
@@ -72,9 +97,11 @@ class _Branch:
             self.before[equation.results[0]] = self.builder.bind(equation.primitive, operands, equation.params)
         return self.before[atom]
 
-    def place(self, starts: Sequence[Atom]) -> list[Symbol]:
-        """The place of a box if this branch is taken; else the first one."""
+    def place(self, starts: Sequence[Atom], shape: Shape, sizes: Ints) -> list[Symbol]:
+        """The place of a box if this branch is taken, or if it is one in any case; else the first one."""
         values = list(map(self.value, starts))
+        if all(_is_inside(*each) for each in zip(values, shape, sizes, strict=True)):
+            return values
         firsts = [self.builder.literal(value.dtype.type(0)) for value in values]
         pairs = zip(values, firsts, strict=True) if self.is_taken_if else zip(firsts, values, strict=True)
         return [select(self.pred, *pair) for pair in pairs]
@@ -88,18 +115,62 @@ class _Branch:
         return found if array in self.before and self._has_places(starts) else None
 
     def returns(self, output: int, value: Symbol) -> None:
-        """Return a value from before the branches."""
+        """Return a value from before the branches, as `returns_box` does."""
+        value = reshape_to(value, ()) if value.aval.size == 1 else value
         var = Var(value.aval)
         self.before[var], self.outputs[output] = value, var
 
+    def returns_box(self, output: int, box: Atom) -> None:
+        """Return what is written into an array; one element as a number."""
+        if box in self.before:
+            self.returns(output, self.before[box])
+        elif box.aval.size != 1 or not box.aval.shape:
+            self.outputs[output] = box
+        else:
+            var = Var(box.aval.with_shape(()))
+            self.elements.append(Equation((var,), reshape, (box,), {"shape": ()}, (), current_builder().source))
+            self.outputs[output] = var
+
     def finished(self) -> Closed:
         """The branch without what is done before it and behind it."""
-        left = tuple(e for e in self.program.equations if not any(var in self.before for var in e.results))
+        all_equations = (*self.program.equations, *self.elements)
+        left = tuple(e for e in all_equations if not any(var in self.before for var in e.results))
         inputs = tuple(var for var in self.before if isinstance(var, Var))
         program = dce(Program(self.program.name, inputs, left, tuple(self.outputs)))
         used = read_inputs(program)
         kept = Program(program.name, tuple(compress(inputs, used)), program.equations, program.outputs)
         return Closed(kept, tuple(compress(self.before.values(), used)))
+
+
+COUNTS: LocalBlocks[Mapping[Atom, int]] = LocalBlocks()
+"""The numbers of steps of loops that are being written, by the counter, which begins at 0."""
+
+
+def _is_inside(start: Symbol, length: int, size: int) -> bool:
+    """True if an axis of this length has a box there in every step of the loops around."""
+    found = _interval(start)
+    return found is not None and found[0] >= 0 and found[1] + size <= length
+
+
+def _interval(symbol: Symbol) -> tuple[int, int] | None:
+    """The least and the largest value of an integer that counters determine; None of others."""
+    atom, builder = symbol.atom, symbol.builder
+    if isinstance(atom, Literal):
+        return int(atom.value), int(atom.value)
+    count = (COUNTS.innermost or {}).get(atom)
+    if count is not None:
+        return 0, count - 1
+    for var, value in zip(builder.captured_variables, builder.captured, strict=True):
+        if var is atom:
+            return _interval(value) if isinstance(value, Symbol) else None
+    maker = next((equation for equation in builder.equations if atom in equation.results), None)
+    if maker is None or maker.primitive.name not in ("add", "sub"):
+        return None
+    left, right = (_interval(Symbol(builder, operand, operand.aval)) for operand in maker.operands)
+    if left is None or right is None:
+        return None
+    low, high = right if maker.primitive.name == "add" else (-right[1], -right[0])
+    return left[0] + low, left[1] + high
 
 
 def choose(pred: Symbol, yes: Callable[[], list[Symbol]], no: Callable[[], list[Symbol]]) -> list[Symbol]:
@@ -113,15 +184,17 @@ def choose(pred: Symbol, yes: Callable[[], list[Symbol]], no: Callable[[], list[
     for output, write in writes.items():
         if write is not None:
             builder.source = write.source
-            results[output] = dynamic_update_slice(write.array, results[output], *write.places)
+            box = reshape_to(results[output], write.shape)
+            results[output] = dynamic_update_slice(write.array, box, *write.places)
     builder.source = source
     return results
 
 
 class _Write(NamedTuple):
-    """A write behind the branches, which return the box that is written: the array, the place and the line."""
+    """A write behind the branches, which return the box that is written: the array, its place, shape and line."""
 
     array: Symbol
+    shape: Ints
     places: list[Symbol]
     source: Source | None
 
@@ -146,8 +219,9 @@ def _write_of_both(no: _Branch, first: Equation, yes: _Branch, second: Equation,
     is_same = all(key_of(x) == key_of(y) for x, y in zip(places, other_places, strict=True))
     if update.aval != other_update.aval or not is_same:
         return None
-    no.outputs[output], yes.outputs[output] = update, other_update
-    return _Write(found, places, second.source)
+    no.returns_box(output, update)
+    yes.returns_box(output, other_update)
+    return _Write(found, update.aval.shape, places, second.source)
 
 
 def _write_of_one(branch: _Branch, write: Equation, other: _Branch, output: int) -> _Write | None:
@@ -156,10 +230,15 @@ def _write_of_one(branch: _Branch, write: Equation, other: _Branch, output: int)
     found, kept = branch.value(array), other.before.get(other.outputs[output])
     if kept is None or found.atom is not kept.atom:
         return None
-    places = branch.place(starts)
-    branch.outputs[output] = update
+    places = branch.place(starts, array.aval.shape, update.aval.shape)
+    branch.returns_box(output, update)
     other.returns(output, dynamic_slice(found, *places, sizes=update.aval.shape))
-    return _Write(found, places, write.source)
+    return _Write(found, update.aval.shape, places, write.source)
+
+
+def _sizes(equation: Equation) -> Ints:
+    sizes: Ints = equation.params["sizes"]
+    return sizes
 
 
 def key_of(symbol: Symbol) -> Hashable:

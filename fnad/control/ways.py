@@ -8,23 +8,23 @@ left undone: it returns what it was given, and the status `UNSEEN`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from functools import reduce
 from types import MappingProxyType
 from typing import Any, TypeVar
 
 import numpy as np
 
-from fnad.control.branch_memory import choose, key_of
-from fnad.control.closures import Closed
+from fnad.control.branch_memory import COUNTS, choose, key_of
 from fnad.control.invariant import is_expensive
+from fnad.control.row_scan import places_of
 from fnad.control.signatures import Symbols
 from fnad.ir.builder import Captured, current_builder
 from fnad.ir.content import content_key, key_of_params
 from fnad.ir.primitive import DynamicSlice
-from fnad.ir.program import Atom, Equation, Literal, Program, Source, Var
+from fnad.ir.program import Atom, Equation, Literal, Source, Var
 from fnad.ir.symbol import Symbol
 from fnad.ops.comparison import bitwise_and, bitwise_or, eq, lt, select
-from fnad.ops.shape import Ints, reshape, slice_
 from fnad.records import NamedTuple
 
 T = TypeVar("T")
@@ -34,12 +34,16 @@ RUNNING, EXIT, UNSEEN = 0, 1, 2
 
 
 class WayDecision(NamedTuple):
-    """The value that Python decided by, the answer, and the number of equations before."""
+    """The value that Python decided by, the answer, and the number of equations before.
+
+    The value is one of `values`, if these are known.
+    """
 
     atom: Atom
     answer: int
     position: int
     source: Source | None
+    values: AbstractSet[int] = frozenset()
 
 
 class Way(NamedTuple):
@@ -96,10 +100,14 @@ class _Run:
 
 
 class Form(NamedTuple):
-    """The carries of a loop besides the number of the step and values: its state, and its status."""
+    """The carries of a loop besides the number of the step and values: its state, and its status.
+
+    If it `skips`, steps behind one that is left undone do nothing; otherwise the loop ends there.
+    """
 
     has_state: bool
     has_status: bool
+    skips: bool = False
 
 
 class _Ends(NamedTuple):
@@ -109,7 +117,7 @@ class _Ends(NamedTuple):
     """
 
     leaf: Callable[[_Run], list[Symbol]]
-    unseen: Callable[[], list[Symbol]]
+    unseen: Callable[[_Run], list[Symbol]]
     settled: Callable[[Sequence[_Run]], list[Symbol] | None] = lambda _: None
     goes_on: bool = False
 
@@ -117,13 +125,15 @@ class _Ends(NamedTuple):
 class LoopBody:
     """The body of a loop: (counter, state, status, values…) -> the same of the next step, with what its form has.
 
-    A step that is left undone is what all following ones do again, as nothing is changed, so the status at the end is
-    that of it. States that are `alike` another one have its ways. `count` is the number of steps, if it is known. If
-    ways that exit do nothing else, the `test` of the loop decides that, and the body has the other ways.
+    States that are `alike` another one have its ways. `count` is the number of steps, if it is known. If
+    ways that exit do nothing else, the `test` of the loop decides that, and the body has the other ways. `around` has
+    the numbers of steps of the loops around, by their counters.
     """
 
-    def __init__(self, ways: Sequence[Way], form: Form, alike: Mapping[int, int], count: int | None) -> None:
-        self.ways, self.form, self.count = ways, form, count
+    def __init__(
+        self, ways: Sequence[Way], form: Form, alike: Mapping[int, int], count: int | None, around: Mapping[Atom, int]
+    ) -> None:
+        self.ways, self.form, self.count, self.around = ways, form, count, around
         self.ends = count is None or any(way.exits for way in ways)
         self.exits_first = self.ends and _exits_first(ways)
         self.alike = alike
@@ -145,11 +155,16 @@ class LoopBody:
             return None if any(run.way.exits for run in runs) else go_on
 
         def tested() -> list[Symbol]:
-            return self._decide(counter, carried, _Ends(lambda _: leave, lambda: go_on, settled))
+            return self._decide(self._runs(counter, carried), carried, _Ends(lambda _: leave, lambda _: go_on, settled))
 
         return choose(reduce(bitwise_and, running), tested, lambda: leave) if running else tested()
 
     def __call__(self, counter: Symbol, *carried: Symbol) -> list[Symbol]:
+        counts = self.around if self.count is None else {**self.around, counter.atom: self.count}
+        with COUNTS.holding(counts):
+            return [counter + 1, *self._step(counter, carried)]
+
+    def _step(self, counter: Symbol, carried: Sequence[Symbol]) -> list[Symbol]:
         form = self.form
         state = carried[0] if form.has_state else None
         values = carried[form.has_state + form.has_status :]
@@ -158,31 +173,43 @@ class LoopBody:
             found = [] if following is None else [following]
             return [*found, _number(status)] if form.has_status else found
 
-        def unseen() -> list[Symbol]:
+        def unseen(run: _Run) -> list[Symbol]:
             self.meets_unseen = True
-            return [*heads(state, UNSEEN), *values]
+            outputs = [run.way.outputs.get(i) for i in range(len(values))]
+            kept = [
+                run.symbols.get(atom, value) if atom is not None and value.shape else value
+                for atom, value in zip(outputs, values, strict=True)
+            ]
+            return [*heads(state, UNSEEN), *kept]  # arrays without copies: nothing reads what is carried on
 
         def leaf(run: _Run) -> list[Symbol]:
             way = run.way
             kept = [run.read(way.outputs[i]) if i in way.outputs else value for i, value in enumerate(values)]
             return [*heads(_next(way, state), EXIT if way.exits else RUNNING), *kept]
 
-        found = self._decide(counter, carried, _Ends(leaf, unseen, goes_on=self.exits_first))
-        following = counter + 1
-        if self.meets_unseen and form.has_status and not self.ends:
-            following = select(eq(found[form.has_state], _number(UNSEEN)), counter, following)
-        return [following, *found]
+        runs = self._runs(counter, carried)
 
-    def _decide(self, counter: Symbol, carried: Sequence[Symbol], ends: _Ends) -> list[Symbol]:
-        """The results of the way through a step that is taken from the state at hand."""
+        def step() -> list[Symbol]:
+            return self._decide(runs, carried, _Ends(leaf, unseen, goes_on=self.exits_first))
+
+        if not form.skips:
+            return step()
+        return choose(eq(carried[form.has_state], _number(RUNNING)), step, lambda: [*carried])
+
+    def _runs(self, counter: Symbol, carried: Sequence[Symbol]) -> list[_Run]:
+        """The ways at the begin of a step, with the rows that they read."""
         values = carried[self.form.has_state + self.form.has_status :]
-        before = [_Run(way, counter, values) for way in self.ways]
-        numbers = sorted({way.state for way in self.ways})
-        for run in before if self.count is not None else ():
+        runs = [_Run(way, counter, values) for way in self.ways]
+        for run in runs if self.count is not None else ():
             _read_rows(run, self.count or 0)
+        return runs
+
+    def _decide(self, runs: Sequence[_Run], carried: Sequence[Symbol], ends: _Ends) -> list[Symbol]:
+        """The results of the way through a step that is taken from the state at hand."""
+        numbers = sorted({way.state for way in self.ways})
 
         def of_state(number: int) -> list[Symbol]:
-            return _choose([run.copy() for run in before if run.way.state == number], 0, 0, ends)
+            return _choose([run.copy() for run in runs if run.way.state == number], 0, 0, ends)
 
         rest = _later(of_state, numbers[-1])
         for number in numbers[:-1]:
@@ -223,7 +250,7 @@ def _read_rows(run: _Run, count: int) -> None:
     read: set[Atom] = {var for var, _ in run.way.outside}
     for equation in run.way.equations:
         name, (first, *rest) = equation.primitive.name, equation.operands or (None,)
-        starts = _starts(equation, places)
+        starts = places_of(equation, places)
         if isinstance(equation.primitive.lower, DynamicSlice):
             sizes = zip(starts[1:], first.aval.shape if first else (), equation.params["sizes"], strict=False)
             is_inside = all(
@@ -240,67 +267,8 @@ def _read_rows(run: _Run, count: int) -> None:
         read.update(equation.results if name == "reshape" else ())
 
 
-def with_rows(step: Closed, count: int) -> tuple[Closed, list[Symbol]]:
-    """The step with an input, behind the others, for each read of the next row of an array; and these rows.
-
-    The number of the step grows by one at each, so none may be left undone.
-    """
-    program, outside = step.program, dict(zip(step.program.inputs, step.captured, strict=False))
-    places: dict[Atom, tuple[int, int]] = {program.inputs[len(outside)]: (1, 0)}
-    builder, equations, inputs, rows = current_builder(), list[Equation](), list(program.inputs), list[Symbol]()
-    for equation in program.equations:
-        starts = _starts(equation, places)
-        found = _rows(equation, starts[1:], count) if equation.operands and equation.operands[0] in outside else None
-        if found is not None:
-            builder.source = equation.source
-            limits = [start + size for start, size in zip(*found, strict=True)]
-            strides = (1,) * len(limits)
-            array = builder.lift(outside[equation.operands[0]])  # pyright: ignore[reportArgumentType]
-            rows.append(slice_(array, starts=found[0], limits=tuple(limits), strides=strides))
-            inputs.append(Var(rows[-1].aval.with_shape(rows[-1].shape[1:])))
-            shape = equation.results[0].aval.shape
-            equation = Equation(equation.results, reshape, (inputs[-1],), {"shape": shape}, (), equation.source)  # noqa: PLW2901
-        equations.append(equation)
-    return Closed(Program(program.name, tuple(inputs), tuple(equations), program.outputs), step.captured), rows
-
-
-def _rows(equation: Equation, starts: Sequence[tuple[int, int] | None], count: int) -> tuple[Ints, Ints] | None:
-    """The starts and sizes of the box of rows that a loop reads one by one; None if an equation does not read so."""
-    if not isinstance(equation.primitive.lower, DynamicSlice) or not starts or None in starts:
-        return None
-    (first, *rest), sizes = starts, equation.params["sizes"]
-    if first is None or first[0] != 1 or sizes[0] != 1 or any(place is None or place[0] for place in rest):
-        return None
-    begins, box = tuple(place[1] for place in starts if place), (count, *sizes[1:])
-    shape = equation.operands[0].aval.shape
-    is_inside = all(0 <= start <= n - size for start, size, n in zip(begins, box, shape, strict=True))
-    return (begins, box) if is_inside else None
-
-
 def _last(place: tuple[int, int], count: int) -> int:
     return max(place[1], place[0] * (count - 1) + place[1])
-
-
-def _starts(equation: Equation, places: dict[Atom, tuple[int, int]]) -> list[tuple[int, int] | None]:
-    """The operands as places that only the number of the step decides; adds that of the result to the `places`."""
-    starts = [_affine(atom, places) for atom in equation.operands]
-    name = equation.primitive.name
-    if name in AFFINE and None not in starts:
-        places[equation.results[0]] = AFFINE[name](*starts)
-    return starts
-
-
-def _affine(atom: Atom, places: Mapping[Atom, tuple[int, int]]) -> tuple[int, int] | None:
-    """The factor of the number of the step in an integer, and what is added; None if it is another one."""
-    if isinstance(atom, Literal):
-        return (0, int(atom.value)) if atom.aval.dtype.kind == "i" else None
-    return places.get(atom)
-
-
-AFFINE: dict[str, Callable[..., tuple[int, int]]] = {
-    "add": lambda x, y: (x[0] + y[0], x[1] + y[1]),
-    "sub": lambda x, y: (x[0] - y[0], x[1] - y[1]),
-}
 
 
 def _later(function: Callable[[int], list[Symbol]], number: int) -> Callable[[], list[Symbol]]:
@@ -339,8 +307,11 @@ def _choose(runs: list[_Run], depth: int, start: int, ends: _Ends) -> list[Symbo
 
     left = [answer for answer, own in found.items() if not (ends.goes_on and _leaves(own, depth + 1))]
     if len(left) < len(found):  # the test of the loop had the other answer
-        return go_on(left[0])() if left else ends.unseen()
-    return _among(pred, {answer: go_on(answer) for answer in found}, ends.unseen)
+        return go_on(left[0])() if left else ends.unseen(first)
+    branches = {answer: go_on(answer) for answer in found}
+    if branches.keys() == first.way.decisions[depth].values:
+        return _among(pred, branches, branches.popitem()[1])
+    return _among(pred, branches, lambda: ends.unseen(first))
 
 
 def _leaves(runs: Sequence[_Run], depth: int) -> bool:
@@ -384,12 +355,11 @@ def _static_key(equation: Equation) -> Any:
 
 
 def _among(
-    value: Symbol, branches: Mapping[int, Callable[[], list[Symbol]]], unseen: Callable[[], list[Symbol]]
+    value: Symbol, branches: Mapping[int, Callable[[], list[Symbol]]], rest: Callable[[], list[Symbol]]
 ) -> list[Symbol]:
-    """The results of the branch for a bool or an integer, or of `unseen`."""
+    """The results of the branch for a bool or an integer, or of the `rest`."""
     if value.dtype == np.bool_:
-        return choose(value, branches.get(True, unseen), branches.get(False, unseen))
-    rest: Callable[[], list[Symbol]] = unseen
+        return choose(value, branches.get(True, rest), branches.get(False, rest))
     for answer, branch in reversed(list(branches.items())):
         rest = _one(value, [answer], branch, rest)
     return rest()

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Hashable, Mapping, Sequence
+from collections.abc import Container, Generator, Hashable, Mapping, Sequence
 from functools import reduce
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ from fnad.api.staging.save_policy import run_scan, run_while
 from fnad.control.closures import Closed, closed
 from fnad.control.loop import Groups
 from fnad.control.python_numbers import FLOAT, WIDEST, Interval, UnsafeError, check_numbers
+from fnad.control.row_scan import with_rows
 from fnad.control.ways import (
     EXIT,
     RUNNING,
@@ -30,7 +31,6 @@ from fnad.control.ways import (
     evaluated,
     is_instance,
     put_in,
-    with_rows,
 )
 from fnad.ir.builder import Captured, current_builder
 from fnad.ir.program import Literal, Source, Var
@@ -47,8 +47,9 @@ from fnad.trace.shadow import Shadow
 if TYPE_CHECKING:
     from fnad.api.staging.python_loops import PythonLoops
 
-MOST_WAYS, MOST_RECORDED = 64, 1500
-"""The most ways of a loop, from all its states; the most steps that Python runs in a trace to record them."""
+MOST_WAYS, MOST_GUESSED, MOST_RECORDED = 64, 16, 1500
+"""The most ways of a loop, from all its states; the most to which others are added that were not met yet; the most
+steps that Python runs in a trace to record them."""
 
 
 class Known:
@@ -214,6 +215,8 @@ class PythonLoop:
         try:
             with trace.active():
                 counter = trace.argument(Aval(I64), np.asarray(self.count))
+                if self.items is not None:
+                    loops.counts[counter.atom] = self.items.number
                 symbols = {slot: self._input(trace, slot) for slot in state.slots}
                 for number, cell in enumerate(states.cells):
                     cell.symbol, cell.version = symbols[states.slot_of(number)], cell.version + 1
@@ -247,12 +250,23 @@ class PythonLoop:
     def _add(self, trace: Trace, way: Way) -> None:
         """Add a way with what was recorded of it."""
         outside = tuple(zip(trace.captured_variables, trace.captured, strict=True))
-        decisions = tuple(WayDecision(g.atom, g.expected, g.position, g.source) for g in trace.guards.values())
+        ends, guards = self.loops.ends, trace.guards.values()
+        decisions = tuple(
+            WayDecision(g.atom, g.expected, g.position, g.source, ends.get(g.atom, frozenset())) for g in guards
+        )
         way = way._replace(outside=outside, equations=tuple(trace.equations), decisions=decisions)
+        self._try_other_ends(way)
         self.ways = [known for known in self.ways if (known.state, known.answers) != (way.state, way.answers)]
         self.ways.append(way)
         if len(self.ways) > MOST_WAYS:
             raise Refused(f"its steps go more than {MOST_WAYS} ways")
+
+    def _try_other_ends(self, way: Way) -> None:
+        """Have ways recorded on which a loop in the step ends in another state, as one that takes no step does."""
+        for place, decision in enumerate(way.decisions):
+            for end in decision.values - {decision.answer}:
+                if len(self.known.answers) < MOST_GUESSED:
+                    self.known.answers.setdefault((*way.answers[:place], end, *way.answers[place + 1 :]))
 
     def _note(self, way: Way) -> None:
         """Note the answers of a way for later traces."""
@@ -317,6 +331,7 @@ class PythonLoop:
                 if first != number:
                     same = eq(state, literal(np.int64(number)))
                     state = select(same, literal(np.int64(first)), state)
+            self.loops.ends[state.atom] = frozenset(alike_behind.values())
             return guards.integer(state)
         general = {alike.get(number, number) for number in self.last}
         if len(general) > 1:
@@ -354,16 +369,10 @@ class PythonLoop:
 
     def _joined(self) -> tuple[list[Way], dict[int, dict[int, Literal | int]], dict[int, int]]:
         """The ways without those of states that are others with values put in; these values, and these others."""
-        values: dict[int, dict[int, Literal | int]] = {}
-        alike: dict[int, int] = {}
-        for special in self.states.met.values():
-            for other in self.states.met.values():
-                if other.number in alike or special.number in alike.values():
-                    continue
-                found = self.states.values_in(special.parts, other.parts)
-                if found and self._is_instance(special.number, other.number, found):
-                    values[special.number], alike[special.number] = found, other.number
-                    break
+        instances = self._instances()
+        general = {state for state in self.states.met if all(special != state for special, _ in instances)}
+        alike = {special: other for special, other in instances if other in general}
+        values = {special: instances[special, other] for special, other in alike.items()}
         ways: list[Way] = []
         for way in self.ways:
             if way.state not in alike:
@@ -373,29 +382,49 @@ class PythonLoop:
                 ways.append(way._replace(outputs=outputs, others=others))
         return ways, values, alike
 
-    def _is_instance(self, special: int, general: int, values: dict[int, Literal | int]) -> bool:
+    def _instances(self) -> dict[tuple[int, int], dict[int, Literal | int]]:
+        """The pairs of states of which the first is the second with values put in, in all that follows from them."""
+        met = self.states.met.values()
+        pairs = {(x.number, y.number): self.states.values_in(x.parts, y.parts) for x in met for y in met}
+        found = {pair: values for pair, values in pairs.items() if values and self._are_instances(*pair, values)}
+        while True:
+            left = {pair: values for pair, values in found.items() if self._go_on_alike(*pair, found)}
+            if len(left) == len(found):
+                return found
+            found = left
+
+    def _ways_of(self, state: int) -> dict[Answers, Way]:
+        return {way.answers: way for way in self.ways if way.state == state}
+
+    def _are_instances(self, special: int, general: int, values: dict[int, Literal | int]) -> bool:
         """True if each way from a state is one from another with these values put in."""
-        ways, others = ({w.answers: w for w in self.ways if w.state == state} for state in (special, general))
-        if ways.keys() != others.keys():
-            return False
-        pairs = [(way, others[answers]) for answers, way in ways.items()]
-        return all(
-            is_instance(way, other, values) and (way.next == other.next or (way.next, other.next) == (special, general))
-            for way, other in pairs
-        )
+        ways, others = self._ways_of(special), self._ways_of(general)
+        return ways.keys() == others.keys() and all(is_instance(ways[key], others[key], values) for key in ways)
+
+    def _go_on_alike(self, special: int, general: int, pairs: Container[tuple[int, int]]) -> bool:
+        others = self._ways_of(general)
+        following = [(way.next, others[key].next) for key, way in self._ways_of(special).items()]
+        return all(own == other or (own, other) in pairs for own, other in following)
 
     def _loop(
         self, ways: Sequence[Way], state: int, given: list[Symbol], has_state: bool, alike: Mapping[int, int]
     ) -> tuple[LoopBody, list[Symbol]]:
         """The body of the loop, and what is carried behind the loop."""
         count = None if self.items is None else self.items.number
-        body, init, step = self._step(LoopBody(ways, Form(has_state, True), alike, count), state, given)
-        if not body.meets_unseen and (body.exits_first or not body.ends):
-            body, init, step = self._step(LoopBody(ways, Form(has_state, False), alike, count), state, given)
+
+        def of(form: Form) -> tuple[LoopBody, list[Symbol], Closed]:
+            return self._step(LoopBody(ways, form, alike, count, self.loops.counts), state, given)
+
+        body, init, step = of(Form(has_state, True))
+        if body.meets_unseen and count is not None and not body.ends:
+            body, init, step = of(Form(has_state, True, skips=True))
+        elif not body.meets_unseen and (body.exits_first or not body.ends):
+            body, init, step = of(Form(has_state, False))
         if not body.ends and count is not None:
-            step, rows = (step, []) if body.meets_unseen else with_rows(step, count)
-            groups = Groups(len(step.captured), len(init), len(rows))
-            return body, list(run_scan(step.program, groups, [*step.captured, *init, *rows], count))[: len(init)]
+            by_rows = with_rows(step, init, count)
+            consts, init, rows = by_rows.step.captured, by_rows.init, by_rows.rows
+            groups = Groups(len(consts), len(init), len(rows))
+            return body, by_rows.carried(run_scan(by_rows.step.program, groups, [*consts, *init, *rows], count))
         test = closed(body.test, [symbol.aval for symbol in init], "test")
         found = run_while(test.program, step.program, (test.captured, step.captured), init, None)
         return body, list(found)[: len(init)]

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from fnad.api.staging.loop_items import items_of
 from fnad.api.staging.python_loop import Known, Left, PythonLoop
 from fnad.ir.builder import current_builder
-from fnad.ir.program import Source
+from fnad.ir.program import Atom, Source
 from fnad.trace.capture import Guard, Trace
 from fnad.trace.environment import Environment
 from fnad.trace.looping import LOOPING, SETTING, Parted, Refused
@@ -35,7 +35,11 @@ MANY = 100
 
 
 class PythonLoops:
-    """The loops of a function that are one loop each, for one signature: those around the lines that are `marked`."""
+    """The loops of a function that are one loop each, for one signature: those around the lines that are `marked`.
+
+    `ends` has the states in which a loop in a step may end, by the value that has the one in which it ends. `counts`
+    has the numbers of steps of the loops around, by their counters.
+    """
 
     def __init__(self) -> None:
         self.marked: set[tuple[str, int]] = set()
@@ -43,6 +47,8 @@ class PythonLoops:
         self.left: list[Left] = []
         self.used: list[Known] = []
         self.decided: dict[Source, list[int]] = {}
+        self.ends: dict[Atom, frozenset[int]] = {}
+        self.counts: dict[Atom, int] = {}
         self.grown = self.recorded = 0
 
     def mark(self, failures: Sequence[tuple[Any, tuple[int, int]]]) -> None:
@@ -59,7 +65,8 @@ class PythonLoops:
 
     def begin(self) -> None:
         """Begin a run of the function."""
-        self.left, self.used, self.recorded, self.decided = [], [], 0, {}
+        self.left, self.used, self.recorded = [], [], 0
+        self.decided, self.ends, self.counts = {}, {}, {}
 
     def decides(self, source: Source, answer: int) -> None:
         """Mark the loops around a line that has decided often, and not always the same; then the trace begins again."""
