@@ -15,6 +15,7 @@ from typing import TypeAlias
 from fnad.errors import LoweringError
 from fnad.ir.primitive import Concatenation, Contraction, DynamicSlice, Gather, IndexMap, Iota, Scalar
 from fnad.ir.program import Atom, Equation, Literal, Var
+from fnad.ir.size import is_size
 from fnad.ir.types import I64, Aval, Dtype, Shape
 from fnad.lower.contraction import Dimensions, contraction_dimensions
 from fnad.lower.faults import Fault, out_of_range
@@ -265,8 +266,12 @@ class ElementExpressions:
             return given.index
         if isinstance(integers, Literal) and 0 <= (start := _from_start(integers, extent)) < room:
             return Index(start)
-        size = self.nodes.number(Index(extent), I64)
-        wrapped = self.nodes.template("select({0} < i64(0), {0} + {1}, {0})", I64, self.nodes.cast(given, I64), size)
+        number = self.nodes.cast(given, I64)
+        if is_size(extent):
+            size = self.nodes.number(Index(extent), I64)
+            wrapped = self.nodes.template("select({0} < i64(0), {0} + {1}, {0})", I64, number, size)
+        else:
+            wrapped = self.nodes.template(f"select({{0}} < i64(0), {{0}} + i64({extent}), {{0}})", I64, number)
         self.shared.checks += 1
         fault = self.shared.fault(out_of_range(equation.source))
         checked = self.nodes.checked(wrapped, room, fault, self.depth)
