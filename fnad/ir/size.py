@@ -293,7 +293,7 @@ EXACT: dict[str, Callable[..., Any]] = {
     "equal": operator.eq, "not_equal": operator.ne, "less": operator.lt, "less_equal": operator.le,
     "greater": operator.gt, "greater_equal": operator.ge, "maximum": max, "minimum": min,
 }  # fmt: skip
-"""The ufuncs of which sizes have polynomials or decisions as results."""
+"""The ufuncs that make polynomials or decisions of sizes."""
 
 
 def is_size(value: object) -> bool:
@@ -312,7 +312,7 @@ def polynomial_of(size: Any) -> Polynomial:
 
 
 def estimate(size: Any) -> Any:
-    """The size, or that of the example, for a decision of which each result is right."""
+    """The size, or the value of a symbol for the example: for decisions that only cost or save time."""
     return _value(size.polynomial, EXAMPLE) if type(size) is Size else size
 
 

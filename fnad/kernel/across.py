@@ -103,7 +103,10 @@ class Across:
     def lanes_of(self, effect: Effect, tile: NestLoop) -> list[tuple[Name, Constant]]:
         """The arrays that a fold along rows accumulates in, and how they begin."""
         if isinstance(effect, ArgReduce):
-            return [(self.lane(tile, INDEX), integer(0)), (self.lane(tile, effect.node.dtype), Constant(effect.init))]
+            return [
+                (self.lane(tile, INDEX), Constant(INDEX.type(0))),
+                (self.lane(tile, effect.node.dtype), Constant(effect.init)),
+            ]
         assert isinstance(effect, Reduce)
         return [(self.lane(tile, effect.dtype), Constant(effect.init))]
 

@@ -85,7 +85,7 @@ def _place(moment: Moment | None) -> str:
 
 
 def timeline(forward: Program, pullback: Program, results: int) -> Timeline:
-    """The moments of (x…) -> (y…, residuals…), of which `results` outputs are y, and (residuals…, ct…) -> (x̄…)."""
+    """The moments of (x…) -> (y…, residuals…), with `results` outputs y, and (residuals…, ct…) -> (x̄…)."""
     kept = forward.outputs[results:]
     made = [atom for atom in dict.fromkeys(kept) if isinstance(atom, Var) and atom not in forward.inputs]
     made = [atom for atom in made if atom not in forward.outputs[:results]]

@@ -383,7 +383,7 @@ class PythonLoop:
         return ways, values, alike
 
     def _instances(self) -> dict[tuple[int, int], dict[int, Literal | int]]:
-        """The pairs of states of which the first is the second with values put in, in all that follows from them."""
+        """The pairs of states where the first, and all that follows from it, is the second with values put in."""
         met = self.states.met.values()
         pairs = {(x.number, y.number): self.states.values_in(x.parts, y.parts) for x in met for y in met}
         found = {pair: values for pair, values in pairs.items() if values and self._are_instances(*pair, values)}
