@@ -19,6 +19,8 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from weakref import WeakValueDictionary
@@ -116,6 +118,9 @@ def pytest_collection_finish() -> None:
 
 def leave_out() -> None:
     """Leave what there is out of all later garbage collections; one of all the tests takes half a second."""
+    # Hypothesis looks for what refers to its generator, which is not found any more once it is left out.
+    with suppress(ImportError), import_module("hypothesis.internal.entropy").deterministic_PRNG():
+        pass
     gc.collect()
     gc.freeze()
 
