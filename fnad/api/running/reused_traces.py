@@ -114,13 +114,16 @@ class ReusedTraces:
         """Drop all traces."""
         self._known.clear()
 
+    @property
+    def are_used(self) -> bool:
+        """True if a call may use a trace; under a debugger Python runs at each call."""
+        return self._credit > 0 and not is_tracing() and sys.gettrace() is None
+
     def stage(
         self, traced: Sequence[Leaf], others: Sequence[Any], structure: Hashable, make: Callable[[], Staged]
     ) -> Staged:
         """A call with these leaves, of arguments of this structure: as a trace before, or else what `make()` traces."""
-        if self._credit <= 0 or is_tracing() or sys.gettrace() is not None:  # a debugger sees each run
-            return make()
-        if any(map(is_on_device, others)):  # whose content is not compared
+        if not self.are_used or any(map(is_on_device, others)):  # the content of arrays on a device is not compared
             return make()
         signature = structure, tuple([(leaf.aval, leaf.weak, leaf.is_array, leaf.labels) for leaf in traced])
         known = self._known.get(signature)
@@ -165,13 +168,15 @@ class DifferentiatedCalls:
         """Trace a call on the leaves of the arguments that are differentiated; return it with these arguments."""
         chosen = resolved(self._f, self._argnums, len(args))
         wrt = differentiated([args[i] for i in chosen], lambda i: argument_name(self._f, chosen[i]))
-        others, structure = flatten(([arg for i, arg in enumerate(args) if i not in chosen], kwargs))
-        traced, fixed = [wrt.leaves[i] for i in wrt.places], [*wrt.constants, *others]
-        signature = chosen, structure, wrt.structure, tuple(wrt.places)
 
         def make() -> Staged:
             return stage_in(self._traced, chosen, wrt, args, kwargs, has_aux=self._has_aux)
 
+        if not self._traces.are_used:  # so that nothing is taken apart in vain
+            return make(), wrt
+        others, structure = flatten(([arg for i, arg in enumerate(args) if i not in chosen], kwargs))
+        traced, fixed = [wrt.leaves[i] for i in wrt.places], [*wrt.constants, *others]
+        signature = chosen, structure, wrt.structure, tuple(wrt.places)
         return self._traces.stage(traced, fixed, signature, make), wrt
 
 

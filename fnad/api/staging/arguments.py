@@ -46,7 +46,6 @@ from fnad.api.staging.leaves import (
     leaves_of,
     map_leaves,
     path,
-    plain,
     to_user,
     type_name,
     unflatten,
@@ -248,12 +247,6 @@ def call_inside(f: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
         return map_leaves(_copy, result)
 
     return protected(f, attempt)
-
-
-def own(tree: Any) -> Any:
-    """The pytree as a function receives it that may write into it; see Note [A second run]."""
-    receive = _traced if MAKING.is_traced else _copy
-    return map_leaves(lambda value: receive(plain(value)), tree)
 
 
 def protected(f: Function, attempt: Attempt[T]) -> T:
