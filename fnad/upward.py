@@ -29,8 +29,8 @@ class Upward:
         converted_code, watched_code: The code with hooks of a function, with and without source.
         number_of_size: From a size that is a symbol to a traced number.
         enter_imported: Enters replacements in modules that were imported late.
-        decided: The bools or integers of a symbol for the arguments at hand, which guard the path; None where they are
-            not known.
+        decided: The bools or integers of a symbol for the arguments of this call, which guard the path; None if they
+            are not known.
     """
 
     add: Callable[[Any, Any], Symbol]

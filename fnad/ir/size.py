@@ -322,7 +322,7 @@ def is_same(a: Any, b: Any) -> bool:
 
 
 def divided(a: Any, b: Any) -> tuple[Any, Any]:
-    """A quotient q and a rest r with a = q * b + r, those of `divmod` if these are shown."""
+    """A quotient q and a remainder r with a = q * b + r, equal to `divmod(a, b)` where that is shown."""
     if not is_size(a) and not is_size(b):
         return divmod(a, b)
     size = a if is_size(a) else b
@@ -336,7 +336,7 @@ def common_divisor(a: Any, b: Any) -> int:
 
 
 def at_size(size: Any, n: int) -> Any:
-    """A size where that of the axis is n."""
+    """The value of a size for an axis of n elements."""
     return _value(size.polynomial, n) if type(size) is Size else size
 
 

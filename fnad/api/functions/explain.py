@@ -68,7 +68,7 @@ class Explanation(NamedTuple):
     `operations` counts the equations of the program by primitive. `made` is what the store has of this program: itself,
     if a compiled function runs it, and what transforms have derived from it. `sparsity` has a line for each pattern of
     a sparse derivative of it. `loops` are the loops of Python that are one loop in what runs, and `unrolled` says of
-    others why they are not. `residuals`, where asked for, are the values that a pullback of all that is traced keeps,
+    others why they are not. `residuals`, with `memory=True`, are the values that a pullback of the program keeps,
     and `timeline` are the bytes of live arrays while the function and that pullback run, which `timeline.plot()` draws.
     `launches` are the kernels on the device that the settings name, with the bytes of the arrays that they touch.
     `paths` says of loops whose steps decide why they stay paths under `jit`.

@@ -92,7 +92,7 @@ def export(f: Function, /, *args: Any, **kwargs: Any) -> Exported:
 
 
 def _named_axis(trees: Any) -> str | None:
-    """The name of an axis whose size stays open; raise `ExportError` for two, or for a word that C or Python has."""
+    """The name of an axis whose size stays open; raise `ExportError` for two names, or for a word of C or Python."""
     leaves = [leaf for leaf in flatten(trees)[0] if isinstance(leaf, ShapeDtypeStruct)]
     names = dict.fromkeys(str(n) for leaf in leaves for n in cast("tuple[Any, ...]", leaf.shape) if isinstance(n, str))
     if len(names) > 1:

@@ -56,7 +56,7 @@ def jet(f: Function, primals: Sequence[Any], series: Sequence[Sequence[Any]]) ->
 
 
 def along_curve(staged: Staged, series: Sequence[Sequence[Operand]]) -> tuple[Any, list[Any]]:
-    """The output of a traced call, and its derivatives along a curve, for each order that of its leaves is given."""
+    """The output of a traced call, and its derivatives along the curve with the derivatives `series` of each order."""
     order = len(series)
     operands = [*staged.operands, *[x for derivatives in series for x in derivatives]]
     found = run(staged.program, operands, _derivatives(staged.wrt, order))

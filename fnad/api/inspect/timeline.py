@@ -138,7 +138,7 @@ def _temporaries(planned: Planned) -> Sequence[Buffer]:
 
 
 def _steps(items: Sequence[Item]) -> Iterator[Item]:
-    """The nests and calls in order, those of loop bodies too."""
+    """The nests and calls in order, including loop bodies."""
     for item in items:
         inner = [*_steps([*chain(*item.bodies)])] if isinstance(item, Control) else []
         yield from inner or [item]

@@ -107,7 +107,7 @@ CODE = DirectCode()
 
 
 def direct_call(address: int, before: CallBefore, kernels: Kernels) -> Callable[..., Any]:
-    """The builtin function that makes the call before again, or returns `ANOTHER`; `address` is that of its code."""
+    """The builtin function that makes the call before again, or returns `ANOTHER`; its code is at `address`."""
     return builtin("direct", address, _Record(before, kernels).owner)
 
 

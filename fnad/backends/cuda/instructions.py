@@ -158,7 +158,7 @@ SYMBOLS = {
 
 
 def by_width(single: Emit, double: Emit) -> Emit:
-    """The emitter of a function that has a formula of its own in f32."""
+    """The emitter of a function with a separate formula in f32."""
     return lambda builder, kinds, values: (single if values[0].type == FLOAT else double)(builder, kinds, values)
 
 

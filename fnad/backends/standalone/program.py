@@ -84,7 +84,7 @@ class Standalone(NamedTuple):
 
     @property
     def missing(self) -> str:
-        """The message for a size that there is no program for."""
+        """The message for a size without a program."""
         ranges = [f"{v.low}" if v.low == v.high else f"{v.low} to {v.high}" for v in self.variants]
         return f"{self.name} has no program for this {self.size}: it is for {', '.join(ranges)}".replace(
             f" to {LONGEST}", " and more"
@@ -92,7 +92,7 @@ class Standalone(NamedTuple):
 
 
 NO_SIZE = -2
-"""The status of a run for a size that there is no program for."""
+"""The status of a run for a size without a program."""
 
 
 def lowered(program: Program, name: str, arguments: int, captured: Sequence[Array], *, with_blas: bool) -> Variant:
