@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import re
 import subprocess
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
+from shutil import which
 from typing import Any
 
 import numpy as np
@@ -96,6 +99,84 @@ def test_a_long_program_is_folded_by_lines() -> None:
     panes = Panes(fnad.view(long, X).html)
     assert panes.folded > 0
     assert len(panes.panes["program"]) > 300
+
+
+def test_lines_show_what_they_keep_for_the_pullback() -> None:
+    def rolled(x: Any) -> Any:
+        for _ in range(50):
+            x = np.sin(x) + 0.5 * x
+        return np.sum(x)
+
+    page = fnad.view(fnad.value_and_grad(rolled), X).html
+    kept = fnad.explain(rolled, X, memory=True).residuals
+    assert kept is not None
+    assert sum(residual.nbytes for residual in kept) == 1600
+    assert "1,600 B kept for the pullback" in page
+    assert re.findall("<b>keeps ([^<]*)</b>([^<]*)", page) == [("1,600 B", "            x = np.sin(x) + 0.5 * x")]
+    assert "<b>keeps" not in fnad.view(rolled, X).html
+
+
+def test_inputs_and_host_steps_keep_nothing_of_their_own() -> None:
+    def f(w: Any) -> Any:
+        fnad.debug.print("{}", w)
+        return np.sum(w * W)
+
+    assert "<b>keeps" not in fnad.view(fnad.grad(f), W).html
+
+
+LOOK = """<script>
+const lit = () => [...document.querySelectorAll("section")].map(pane => pane.querySelectorAll(".lit").length);
+const row = [...document.querySelectorAll(".row")].find(row => row.textContent.includes("SHOWN") && row.dataset.key);
+document.body.offsetHeight;
+const opened = performance.now();
+row.dispatchEvent(new Event("mouseover", {bubbles: true}));
+const hover = lit();
+row.click();
+const search = document.getElementById("search");
+search.value = "SHOWN";
+search.dispatchEvent(new Event("input"));
+const apart = document.querySelectorAll(".row:not(.other)").length;
+const open = document.querySelectorAll("details[open]").length;
+document.body.dataset.seen = JSON.stringify({opened, hover, click: lit(), apart, open});
+</script></body>"""
+
+
+def seen(page: str, text: str, folder: Path) -> dict[str, Any]:
+    """A page in a browser: the time to open it, and the rows that light up and are found by a text of the source."""
+    browser = next(filter(None, map(which, ["chromium", "chromium-browser", "google-chrome"])), None)
+    if browser is None:
+        pytest.skip("needs Chromium")
+    file = folder / "page.html"
+    file.write_text(page.replace("</body>", LOOK.replace("SHOWN", text)), encoding="utf-8")
+    options = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder}", "--dump-dom"]
+    done = subprocess.run([browser, *options, file.as_uri()], capture_output=True, text=True, check=True, timeout=120)
+    (found,) = re.findall(r'data-seen="([^"]*)"', done.stdout)
+    return json.loads(found.replace("&quot;", '"'))
+
+
+@pytest.mark.slow
+def test_a_browser_links_panes_and_searches(tmp_path: Path) -> None:
+    found = seen(fnad.view(fnad.grad(layer), W, X).html, "tanh(", tmp_path)
+    assert found["hover"] == found["click"]
+    assert found["hover"][0] == 1
+    assert min(found["hover"]) >= 1
+    assert found["apart"] == 4
+    assert found["open"] == 0
+
+
+@pytest.mark.slow
+def test_a_browser_opens_a_program_of_2000_equations_in_two_seconds(tmp_path: Path) -> None:
+    chosen = np.random.default_rng(0).integers(4, size=2000)
+
+    def long(x: Any) -> Any:
+        for n in chosen:
+            x = (np.sin, np.cos, np.tanh, np.exp)[n](x)
+        return np.sum(x)
+
+    found = seen(fnad.view(long, X).html, "np.tanh, np.exp", tmp_path)
+    assert found["opened"] < 2000
+    assert min(found["click"][:2]) >= 1
+    assert found["open"] >= 1
 
 
 def test_decisions_are_shown() -> None:

@@ -229,17 +229,22 @@ def memory_of(program: Program, names: Sequence[str]) -> tuple[tuple[Residual, .
     results = len(program.outputs)
     wrt = [i < len(names) for i in range(len(program.inputs))]
     forward, pullback = vjp(wrt, results).derive(program)
+    residuals = residuals_of(forward, results, names)
+    with suppress(LoweringError):
+        return residuals, timeline(forward, pullback, results)
+    return residuals, None
+
+
+def residuals_of(forward: Program, results: int, names: Sequence[str]) -> tuple[Residual, ...]:
+    """The residuals, which follow the `results` outputs of a forward program; its first inputs have these names."""
     named = dict(zip(forward.inputs, names, strict=False))
     kept = [atom for atom in forward.outputs[results:] if isinstance(atom, Var)]
-    residuals = tuple(
+    return tuple(
         Residual(named[var], var.aval, None)
         if var in named
         else Residual("", var.aval, _source(var, forward.equations))
         for var in kept
     )
-    with suppress(LoweringError):
-        return residuals, timeline(forward, pullback, results)
-    return residuals, None
 
 
 def _source(atom: Atom, equations: Sequence[Equation]) -> Source | None:

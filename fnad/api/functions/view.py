@@ -9,14 +9,18 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from fnad.api.functions.explain import Residual, residuals_of
 from fnad.api.functions.export import write_files
 from fnad.api.functions.jit import Compiled, jit
 from fnad.api.functions.lowered import TracedCall
 from fnad.api.functions.profile import Profile
 from fnad.api.inspect.rows import PaneRow, rows_of
+from fnad.api.running.derivations import vjp
 from fnad.api.running.transformed import Transformed
 from fnad.api.staging.leaves import Function, check_function, function_name
 from fnad.errors import LoweringError
+from fnad.ir.program import Source
+from fnad.ir.types import is_inexact
 from fnad.ir.walk import all_equations
 from fnad.tracebacks import boundary
 
@@ -49,7 +53,8 @@ class Page:
 def view(f: Function, /, *args: Any, **kwargs: Any) -> Page:
     """A page that shows what became of a function: user source, program and kernels side by side, linked by lines.
 
-    For a function that a transform made, such as `fnad.grad(loss)`, the program of the original function is shown, too.
+    For `fnad.grad(loss)` and `fnad.value_and_grad(loss)` the program of `loss` is shown, too, and how many bytes of the
+    values that a line computes are kept for the pullback.
 
     Parameters:
         f (function): A function of pytrees of arrays and numbers, which may be transformed.
@@ -73,13 +78,17 @@ def page_of(f: Function, args: tuple[Any, ...], kwargs: dict[str, Any], profile:
     lowered = _compiled(f).lower(*args, **kwargs)
     title, inner = _described(f)
     original = lowered if inner is None else _compiled(inner).lower(*args, **kwargs)
-    panes = {"source": _source_rows([*original.sources, *lowered.sources], profile), "program": _program_rows(original)}
+    residuals = [] if inner is None else _residuals(original)
+    sources = [*original.sources, *lowered.sources]
+    panes = {"source": _source_rows(sources, profile, residuals), "program": _program_rows(original)}
     if inner is not None:
         panes["with its derivative"] = _program_rows(lowered)
     panes["kernels"] = _kernel_rows(lowered)
     count = sum(1 for _ in all_equations(lowered.program))
     content = "".join(_pane(name, rows) for name, rows in panes.items())
     summary = f"{count} equations as traced"
+    if residuals:
+        summary += f"; {_kept(residuals)} kept for the pullback"
     if profile is not None:
         summary += f"; time of {'values + derivatives' if profile.is_derivative else 'values'} by line"
     words = {"title": html.escape(title), "summary": summary, "count": len(panes)}
@@ -101,6 +110,21 @@ def _described(f: Function) -> tuple[str, Function | None]:
     return function_name(f), None
 
 
+def _residuals(call: TracedCall) -> list[Residual]:
+    """The values that the pullback of the first output of a call keeps, inputs aside."""
+    program = call.path.traced
+    wrt = [i < len(call.in_avals) and is_inexact(var.aval.dtype) for i, var in enumerate(program.inputs)]
+    forward, _ = vjp(wrt, 1).derive(program)
+    found = residuals_of(forward, len(program.outputs), ["input"] * len(program.inputs))
+    return [residual for residual in found if not residual.name]
+
+
+def _kept(residuals: Sequence[Residual]) -> str:
+    """The bytes of residuals, as text; residual stacks have a row more for each step."""
+    is_least = any(residual.aval.is_residual_stack for residual in residuals)
+    return f"{'at least ' * is_least}{sum(residual.nbytes for residual in residuals):,} B"
+
+
 # ---- rows ------------------------------------------------------------------------------------------------------------
 
 
@@ -117,8 +141,12 @@ def _kernel_rows(call: TracedCall) -> list[PaneRow]:
     return list(rows_of(text[max(0, text.find("def chunk0(")) :]))
 
 
-def _source_rows(sources: Sequence[Any], profile: Profile | None) -> list[PaneRow]:
+def _source_rows(sources: Sequence[Source], profile: Profile | None, residuals: Sequence[Residual]) -> list[PaneRow]:
     """The lines of user code that the program comes from, with a few lines around, file by file."""
+    kept: dict[tuple[str, int], list[Residual]] = {}
+    for residual in residuals:
+        if residual.source is not None:
+            kept.setdefault((residual.source.file, residual.source.line), []).append(residual)
     rows: list[PaneRow] = []
     for file in dict.fromkeys(source.file for source in sources):
         numbers = {source.line for source in sources if source.file == file}
@@ -131,7 +159,10 @@ def _source_rows(sources: Sequence[Any], profile: Profile | None) -> list[PaneRo
         for n, before in zip(shown, [shown[0] - 1 if shown else 0, *shown]):  # noqa: B905 the last one has no next
             if n != before + 1:
                 rows.append(PaneRow("⋮", ""))
-            note = profile.note(file, n) if profile is not None else ""
+            notes = [profile.note(file, n)] if profile is not None else []
+            if (file, n) in kept:
+                notes.append(f"keeps {_kept(kept[file, n])}")
+            note = "  ".join(notes)
             rows.append(PaneRow(lines[n - 1], f"{Path(file).name}:{n}" if n in numbers else "", note, number=n))
     return rows
 
