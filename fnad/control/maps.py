@@ -31,6 +31,9 @@ from fnad.transforms.dce import dce
 FEWEST = 16
 """The fewest steps that are worth a second loop."""
 
+CHEAPEST = 3
+"""The cost of two branches from which LLVM leaves them branches; below, it computes both within the loop."""
+
 DEAREST = 41
 """The cost from which functions are not computed for steps that do not need them."""
 
@@ -54,7 +57,8 @@ def mapped(program: Program) -> Program:
 
 
 def _chooses(body: Program) -> bool:
-    return any(isinstance(equation.primitive.lower, Cond) for equation in body.equations)
+    conds = [equation for equation in body.equations if isinstance(equation.primitive.lower, Cond)]
+    return any(sum(map(cost_of, equation.regions)) >= CHEAPEST for equation in conds)
 
 
 def _on_arrays(equation: Equation, operands: Symbols) -> list[Symbol] | None:

@@ -48,19 +48,19 @@ MAPPED = [
 
 
 def decides(s: Any, v: Any, a: Any) -> Any:
-    return fnad.cond(s > a, lambda: s - v, lambda: s + v), None
+    return fnad.cond(s > a, lambda: s - v**3, lambda: s + v), None
 
 
 def scaled(s: Any, v: Any, a: Any) -> Any:
-    return fnad.cond(v > a, lambda: s * 0.5 + v, lambda: s + v), None
+    return fnad.cond(v > a, lambda: s * 0.5 + v**3, lambda: s + v), None
 
 
 def returned(s: Any, v: Any, a: Any) -> Any:
-    return fnad.cond(v > a, lambda: s + v, lambda: s), s
+    return fnad.cond(v > a, lambda: s + v**3, lambda: s), s
 
 
 def added_twice(s: Any, v: Any, a: Any) -> Any:
-    return fnad.cond(v > a, lambda: s + v, lambda: s) + v, None
+    return fnad.cond(v > a, lambda: s + v**3, lambda: s) + v, None
 
 
 def dear(s: Any, v: Any, a: Any) -> Any:
@@ -68,19 +68,23 @@ def dear(s: Any, v: Any, a: Any) -> Any:
 
 
 def decided_by_a_function(s: Any, v: Any, a: Any) -> Any:
-    return s + fnad.cond(np.sin(v) > a, lambda: v, lambda: a), None
+    return s + fnad.cond(np.sin(v) > a, lambda: v**3, lambda: v * a), None
 
 
 def of_other(s: Any, v: Any, a: Any) -> Any:
     x, y = s
-    return (fnad.cond(v > a, lambda: x + y, lambda: x), y + v), None
+    return (fnad.cond(v > a, lambda: x + y**3, lambda: x), y + v), None
+
+
+def cheap(s: Any, v: Any, a: Any) -> Any:
+    return s + fnad.cond(v > a, lambda: v * v, lambda: a * v), None
 
 
 def on_rows(s: Any, v: Any, a: Any) -> Any:
     return s + fnad.cond(v > a, lambda: np.ones(3) * v, lambda: np.zeros(3)), None
 
 
-KEPT = [*map(scanned, (decides, scaled, returned, added_twice, dear, decided_by_a_function))]
+KEPT = [*map(scanned, (decides, scaled, returned, added_twice, dear, decided_by_a_function, cheap))]
 KEPT += [scanned(of_other, (0.0, 1.0)), scanned(on_rows, np.zeros(3)), lambda x, a: scanned(three)(x[:8], a)]
 
 
