@@ -47,16 +47,7 @@ def statements_of_chunks(
     chunks: Sequence[Chunk], stacks: Sequence[Buffer], rows: Mapping[Buffer, Row], target: Target
 ) -> dict[Chunk, list[Statement]]:
     """The statements of each chunk, with loads of stored values replaced."""
-    return {
-        chunk: forward(unroll(_with_sizes(statements_of(chunk.items, chunk.depth, stacks, rows, target))))
-        for chunk in chunks
-    }
-
-
-def _with_sizes(statements: list[Statement]) -> list[Statement]:
-    """The statements after the load of the size that they use, if there is one."""
-    is_used = any(expression == SIZE for statement in walk(statements) for expression in expressions(statement))
-    return [Assign((SIZE,), Load(SIZES, integer(0))), *statements] if is_used else statements
+    return {chunk: forward(unroll(statements_of(chunk.items, chunk.depth, stacks, rows, target))) for chunk in chunks}
 
 
 def unread_temporaries(statements: Iterable[Sequence[Statement]], temporaries: Iterable[Buffer]) -> frozenset[Buffer]:
@@ -105,18 +96,20 @@ def chunk_kernel(
     """The kernel of a chunk, without stores into `unread` buffers."""
     body = sums_apart(with_plain_products(layout.place(split(live(statements, unread)))))
     used = arrays_of(body)
+    sizes = [Assign((SIZE,), Load(SIZES, integer(0)))] * (SIZE in used)
     located = [locate(stack, stacks) for stack in stacks if array_of(stack) in used]
     counters = [Assign((counter(d),), Load(COUNTERS, integer(d))) for d in range(chunk.depth)]
-    local = {STATUS.name, STACKS.name, COUNTERS.name, *local_arrays([[*located, *body]])}
+    local = {STATUS.name, STACKS.name, COUNTERS.name, SIZE.name, *local_arrays([[*located, *body]])}
     arrays = [array for array in used if array.name not in local]
     has_stacks = bool(located) or STACKS in used
-    body = [*counters, *located, *body]
+    body = [*sizes, *counters, *located, *body]
     scratch = [SCRATCH] * (frame_words(body) > 0)
+    arrays += [SIZES] * bool(sizes)
     return Kernel(name, (*arrays, *[COUNTERS] * bool(counters), *[STACKS] * has_stacks, *scratch, STATUS), body)
 
 
 def arrays_of(statements: Sequence[Statement]) -> dict[Name, None]:
-    """The arrays that statements touch, in the order of the text."""
+    """The arrays that statements touch, and `SIZE` if they use it, in the order of the text."""
     found: dict[Name, None] = {}
     for statement in walk(statements):
         if isinstance(statement, Store):
@@ -124,6 +117,6 @@ def arrays_of(statements: Sequence[Statement]) -> dict[Name, None]:
         for expression in expressions(statement):
             if isinstance(expression, Load):
                 found[expression.array] = None
-            elif isinstance(expression, Name) and isinstance(expression.kind, Pointer):
+            elif isinstance(expression, Name) and (isinstance(expression.kind, Pointer) or expression == SIZE):
                 found[expression] = None
     return found
