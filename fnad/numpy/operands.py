@@ -76,6 +76,11 @@ class HalfSymbol(Symbol):
     __slots__ = ()
 
 
+def as_weak(symbol: Symbol) -> WeakSymbol:
+    """The symbol as one of a Python number, whose dtype gives way."""
+    return WeakSymbol(symbol.builder, symbol.atom, symbol.aval)
+
+
 def strong(symbol: Symbol) -> Symbol:
     """The symbol as one of a NumPy value, whose dtype does not give way."""
     return Symbol(symbol.builder, symbol.atom, symbol.aval) if type(symbol) is WeakSymbol else symbol
@@ -132,7 +137,7 @@ def python_literal(value: Any, dtype: Dtype | None) -> Symbol:
 
 
 def _size_literal(value: Any, dtype: Dtype) -> Symbol:
-    """A size that is a symbol as a number of a dtype, which raises an error unless it has all of them."""
+    """A size that is a symbol as a number of a dtype; raises `ExportError` if the dtype cannot hold all sizes."""
     if dtype not in (I64, F64) and not is_inexact(dtype):
         operator.index(value)
     if isinstance(value, int) and value >= 0:

@@ -41,8 +41,8 @@ from fnad.numpy.namespace import MAKING
 from fnad.numpy.operands import (
     PYTHON_DTYPES,
     HalfSymbol,
-    WeakSymbol,
     as_symbol,
+    as_weak,
     check_stored,
     is_python_number,
     strong,
@@ -404,8 +404,7 @@ def weakened(result: Any) -> Any:
     """The result as standing for a Python number."""
     if isinstance(result, tuple):
         return tuple(map(weakened, result))
-    symbol = result.symbol
-    return UPWARD.handle_of(WeakSymbol(symbol.builder, symbol.atom, symbol.aval), is_scalar=True)
+    return UPWARD.handle_of(as_weak(result.symbol), is_scalar=True)
 
 
 def python_number(x: Handle) -> Any:
@@ -513,8 +512,7 @@ UPWARD.has_traced = has_traced
 
 def number_of_size(size: Any) -> Handle:
     """A size that is a symbol as a traced Python number."""
-    symbol = as_symbol(size)
-    return UPWARD.handle_of(WeakSymbol(symbol.builder, symbol.atom, symbol.aval), is_scalar=True)
+    return UPWARD.handle_of(as_weak(as_symbol(size)), is_scalar=True)
 
 
 UPWARD.number_of_size = number_of_size

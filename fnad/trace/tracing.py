@@ -13,7 +13,7 @@ from fnad.ir.builder import Builder, Captured
 from fnad.ir.program import Program
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval
-from fnad.numpy.operands import HalfSymbol, WeakSymbol, as_symbol
+from fnad.numpy.operands import HalfSymbol, as_symbol, as_weak
 from fnad.records import NamedTuple
 from fnad.trace import callbacks, log, objects  # noqa: F401 - for what they enter
 from fnad.trace.capture import Array, Guard, Trace, Write
@@ -92,7 +92,7 @@ def _run(call: Callable[[list[Tracer]], Sequence[Any]], leaves: list[Tracer]) ->
 
 def _argument(symbol: Symbol, weak: bool, is_array: bool) -> Tracer:
     if weak:
-        symbol = WeakSymbol(symbol.builder, symbol.atom, symbol.aval)
+        symbol = as_weak(symbol)
     return Tracer(symbol, is_scalar=weak or not (symbol.shape or is_array))
 
 

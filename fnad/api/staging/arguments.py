@@ -63,7 +63,7 @@ from fnad.errors import (
 from fnad.ir.builder import current_builder
 from fnad.ir.types import NAMES, Aval, in_native_order, is_inexact
 from fnad.numpy.namespace import MAKING, making_traced
-from fnad.numpy.operands import WeakSymbol, as_symbol
+from fnad.numpy.operands import as_symbol, as_weak
 from fnad.placement import is_on_device
 from fnad.records import NamedTuple
 from fnad.trace.capture import mark_differentiated, same_bits
@@ -405,6 +405,6 @@ def _handle(tracer: Tracer) -> Tracer:
     """The same value in the trace under way, with memory of its own."""
     symbol = current_builder().lift(tracer.symbol)
     if tracer.is_weak:
-        symbol = WeakSymbol(symbol.builder, symbol.atom, symbol.aval)
+        symbol = as_weak(symbol)
     found = Tracer(symbol, is_scalar=tracer.is_scalar)
     return labelled(found, tracer.labels) if isinstance(tracer, Labelled) else found

@@ -8,7 +8,7 @@ from fnad.api.staging.leaves import Operand, to_user
 from fnad.ir.builder import current_builder, inline
 from fnad.ir.program import Atom, Equation, Program, Var
 from fnad.ir.symbol import Symbol
-from fnad.numpy.operands import WeakSymbol, as_symbol
+from fnad.numpy.operands import as_symbol, as_weak
 from fnad.trace.capture import Trace
 from fnad.trace.tracer import Tracer
 
@@ -70,5 +70,5 @@ def _slice(program: Program, outputs: Sequence[Var]) -> Program:
 
 def traced(symbol: Symbol, *, weak: bool = False) -> Tracer:
     """A symbol of the trace under way as the user gets it; `weak` marks a Python number."""
-    symbol = WeakSymbol(symbol.builder, symbol.atom, symbol.aval) if weak else symbol
+    symbol = as_weak(symbol) if weak else symbol
     return Tracer(symbol, is_scalar=not symbol.shape)

@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 
 from fnad.ir.symbol import Symbol
-from fnad.numpy.operands import WeakSymbol, as_symbol
+from fnad.numpy.operands import as_symbol, as_weak
 from fnad.records import NamedTuple
 from fnad.trace.handle import Aside, Handle
 from fnad.trace.hooks import item
@@ -88,4 +88,4 @@ def _stacked(values: Sequence[Any]) -> Any:
 
 def as_number(symbol: Symbol, weak: bool) -> Tracer:
     """A traced number; `weak` marks a Python number."""
-    return Tracer(WeakSymbol(symbol.builder, symbol.atom, symbol.aval) if weak else symbol, is_scalar=True)
+    return Tracer(as_weak(symbol) if weak else symbol, is_scalar=True)
