@@ -26,7 +26,7 @@ LONGEST = 2**40
 """The end of an interval without a limit: no array has an axis of so many elements."""
 
 EXAMPLE = 1_000_003
-"""A size that no decision is made for in particular."""
+"""The example: a size that programs hardly ever compare with."""
 
 
 class Scope:
@@ -41,7 +41,7 @@ class Scope:
         return Size(self, (0, 1))
 
     def sign(self, polynomial: Polynomial) -> int:
-        """The sign of a polynomial for the example; the interval becomes that where it is the same."""
+        """The sign of a polynomial for the example; narrows the interval to sizes that have this sign."""
         value = _value(polynomial, EXAMPLE)
         sign = (value > 0) - (value < 0)
         if len(polynomial) > 1 and sign == 0:
@@ -302,7 +302,7 @@ def is_size(value: object) -> bool:
 
 
 def axis_of_size(size: Any) -> Any:
-    """The size of the axis that a size is a polynomial in."""
+    """The size of the axis, in which a size that is a symbol is a polynomial."""
     return size.scope.size
 
 
@@ -317,7 +317,7 @@ def estimate(size: Any) -> Any:
 
 
 def is_same(a: Any, b: Any) -> bool:
-    """True if two sizes are shown to be equal, for a decision where False is always right."""
+    """True if two sizes are equal for each size of the axis; for decisions where False is always right."""
     return type(a) is type(b) and polynomial_of(a) == polynomial_of(b) if is_size(a) or is_size(b) else a == b
 
 

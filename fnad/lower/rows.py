@@ -164,9 +164,7 @@ def _row(
     if any(isinstance(atom, Counter) and atom.depth < outermost for place in places for atom, _ in place.terms):
         return None
     size, stride = max(place.range[1] for place in places) + 1, _stride(loop, addresses[0])
-    if size >= buffer.aval.size or (has_tile and stride < 0):
-        return None
-    if is_size(size):
+    if size >= buffer.aval.size or (has_tile and stride < 0) or is_size(size):
         return None
     several = size * loop.tile if turned else size + (stride * (loop.tile - 1) if has_tile else 0)
     if several < SHORTEST and not turned:

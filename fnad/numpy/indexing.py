@@ -291,10 +291,9 @@ class Basic(NamedTuple):
         """Read an index."""
         old = [entry for entry in entries if entry is not None]
         spans = [span(entry, n, axis) for axis, (entry, n) in enumerate(zip(old, shape, strict=True))]
-        boxes = _boxes(old, spans, shape)
-        sizes = tuple(1 if isinstance(entry, Symbol) else s.count for entry, s in zip(old, spans, strict=True))
+        counts = tuple(1 if isinstance(entry, Symbol) else s.count for entry, s in zip(old, spans, strict=True))
         backward = tuple(axis for axis, s in enumerate(spans) if s.is_backward)
-        return Basic(boxes, sizes, backward, _selected_shape(entries, spans))
+        return Basic(_boxes(old, spans, counts, shape), counts, backward, _selected_shape(entries, spans))
 
     @property
     def steps(self) -> Steps:
@@ -315,7 +314,7 @@ def _fixed_box(spans: Sequence[Span], shape: Shape) -> Steps:
     return (Box(starts, limits, tuple(s.stride for s in spans)),)
 
 
-def _boxes(entries: Sequence[Entry], spans: Sequence[Span], shape: Shape) -> Steps:
+def _boxes(entries: Sequence[Entry], spans: Sequence[Span], counts: Shape, shape: Shape) -> Steps:
     """The step to what is selected, or two where integers are traced and other axes have strides."""
     if not any(isinstance(entry, Symbol) for entry in entries):
         return _fixed_box(spans, shape)
@@ -324,8 +323,7 @@ def _boxes(entries: Sequence[Entry], spans: Sequence[Span], shape: Shape) -> Ste
         entry if isinstance(entry, Symbol) else constant(s.first if is_one else 0, I64)
         for entry, s in zip(entries, spans, strict=True)
     )
-    sizes = tuple(1 if isinstance(entry, Symbol) else s.count for entry, s in zip(entries, spans, strict=True))
-    return (*(() if is_one else _fixed_box(spans, shape)), MovingBox(starts, sizes))
+    return (*(() if is_one else _fixed_box(spans, shape)), MovingBox(starts, counts))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -97,11 +97,10 @@ def _named_axis(trees: Any) -> str | None:
     names = dict.fromkeys(str(n) for leaf in leaves for n in cast("tuple[Any, ...]", leaf.shape) if isinstance(n, str))
     if len(names) > 1:
         raise ExportError(f"the sizes {', '.join(names)} are open, where one can be", remedy="give numbers for others")
-    for name in names:
-        if not name.isidentifier() or name in DTYPES or name in TAKEN or _identifier(name) != name:
-            raise ExportError(f"{name!r} cannot name a size", remedy="name it n")
-        return name
-    return None
+    name = next(iter(names), None)
+    if name is not None and (not name.isidentifier() or name in DTYPES or name in TAKEN or _identifier(name) != name):
+        raise ExportError(f"{name!r} cannot name a size", remedy="name it n")
+    return name
 
 
 def _with_size(leaf: Any, axis: str, n: int) -> Any:
@@ -112,18 +111,18 @@ def _with_size(leaf: Any, axis: str, n: int) -> Any:
 
 
 def _for_all_sizes(traced: Callable[[int], Exported], axis: str) -> Exported:
-    """The program for all sizes that one trace is right for, and one for each smaller size."""
+    """The program of one trace for all sizes, with programs for the small sizes that the trace is not right for."""
     scope = Scope(axis)
     try:
         found = traced(scope.size)
     except ExportError as error:
         raise error.at(_line_of(error)) from None
-    small: dict[int, Small] = {}
+    small: dict[int, OneSize] = {}
     for n in range(min(scope.low, FEW)):
         with suppress(FnadError, ArithmeticError, LookupError, TypeError, ValueError):
             one = traced(n)
             if one.output == found.output and _has_types(one.program, found.program, n):
-                small[n] = Small(one.program, one.captured)
+                small[n] = OneSize(one.program, one.captured)
     found.sizes = checked_sizes(found, Sizes(scope, 0, LONGEST, small))
     return found
 
@@ -143,7 +142,7 @@ def checked_sizes(exported: Exported, sizes: Sizes) -> Sizes:
 
 
 def _has_types(program: Program, general: Program, n: int) -> bool:
-    """True if a program has the types of the arguments and results that one for all sizes has for n."""
+    """True if a program has the types of arguments and results that `general`, for all sizes, has for n."""
     outputs = tuple(_aval_at(aval, n) for aval in general.out_avals)
     return program.out_avals == outputs and all(
         own == _aval_at(aval, n) for own, aval in zip(program.in_avals, general.in_avals, strict=False)
@@ -176,14 +175,14 @@ def _exported(call: TracedCall, name: str) -> Exported:
 
 
 FEW = 16
-"""The most sizes that have programs of their own, the smallest ones."""
+"""Only sizes below this number have programs of their own."""
 
 BY_SIZE = "export it for each size, or decide by np.where"
 TAKEN = frozenset({"np", "njit", "sizes", "size", "out", "True", "False", "None"})
 
 
-class Small(NamedTuple):
-    """The program for one small size, with its captured arrays."""
+class OneSize(NamedTuple):
+    """The program for one size, with its captured arrays."""
 
     program: Program
     captured: Sequence[Array]
@@ -195,7 +194,7 @@ class Sizes(NamedTuple):
     scope: Scope
     low: int
     high: int
-    small: dict[int, Small]
+    small: dict[int, OneSize]
 
 
 class Exported:
@@ -229,15 +228,14 @@ class Exported:
     def __call__(self, /, *args: Any) -> Any:
         """The result for arguments of these types, given by position; raises `ArgumentTypeError` for others."""
         leaves, structure = leaves_of(args, lambda i: self.names[i] if i < len(self.names) else f"argument {i}")
-        if self.sizes is not None and structure == self.structure:
-            return self._at([leaf.aval for leaf in leaves]).on_leaves([leaf.value for leaf in leaves])
-        if structure != self.structure or [leaf.aval for leaf in leaves] != list(self.in_avals):
+        found = self._at([leaf.aval for leaf in leaves]) if structure == self.structure else None
+        if found is None:
             raise ArgumentTypeError(
                 f"{self.name} was exported for other types of arguments: {', '.join(map(str, self.in_avals))}",
                 source=current_source(),
                 remedy="export it for these types, too",
             )
-        return self.on_leaves([leaf.value for leaf in leaves])
+        return found.on_leaves([leaf.value for leaf in leaves])
 
     def on_leaves(self, operands: Sequence[Any]) -> Any:
         """The result for the leaves of arguments."""
@@ -248,29 +246,23 @@ class Exported:
         run = prepared(self.program).executor()
         return self.output.rebuild(map(to_user, run([*operands, *self.captured])))
 
-    def _at(self, avals: Sequence[Aval]) -> Exported:
-        """The program for arguments of given types, of one that is for all sizes."""
-        assert self.sizes is not None
+    def _at(self, avals: list[Aval]) -> Exported | None:
+        """The program for arguments of given types, if there is one."""
+        if self.sizes is None:
+            return self if avals == list(self.in_avals) else None
         scope, found = self.sizes.scope, [aval.shape for aval in avals]
         own = [aval.shape for aval in self.in_avals]
         pairs = [pair for shapes in zip(own, found, strict=True) for pair in zip(*shapes)]  # noqa: B905
         n = next((n for size, n in pairs if str(size) == scope.name), -1)
         expected = [_aval_at(aval, n) for aval in self.in_avals]
-        small = self.sizes.small.get(n)
-        if expected != list(avals) or (small is None and not self.sizes.low <= n <= self.sizes.high):
-            raise ArgumentTypeError(
-                f"{self.name} was exported for other types of arguments: {', '.join(map(str, self.in_avals))}",
-                source=current_source(),
-                remedy="export it for these types, too",
-            )
-        program = self._program_at(n) if small is None else small.program
-        captured = self.captured if small is None else small.captured
-        return Exported(self.name, program, self.names, self.structure, self.output, captured)
+        one = self._for_size(self.sizes, n) if expected == avals else None
+        return one and Exported(self.name, one.program, self.names, self.structure, self.output, one.captured)
 
-    def _program_at(self, n: int) -> Program:
-        """The program for one size of those that the program is right for."""
-        assert self.sizes is not None
-        return parse_program(print_program(self.program), {self.sizes.scope.name: n})
+    def _for_size(self, sizes: Sizes, n: int) -> OneSize | None:
+        """The program for one size, if there is one."""
+        if n in sizes.small or not sizes.low <= n <= sizes.high:
+            return sizes.small.get(n)
+        return OneSize(parse_program(print_program(self.program), {sizes.scope.name: n}), self.captured)
 
     def __reduce__(self) -> Any:
         if self.sizes is not None:
@@ -386,13 +378,11 @@ class Exported:
         low, high = max(self.sizes.scope.low, self.sizes.low), min(self.sizes.scope.high, self.sizes.high)
         if low >= high:
             raise ExportError(f"{self.name} has no program for all sizes {self.sizes.scope.name}", remedy=BY_SIZE)
-        variants = [general._replace(low=low, high=high)]
-        for n in range(min(low, FEW)):
-            own = self.sizes.small.get(n)
-            if own is not None or n >= self.sizes.low:
-                program, captured = own or (self._program_at(n), self.captured)
-                variants.append(lowered(program, captured)._replace(low=n, high=n))
-        return variants
+        small = [(n, self._for_size(self.sizes, n)) for n in range(min(low, FEW))]
+        return [
+            general._replace(low=low, high=high),
+            *(lowered(*one)._replace(low=n, high=n) for n, one in small if one is not None),
+        ]
 
     def __repr__(self) -> str:
         results = ", ".join(map(str, self.program.out_avals))
@@ -406,7 +396,7 @@ def _restored(pickled: ProgramOfTrees) -> Exported:
 class CFunction:
     """A native function: its `address`, and `call(*addresses)`, which returns 0 or the number of an error.
 
-    One for all sizes takes the size before the addresses.
+    A function for all sizes takes the size before the addresses.
 
     The code lives as long as this object or `call`.
     """

@@ -9,19 +9,20 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from fnad.api.functions.export import Exported, Sizes, Small, checked_sizes, write_files
+from fnad.api.functions.export import Exported, OneSize, Sizes, checked_sizes, write_files
 from fnad.api.staging.leaves import Array, flatten
 from fnad.api.staging.stage import Output
 from fnad.backends.keys import is_told
 from fnad.errors import ExportError, FnadError
 from fnad.ir.parser import parse_program
 from fnad.ir.printer import print_program
+from fnad.ir.program import Program
 from fnad.ir.size import Scope
 from fnad.ir.types import DTYPES, NAMES
 from fnad.ir.walk import all_equations
@@ -67,8 +68,7 @@ def save(file: str | Path, exported: Exported, *, force: bool = False) -> None:
         "result": _described(exported.output.structure.unflatten([LEAF] * exported.output.structure.num_leaves)),
         "arrays": sorted(exported.output.arrays),
         "halves": sorted(exported.output.halves),
-        "program": print_program(exported.program).split("\n"),
-        "captured": [_array_text(array) for array in exported.captured],
+        **_code(exported.program, exported.captured),
     }
     if exported.sizes is not None:
         content["format"], content["sizes"] = FORMAT, _sizes_text(exported.sizes)
@@ -140,16 +140,18 @@ def _read(content: Any) -> Exported:
 
 def _sizes_text(sizes: Sizes) -> dict[str, Any]:
     """The sizes of a program for all sizes, with the programs for small ones."""
-    small = {
-        n: {"program": print_program(one.program).split("\n"), "captured": list(map(_array_text, one.captured))}
-        for n, one in sizes.small.items()
-    }
+    small = {n: _code(*one) for n, one in sizes.small.items()}
     return {"name": sizes.scope.name, "low": sizes.low, "high": sizes.high, "small": small}
+
+
+def _code(program: Program, captured: Sequence[Array]) -> dict[str, Any]:
+    """A program with its captured arrays, as text."""
+    return {"program": print_program(program).split("\n"), "captured": list(map(_array_text, captured))}
 
 
 def _sizes(described: Any) -> Sizes:
     small = {
-        int(n): Small(parse_program("\n".join(one["program"])), list(map(_array, one["captured"])))
+        int(n): OneSize(parse_program("\n".join(one["program"])), list(map(_array, one["captured"])))
         for n, one in described["small"].items()
     }
     return Sizes(Scope(_word(described["name"])), int(described["low"]), int(described["high"]), small)

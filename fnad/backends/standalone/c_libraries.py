@@ -292,7 +292,7 @@ ROUTINES = {
         **{name: _triangle(is_lower, unit) for name, (is_lower, unit) in TRIANGULAR.items()},
         "det": filled(DETERMINANT, results="$t *x", store="x[i] = unit * exp(log_size);"),
         "slogdet": filled(DETERMINANT, results="$t *x, $r *y", store="x[i] = unit, y[i] = log_size;"),
-        "revealing_lu": filled(REVEALING_LU, smallest=f"{SMALLEST_PIVOT.hex()}"),
+        "revealing_lu": filled(REVEALING_LU, smallest=SMALLEST_PIVOT.hex()),
         "row_order": ROW_ORDER,
         "svd": filled(SVD, results="$r *s", rows="m", columns="n", job="N", vectors="NULL, rows, NULL, columns"),
         "svd_s": filled(SVD, **LEFT_AND_RIGHT, rows="p", columns="p", job="S"),

@@ -240,7 +240,7 @@ def header(program: Standalone) -> str:
 
 
 def prototype(program: Standalone, name: str | None = None) -> str:
-    """The declaration of a program's function, or of one of this name with the parameters of that."""
+    """The declaration of a program's function, or of a function `name` with the same parameters."""
     size = [f"int64_t {program.size}"] * (program.size is not None)
     given = [f"const {ctype(parameter.aval.dtype)} *{parameter.name}" for parameter in program.arguments]
     made = [f"{ctype(parameter.aval.dtype)} *{parameter.name}" for parameter in program.results]

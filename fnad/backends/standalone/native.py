@@ -1,6 +1,6 @@
 """A program as a native function `int64 name(const void *argument…, void *result…)`: by address, or in an object file.
 
-One for all sizes takes the size first.
+The function of a program for all sizes takes the size first.
 
 The function returns 0, or the number of the fault in which it ended; -1 if there is no memory for temporaries, and -2
 if there is no program for the size.
@@ -19,7 +19,7 @@ import numpy as np
 
 from fnad.backends.cpu import codegen, loader
 from fnad.backends.llvm.instructions import add_function, arrays_in_frame
-from fnad.backends.llvm.scalar import memory_type
+from fnad.backends.llvm.scalar import call, memory_type
 from fnad.backends.standalone.program import NO_SIZE, Standalone, Variant, element_type
 from fnad.backends.standalone.target import STANDALONE
 from fnad.errors import ExportError
@@ -161,21 +161,18 @@ def _with_temporaries(
                 places[slot.name] = builder.bitcast(memory, BYTES)
             run()
             return
-    module = builder.module
-    malloc = _declared(module, "malloc", ir.FunctionType(BYTES, [LONG]))
-    free = _declared(module, "free", ir.FunctionType(ir.VoidType(), [BYTES]))
     starts: list[Any] = [LONG(0)]
     for slot in slots:
         nbytes = _number(builder, slot.size * slot.dtype.itemsize + ALIGNMENT - 1, given)
         starts.append(builder.add(starts[-1], builder.and_(nbytes, LONG(-ALIGNMENT))))
-    memory = builder.call(malloc, [builder.add(starts.pop(), LONG(ALIGNMENT))])
+    memory = call(builder, "malloc", BYTES, builder.add(starts.pop(), LONG(ALIGNMENT)))
     with builder.if_then(builder.icmp_unsigned("==", memory, ir.Constant(BYTES, None)), likely=False):
         builder.ret(LONG(NO_MEMORY))
     first = builder.and_(builder.add(builder.ptrtoint(memory, LONG), LONG(ALIGNMENT - 1)), LONG(-ALIGNMENT))
     for slot, start in zip(slots, starts, strict=True):
         places[slot.name] = builder.inttoptr(builder.add(first, start), BYTES)
     run()
-    builder.call(free, [memory])
+    call(builder, "free", ir.VoidType(), memory)
 
 
 def _number(builder: ir.IRBuilder, size: int, given: Sequence[Any]) -> Any:
@@ -186,12 +183,6 @@ def _number(builder: ir.IRBuilder, size: int, given: Sequence[Any]) -> Any:
     for coefficient in reversed(polynomial_of(size)):
         total = builder.add(builder.mul(total, given[0]), LONG(coefficient))
     return total
-
-
-def _declared(module: ir.Module, name: str, kind: ir.FunctionType) -> ir.Function:
-    """A function of the C library."""
-    known = module.globals.get(name)
-    return ir.Function(module, kind, name=name) if known is None else known
 
 
 def _run(builder: ir.IRBuilder, variant: Variant, places: dict[str, Any]) -> None:

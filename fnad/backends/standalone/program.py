@@ -96,9 +96,10 @@ NO_SIZE = -2
 
 
 def lowered(program: Program, name: str, arguments: int, captured: Sequence[Array], *, with_blas: bool) -> Variant:
-    """Lower a program, whose inputs are so many arguments, then the captured arrays; C alone can have BLAS beside it.
+    """Lower a program, whose inputs are a number of arguments, then the captured arrays.
 
-    Raises `ExportError` for what runs in Python, and `LoweringError` for what has no instructions.
+    Only C can have BLAS beside it. Raises `ExportError` for what runs in Python, and `LoweringError` for what has no
+    instructions.
     """
     target = WITH_BLAS if with_blas else STANDALONE
     plan = Plan(lower(program, target), target)
