@@ -270,6 +270,14 @@ def test_what_is_not_for_all_sizes_is_an_error(name: str) -> None:
         call()
 
 
+def test_a_small_size_that_calls_python_is_not_saved(tmp_path: Path) -> None:
+    def f(x: Any) -> Any:
+        return fnad.callback(np.sin, x, result=x) if x.shape[0] < 4 else np.sin(x)
+
+    with pytest.raises(ExportError, match="calls functions of this process"):
+        fnad.save(tmp_path / "file", fnad.export(f, S(("n",), float)))
+
+
 def test_other_functions_take_no_names_of_sizes() -> None:
     with pytest.raises(ArgumentTypeError, match="has a size without a number"):
         fnad.eval_shape(np.sin, S(("n",), float))

@@ -57,7 +57,8 @@ def save(file: str | Path, exported: Exported, *, force: bool = False) -> None:
         >>> fnad.load(file)(np.array([1.0, 2.0]))
         array([2., 4.])
     """
-    if not all(map(is_told, all_equations(exported.program))):
+    programs = [exported.program, *(one.program for one in (exported.sizes.small.values() if exported.sizes else ()))]
+    if not all(is_told(equation) for program in programs for equation in all_equations(program)):
         raise ExportError(f"{exported.name} calls functions of this process", remedy="leave callbacks out of it")
     content = {
         "format": WITHOUT_SIZES,
