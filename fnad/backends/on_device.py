@@ -42,11 +42,11 @@ class DeviceProgram(TieredProgram):
     def _on_host(self, arguments: Sequence[Array]) -> list[Array]:
         return list(map(driver().to_device, self._interpret(list(map(on_host, arguments)))))
 
-    def _compile(self) -> Native:
+    def _compile(self) -> tuple[Native, None]:
         driver()  # without which there is nothing to compile for
         try:
             with uncollected(), config.override(scatter_add=self._scatter_add):
-                return self._backend.compiler.compile_program(self.simplified, self._donated)
+                return self._backend.compiler.compile_program(self.simplified, self._donated), None
         except LoweringError as error:
             raise error.at(None, ON_HOST) from None
 

@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any
 
 from fnad import config, forks
 from fnad.backends.background import BACKGROUND
-from fnad.backends.base import BACKENDS, Array, Backend, CallBefore, Executor, Native
+from fnad.backends.base import BACKENDS, Array, Backend, CallBefore, Compiler, Executor, Native
 from fnad.backends.reference import interpreter
 from fnad.backends.sizes import Sizes, sizes_of
 from fnad.control.rolled import rolled
@@ -79,10 +79,6 @@ Those in the body of a loop count as others: their loops are short, as a rule, a
 """
 
 
-def do_nothing() -> None:
-    """Nothing."""
-
-
 def disk_cache() -> DiskCache | None:
     """The cache on disk, whose modules are loaded when the first program could be there."""
     return None if config.current().disk_cache is False else import_module("fnad.disk").current()
@@ -104,7 +100,6 @@ class TieredProgram:
         self._calls = 0
         self._spent = 0.0
         self._compiling = forks.lock()
-        self._report: Callable[[], None] = do_nothing
 
     def executor(self, *, eager: bool = False, often: bool = False) -> Executor:
         """The executor for the next run; if `eager`, the program is hot.
@@ -242,11 +237,13 @@ class TieredProgram:
 
     def _compiled(self) -> Native | None:
         """Native code, made by one thread while others wait; None where the compiler cannot lower the program."""
+        report: Callable[[], None] | None = None
         with self._compiling:
             if self.code is None and not self._is_refused:
-                self.code = self._compile()
-            native, report, self._report = self.code, self._report, do_nothing
-        report()  # without the lock, for which a fork waits that holds the lock of `logging`
+                self.code, report = self._compile()
+            native = self.code
+        if report is not None:
+            report()  # without the lock, for which a fork waits that holds the lock of `logging`
         STORE.trim()
         return native
 
@@ -268,31 +265,29 @@ class TieredProgram:
         """The key of the program on disk, if it can have one."""
         return None if disk_cache() is None else import_module("fnad.backends.keys").key_of(self.program, self._donated)
 
-    def _compile(self) -> Native | None:
-        """The native code on disk, or compiled now and written to disk."""
+    def _compile(self) -> tuple[Native | None, Callable[[], None] | None]:
+        """The native code on disk, or compiled now; and a function that logs the result."""
         compiler = self._backend.compiler
         start = perf_counter()
         native = None if self._key is None else compiler.kept(self._key)
         if native is not None:
-            self._report = partial(log.done, "found on disk", self.program, perf_counter() - start)
-            return native
-        return self._made(compiler.compile_program)
+            return native, partial(log.done, "found on disk", self.program, perf_counter() - start)
+        return self._made(compiler)
 
-    def _made(self, make: Callable[[Program, Sequence[int]], Native]) -> Native | None:
-        """The native code that a compiler makes, which is written to disk."""
+    def _made(self, compiler: Compiler) -> tuple[Native | None, Callable[[], None]]:
+        """The native code that a compiler makes, which is written to disk; and a function that logs the result."""
         start = perf_counter()
         try:
             with uncollected():
-                native = make(self.simplified, self._donated)
+                native = compiler.compile_program(self.simplified, self._donated)
         except LoweringError as error:
             self._is_refused = True
-            self._report = partial(log.log, "INFO", f"interprets {self.program.name}: {error.what}")
-            return None
-        self._report = partial(log.done, "compiled", self.simplified, perf_counter() - start)
+            return None, partial(log.log, "INFO", f"interprets {self.program.name}: {error.what}")
+        seconds = perf_counter() - start
         if self._key is not None:
-            self._backend.compiler.keep(self._key, native)
+            compiler.keep(self._key, native)
         self._sizes.compiled(alone=native.is_alone)
-        return native
+        return native, partial(log.done, "compiled", self.simplified, seconds)
 
     def _interpret_for_a_time(self, arguments: Sequence[Array]) -> list[Array]:
         if self._is_refused:
