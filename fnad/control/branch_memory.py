@@ -19,6 +19,7 @@ from fnad.control.region_rules import read_inputs, taking
 from fnad.ir.builder import current_builder
 from fnad.ir.primitive import DynamicSlice, DynamicUpdate
 from fnad.ir.program import Atom, Equation, Literal, Program, Source, Var
+from fnad.ir.ranges import Range
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Shape, is_inexact
 from fnad.ops.comparison import select
@@ -148,29 +149,28 @@ COUNTS: LocalBlocks[Mapping[Atom, int]] = LocalBlocks()
 
 def _is_inside(start: Symbol, length: int, size: int) -> bool:
     """True if an axis of this length has a box there in every step of the loops around."""
-    found = _interval(start)
-    return found is not None and found[0] >= 0 and found[1] + size <= length
+    found = _range(start)
+    return found is not None and found.low >= 0 and found.high + size <= length
 
 
-def _interval(symbol: Symbol) -> tuple[int, int] | None:
-    """The least and the largest value of an integer that counters determine; None of others."""
+def _range(symbol: Symbol) -> Range | None:
+    """The range of an integer that counters determine; None of others."""
     atom, builder = symbol.atom, symbol.builder
     if isinstance(atom, Literal):
-        return int(atom.value), int(atom.value)
+        return Range.of(int(atom.value))
     count = (COUNTS.innermost or {}).get(atom)
     if count is not None:
-        return 0, count - 1
+        return Range(0, count - 1)
     for var, value in zip(builder.captured_variables, builder.captured, strict=True):
         if var is atom:
-            return _interval(value) if isinstance(value, Symbol) else None
+            return _range(value) if isinstance(value, Symbol) else None
     maker = next((equation for equation in builder.equations if atom in equation.results), None)
     if maker is None or maker.primitive.name not in ("add", "sub"):
         return None
-    left, right = (_interval(Symbol(builder, operand, operand.aval)) for operand in maker.operands)
+    left, right = (_range(Symbol(builder, operand, operand.aval)) for operand in maker.operands)
     if left is None or right is None:
         return None
-    low, high = right if maker.primitive.name == "add" else (-right[1], -right[0])
-    return left[0] + low, left[1] + high
+    return left + right if maker.primitive.name == "add" else left - right
 
 
 def choose(pred: Symbol, yes: Callable[[], list[Symbol]], no: Callable[[], list[Symbol]]) -> list[Symbol]:

@@ -89,12 +89,12 @@ def _on_arrays(equation: Equation, operands: Symbols) -> list[Symbol] | None:
 def _terms(body: Program, groups: Groups) -> Program | None:
     """The body without its carry, and in the place of each carried value the term that it adds to that."""
     consts, carry, xs = groups.split(body.inputs)
-    step: Program | None = body
+    step = body
     for place, total in enumerate(carry):
-        step = _with_term(step, place, total)
-        if step is None:
+        found = _with_term(step, place, total)
+        if found is None:
             return None
-    assert step is not None
+        step = found
     step = dce(step)
     if not use_counts(step).keys().isdisjoint(carry):
         return None
@@ -110,7 +110,6 @@ def _with_term(program: Program, place: int, total: Var) -> Program | None:
     number, maker = next(((i, e) for i, e in enumerate(program.equations) if atom in e.results), (0, None))
     if maker is None or not isinstance(atom, Var) or atom.aval != total.aval or use_counts(program)[atom] > 1:
         return None
-    equations = [*program.equations[:number], *program.equations[number + 1 :]]
     if maker.primitive is add and total in maker.operands:
         left, right = maker.operands
         return _returning(program, place, right if left is total else left)
@@ -125,8 +124,7 @@ def _with_term(program: Program, place: int, total: Var) -> Program | None:
         term = replace(maker, regions=kept)
     else:
         return None
-    equations.insert(number, term)
-    return replace(program, equations=tuple(equations))
+    return replace(program, equations=(*program.equations[:number], term, *program.equations[number + 1 :]))
 
 
 def _returning(program: Program, place: int, atom: Var | Literal) -> Program:

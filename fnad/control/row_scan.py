@@ -56,8 +56,7 @@ def with_rows(step: Closed, init: Sequence[Symbol], count: int) -> RowScan:
     program, outside = step.program, dict(zip(step.program.inputs, step.captured, strict=False))
     carry = program.inputs[len(outside) :]
     places: dict[Atom, tuple[int, int]] = {carry[0]: (1, 0)}
-    starts_of = {equation: places_of(equation, places) for equation in program.equations}
-    boxes = {equation: box for equation in program.equations if (box := _rows(equation, starts_of[equation], count))}
+    boxes = {e: box for e in program.equations if (box := _rows(e, places_of(e, places), count))}
     written = {place: made for place in range(len(init)) if (made := _written(program, place, carry[place], boxes))}
     outside.update((carry[place], init[place]) for place in written)
     builder, equations, inputs, rows = current_builder(), list[Equation](), list[Var](), list[Symbol]()
