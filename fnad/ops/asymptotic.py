@@ -163,13 +163,17 @@ def hazard_tail(x: Symbol, near: Symbol) -> Symbol:
 def _integral_slope(sign_of_terms: int, x: Symbol, distance: Symbol) -> Symbol:
     """The distance from 1, over x."""
     coefficients = [sign_of_terms**k / (4 ** (k + 1) * math.factorial(k + 1) ** 2) for k in range(POWER_TERMS)]
-    far = distance / (_clamped(POWER_BOUND, abs_(x)) * sign(x))
-    return _beyond(POWER_BOUND, abs_(x), far, x * _polynomial(coefficients, x * x))
+    return _odd_series(coefficients, x, distance / (_clamped(POWER_BOUND, abs_(x)) * sign(x)))
 
 
 def _i1_ratio_slope(x: Symbol, far: Symbol) -> Symbol:
     """I₂(x) / x."""
     coefficients = [1 / (4 ** (k + 1) * math.factorial(k) * math.factorial(k + 2)) for k in range(POWER_TERMS)]
+    return _odd_series(coefficients, x, far)
+
+
+def _odd_series(coefficients: list[float], x: Symbol, far: Symbol) -> Symbol:
+    """Σ cₖ x²ᵏ⁺¹ at 0, and `far` beyond the bound."""
     return _beyond(POWER_BOUND, abs_(x), far, x * _polynomial(coefficients, x * x))
 
 

@@ -43,7 +43,7 @@ def noting(note: Callable[..., None]) -> Callable[[Any], Any]:
 
 
 def followed(function: Any) -> Any:
-    """The function that makes of a function another one: its result is an object that later calls return again."""
+    """A function of the same results, which recorders follow: later calls return the same objects."""
 
     def ask(*args: Any, **kwargs: Any) -> Any:
         found = function(*args, **kwargs)

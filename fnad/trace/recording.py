@@ -31,6 +31,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from fnad import forks
 from fnad.blocks import ListedBlocks
 from fnad.codes import names_of, original_of
 from fnad.ir.builder import is_tracing
@@ -461,7 +462,7 @@ class Recorder:
 
     def _note_context(self, kind: Any) -> None:
         """Note the precision and rounding that operators read, if this is the class of decimal numbers."""
-        decimal = sys.modules.get("decimal")
+        decimal = forks.loaded("decimal")
         if decimal is not None and kind is decimal.Decimal:
             for name in ("prec", "rounding"):
                 self._enter(lambda name, _: getattr(decimal.getcontext(), name), decimal, name)

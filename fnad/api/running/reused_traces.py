@@ -122,7 +122,7 @@ class ReusedTraces:
     def stage(
         self, traced: Sequence[Leaf], others: Sequence[Any], structure: Hashable, make: Callable[[], Staged]
     ) -> Staged:
-        """A call with these leaves, of arguments of this structure: as a trace before, or else what `make()` traces."""
+        """The earlier trace that fits a call with these leaves and this structure, or the result of `make`."""
         if not self.are_used or any(map(is_on_device, others)):  # the content of arrays on a device is not compared
             return make()
         signature = structure, tuple([(leaf.aval, leaf.weak, leaf.is_array, leaf.labels) for leaf in traced])
@@ -157,7 +157,7 @@ class ReusedTraces:
 class DifferentiatedCalls:
     """The calls of a function that is differentiated in the arguments at `argnums`.
 
-    What is traced is the function, or a function of the same arguments, `traced`, that calls it.
+    `traced` is the function to trace, by default `f` itself; it takes the arguments of `f` and calls `f`.
     """
 
     def __init__(self, f: Function, argnums: tuple[int, ...], has_aux: bool, traced: Function | None = None) -> None:

@@ -30,7 +30,8 @@ def features() -> dict[str, bool]:
 @cache
 def instruction_sets() -> tuple[tuple[str, str, int], ...]:
     """The instruction sets of this CPU."""
-    return tuple(each for each in INSTRUCTION_SETS if features().get(each[1]))
+    found = features()
+    return tuple(each for each in INSTRUCTION_SETS if found.get(each[1]))
 
 
 def has_variants(symbol: str, values: Sequence[ir.Value]) -> bool:
