@@ -25,11 +25,21 @@ def live_behind(body: Sequence[ast.AST]) -> dict[ast.AST, set[str]]:
 
     Those of its inner functions may be read at any call. Loops in statements other than `if` and `with` have no entry.
     """
+    if not _has_loops(body):
+        return {}
     scopes = ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef
     inner = set(reads_in(*[n for node in body for n in ast.walk(node) if isinstance(n, scopes)]))
     found: dict[ast.AST, set[str]] = {}
     _live(body, set(), found)
     return {loop: live | inner for loop, live in found.items()}
+
+
+def _has_loops(nodes: Sequence[ast.AST]) -> bool:
+    return any(
+        isinstance(node, (ast.For, ast.While))
+        or (isinstance(node, (ast.If, ast.With)) and _has_loops([*node.body, *getattr(node, "orelse", ())]))
+        for node in nodes
+    )
 
 
 def _live(nodes: Sequence[ast.AST], live: set[str], found: dict[ast.AST, set[str]]) -> None:
