@@ -3,9 +3,9 @@
     call ──▶ interpreted ──▶ interpreted ──▶ interpreted ──▶ native
       └─▶ waiting ─▶ lowered ─▶ compiled by LLVM, without the GIL ─┘
 
-One thread compiles one program after the other and ends when none is waiting. A fork forgets the programs that wait and
-lets the thread finish the one under way, because `TieredProgram` holds a lock meanwhile (`fnad.forks`). The next call
-of a forgotten program has it wait again. At the end of a process the thread is ended like other daemon threads.
+One thread compiles one program after the other and ends when none is waiting. A fork drops the waiting programs. It
+waits until the program under way is compiled, because `TieredProgram` holds a lock meanwhile (`fnad.forks`). The next
+call of a dropped program adds it again. At the end of a process the thread is ended like other daemon threads.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Compilable(Protocol):
     """A program that can be compiled in the background."""
 
     def compile_in_background(self) -> None:
-        """Compile the program; the next call of the program raises what this raises."""
+        """Compile the program."""
         ...
 
 
@@ -36,7 +36,7 @@ class Background:
         forks.at_fork(before=self._forget)
 
     def compile(self, program: Compilable) -> None:
-        """Have a program compiled, unless it is waiting."""
+        """Compile a program in the background, unless it is waiting already."""
         with self._lock:
             self._waiting.setdefault(ref(program), copy_context())
             if self._thread is None or not self._thread.is_alive():

@@ -5,8 +5,8 @@ until the time spent on that reaches the expected time to compile it, and is com
 time of the best choice in hindsight. The expected time is the backend's (`Backend.expected_cost`).
 
 A hot program is compiled in the background (`fnad.backends.background`), and interpreted until that is done. A call
-waits for the compiler only where that is expected to take at most as long as two interpreted calls. So it depends on
-time from which call on the results are those of native code, which may differ from those before in the last digits.
+waits for the compiler only where that is expected to take at most as long as two interpreted calls. Timing therefore
+decides which call is the first one of native code, whose results may differ in the last digits.
 `executor="compiled"` compiles at the first call and waits.
 
 A single run of a program with loops can take arbitrarily long. So such a program is interpreted only for the expected
@@ -138,7 +138,7 @@ class TieredProgram:
         return None if native is None else native.direct(before)
 
     def compile_in_background(self) -> None:
-        """Compile it, without an error: where one is raised, the next call compiles it again and raises it."""
+        """Compile it; after an error, the next call compiles it again and raises the error."""
         try:
             with uncollected():  # what the collector would find belongs to other threads
                 self._compiled()
@@ -225,11 +225,11 @@ class TieredProgram:
 
     @property
     def _must_compile(self) -> bool:
-        """True if it cannot be interpreted in vain, or what compiles it failed in the background."""
+        """True if an interpreted run cannot be started again, or if compiling it in the background failed."""
         return self._has_failed or (self._loops and self._effects)
 
     def _compiled_soon(self) -> Native | None:
-        """Native code, if it is expected to take at most as long as two interpreted calls; else made meanwhile."""
+        """Native code, compiled now if that takes at most as long as two interpreted calls, else in the background."""
         if self.expected_cost() * self._calls < 2 * self._spent:
             return self._compiled()
         BACKGROUND.compile(self)

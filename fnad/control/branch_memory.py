@@ -144,11 +144,11 @@ class _Branch:
 
 
 COUNTS: LocalBlocks[Mapping[Atom, int]] = LocalBlocks()
-"""The numbers of steps of loops that are being written, by the counter, which begins at 0."""
+"""The number of steps of each loop under construction, by its counter, which begins at 0."""
 
 
 def _is_inside(start: Symbol, length: int, size: int) -> bool:
-    """True if an axis of this length has a box there in every step of the loops around."""
+    """True if a box that begins at `start` lies in an axis of this length in every step of the loops around."""
     found = _range(start)
     return found is not None and found.low >= 0 and found.high + size <= length
 

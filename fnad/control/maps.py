@@ -102,7 +102,7 @@ def _terms(body: Program, groups: Groups) -> Program | None:
 
 
 def _with_term(program: Program, place: int, total: Var) -> Program | None:
-    """The program whose result at a place is the term that is added to its input `total` there; None if none is."""
+    """The program with the term that it adds to its input `total` as the result at a place; None if it does not add."""
     atom = program.outputs[place]
     zero = Literal(total.aval.dtype.type(-0.0 if is_inexact(total.aval.dtype) else 0))
     if atom is total:

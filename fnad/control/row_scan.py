@@ -48,7 +48,7 @@ class RowScan(NamedTuple):
 
 
 def with_rows(step: Closed, init: Sequence[Symbol], count: int) -> RowScan:
-    """The step with an input, behind the others, for each read of the next row of an array.
+    """The loop as a scan. The step has an input, behind the others, for each read of the next row of an array.
 
     An array that a step reads and writes at its own row alone is not carried: the step returns its row.
     The number of the step grows by one at each, so none may be left undone.
@@ -85,7 +85,7 @@ def with_rows(step: Closed, init: Sequence[Symbol], count: int) -> RowScan:
 
 
 def _written(program: Program, place: int, array: Var, boxes: Mapping[Equation, tuple[Ints, Ints]]) -> Equation | None:
-    """The equation that writes the next row of a carried array; None if the step reads or writes others of it."""
+    """The equation that writes the next row of a carried array; None if the step uses other rows."""
     uses = [equation for equation in program.equations if array in equation.operands]
     writes = [equation for equation in uses if program.outputs[place] in equation.results]
     if len(writes) != 1 or not isinstance(writes[0].primitive.lower, DynamicUpdate) or writes[0] not in boxes:

@@ -180,7 +180,7 @@ class LoopBody:
                 run.symbols.get(atom, value) if atom is not None and value.shape else value
                 for atom, value in zip(outputs, values, strict=True)
             ]
-            return [*heads(state, UNSEEN), *kept]  # arrays without copies: nothing reads what is carried on
+            return [*heads(state, UNSEEN), *kept]  # without copies of arrays: these values are not read
 
         def leaf(run: _Run) -> list[Symbol]:
             way = run.way

@@ -186,7 +186,7 @@ def in_trace(
 ) -> Any:
     """`function(*trees)`: as part of the trace under way, or else of one that is run at once.
 
-    Errors call the first trees by the `names`. Where the function is the same each time, it may have `traces`.
+    Errors call the first trees by the `names`. `traces` has earlier traces, if `function` is the same at each call.
     """
     if is_tracing():
         return function(*trees)

@@ -31,9 +31,9 @@ INTEGERS = range(-(2**63), 2**63)
 
 
 OFTEN = 8
-"""The calls in a row after which they are made directly: to prepare that takes as long as some fifty direct calls.
+"""The calls in a row after which a direct call is prepared, which takes as long as some fifty direct calls.
 
-After twice as many it is tried again, as often as the code for that is still being compiled.
+While the code of direct calls is being compiled, the next attempt is after twice as many calls.
 """
 
 

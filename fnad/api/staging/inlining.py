@@ -40,7 +40,7 @@ def asked_of_loops(program: Program) -> list[Var]:
 
 
 def guard_by(program: Program, asked: Sequence[Var], operands: Sequence[Operand], answers: Sequence[Tracer]) -> None:
-    """Have guards read these answers in the place of the values of a program, which are equal."""
+    """Replace the values of a program that guards read by these answers, which are equal."""
     builder = current_builder()
     assert isinstance(builder, Trace)
     symbols = [as_symbol(value if isinstance(value, Symbol) else to_user(value)) for value in operands]

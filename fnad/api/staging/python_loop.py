@@ -48,8 +48,8 @@ if TYPE_CHECKING:
     from fnad.api.staging.python_loops import PythonLoops
 
 MOST_WAYS, MOST_GUESSED, MOST_RECORDED = 64, 16, 1500
-"""The most ways of a loop, from all its states; the most to which others are added that were not met yet; the most
-steps that Python runs in a trace to record them."""
+"""The most ways of a loop, from all its states; the number of ways from which on none is guessed; the most steps that
+Python runs in a trace to record ways."""
 
 
 class Known:
@@ -262,7 +262,7 @@ class PythonLoop:
             raise Refused(f"its steps go more than {MOST_WAYS} ways")
 
     def _try_other_ends(self, way: Way) -> None:
-        """Have ways recorded on which a loop in the step ends in another state, as one that takes no step does."""
+        """Add the answers by which a loop in the step ends in another state, such as a loop that takes no step."""
         for place, decision in enumerate(way.decisions):
             for end in decision.values - {decision.answer}:
                 if len(self.known.answers) < MOST_GUESSED:

@@ -37,8 +37,8 @@ MANY = 100
 class PythonLoops:
     """The loops of a function that are one loop each, for one signature: those around the lines that are `marked`.
 
-    `ends` has the states in which a loop in a step may end, by the value that has the one in which it ends. `counts`
-    has the numbers of steps of the loops around, by their counters.
+    `ends` has the possible last states of each loop in a step, by the value that is its last state. `counts` has the
+    numbers of steps of the loops around, by their counters.
     """
 
     def __init__(self) -> None:
