@@ -29,19 +29,25 @@ __all__ = ["callback", "print", "profile", "progress"]
 def print(fmt: str, *args: Any, **kwargs: Any) -> None:  # noqa: A001 JAX's name
     """Print `fmt.format(*args, **kwargs)` each time the program comes here, with ordinary numbers and arrays.
 
-    It prints in order, in loops and branches too; derivatives pass by it. The arguments are pytrees of anything.
+    It prints in order, in loops and branches too; derivatives pass by it.
 
-    >>> import numpy as np, fnad
-    >>> @fnad.jit
-    ... def halved(x):
-    ...     def step(x):
-    ...         fnad.debug.print("x = {x:.2f}", x=x)
-    ...         return x / 2
-    ...     return fnad.while_loop(lambda x: x > 1, step, x)
-    >>> halved(3.0)
-    x = 3.00
-    x = 1.50
-    np.float64(0.75)
+    Parameters:
+        fmt (str): A text with fields for the arguments, as `str.format` has them.
+        *args, **kwargs (pytrees): The arguments of the format.
+    Raises:
+        IndexError, KeyError: If the format has a field without an argument.
+    Examples:
+        >>> import numpy as np, fnad
+        >>> @fnad.jit
+        ... def halved(x):
+        ...     def step(x):
+        ...         fnad.debug.print("x = {x:.2f}", x=x)
+        ...         return x / 2
+        ...     return fnad.while_loop(lambda x: x > 1, step, x)
+        >>> halved(3.0)
+        x = 3.00
+        x = 1.50
+        np.float64(0.75)
     """
     callback(_show, fmt, *args, **kwargs)
 
@@ -54,12 +60,18 @@ def _show(fmt: str, *args: Any, **kwargs: Any) -> None:
 def callback(f: Function, *args: Any, **kwargs: Any) -> None:
     """Call `f(*args, **kwargs)` each time the program comes here, with ordinary numbers and arrays, for its effect.
 
-    What `f` returns is dropped. The arguments are pytrees of anything. All else is as for `fnad.callback`.
+    The result of `f` is discarded. All else is as for `fnad.callback`.
 
-    >>> import numpy as np, fnad
-    >>> seen = []
-    >>> fnad.grad(lambda x: fnad.debug.callback(seen.append, x) or x**2)(3.0), seen
-    (np.float64(6.0), [np.float64(3.0)])
+    Parameters:
+        f (function): Any Python function.
+        *args, **kwargs (pytrees): Its arguments.
+    Raises:
+        ArgumentTypeError: If `f` is not callable.
+    Examples:
+        >>> import numpy as np, fnad
+        >>> seen = []
+        >>> fnad.grad(lambda x: fnad.debug.callback(seen.append, x) or x**2)(3.0), seen
+        (np.float64(6.0), [np.float64(3.0)])
     """
     check_function(f, "callback")
     values, structure = flatten((args, kwargs))

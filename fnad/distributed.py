@@ -52,48 +52,151 @@ T = TypeVar("T")
 
 
 def rank() -> int:
-    """The number of this process among all, from 0."""
+    """The number of this process among all, from 0.
+
+    Returns:
+        int: Less than `size()`.
+    Raises:
+        DistributedError: If MPI is missing.
+    Examples:
+        >>> import fnad.distributed
+        >>> fnad.distributed.rank()  # mpiexec -n 2 python FILE: 1 on the second rank  # doctest: +SKIP
+        1
+    """
     return _world().Get_rank()
 
 
 def size() -> int:
-    """The number of processes."""
+    """The number of processes.
+
+    Returns:
+        int: 1 without `mpiexec`.
+    Raises:
+        DistributedError: If MPI is missing.
+    Examples:
+        >>> import fnad.distributed
+        >>> fnad.distributed.size()  # mpiexec -n 2 python FILE  # doctest: +SKIP
+        2
+    """
     return _world().Get_size()
 
 
 @boundary
 def psum(tree: Any) -> Any:
-    """The sum over all ranks, in the dtype of the argument; bools are counted."""
+    """The sum over all ranks, in the dtype of the argument; bools are counted.
+
+    Parameters:
+        tree (pytree of arrays and numbers): Equal in structure, dtypes and shapes on all ranks; bools become int64.
+    Returns:
+        pytree: The sums, equal on all ranks, with the shapes and dtypes of `tree`.
+    Raises:
+        DistributedError: If MPI is missing, or if the ranks differ in the line of the call, its dtypes or shapes.
+        ArgumentTypeError: If a leaf is not an array or number.
+    Examples:
+        >>> import fnad.distributed
+        >>> fnad.distributed.psum(fnad.distributed.rank() + 1.0)  # on two ranks  # doctest: +SKIP
+        np.float64(3.0)
+    """
     return _joined(partial(_sent, collectives.psum), tree)
 
 
 @boundary
 def pmean(tree: Any) -> Any:
-    """The mean over all ranks."""
+    """The mean over all ranks.
+
+    Parameters:
+        tree (pytree of arrays and numbers): Equal in structure, dtypes and shapes on all ranks; bools become int64.
+    Returns:
+        pytree: The means, equal on all ranks, with the shapes of `tree`; float64 for bools and integers.
+    Raises:
+        DistributedError: If MPI is missing, or if the ranks differ in the line of the call, its dtypes or shapes.
+        ArgumentTypeError: If a leaf is not an array or number.
+    Examples:
+        >>> import fnad.distributed
+        >>> fnad.distributed.pmean(fnad.distributed.rank() + 1.0)  # on two ranks  # doctest: +SKIP
+        np.float64(1.5)
+    """
     return _joined(lambda x, key: _sent(collectives.psum, x, key) / size(), tree)
 
 
 @boundary
 def pmax(tree: Any) -> Any:
-    """The maximum over all ranks, which is nan where one of them has nan."""
+    """The maximum over all ranks, which is nan where one of them has nan.
+
+    Parameters:
+        tree (pytree of arrays and numbers): Equal in structure, dtypes and shapes on all ranks; bools become int64.
+    Returns:
+        pytree: The maxima, equal on all ranks, with the shapes and dtypes of `tree`.
+    Raises:
+        DistributedError: If MPI is missing, or if the ranks differ in the line of the call, its dtypes or shapes.
+        ArgumentTypeError: If a leaf is not an array or number.
+    Examples:
+        >>> import fnad.distributed
+        >>> fnad.distributed.pmax(fnad.distributed.rank() + 1.0)  # on two ranks  # doctest: +SKIP
+        np.float64(2.0)
+    """
     return _mapped(lambda x, key: np.max(_sent(collectives.all_gather, x, key), axis=0), tree)
 
 
 @boundary
 def all_gather(tree: Any) -> Any:
-    """The arrays of all ranks in their order, along a new first axis."""
+    """The arrays of all ranks in their order, along a new first axis.
+
+    Parameters:
+        tree (pytree of arrays and numbers): Equal in structure, dtypes and shapes on all ranks; bools become int64.
+    Returns:
+        pytree: Arrays of shape `(size(), *shape)`, equal on all ranks, with the dtypes of `tree`.
+    Raises:
+        DistributedError: If MPI is missing, or if the ranks differ in the line of the call, its dtypes or shapes.
+        ArgumentTypeError: If a leaf is not an array or number.
+    Examples:
+        >>> import numpy as np, fnad.distributed
+        >>> fnad.distributed.all_gather(np.full(3, fnad.distributed.rank()))  # on two ranks  # doctest: +SKIP
+        array([[0, 0, 0],
+               [1, 1, 1]])
+    """
     return _mapped(partial(_sent, collectives.all_gather), tree)
 
 
 @boundary
 def reduce_scatter(tree: Any) -> Any:
-    """The row of this rank in the sum over all ranks of arrays with a row for each rank."""
+    """The row of this rank in the sum over all ranks of arrays with a row for each rank.
+
+    Parameters:
+        tree (pytree of arrays): With `size()` rows, and equal in structure, dtypes and shapes on all ranks;
+            bools become int64.
+    Returns:
+        pytree: The rows, without the first axis, with the dtypes of `tree`.
+    Raises:
+        DistributedError: If MPI is missing, or if the ranks differ in the line of the call, its dtypes or shapes.
+        ShapeError: If the length of a first axis is not `size()`.
+        ArgumentTypeError: If a leaf is not an array or number.
+    Examples:
+        >>> import numpy as np, fnad.distributed
+        >>> fnad.distributed.reduce_scatter(np.array([1.0, 2.0]))  # on the second of two ranks  # doctest: +SKIP
+        np.float64(4.0)
+    """
     return _mapped(partial(_sent, collectives.reduce_scatter), tree)
 
 
 @boundary
 def broadcast(tree: Any, root: int = 0) -> Any:
-    """The arrays of the rank `root`; those of other ranks give types alone."""
+    """The arrays of the rank `root`; those of other ranks give types alone.
+
+    Parameters:
+        tree (pytree of arrays and numbers): Equal in structure, dtypes and shapes on all ranks; bools become int64.
+        root (int): The rank that sends.
+    Returns:
+        pytree: The leaves of `root`, equal on all ranks.
+    Raises:
+        DistributedError: If MPI is missing, if `root` is not a rank, or if the ranks differ in the line of the call,
+            its dtypes, shapes or `root`.
+        ArgumentTypeError: If a leaf is not an array or number.
+    Examples:
+        >>> import fnad.distributed
+        >>> fnad.distributed.broadcast(fnad.distributed.rank() + 1.0, root=1)  # on two ranks  # doctest: +SKIP
+        np.float64(2.0)
+    """
     if not 0 <= root < size():
         what = f"there is no rank {root} among {size()}"
         raise DistributedError(what, source=current_source(), remedy="ranks are counted from 0")
@@ -109,12 +212,16 @@ def run(f: Callable[..., T], *args: Any) -> T:
         f (function): The main function of each rank.
         *args: Its arguments.
     Returns:
-        Its result.
+        pytree: Its result.
+    Raises:
+        DistributedError: If MPI is missing.
     Examples:
         >>> import fnad.distributed
         >>> def main():
         ...     print(fnad.distributed.psum(1.0))
-        >>> fnad.distributed.run(main)  # mpiexec -n 2 python FILE; prints 2.0 twice  # doctest: +SKIP
+        >>> fnad.distributed.run(main)  # mpiexec -n 2 python FILE  # doctest: +SKIP
+        2.0
+        2.0
     """
     world = _world()
     try:

@@ -14,7 +14,13 @@ import pytest
 
 import fnad
 
-PUBLIC = [name for name in fnad.__all__ if not isinstance(getattr(fnad, name), ModuleType)]
+MODULES = {"": fnad, "debug.": fnad.debug, "distributed.": fnad.distributed}
+PUBLIC = {
+    f"{prefix}{name}": getattr(module, name)
+    for prefix, module in MODULES.items()
+    for name in module.__all__
+    if not isinstance(getattr(module, name), ModuleType)
+}
 RAISES_NOTHING = {"Minimum", "block_until_ready", "cache_info", "clear_cache", "stop_gradient", "to_host"}
 SECTION = re.compile(r"^(Parameters|Returns|Raises|Warns|Examples):\n((?:    .*\n|\n)+)", re.MULTILINE)
 LABELS = re.compile(r"^ {4}(\S.*?)(?: \(.*\))?: ", re.MULTILINE)
@@ -29,7 +35,7 @@ def parameters(public: Any) -> list[str]:
 
 @pytest.mark.parametrize("name", PUBLIC)
 def test_docstring(name: str) -> None:
-    public = getattr(fnad, name)
+    public = PUBLIC[name]
     text = (inspect.getdoc(public) or "") + "\n"
     sentence, sections = text.partition("\n")[0], dict(SECTION.findall(text))
     assert re.fullmatch(r"(?!What|Whether|Where|To )[A-Z].*\.", sentence)
