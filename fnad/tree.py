@@ -44,8 +44,18 @@ __all__ = [
 def map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: Test = None) -> Any:  # noqa: A001 JAX's name
     """The pytree of `f` of each leaf, and of what the others, which have its structure, hold there.
 
-    >>> map(abs, (-1.0, {"a": -2.0}))
-    (1.0, {'a': 2.0})
+    Parameters:
+        f (function): It takes a leaf of each pytree.
+        tree (pytree): Anything; a value that is not a container is one leaf.
+        *rest (pytrees): They have the structure of `tree`, or more below its leaves.
+        is_leaf (function, optional): True if a container is taken as a leaf.
+    Returns:
+        pytree: The structure of `tree`, with the results of `f`.
+    Raises:
+        ValueError: If a pytree of `rest` has another structure.
+    Examples:
+        >>> map(abs, (-1.0, {"a": -2.0}))
+        (1.0, {'a': 2.0})
     """
     return of_trees("tree_map", f, tree, *rest, is_leaf=is_leaf)
 
@@ -53,8 +63,14 @@ def map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: Test = None) -> A
 def leaves(tree: Any, is_leaf: Test = None) -> list[Any]:
     """The leaves, in order.
 
-    >>> leaves({"a": 1, "b": (2, None, [3])})
-    [1, 2, 3]
+    Parameters:
+        tree (pytree): Anything; a value that is not a container is one leaf.
+        is_leaf (function, optional): True if a container is taken as a leaf.
+    Returns:
+        list: The leaves; empty for None.
+    Examples:
+        >>> leaves({"a": 1, "b": (2, None, [3])})
+        [1, 2, 3]
     """
     return of_trees("tree_leaves", tree, is_leaf=is_leaf)
 
@@ -62,8 +78,14 @@ def leaves(tree: Any, is_leaf: Test = None) -> list[Any]:
 def structure(tree: Any, is_leaf: Test = None) -> Structure:
     """The structure: the containers without their leaves.
 
-    >>> structure((1, [2, 3])) == structure((0, [0, 0]))
-    True
+    Parameters:
+        tree (pytree): Anything; a value that is not a container is one leaf.
+        is_leaf (function, optional): True if a container is taken as a leaf.
+    Returns:
+        PyTreeSpec: It is hashable, and equal for equal structures.
+    Examples:
+        >>> structure((1, [2, 3])) == structure((0, [0, 0]))
+        True
     """
     return of_trees("tree_structure", tree, is_leaf=is_leaf)
 
@@ -72,8 +94,14 @@ def structure(tree: Any, is_leaf: Test = None) -> Structure:
 def flatten(tree: Any, is_leaf: Test = None) -> tuple[list[Any], Structure]:
     """The leaves and the structure, from which `unflatten` makes the pytree again.
 
-    >>> flatten((1, [2, 3]))[0]
-    [1, 2, 3]
+    Parameters:
+        tree (pytree): Anything; a value that is not a container is one leaf.
+        is_leaf (function, optional): True if a container is taken as a leaf.
+    Returns:
+        tuple: The list of leaves, and the structure.
+    Examples:
+        >>> flatten((1, [2, 3]))[0]
+        [1, 2, 3]
     """
     return of_trees("tree_flatten", tree, is_leaf=is_leaf)
 
@@ -82,8 +110,16 @@ def flatten(tree: Any, is_leaf: Test = None) -> tuple[list[Any], Structure]:
 def unflatten(treedef: Structure, leaves: Iterable[Any]) -> Any:
     """The pytree of this structure with these leaves.
 
-    >>> unflatten(structure((1, [2, 3])), "abc")
-    ('a', ['b', 'c'])
+    Parameters:
+        treedef (PyTreeSpec): A result of `structure` or `flatten`.
+        leaves (iterable): As many values as it has leaves.
+    Returns:
+        pytree: The containers with these leaves.
+    Raises:
+        ValueError: If the number of leaves is another one.
+    Examples:
+        >>> unflatten(structure((1, [2, 3])), "abc")
+        ('a', ['b', 'c'])
     """
     return treedef.unflatten(leaves)
 
@@ -92,10 +128,20 @@ def unflatten(treedef: Structure, leaves: Iterable[Any]) -> Any:
 def reduce(
     function: Callable[[Any, Any], Any], tree: Any, initializer: Any = _NO_INITIALIZER, is_leaf: Test = None
 ) -> Any:
-    """`function(…function(function(initializer, leaf), leaf)…, leaf)`, without an initializer from the first leaf on.
+    """The leaves combined from the left: `function(…function(function(initializer, leaf), leaf)…, leaf)`.
 
-    >>> reduce(lambda total, x: total + x, {"a": 1, "b": (2, 3)})
-    6
+    Parameters:
+        function (function): It takes the result so far and a leaf.
+        tree (pytree): Anything; a value that is not a container is one leaf.
+        initializer: The first result; by default the first leaf.
+        is_leaf (function, optional): True if a container is taken as a leaf.
+    Returns:
+        object: The last result.
+    Raises:
+        TypeError: If there is neither a leaf nor an initializer.
+    Examples:
+        >>> reduce(lambda total, x: total + x, {"a": 1, "b": (2, 3)})
+        6
     """
     given = () if initializer is _NO_INITIALIZER else (initializer,)
     return of_trees("tree_reduce", function, tree, *given, is_leaf=is_leaf)
@@ -104,8 +150,14 @@ def reduce(
 def all(tree: Any, *, is_leaf: Test = None) -> bool:  # noqa: A001 JAX's name
     """True if all leaves are true.
 
-    >>> all({"a": True, "b": (1, 0)})
-    False
+    Parameters:
+        tree (pytree): Anything; a value that is not a container is one leaf.
+        is_leaf (function, optional): True if a container is taken as a leaf.
+    Returns:
+        bool: True for a pytree without leaves.
+    Examples:
+        >>> all({"a": True, "b": (1, 0)})
+        False
     """
     return of_trees("tree_all", tree, is_leaf=is_leaf)
 
@@ -114,8 +166,17 @@ def all(tree: Any, *, is_leaf: Test = None) -> bool:  # noqa: A001 JAX's name
 def transpose(outer_treedef: Structure, inner_treedef: Structure, tree: Any) -> Any:
     """The pytree of the inner structure, with one of the outer structure at each leaf, from the other way round.
 
-    >>> transpose(structure([0, 0]), structure({"x": 0, "y": 0}), [{"x": 1, "y": 2}, {"x": 3, "y": 4}])
-    {'x': [1, 3], 'y': [2, 4]}
+    Parameters:
+        outer_treedef (PyTreeSpec): The structure of `tree`.
+        inner_treedef (PyTreeSpec): The structure of each of its leaves.
+        tree (pytree): Pytrees in a pytree.
+    Returns:
+        pytree: `inner_treedef` outside, `outer_treedef` inside.
+    Raises:
+        TypeError: If `tree` has another structure.
+    Examples:
+        >>> transpose(structure([0, 0]), structure({"x": 0, "y": 0}), [{"x": 1, "y": 2}, {"x": 3, "y": 4}])
+        {'x': [1, 3], 'y': [2, 4]}
     """
     return pytrees().tree_transpose(outer_treedef, inner_treedef, tree)
 
@@ -126,8 +187,14 @@ def transpose(outer_treedef: Structure, inner_treedef: Structure, tree: Any) -> 
 def flatten_with_path(tree: Any, is_leaf: Test = None) -> tuple[list[tuple[Path, Any]], Structure]:
     """The leaves, each behind its path of keys, positions and names, and the structure.
 
-    >>> flatten_with_path({"a": (1, 2)})[0]
-    [(('a', 0), 1), (('a', 1), 2)]
+    Parameters:
+        tree (pytree): Anything; a value that is not a container is one leaf.
+        is_leaf (function, optional): True if a container is taken as a leaf.
+    Returns:
+        tuple: The list of pairs (path, leaf), and the structure.
+    Examples:
+        >>> flatten_with_path({"a": (1, 2)})[0]
+        [(('a', 0), 1), (('a', 1), 2)]
     """
     paths, found, treedef = of_trees("tree_flatten_with_path", tree, is_leaf=is_leaf)
     return list(zip(paths, found, strict=True)), treedef
@@ -136,8 +203,14 @@ def flatten_with_path(tree: Any, is_leaf: Test = None) -> tuple[list[tuple[Path,
 def leaves_with_path(tree: Any, is_leaf: Test = None) -> list[tuple[Path, Any]]:
     """The leaves, each behind its path of keys, positions and names.
 
-    >>> leaves_with_path([3, {"b": 4}])
-    [((0,), 3), ((1, 'b'), 4)]
+    Parameters:
+        tree (pytree): Anything; a value that is not a container is one leaf.
+        is_leaf (function, optional): True if a container is taken as a leaf.
+    Returns:
+        list: Pairs (path, leaf); a path is a tuple.
+    Examples:
+        >>> leaves_with_path([3, {"b": 4}])
+        [((0,), 3), ((1, 'b'), 4)]
     """
     return flatten_with_path(tree, is_leaf)[0]
 
@@ -146,8 +219,18 @@ def leaves_with_path(tree: Any, is_leaf: Test = None) -> list[tuple[Path, Any]]:
 def map_with_path(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: Test = None) -> Any:
     """The pytree of `f` of the path and each leaf, and of what the others, which have its structure, hold there.
 
-    >>> map_with_path(lambda path, x: (path[-1], x), {"a": 1.0})
-    {'a': ('a', 1.0)}
+    Parameters:
+        f (function): It takes a path and a leaf of each pytree.
+        tree (pytree): Anything; a value that is not a container is one leaf.
+        *rest (pytrees): They have the structure of `tree`, or more below its leaves.
+        is_leaf (function, optional): True if a container is taken as a leaf.
+    Returns:
+        pytree: The structure of `tree`, with the results of `f`.
+    Raises:
+        ValueError: If a pytree of `rest` has another structure.
+    Examples:
+        >>> map_with_path(lambda path, x: (path[-1], x), {"a": 1.0})
+        {'a': ('a', 1.0)}
     """
     return of_trees("tree_map_with_path", f, tree, *rest, is_leaf=is_leaf)
 

@@ -14,14 +14,16 @@ import pytest
 
 import fnad
 
-MODULES = {"": fnad, "debug.": fnad.debug, "distributed.": fnad.distributed}
+MODULES = {"": fnad, "debug.": fnad.debug, "distributed.": fnad.distributed, "tree.": fnad.tree}
 PUBLIC = {
     f"{prefix}{name}": getattr(module, name)
     for prefix, module in MODULES.items()
     for name in module.__all__
     if not isinstance(getattr(module, name), ModuleType)
 }
-RAISES_NOTHING = {"Minimum", "block_until_ready", "cache_info", "clear_cache", "stop_gradient", "to_host"}
+RAISES_NOTHING = {"Minimum", "block_until_ready", "cache_info", "clear_cache", "stop_gradient", "to_host"} | {
+    f"tree.{name}" for name in ("all", "flatten", "flatten_with_path", "leaves", "leaves_with_path", "structure")
+}
 SECTION = re.compile(r"^(Parameters|Returns|Raises|Warns|Examples):\n((?:    .*\n|\n)+)", re.MULTILINE)
 LABELS = re.compile(r"^ {4}(\S.*?)(?: \(.*\))?: ", re.MULTILINE)
 
