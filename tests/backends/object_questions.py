@@ -2,8 +2,10 @@
 
 import ctypes
 import datetime
+import gc
 import importlib.util
 import pathlib
+import weakref
 
 import numpy as np
 
@@ -52,6 +54,21 @@ def what_a_builtin_receives():
     assert received == [id(array) for array in arrays]
 
 
+def what_a_builtin_reads_when_its_cycle_is_freed():
+    cycle = {}
+    function = objects.builtin("length", 0, cycle)
+    place = ctypes.c_void_p.from_address(id(function) + object.__basicsize__).value
+    size, read = ctypes.sizeof(objects.MethodDefinition), []
+    written = ctypes.string_at(place, size)
+    freed = np.zeros(1)  # freed right before the function
+    seen = weakref.ref(freed, lambda _: read.append(ctypes.string_at(place, size)))
+    cycle.update(freed=freed, function=function)
+    del cycle, function, freed
+    gc.collect()
+    assert seen() is None
+    assert read == [written]
+
+
 def which_loop_a_ufunc_has():
     kind = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4)
     for ufunc, expected in ((np.add, 5.0), (np.multiply, 6.0), (np.maximum, 3.0)):
@@ -80,6 +97,7 @@ def another_layout():
 if __name__ == "__main__":
     where_arrays_have_their_data()
     what_a_builtin_receives()
+    what_a_builtin_reads_when_its_cycle_is_freed()
     which_loop_a_ufunc_has()
     what_is_in_a_capsule()
     another_layout()

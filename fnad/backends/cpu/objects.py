@@ -62,12 +62,14 @@ class MethodDefinition(ctypes.Structure):
 def builtin(name: str, address: int, owner: object) -> Callable[..., Any]:
     """The C function at `address`, which has the convention METH_FASTCALL; it keeps `owner`, its code, alive.
 
-    The function receives `(definition, owner)` as what it belongs to.
+    The function receives `(definition, owner, name)` as what it belongs to. The definition is bytes: the garbage
+    collector frees a `ctypes.Structure` in a cycle at once, and a function reads its definition when it is freed.
     """
-    definition = MethodDefinition(name.encode(), address, METH_FASTCALL, None)
+    encoded = name.encode()
+    definition = bytes(MethodDefinition(encoded, address, METH_FASTCALL, None))
     create = ctypes.pythonapi.PyCFunction_NewEx
-    create.restype, create.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
-    return create(ctypes.addressof(definition), (definition, owner), None)
+    create.restype, create.argtypes = ctypes.py_object, [ctypes.c_char_p, ctypes.py_object, ctypes.c_void_p]
+    return create(definition, (definition, owner, encoded), None)
 
 
 def taking_arrays(entry: Callable[..., Any]) -> Callable[..., Any]:
