@@ -24,6 +24,8 @@ def broadcast_late(primitive: Primitive, operands: Sequence[Symbol], params: Par
     """The broadcast of an elementwise equation on operands that are broadcast alike, except for constants."""
     if not isinstance(primitive.axes, Elementwise) or primitive.raises:  # of no elements it would not raise
         return None
+    if not any(map(_is_broadcast, operands)):
+        return None
     constants = [constant_of(operand) for operand in operands]
     origins = [application(o, broadcast_in_dim) for o, value in zip(operands, constants, strict=True) if value is None]
     if not origins or (first := origins[0]) is None:
@@ -34,6 +36,10 @@ def broadcast_late(primitive: Primitive, operands: Sequence[Symbol], params: Par
     given = iter(origin[0][0] for origin in origins if origin is not None)
     inner = [next(given) if value is None else constant(value, value.dtype, shape) for value in constants]
     return broadcast_in_dim(primitive(*inner, **params), **first[1])
+
+
+def _is_broadcast(symbol: Symbol) -> bool:
+    return (found := definition(symbol)) is not None and found.primitive is broadcast_in_dim
 
 
 def transpose_late(primitive: Primitive, operands: Sequence[Symbol], params: Params) -> Symbol | None:

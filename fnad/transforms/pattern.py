@@ -22,22 +22,29 @@ from __future__ import annotations
 import ast
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache, lru_cache
 from itertools import product
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
+from typing import Literal as OneOf
 
 from fnad.ir.builder import atom_keys
 from fnad.ir.primitive import PRIMITIVES, Primitive
-from fnad.ir.program import Params
+from fnad.ir.program import Literal, Params
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Dtype
 from fnad.ops.constructors import ANY
+from fnad.ops.shape import broadcast_in_dim
 from fnad.records import NamedTuple, dataclass
 from fnad.transforms.finite import is_finite
-from fnad.transforms.rewrite import Rewrite, application, constant_of
+from fnad.transforms.rewrite import Rewrite, application, constant_of, definition
 
 Bindings: TypeAlias = dict[str, Any]
+Head: TypeAlias = "Primitive | type[Literal] | None"
+"""The primitive whose only result a value is, `Literal` for a literal, None for other values."""
+
+CONSTANTS = Literal, broadcast_in_dim
+"""The heads of values that are filled with a scalar."""
 
 
 class OperandPattern(ABC):
@@ -54,6 +61,10 @@ class OperandPattern(ABC):
     def variants(self) -> Iterable[OperandPattern]:
         """The pattern with the operands of commutative primitives in each order."""
         return (self,)
+
+    def takes(self, head: Head) -> bool:
+        """False if no value with this head matches."""
+        return True
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,6 +92,9 @@ class NumberPattern(OperandPattern):
     def names(self) -> Iterable[str]:
         return ()
 
+    def takes(self, head: Head) -> bool:
+        return head in CONSTANTS
+
     def match(self, symbol: Symbol, bindings: Bindings) -> bool:
         found = constant_of(symbol)
         return found is not None and found.tobytes() == found.dtype.type(self.value).tobytes()
@@ -88,6 +102,9 @@ class NumberPattern(OperandPattern):
 
 class ConstantPattern(Named):
     __slots__ = ()
+
+    def takes(self, head: Head) -> bool:
+        return head in CONSTANTS
 
     def match(self, symbol: Symbol, bindings: Bindings) -> bool:
         found = constant_of(symbol)
@@ -118,6 +135,9 @@ class Alias(OperandPattern):
     def variants(self) -> Iterator[Alias]:
         return (Alias(self.name, pattern) for pattern in self.pattern.variants())
 
+    def takes(self, head: Head) -> bool:
+        return self.pattern.takes(head)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Application(OperandPattern):
@@ -130,6 +150,9 @@ class Application(OperandPattern):
         yield from (name for operand in self.operands for name in operand.names())
         yield from () if self.rest is None else (self.rest,)
         yield from (name for _, name in self.params)
+
+    def takes(self, head: Head) -> bool:
+        return head is self.primitive
 
     def match(self, symbol: Symbol, bindings: Bindings) -> bool:
         found = application(symbol, self.primitive)
@@ -162,7 +185,7 @@ class Rule(NamedTuple):
     equation: str
     action: Callable[..., Symbol | None]
     on: frozenset[Dtype] = ANY
-    up_to: Literal["nothing", "the sign of zero", "rounding"] = "nothing"
+    up_to: OneOf["nothing", "the sign of zero", "rounding"] = "nothing"
 
     @property
     def pattern(self) -> Application:
@@ -217,15 +240,33 @@ def _params(keywords: Iterable[ast.keyword]) -> tuple[tuple[str, str], ...]:
 def by_rules(rules: Sequence[Rule]) -> Rewrite:
     """The rewrite that applies the first rule of a table that fires.
 
-    The patterns are parsed at first use, so that `import fnad` does not pay for it.
+    The rules of a primitive are parsed when its first equation is offered, and chosen by the heads of the operands.
     """
+    by_name: defaultdict[str, list[Rule]] = defaultdict(list)
+    for rule in rules:
+        by_name[rule.equation.partition("(")[0]].append(rule)
 
     @cache
-    def entries() -> Mapping[Primitive, Sequence[Entry]]:
-        return _by_primitive(rules)
+    def entries(name: str) -> Sequence[Entry]:
+        return [
+            (pattern, tuple(dict.fromkeys(rule.pattern.names())), rule)
+            for rule in by_name[name]
+            for pattern in rule.pattern.variants()
+        ]
+
+    @lru_cache(MOST_FITTING)
+    def fitting(primitive: Primitive, heads: Sequence[Head]) -> Sequence[Entry]:
+        return [
+            entry
+            for entry in entries(primitive.name)
+            if entry[0].takes(primitive)
+            and all(operand.takes(head) for operand, head in zip(entry[0].operands, heads, strict=False))
+        ]
 
     def apply(primitive: Primitive, operands: Sequence[Symbol], params: Params) -> Symbol | None:
-        for pattern, names, rule in entries().get(primitive, ()):
+        if primitive.name not in by_name:
+            return None
+        for pattern, names, rule in fitting(primitive, tuple(map(_head, operands[:HEADS]))):
             bindings: Bindings = {}
             if operands[0].dtype in rule.on and pattern.match_parts(operands, params, bindings):
                 found = rule.action(*[bindings[name] for name in names])
@@ -238,11 +279,15 @@ def by_rules(rules: Sequence[Rule]) -> Rewrite:
 
 Entry: TypeAlias = tuple[Application, tuple[str, ...], Rule]
 
+HEADS = 3
+"""The number of operands by whose heads rules are chosen; hardly any pattern has more."""
 
-def _by_primitive(rules: Iterable[Rule]) -> Mapping[Primitive, Sequence[Entry]]:
-    table: defaultdict[Primitive, list[Entry]] = defaultdict(list)
-    for rule in rules:
-        names = tuple(dict.fromkeys(rule.pattern.names()))
-        for pattern in rule.pattern.variants():
-            table[pattern.primitive].append((pattern, names, rule))
-    return dict(table)
+MOST_FITTING = 2**12
+"""The most combinations of a primitive and heads whose rules are kept."""
+
+
+def _head(symbol: Symbol) -> Head:
+    if isinstance(symbol.atom, Literal):
+        return Literal
+    equation = definition(symbol)
+    return None if equation is None else equation.primitive

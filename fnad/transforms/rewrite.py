@@ -36,7 +36,6 @@ class Rewriter(Builder):
         super().__init__()
         self.rewrites = rewrites
         self.uses: Counter[Var] = Counter()
-        self.definitions: dict[Var, Equation] = {}
         self._depth = 0
 
     def bind(
@@ -47,10 +46,22 @@ class Rewriter(Builder):
         if found is not None:
             return found
         results = super().bind(primitive, symbols, params, regions)
+        self._note_definition()
+        return results
+
+    def bind_again(self, equation: Equation, operands: Sequence[Symbol]) -> Sequence[Symbol]:
+        """Add an equation of another program, rewritten, on operands of the same avals; return its results."""
+        found = self._reduced(equation.primitive, operands, equation.params, equation.regions)
+        if found is not None:
+            return found if isinstance(found, tuple) else (found,)
+        results = self.add(equation, tuple([operand.atom for operand in operands]))
+        self._note_definition()
+        return [Symbol(self, var, var.aval) for var in results]
+
+    def _note_definition(self) -> None:
         equation = self.equations[-1]
         if len(equation.results) == 1:
             self.definitions[equation.results[0]] = equation
-        return results
 
     def _reduced(
         self, primitive: Primitive, operands: Sequence[Symbol], params: Params, regions: tuple[Program, ...]
@@ -73,8 +84,7 @@ class Rewriter(Builder):
 
 def definition(symbol: Symbol) -> Equation | None:
     """The equation whose only result is this value; None for inputs and literals."""
-    builder, atom = symbol.builder, symbol.atom
-    return builder.definitions.get(atom) if isinstance(builder, Rewriter) and isinstance(atom, Var) else None
+    return symbol.builder.definitions.get(symbol.atom)
 
 
 def operands_of(symbol: Symbol, equation: Equation) -> list[Symbol]:
@@ -116,10 +126,8 @@ def rewrite(program: Program, *rewrites: Rewrite) -> Program:
         values = {var: builder.input(var.aval) for var in program.inputs}
         for equation in program.equations:
             builder.source = equation.source
-            operands = [a.value if isinstance(a, Literal) else values[a] for a in equation.operands]
-            bound = builder.bind(equation.primitive, operands, equation.params, equation.regions)
-            results: Sequence[Symbol] = bound if isinstance(bound, tuple) else (bound,)
-            for var, result in zip(equation.results, results, strict=True):
+            operands = [Symbol(builder, a, a.aval) if isinstance(a, Literal) else values[a] for a in equation.operands]
+            for var, result in zip(equation.results, builder.bind_again(equation, operands), strict=True):
                 values[var] = result
                 if isinstance(result.atom, Var):
                     builder.uses[result.atom] += uses[var]
