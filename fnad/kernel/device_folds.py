@@ -148,16 +148,8 @@ class DeviceFolds(Folds):
 
     def join(self, effect: Folded) -> None:
         """Put the accumulators of all threads of a group together, in each of them."""
-        assert isinstance(effect, Reduce | Scan)
         variable = self.names[effect]
-
-        def fold_in(value: Expression) -> None:
-            self.writer.add(Assign((variable,), self.folded(effect, variable, self.writer.assign("v", value))))
-
-        lanes = min(self.writer.warp, self.writer.group) // 2
-        while lanes:
-            fold_in(apply(SHUFFLE_DOWN, variable, integer(lanes)))
-            lanes //= 2
+        self.join_lanes(effect, 1)
         if self.writer.group <= self.writer.warp:
             self.writer.add(Assign((variable,), apply(SHUFFLE_FIRST, variable, integer(self.writer.group))))
             return
@@ -167,4 +159,17 @@ class DeviceFolds(Folds):
         self.writer.add(If(is_first, [Store(array, warp, variable)]))
         self.writer.add(Assign((variable,), Load(array, integer(0))))
         for n in range(1, self.writer.threads // self.writer.warp):
-            fold_in(Load(array, integer(n)))
+            self.join_value(effect, Load(array, integer(n)))
+
+    def join_lanes(self, effect: Folded, results: int) -> None:
+        """Put the accumulators of a warp or a group together, of as many results; the first lanes get one each."""
+        lanes = min(self.writer.warp, self.writer.group) // 2
+        while lanes >= results:
+            self.join_value(effect, apply(SHUFFLE_DOWN, self.names[effect], integer(lanes)))
+            lanes //= 2
+
+    def join_value(self, effect: Folded, value: Expression) -> None:
+        """Put a value and the accumulator of a thread together."""
+        assert isinstance(effect, Reduce | Scan)
+        variable = self.names[effect]
+        self.writer.add(Assign((variable,), self.folded(effect, variable, self.writer.assign("v", value))))

@@ -8,6 +8,7 @@ A nest becomes pieces, kernels on a grid of blocks. How, follows from the roles 
 - A fold along rows has a block for each result, and several nests in a free loop have one for each of its iterations,
   as the passes of a softmax over a row (`OnBlocks`). Of short rows, a few threads of a warp have one (`OnGroups`).
 - A fold with few results is divided: its parts are stored, and a second kernel folds them (`FoldParts`, `Whole`).
+  A later fold of squared differences from its result reads the elements with it (`moments.py`).
 - What must run in order is computed by a single thread; but updates of an array are sorted by the element that they
   change, and a thread has a part of them (`runs.py`).
 - Updates in any order (`Target.adds_atomically`) are shared out among all threads, which add at once.
@@ -23,6 +24,7 @@ from itertools import chain as joined
 from itertools import count, takewhile
 from math import isqrt, prod
 
+from fnad.kernel.moments import PartsWithMoments, WholeSquares, moments, read_with_folds
 from fnad.kernel.pieces import (
     OF_A_TILE,
     Additions,
@@ -103,10 +105,19 @@ class Mapping:
         """The pieces of items within this many loops: those of nests, and of what one block does, in a row."""
         found: list[Piece] = []
         single: list[Item] = []
+        squares = {folds: nest for nest, folds in read_with_folds(items).items()}
+        later: dict[NestLoop, Piece] = {}
         for item in items:
             if isinstance(item, NestLoop) and width(item) > self.grid.threads:
-                found += [*self.of_one_block(single, depth), *self.of_nest(item, depth)]
+                found += self.of_one_block(single, depth)
                 single = []
+                if item in later:
+                    found.append(later[item])
+                elif item in squares and (pieces := self.with_moments(item, squares[item], depth)):
+                    *now, later[squares[item]] = pieces
+                    found += now
+                else:
+                    found += self.of_nest(item, depth)
             else:
                 single.append(item)
         return [*found, *self.of_one_block(single, depth)]
@@ -229,8 +240,7 @@ class Mapping:
             loops = tuple(chain(as_few_loops(nest)))
             yield Additions([loops[0]], depth, *self.shape(size(loops)), loops)
             return
-        nest = as_few_loops(ordered(chain(nest), [*found.free, *found.folded, *found.ordered]))
-        found = roles(chain(nest))
+        nest, found = self.canonical(nest)
         free = found.free
         if found.folded and not found.ordered:
             yield from self.of_folds(nest, found, depth)
@@ -296,19 +306,46 @@ class Mapping:
     def of_folds(self, nest: NestLoop, found: Roles, depth: int) -> Iterator[Piece]:
         """The pieces of folds within free loops."""
         free, folded = found.free, found.folded
-        by_threads = bool(free) and (found.length < self.grid.warp or not reads_along(folded[-1], free))
-        if by_threads:
-            parts = min(self.grid.blocks * self.grid.threads // found.results, found.length // LEAST)
-        else:
-            parts = min(
-                self.grid.rounds * self.grid.blocks // found.results, -(-found.length // (4 * self.grid.threads))
-            )
+        by_threads, parts = self.parts(found)
         if parts > 1:
             yield from self.divided(nest, free, folded, parts, depth, by_threads=by_threads)
         elif by_threads:
             yield self.on_threads(nest, free, depth)
         else:
             yield self.on_blocks(nest, free, found.length, depth)
+
+    def parts(self, found: Roles) -> tuple[bool, int]:
+        """True if threads have the parts of a fold, not blocks, and the number of parts."""
+        if found.free and (found.length < self.grid.warp or not reads_along(found.folded[-1], found.free)):
+            return True, min(self.grid.blocks * self.grid.threads // found.results, found.length // LEAST)
+        longest = -(-found.length // (4 * self.grid.threads))
+        return False, min(self.grid.rounds * self.grid.blocks // found.results, longest)
+
+    def with_moments(self, nest: NestLoop, squares: NestLoop, depth: int) -> list[Piece]:
+        """The pieces of folds with the moments for a later fold of squared differences, and the last one of that.
+
+        There are none if the parts of such folds are not those of threads.
+        """
+        loops = chain(nest)
+        together = nest_of(loops, [*loops[-1].items, *moments(squares)])
+        (together, found), (nest, of_nest), (squares, of_squares) = map(self.canonical, (together, nest, squares))
+        by_threads, parts = self.parts(found)
+        if not by_threads or parts < 2 or len(found.folded) > 1 or found.ordered:
+            return []
+        arrays = (*self.arrays(loop_effects(together)), *self.arrays(loop_effects(squares)))
+        divided = found.free, found.folded, parts, arrays, True
+        return [
+            PartsWithMoments([together], depth, *self.shape(parts * found.results), *divided),
+            self.whole(nest, of_nest, depth, parts, arrays[:-3], by_threads=True),
+            self.whole(squares, of_squares, depth, parts, arrays[-3:], by_threads=True, make=WholeSquares),
+        ]
+
+    @staticmethod
+    def canonical(nest: NestLoop) -> tuple[NestLoop, Roles]:
+        """A nest with its free loops outside, as few as possible, and the roles of its loops."""
+        found = roles(chain(nest))
+        nest = as_few_loops(ordered(chain(nest), [*found.free, *found.folded, *found.ordered]))
+        return nest, roles(chain(nest))
 
     def divided(
         self, nest: NestLoop, free: tuple[NestLoop, ...], folded: tuple[NestLoop, ...], parts: int, depth: int,
@@ -326,17 +363,17 @@ class Mapping:
 
     def whole(
         self, nest: NestLoop, found: Roles, depth: int, parts: int, arrays: tuple[Name, ...],
-        *, by_threads: bool | None = None,
+        *, by_threads: bool | None = None, make: type[Whole] = Whole,
     ) -> Whole:  # fmt: skip
         """The piece that folds parts: by threads where there are several results side by side."""
         divided = found.free, found.folded, parts, arrays, bool(found.free) if by_threads is None else by_threads
-        lines = self.grid.threads // self.grid.warp
         if not divided[-1]:
-            return Whole([nest], depth, found.results, self.threads_for(parts), *divided)
-        if parts < 4 * lines:
-            return Whole([nest], depth, *self.shape(found.results), *divided)
-        blocks = -(-found.results // self.grid.warp)
-        return Whole([nest], depth, blocks, self.grid.threads, *divided, lines=lines)
+            return make([nest], depth, found.results, self.threads_for(parts), *divided)
+        if parts <= self.grid.warp:
+            return make([nest], depth, *self.shape(found.results), *divided)
+        columns = self.grid.warp // 4  # a sector of memory in single precision
+        threads = max(self.grid.threads, self.grid.most_threads)
+        return make([nest], depth, -(-found.results // columns), threads, *divided, columns=columns)
 
     def arrays(self, folds: Sequence[Effect]) -> tuple[Name, ...]:
         """New arrays for the parts of folds, in their order."""

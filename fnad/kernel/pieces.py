@@ -261,6 +261,7 @@ class FoldParts(Divided):
         """Write one part."""
         part, result = self.split(builder, number)
         with builder.inside(self.free, result):
+            self.prepare(builder, part, number)
             threads = 1 if self.by_threads else self.threads
             folds = builder.folds.from_loop(self.folded[0], self.parts * threads)
             builder.folds.open_all(folds)
@@ -270,24 +271,30 @@ class FoldParts(Divided):
                 first = apply(ADD, apply(MULTIPLY, part, integer(self.threads)), apply(THREAD))
                 with builder.own_iterations():
                     builder.turns(self.folded, first, self.parts * self.threads, self.width)
-            for fold, array in zip(map(builder.folds.settled, folds), self.arrays, strict=True):
+            for fold, array in zip(map(builder.folds.settled, folds), self.arrays, strict=False):
                 if not self.by_threads:
                     builder.folds.join(fold.effect)
                 builder.add(Store(array, number, builder.folds.names[fold.effect]))
 
+    def prepare(self, builder: DeviceBuilder, part: Expression, number: Expression) -> None:
+        """Write what comes before the folds of a part."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Whole(Divided):
-    """The results of folds from their parts, which are folded in order; `lines` threads may have one result."""
+    """The results of folds from their parts, which are folded in order.
 
-    lines: int = 1
+    A block may have a few neighbouring results, and several threads for each.
+    """
+
+    columns: int = 0
 
     def write(self, builder: DeviceBuilder) -> None:
         if not self.by_threads:
             self.result(builder, apply(BLOCK))
             return
-        if self.lines > 1:
-            self.columns(builder)
+        if self.columns:
+            self.side_by_side(builder)
             return
         index = Name("g", INDEX)
         with builder.block(level=False) as body:
@@ -304,25 +311,25 @@ class Whole(Divided):
                     builder.folds.join(fold.effect)
                 builder.folds.close(fold)
 
-    def columns(self, builder: DeviceBuilder) -> None:
-        """Write the folds of neighbouring results: several threads for each have every so many parts of it."""
-        columns = self.threads // self.lines
-        lane = apply(REMAINDER, apply(THREAD), integer(columns))
-        number = apply(ADD, apply(MULTIPLY, apply(BLOCK), integer(columns)), lane)
+    def side_by_side(self, builder: DeviceBuilder) -> None:
+        """Write the folds of neighbouring results: the threads of each have every so many parts of it."""
+        lane, line = (apply(o, apply(THREAD), integer(self.columns)) for o in (REMAINDER, FLOOR_DIVIDE))
+        number = apply(ADD, apply(MULTIPLY, apply(BLOCK), integer(self.columns)), lane)
         is_result = apply(LESS, number, integer(self.results))
         with builder.inside(self.free, number):
-            line = apply(FLOOR_DIVIDE, apply(THREAD), integer(columns))
-            folds = self.fold(builder, number, line, self.lines, is_result)
-            is_first = apply(LESS, apply(THREAD), integer(columns))
-            for fold in folds:
-                variable = builder.folds.names[fold.effect]
-                shared = builder.shared(variable, self.threads)
-                builder.add(Store(shared, apply(THREAD), variable))
+            for fold in self.fold(builder, number, line, self.threads // self.columns, is_result):
+                variable, warps = builder.folds.names[fold.effect], self.threads // builder.warp
+                builder.folds.join_lanes(fold.effect, self.columns)
+                shared = builder.shared(variable, warps * self.columns)
+                lane, warp = (apply(o, apply(THREAD), integer(builder.warp)) for o in (REMAINDER, FLOOR_DIVIDE))
+                is_kept = apply(LESS, lane, integer(self.columns))
+                builder.add(If(is_kept, [Store(shared, plus(times(warp, self.columns), lane), variable)]))
                 with builder.block(level=False) as body:
-                    for line in range(1, self.lines):
-                        place = apply(ADD, integer(line * columns), apply(THREAD))
-                        builder.folds.fold_in(fold, builder.assign("v", Load(shared, place)))
+                    for n in range(1, warps):
+                        place = apply(ADD, integer(n * self.columns), apply(THREAD))
+                        builder.folds.join_value(fold.effect, Load(shared, place))
                     builder.folds.close(fold)
+                is_first = apply(LESS, apply(THREAD), integer(self.columns))
                 builder.add(If(apply(AND, is_first, is_result), body))
 
     def fold(
@@ -336,11 +343,17 @@ class Whole(Divided):
         builder.folds.open_all(folds)
         with builder.block(level=False) as body:
             place = builder.assign("v", apply(ADD, apply(MULTIPLY, part, integer(self.results)), result))
-            for fold, array in zip(folds, self.arrays, strict=True):
-                builder.folds.fold_in(fold, builder.assign("v", Load(array, place)))
+            for number, fold in enumerate(folds):
+                builder.folds.fold_in(fold, builder.assign("v", self.term(builder, number, fold.effect, part, place)))
         loop = For(part, first, integer(self.parts), step, body)
         builder.add(loop if condition is None else If(condition, [loop]))
         return [builder.folds.settled(fold) for fold in folds]
+
+    def term(
+        self, builder: DeviceBuilder, number: int, fold: Folded, part: Expression, place: Expression
+    ) -> Expression:  # fmt: skip
+        """A part of one of the folds."""
+        return Load(self.arrays[number], place)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

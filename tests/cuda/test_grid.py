@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import mpmath
 import numpy as np
 import pytest
 
@@ -160,6 +161,11 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "products of numbers": (lambda x: [np.prod(x, axis=1), np.prod(x)], (ROWS,)),
     "tests": (lambda x: [np.any(x > 1, axis=1), np.all(x > -9), np.sum(x > 0)], (ROWS,)),
     "moments": (lambda x: [np.std(x), np.std(x, axis=0), np.var(x, axis=1)], (ROWS,)),
+    "moments of columns": (
+        lambda x, w: [np.var(x, axis=0), np.std(x[::-1], axis=0), np.mean(x, axis=0), np.sum((x * w - w) ** 2, axis=0)],
+        (np.tile(TALL, (2, 1)).astype(np.float64), FLAT[:3]),
+    ),
+    "normalized columns": (lambda x: (x - np.mean(x, axis=0)) / np.std(x, axis=0), (TALL,)),
     "loop": (lambda x: fnad.fori_loop(0, 3, lambda i, c: np.sin(c) * np.sum(c), x), (WEIGHTS,)),
     "loop that reads elsewhere": (lambda x: fnad.fori_loop(0, 3, lambda i, c: np.sin(c[::-1]) + c[i], x), (WEIGHTS,)),
     "scan": (lambda x: fnad.scan(lambda c, a: (np.tanh(c[::-1] + a), c * a), x[0], x), (ROWS,)),
@@ -414,6 +420,27 @@ def test_neighbouring_threads_sum_neighbouring_columns() -> None:
     first, second = plan_of("tall sum").launches.values()
     assert "barrier" not in kernel_text(first.kernel) + kernel_text(second.kernel)
     assert "x0[i0 + 3 * i1]" in kernel_text(first.kernel)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_squared_differences_are_summed_when_their_mean_is_and_as_accurately(dtype: str) -> None:
+    drawn, row = np.random.default_rng(7).standard_normal((6, 607)), np.arange(607)
+    large = [1e4 + drawn[0], np.where(row % 9 == 0, 1e5, drawn[1]), 1e3 + row / 4, -3e5 + np.sign(drawn[2])]
+    large += [np.where(row == 0, 1e6, drawn[3]), np.where(row > 600, -1e5, drawn[4]), drawn[5], np.full(607, 0.1)]
+    x = np.stack(large, axis=1).astype(dtype)
+    plan = DevicePlan(lower(program_of(lambda x: np.mean((x - np.mean(x, axis=0)) ** 2, axis=0), (x,)), SMALL), SMALL)
+    reading = [launch for launch in plan.launches.values() if "x0[" in kernel_text(launch.kernel)]
+    assert len(reading) == 1
+    (found,) = results(plan, (x,), 0)
+    unit = float(np.finfo(dtype).eps) / 2
+    for column, value in zip(x.T.astype(float).tolist(), found.tolist(), strict=True):
+        mean = mpmath.fsum(column) / len(column)
+        exact = mpmath.fsum((number - mean) ** 2 for number in column) / len(column)
+        least = (unit * mean) ** 2  # which the rounding of the mean itself adds
+        assert abs(value - exact) <= 60 * unit * exact + 2 * least
+    x[5, 0], x[6, 1], x[7, 2] = np.inf, -np.inf, np.nan
+    (found,) = results(plan, (x,), 0)
+    assert np.isnan(found).tolist() == [True] * 3 + [False] * 5
 
 
 def test_what_is_the_same_for_all_columns_does_not_decide_who_sums_them() -> None:
