@@ -10,10 +10,13 @@ too; None is a container of nothing, and everything else a leaf. A dict keeps th
 
 from __future__ import annotations
 
+import builtins
+import functools
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
-from fnad.api.staging.leaves import Structure, of_trees, pytrees
+from fnad.api.staging.leaves import Structure, pytrees
+from fnad.api.staging.leaves import flatten as _flatten
 from fnad.trace.missing import missing
 from fnad.tracebacks import boundary
 
@@ -57,7 +60,8 @@ def map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: Test = None) -> A
         >>> map(abs, (-1.0, {"a": -2.0}))
         (1.0, {'a': 2.0})
     """
-    return of_trees("tree_map", f, tree, *rest, is_leaf=is_leaf)
+    values, structure = _flatten(tree, is_leaf)
+    return structure.unflatten(builtins.map(f, values, *builtins.map(structure.flatten_up_to, rest)))
 
 
 def leaves(tree: Any, is_leaf: Test = None) -> list[Any]:
@@ -72,7 +76,7 @@ def leaves(tree: Any, is_leaf: Test = None) -> list[Any]:
         >>> leaves({"a": 1, "b": (2, None, [3])})
         [1, 2, 3]
     """
-    return of_trees("tree_leaves", tree, is_leaf=is_leaf)
+    return _flatten(tree, is_leaf)[0]
 
 
 def structure(tree: Any, is_leaf: Test = None) -> Structure:
@@ -87,7 +91,7 @@ def structure(tree: Any, is_leaf: Test = None) -> Structure:
         >>> structure((1, [2, 3])) == structure((0, [0, 0]))
         True
     """
-    return of_trees("tree_structure", tree, is_leaf=is_leaf)
+    return _flatten(tree, is_leaf)[1]
 
 
 @boundary
@@ -103,7 +107,7 @@ def flatten(tree: Any, is_leaf: Test = None) -> tuple[list[Any], Structure]:
         >>> flatten((1, [2, 3]))[0]
         [1, 2, 3]
     """
-    return of_trees("tree_flatten", tree, is_leaf=is_leaf)
+    return _flatten(tree, is_leaf)
 
 
 @boundary
@@ -144,7 +148,7 @@ def reduce(
         6
     """
     given = () if initializer is _NO_INITIALIZER else (initializer,)
-    return of_trees("tree_reduce", function, tree, *given, is_leaf=is_leaf)
+    return functools.reduce(function, _flatten(tree, is_leaf)[0], *given)
 
 
 def all(tree: Any, *, is_leaf: Test = None) -> bool:  # noqa: A001 JAX's name
@@ -159,7 +163,7 @@ def all(tree: Any, *, is_leaf: Test = None) -> bool:  # noqa: A001 JAX's name
         >>> all({"a": True, "b": (1, 0)})
         False
     """
-    return of_trees("tree_all", tree, is_leaf=is_leaf)
+    return builtins.all(_flatten(tree, is_leaf)[0])
 
 
 @boundary
@@ -196,8 +200,8 @@ def flatten_with_path(tree: Any, is_leaf: Test = None) -> tuple[list[tuple[Path,
         >>> flatten_with_path({"a": (1, 2)})[0]
         [(('a', 0), 1), (('a', 1), 2)]
     """
-    paths, found, treedef = of_trees("tree_flatten_with_path", tree, is_leaf=is_leaf)
-    return list(zip(paths, found, strict=True)), treedef
+    found, treedef = _flatten(tree, is_leaf)
+    return list(zip(treedef.paths(), found, strict=True)), treedef
 
 
 def leaves_with_path(tree: Any, is_leaf: Test = None) -> list[tuple[Path, Any]]:
@@ -232,7 +236,9 @@ def map_with_path(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: Test = 
         >>> map_with_path(lambda path, x: (path[-1], x), {"a": 1.0})
         {'a': ('a', 1.0)}
     """
-    return of_trees("tree_map_with_path", f, tree, *rest, is_leaf=is_leaf)
+    values, structure = _flatten(tree, is_leaf)
+    found = builtins.map(f, structure.paths(), values, *builtins.map(structure.flatten_up_to, rest))
+    return structure.unflatten(found)
 
 
 if not TYPE_CHECKING:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 import tomllib
 from collections import OrderedDict
@@ -15,6 +16,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import fnad
 from fnad import grad, jit, jvp, stop_gradient, value_and_grad, vjp
+from tests.together import together
 
 X = np.array([0.5, 1.0, 2.0])
 
@@ -207,6 +209,77 @@ def test_classes_registered_with_optree() -> None:
     gradient = grad(product)(Pair(2.0, 3.0, "p"))
     assert (type(gradient), gradient.left, gradient.right, gradient.label) == (Pair, 3.0, 2.0, "p")
     assert jit(grad(product))(Pair(2.0, 3.0, "p")).left == 3.0
+
+
+def record() -> Any:
+    """Return a dataclass that nothing has encountered."""
+    return dataclasses.make_dataclass("Record", [("x", Any), ("y", Any), ("name", str, "r")])
+
+
+def plainly(call: Any) -> Any:
+    with fnad.disable_jit():
+        return call()
+
+
+TYPE = fnad.ShapeDtypeStruct((), float)
+FIRST_ENCOUNTERS: dict[str, tuple[Any, list[float]]] = {
+    "tree.map": (lambda r: fnad.tree.map(lambda v: 2 * v, {"a": r(1.0, [r(3.0, 4.0)])}), [2, 6, 8]),
+    "tree.map of two": (lambda r: fnad.tree.map(np.subtract, r(1.0, 2.0), r(3.0, 5.0)), [-2, -3]),
+    "tree.leaves": (lambda r: fnad.tree.leaves((r(1.0, 2.0), None)), [1, 2]),
+    "tree.flatten": (lambda r: fnad.tree.unflatten(fnad.tree.flatten(r(0, 0))[1], (1, 2)), [1, 2]),
+    "tree.structure": (lambda r: fnad.tree.structure(r(1.0, r(2.0, 3.0))).num_leaves, [3]),
+    "tree.reduce": (lambda r: fnad.tree.reduce(np.add, r(1.0, 2.0), 4.0), [7]),
+    "tree.all": (lambda r: fnad.tree.all([r(1.0, 0.0)]), [0]),
+    "tree.map_with_path": (lambda r: fnad.tree.map_with_path(lambda path, v: path == ("y",), r(1.0, 2.0)), [0, 1]),
+    "is_leaf": (lambda r: fnad.tree.map(lambda v: 1, [r(1, 2)], is_leaf=lambda v: isinstance(v, r)), [1]),
+    "aux": (lambda r: grad(lambda x: (x, r(x, 2.0)), has_aux=True)(3.0), [1, 3, 2]),
+    "array of another library": (lambda r: grad(lambda p: np.sum(p.x * p.y))(r(Other(), 2.0)).x, [2, 2]),
+    "vjp": (lambda r: vjp(lambda x: r(x, x * x), 2.0)[1](r(1.0, 1.0)), [5]),
+    "vmap": (lambda r: fnad.vmap(lambda x: r(x, x * x))(np.array([1.0, 2.0])), [1, 2, 1, 4]),
+    "map": (lambda r: fnad.map(lambda x: r(x, x * x), np.array([1.0, 2.0])), [1, 2, 1, 4]),
+    "cond": (lambda r: jit(lambda x: fnad.cond(x > 0, lambda: r(x, 1.0), lambda: r(-x, 2.0)))(3.0), [3, 1]),
+    "scan": (lambda r: fnad.scan(lambda c, x: (c * x, r(c, x)), 2.0, np.array([3.0, 4.0])), [24, 2, 6, 3, 4]),
+    "plain scan": (
+        lambda r: plainly(lambda: fnad.scan(lambda c, x: (c * x, r(c, x)), 2.0, np.array([3.0, 4.0]))),
+        [24, 2, 6, 3, 4],
+    ),
+    "checkpoint": (lambda r: grad(lambda v: fnad.checkpoint(lambda q: r(q, q * q))(v).y)(3.0), [6]),
+    "callback": (lambda r: jit(lambda x: fnad.callback(lambda v: r(v, 2 * v), x, result=r(0.0, 0.0)))(3.0), [3, 6]),
+    "eval_shape": (lambda r: [len(t.shape) for t in fnad.tree.leaves(fnad.eval_shape(same, r(X, TYPE)))], [1, 0]),
+    "linear_transpose": (lambda r: fnad.linear_transpose(lambda p: p.x + 3 * p.y, r(1.0, 1.0))(2.0), [2, 6]),
+    "global_norm": (lambda r: fnad.optim.global_norm(r(3.0, 4.0)), [5]),
+}
+
+
+class Other:
+    """An array of another library."""
+
+    shape, dtype = (2,), np.dtype(float)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return np.ones(2)
+
+
+def same(value: Any) -> Any:
+    return value
+
+
+def test_dataclasses_are_pytrees_where_they_are_encountered_first() -> None:
+    with together() as check:
+        for name, (call, numbers) in FIRST_ENCOUNTERS.items():
+            with check(name):
+                found = [np.ravel(leaf) for leaf in fnad.tree.leaves(call(record()))]
+                assert_array_equal(np.concatenate(found), numbers)
+
+
+def test_an_array_in_a_dataclass_is_not_changed() -> None:
+    def f(x: Any, r: Any) -> Any:
+        r.x += 1
+        return x * r.x.sum()
+
+    given = record()(np.ones(2), 0.0)
+    assert [grad(f)(1.0, given), grad(f)(1.0, given)] == [4.0, 4.0]
+    assert_array_equal(given.x, 1)
 
 
 @pytest.mark.parametrize(

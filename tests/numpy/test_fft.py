@@ -7,11 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 
+import fnad
 import fnad.numpy as fnp
 from fnad import grad
 from tests.edge_cases.ways import check as check_everywhere
 from tests.numpy.against_numpy import check_error, sample, traced
+from tests.together import together
 
 DTYPES = ("bool", "i32", "f32", "f64", "c64", "c128")
 SHAPES = ((5,), (4, 3), (1,))
@@ -120,3 +123,17 @@ def test_cotangents_of_what_irfft_does_not_read_are_0() -> None:
     for n, real_elements in ((4, [0, 2]), (5, [0])):
         found = grad(lambda z: np.sum(np.fft.irfft(z, n) * np.arange(n)))(z)  # noqa: B023
         np.testing.assert_array_equal(found[real_elements].imag, 0)
+
+
+@pytest.mark.parametrize("transform", [np.fft.fft, np.fft.ifft, np.fft.fftn, np.fft.ifft2])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_signs_of_zero_are_numpys(transform: Any, dtype: Any) -> None:
+    """The imaginary parts that are 0: a phase is pi or -pi by their sign."""
+    with together() as check:
+        for shape in [(1, 1), (1, 2), (2, 3), (2, 4), (3, 5)]:
+            x = np.random.default_rng(0).uniform(-2, -1, shape).astype(dtype)
+            for executor in ("interpreter", "compiled"):
+                with check((shape, executor)), fnad.config.override(executor=executor):
+                    found, expected = fnad.jit(transform)(x), transform(x)
+                    zeros = expected.imag == 0
+                    assert_array_equal(np.signbit(found.imag[zeros]), np.signbit(expected.imag[zeros]))

@@ -198,7 +198,7 @@ def test_other_names(function, slope):
     ],
 )
 def test_what_nditer_does_not_do(call, error):
-    with pytest.raises(UnsupportedFunctionError, match=error):
+    with pytest.raises(UnsupportedFunctionError, match=error + r"(?s:.*)\n  at test_stand_ins\.py:"):
         fnad.grad(lambda v: len(list(call(v))) * v[0])(V)
 
 

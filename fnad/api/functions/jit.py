@@ -38,10 +38,10 @@ from fnad.api.staging.leaves import (
     argument_name,
     array_of,
     check_function,
-    flatten,
     function_name,
     is_weak,
     is_zero_dimensional,
+    of_trees,
     path,
     to_user,
     unflatten,
@@ -259,7 +259,7 @@ class Compiled(Transformed, Generic[P, R]):
             trees = (*[args[i] for i in form.positions], *[kwargs[name] for name in form.names])
         else:
             form, trees = None, args
-        values, structure = flatten(trees)
+        values, structure = of_trees("tree_flatten", trees)  # a dataclass may be the object of a method
         try:
             arrays, marks = self._arrays(values, trees, form)
         except ArgumentTypeError:

@@ -23,6 +23,9 @@ from fnad.trace.tracer import Tracer
 NAMESPACE = "fnad"
 """The optree namespace in which containers are registered for fnad alone."""
 
+FIELDS = "__dataclass_fields__"
+"""The attribute of classes that are dataclasses."""
+
 CHILDREN = (np.ndarray, np.generic, Tracer, bool, int, float, complex, tuple, list, dict)
 
 
@@ -34,8 +37,15 @@ class Attributes(NamedTuple):
 
 
 def are_records(values: Iterable[Any], optree: Any) -> bool:
-    """True if there are dataclasses among leaves; from now on these are containers."""
-    kinds = {id(type(value)): type(value) for value in values if _is_record(type(value))}
+    """True if there are dataclasses among leaves that are not containers yet; from now on these are."""
+    kinds: dict[int, type] = {}
+    kind: type = type(None)
+    for value in values:
+        if type(value) is kind:  # as most leaves are
+            continue
+        kind = type(value)
+        if hasattr(kind, FIELDS) and _is_record(kind) and optree.tree_is_leaf(value, namespace=NAMESPACE):
+            kinds[id(kind)] = kind
     for kind in kinds.values():
         optree.register_pytree_node(
             kind,
@@ -62,7 +72,10 @@ def _parts(optree: Any, value: Any) -> tuple[list[Any], Attributes, tuple[str, .
 
 
 def _is_child(part: Any, optree: Any) -> bool:
-    return isinstance(part, CHILDREN) or _is_record(type(part)) or not optree.tree_is_leaf(part, namespace=NAMESPACE)
+    kind = type(part)
+    if isinstance(part, CHILDREN) or _is_record(kind) or hasattr(kind, "to_numpy"):
+        return True
+    return (hasattr(kind, "shape") and hasattr(kind, "dtype")) or not optree.tree_is_leaf(part, namespace=NAMESPACE)
 
 
 def _constant(owner: Any, name: str, part: Any) -> Any:

@@ -113,9 +113,10 @@ def _end(ordered: AbstractContextManager[None]) -> None:
     ordered.__exit__(None, None, None)
 
 
-def flatten(tree: Any) -> tuple[list[Any], Structure]:
-    """The leaves of a pytree, unchecked, and its structure."""
-    return of_trees("tree_flatten", tree)
+def flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Any], Structure]:
+    """The leaves of a pytree, unchecked, and its structure, in which dataclasses are containers."""
+    values, structure = of_trees("tree_flatten", tree, is_leaf=is_leaf)
+    return flatten(tree, is_leaf) if are_records(values) else (values, structure)
 
 
 def of_trees(name: str, *args: Any, **options: Any) -> Any:
@@ -156,8 +157,6 @@ def leaves_of(trees: Sequence[Any], names: Callable[[int], str]) -> tuple[list[L
         try:
             leaves.append(leaf_of(value))
         except LeafError as error:
-            if are_records(values):
-                return leaves_of(trees, names)
             raise error.at(path(trees, len(leaves), names), current_source()) from None
     for i, labels in labels_of(values).items():
         leaves[i] = leaves[i]._replace(labels=labels)

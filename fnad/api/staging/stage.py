@@ -13,7 +13,6 @@ from fnad.api.staging.leaves import (
     LeafError,
     Operand,
     Structure,
-    are_records,
     array_of,
     flatten,
     function_name,
@@ -173,8 +172,6 @@ def output_leaves(output: Any, f: Function) -> tuple[list[Any], Structure]:
         try:
             checked.append(value if isinstance(value, Tracer) else _leaf(value))
         except LeafError as error:
-            if are_records(values):
-                return output_leaves(output, f)
             where = path((output,), len(checked), lambda _: f"{function_name(f)}(...)")
             raise error.at(where, source_of(f)) from None
     return checked, structure
