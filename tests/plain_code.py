@@ -21,7 +21,7 @@ def machine() -> Any:
         return codegen.machine.__wrapped__()
 
 
-def compile_plainly(kernel: Kernel) -> NativeFunction:
+def compile_plainly(kernel: Kernel, _: str = "") -> NativeFunction:
     """Compile a kernel to code that takes a few times as long."""
     kernel = by_position(kernel)
     key = loader.key_of(f"plain\n{plain_text(kernel)}")

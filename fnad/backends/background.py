@@ -37,6 +37,8 @@ class Background:
 
     def compile(self, program: Compilable) -> None:
         """Compile a program in the background, unless it is waiting already."""
+        if self.compiles(program) and (thread := self._thread) is not None and thread.is_alive():
+            return
         with self._lock:
             self._waiting.setdefault(ref(program), copy_context())
             if self._thread is None or not self._thread.is_alive():

@@ -76,7 +76,8 @@ class Plan(PlacedProgram):
             chunk: chunk_kernel(f"chunk{n}", chunk, statements[chunk], self.layout, self.unread, stacks)
             for n, chunk in enumerate(self.chunks)
         }
-        words = max([0, *(frame_words(kernel.body) for kernel in self.kernels.values())])
+        kernels = [kernel for kernel in self.kernels.values() if SCRATCH in kernel.parameters]
+        words = max([0, *(frame_words(kernel.body) for kernel in kernels)])
         if words:
             self.slots.append(Slot(SCRATCH.name, INDEX, words))
 

@@ -24,6 +24,16 @@ LINE = 8
 
 def large_arrays(statements: Sequence[Statement]) -> dict[Name, int]:
     """The arrays of a function that are not on its stack, and where in its frame they begin, in words."""
+    return _placed(statements)[0]
+
+
+def own_words(statements: Sequence[Statement]) -> int:
+    """The length of the part of a frame that is the function's own."""
+    return _placed(statements)[1]
+
+
+def _placed(statements: Sequence[Statement]) -> tuple[dict[Name, int], int]:
+    """The large arrays with their beginnings, and the end of the last."""
     found: dict[Name, int] = {}
     on_stack = end = 0
     for array, nbytes in _arrays(statements).items():
@@ -32,13 +42,7 @@ def large_arrays(statements: Sequence[Statement]) -> dict[Name, int]:
         else:
             found[array] = end
             end += _words(nbytes)
-    return found
-
-
-def own_words(statements: Sequence[Statement]) -> int:
-    """The length of the part of a frame that is the function's own."""
-    large = large_arrays(statements)
-    return sum(_words(nbytes) for array, nbytes in _arrays(statements).items() if array in large)
+    return found, end
 
 
 def frame_words(statements: Sequence[Statement]) -> int:
@@ -57,6 +61,7 @@ def makes_array(statement: Statement) -> bool:
     """True if a statement makes an array."""
     return (
         isinstance(statement, Assign)
+        and isinstance(statement.targets[0].kind, Pointer)
         and isinstance(statement.value, Apply)
         and statement.value.operation in LOCAL_ARRAYS.values()
     )

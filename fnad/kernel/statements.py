@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field, replace
 from enum import Enum
+from operator import is_
 from typing import TypeAlias
 
 import numpy as np
@@ -297,7 +298,8 @@ def with_operands(statement: Statement, change: Callable[[Expression], Expressio
     """A statement with each of its expressions transformed, but not those of its blocks."""
     match statement:
         case Assign(targets, value):
-            return Assign(targets, change(value))
+            changed = change(value)
+            return statement if changed is value else Assign(targets, changed)
         case Store(array, index, value):
             return Store(array, change(index), change(value))
         case Evaluate(call):
@@ -316,9 +318,11 @@ def with_parts(expression: Expression, change: Callable[[Expression], Expression
     """An expression with the expressions that it is made of transformed."""
     match expression:
         case Load(array, index):
-            return Load(array, change(index), expression.source)
+            changed = change(index)
+            return expression if changed is index else Load(array, changed, expression.source)
         case Apply(operation, inner, kind):
-            return Apply(operation, tuple(map(change, inner)), kind, expression.source)
+            parts = tuple(map(change, inner))
+            return expression if all(map(is_, parts, inner)) else Apply(operation, parts, kind, expression.source)
         case _:
             return expression
 
@@ -340,23 +344,23 @@ def operands(statement: Statement) -> tuple[Expression, ...]:
             return ()
 
 
-def subexpressions(expression: Expression) -> Iterator[Expression]:
-    """An expression and all its subexpressions."""
-    yield expression
-    match expression:
-        case Load(_, index):
-            yield from subexpressions(index)
-        case Apply(_, inner, _):
-            for operand in inner:
-                yield from subexpressions(operand)
-        case _:
-            pass
+def subexpressions(*roots: Expression) -> list[Expression]:
+    """Expressions and all their subexpressions, in the order of the text."""
+    found: list[Expression] = []
+    pending = [*reversed(roots)]
+    while pending:
+        expression = pending.pop()
+        found.append(expression)
+        if isinstance(expression, Apply):
+            pending += expression.operands[::-1]
+        elif isinstance(expression, Load):
+            pending.append(expression.index)
+    return found
 
 
-def expressions(statement: Statement) -> Iterator[Expression]:
+def expressions(statement: Statement) -> list[Expression]:
     """All expressions of a statement, inner ones included, without those of its blocks."""
-    for operand in operands(statement):
-        yield from subexpressions(operand)
+    return subexpressions(*operands(statement))
 
 
 def loads(statement: Statement) -> Iterator[Load]:
@@ -364,12 +368,14 @@ def loads(statement: Statement) -> Iterator[Load]:
     return (expression for expression in expressions(statement) if isinstance(expression, Load))
 
 
-def walk(statements: Sequence[Statement]) -> Iterator[Statement]:
+def walk(statements: Sequence[Statement]) -> list[Statement]:
     """All statements, nested ones included, in the order of the text."""
+    found: list[Statement] = []
     for statement in statements:
-        yield statement
+        found.append(statement)
         for body in bodies(statement):
-            yield from walk(body)
+            found += walk(body)
+    return found
 
 
 def assigned(statements: Sequence[Statement]) -> Iterator[Name]:

@@ -121,13 +121,15 @@ def donations(
     The last read of such an input precedes the first write of the output and of any temporary allocated there, or the
     item that writes the output reads each element of the input in time.
     """
+    if not donated:
+        return {}
     flat, lives = live_ranges(items, {*donated, *outputs, *places}, {*donated, *outputs})
     births: dict[Buffer | None, list[int]] = defaultdict(list)
     for buffer, slot in places.items():
         # A temporary in the output's array is written before the output is, so the input must be dead by then too.
         births[slot.output].append(lives[buffer].birth)
     found: dict[Buffer, Buffer] = {}
-    for output in outputs if donated else ():
+    for output in outputs:
         births_inside = births[output]
         for given in donated:
             if given in found.values() or given.aval != output.aval or output not in lives:

@@ -36,9 +36,9 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[Kernel]:
     found: list[Kernel] = []
     compile_kernel = families.compile_kernel
 
-    def count(kernel: Kernel) -> Any:
+    def count(kernel: Kernel, text: str = "") -> Any:
         found.append(kernel)
-        return compile_kernel(kernel)
+        return compile_kernel(kernel, text)
 
     monkeypatch.setattr(families, "compile_kernel", count)
     return found

@@ -36,9 +36,9 @@ class NativeFunction(NativeCode):
             return codegen.machine().emit_assembly(translate(self.kernel))
 
 
-def compile_kernel(kernel: Kernel) -> NativeFunction:
-    """Compile a kernel, whose parameters are flat arrays."""
-    code = native_code(key_of(plain_text(kernel)), lambda: translate(kernel))
+def compile_kernel(kernel: Kernel, text: str = "") -> NativeFunction:
+    """Compile a kernel, whose parameters are flat arrays; kernels of one `text`, if it is given, are the same."""
+    code = native_code(key_of(text or plain_text(kernel)), lambda: translate(kernel))
     return NativeFunction(code.key, code.call, code.nbytes, kernel)
 
 

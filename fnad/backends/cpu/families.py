@@ -47,7 +47,7 @@ class Family:
     def _compiled(self, kernel: Kernel, outline: Outline, text: str, numbers: Sequence[Number]) -> Code:
         pattern = self._pattern.joined(numbers)
         if self._seen < ALONE:
-            native = self._own[text, numbers] = compile_kernel(kernel)
+            native = self._own[text, numbers] = compile_kernel(kernel, f"{text}\n{numbers}")
             code = Code(native, (), self, is_alone=True)
         else:
             native = compile_kernel(pattern.kernel(outline))
