@@ -154,6 +154,12 @@ def test_wrong_arguments(argv: list[str], message: str, capsys: pytest.CaptureFi
     assert message in capsys.readouterr().err
 
 
+def test_every_problem_has_cases() -> None:
+    folder = Path(checkpoint.__file__).parent
+    texts = {name: (folder / f"{name}.py").read_text(encoding="utf-8") for name in session.PROBLEMS}
+    assert not [name for name, text in texts.items() if "\ndef cases(" not in text]
+
+
 def test_table_in_three_forms() -> None:
     told = [
         Row("p", "c", "a|b", "ms", 0.002, 0.01, 1.0, 0.5, least=0.001),

@@ -13,7 +13,7 @@ import numpy as np
 
 from benchmarks.calls import Call, Thunk
 from benchmarks.case import Case
-from benchmarks.problems.deciding_by_hand import by_hand
+from benchmarks.deciding_by_hand import by_hand
 
 Function = Callable[..., Any]
 INPUTS = 16
