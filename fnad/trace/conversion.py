@@ -17,6 +17,7 @@ import __future__
 
 import ast
 import functools
+import keyword
 import linecache
 import operator
 import re
@@ -82,8 +83,8 @@ PARTIAL = ("try:", "except", "else:", "elif ", "finally:")
 """The begins of lines that are no statement without others."""
 
 
-def text_around(lines: Sequence[str], first: int) -> tuple[str, int]:
-    """The text of the outermost function around a line, or of the statement; and what to add to its line numbers.
+def text_around(lines: Sequence[str], first: int) -> str:
+    """The text of the outermost function around a line, or of the statement, after as many empty lines as precede it.
 
     A method is put into a class with the name of its class, because private names depend on that name.
     """
@@ -100,7 +101,7 @@ def text_around(lines: Sequence[str], first: int) -> tuple[str, int]:
     classes = [f"{' ' * i}{name}:\n" for i, name in enumerate(name for name in outer if name.startswith("class "))]
     if depth and not classes:
         classes = ["if True:\n"]
-    return "".join([*classes, *lines[start:end]]), start - len(classes)
+    return "".join(["\n" * (start - len(classes)), *classes, *lines[start:end]])
 
 
 def _ends(line: str, depth: int) -> bool:
@@ -120,12 +121,15 @@ def imported_in(file: str, lines: list[str]) -> tuple[str, ...]:
     if known is None or known[0] is not lines:
         items = (item.split() for names in IMPORT.findall("".join(lines)) for item in names.strip("()").split(","))
         found = {item[-1].partition(".")[0] for item in items if item}
-        known = _IMPORTED[file] = lines, tuple(sorted(filter(str.isidentifier, found)))
+        known = _IMPORTED[file] = (
+            lines,
+            tuple(sorted(x for x in found if x.isidentifier() and not keyword.iskeyword(x))),
+        )
     return known[1]
 
 
 @functools.lru_cache(maxsize=16)
-def compiled(text: str, offset: int, file: str, flags: int, imported: tuple[str, ...], has_asserts: bool) -> Converted:
+def compiled(text: str, file: str, flags: int, imported: tuple[str, ...], has_asserts: bool) -> Converted:
     """The code objects of a text, as it is and with hooks, in a module that imports these names.
 
     There are none of a text that is not Python. If it `has_asserts`, pytest has rewritten them. The results of the
@@ -135,7 +139,7 @@ def compiled(text: str, offset: int, file: str, flags: int, imported: tuple[str,
     with _LOCK, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it was compiled before, with the warnings that the user has seen
         try:
-            tree = ast.increment_lineno(ast.parse(text, file), offset)
+            tree = ast.parse(text, file)
             if has_asserts:
                 import_module("_pytest.assertion.rewrite").rewrite_asserts(tree, text.encode())
             if imported:
@@ -196,16 +200,17 @@ def _convert(code: CodeType, namespace: dict[str, Any]) -> CodeType | None:
     first, flags = code.co_firstlineno - 1, code.co_flags & FUTURES
     if not 0 <= first < len(lines):
         return None
-    text, offset = text_around(lines, first)
+    text = text_around(lines, first)
     has_asserts = PYTESTS in code.co_names
-    used = tuple(name for name in imported_in(code.co_filename, lines) if name in names_of(code))
+    imported = imported_in(code.co_filename, lines)  # of all functions of a statement, which is then compiled once
+    used = [name for name in imported if name in names_of(code)]
     attempts = (
-        compiled(text, offset, code.co_filename, flags, names, has_asserts)
-        for names in [used, *islice(subsets(used), MOST)]
+        compiled(text, code.co_filename, flags, names, has_asserts)
+        for names in [imported, *islice(subsets(used), MOST)]
     )
     other = next(filter(None, (_proved(code, found) for found in attempts)), None)
     if other is None:
-        other = _proved(code, compiled("".join(lines), 0, code.co_filename, flags, (), has_asserts))
+        other = _proved(code, compiled("".join(lines), code.co_filename, flags, (), has_asserts))
     return None if other is None else with_hooks(other, code)
 
 
