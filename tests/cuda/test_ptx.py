@@ -258,19 +258,23 @@ def test_kernels_of_the_hosts_loops_and_branches(tmp_path: Path) -> None:
     assert names == {"launch", "begin", "next", "tested", "choice"}
 
 
-@pytest.mark.slow
-def test_kernels_of_many_arrays(tmp_path: Path) -> None:
-    """A loop of more than 512 is a kernel that is written for a later driver; more than 4095 it does not take."""
-
+def test_a_kernel_of_more_than_512_arrays_is_for_a_later_driver_and_one_of_more_than_4095_is_an_error(
+    tmp_path: Path,
+) -> None:
     def in_loop(*arrays: Any) -> Any:
         return fnad.fori_loop(0, 5, lambda i, carry: [x * carry[0] for x in carry], list(arrays))
 
-    for count, version in ((512, "8.0"), (513, "8.1")):
-        *_, launch = plan_for(in_loop, *[np.ones(4, np.float32)] * count).launches.values()
-        assert len(launch.kernel.parameters) == count
-        ptx = ptx_of(launch)
-        assert f".version {version}\n" in ptx
-    assert "Used" in assembled(ptx, "sm_90", tmp_path)
-    more = [Name(f"y{n}", Pointer(np.dtype(float))) for n in range(4096 - count)]
+    *_, launch = plan_for(in_loop, *[np.ones(4, np.float32)] * 20).launches.values()
+    own = launch.kernel.parameters
+    assert len(own) == 40, "all arrays before and after a loop are those of one kernel"
+
+    def ptx_of_arrays(count: int) -> str:
+        more = [Name(f"y{n}", Pointer(np.dtype(float))) for n in range(count - len(own))]
+        return ptx_of(replace(launch, kernel=replace(launch.kernel, parameters=(*own, *more))))
+
+    assert ".version 8.0\n" in ptx_of_arrays(512)
+    later = ptx_of_arrays(513)
+    assert ".version 8.1\n" in later
+    assert "Used" in assembled(later, "sm_90", tmp_path)
     with pytest.raises(LoweringError, match="cuda has kernels of at most 4095 arrays, not of 4096"):
-        ptx_of(replace(launch, kernel=replace(launch.kernel, parameters=(*launch.kernel.parameters, *more))))
+        ptx_of_arrays(4096)
