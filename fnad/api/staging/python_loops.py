@@ -12,10 +12,8 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import repeat
 from types import FrameType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from fnad.api.staging.loop_items import items_of
-from fnad.api.staging.python_loop import Known, Left, PythonLoop
 from fnad.ir.builder import current_builder
 from fnad.ir.program import Atom, Source
 from fnad.trace.capture import Guard, Trace
@@ -23,6 +21,9 @@ from fnad.trace.environment import Environment
 from fnad.trace.looping import LOOPING, SETTING, Parted, Refused
 from fnad.trace.source import is_in_loop, loop_around, user_lines
 from fnad.trace.undoing import undoing
+
+if TYPE_CHECKING:
+    from fnad.api.staging.python_loop import Known, Left  # not before a loop is marked
 
 T = TypeVar("T")
 Key = tuple[str, int, int]
@@ -147,16 +148,23 @@ class PythonLoops:
 
     def each(self, values: Any, place: tuple[Any, ...], frame: FrameType) -> Any:
         """The values for the steps of a `for` loop."""
-        known = self._known(place, frame)
-        items = None if known is None else items_of(values)
-        if known is None or items is None or items.number < 2:
+        if (known := self._known(place, frame)) is None:
+            return values
+        from fnad.api.staging.loop_items import items_of  # noqa: PLC0415
+        from fnad.api.staging.python_loop import PythonLoop  # noqa: PLC0415
+
+        items = items_of(values)
+        if items is None or items.number < 2:
             return values
         return PythonLoop(self, known, place, frame, items).run()
 
     def turns(self, place: tuple[Any, ...], frame: FrameType) -> Iterator[Any]:
         """The steps of a `while` loop."""
-        known = self._known(place, frame)
-        return repeat(None) if known is None else PythonLoop(self, known, place, frame, None).run()
+        if (known := self._known(place, frame)) is None:
+            return repeat(None)
+        from fnad.api.staging.python_loop import PythonLoop  # noqa: PLC0415
+
+        return PythonLoop(self, known, place, frame, None).run()
 
     def _known(self, place: tuple[Any, ...], frame: FrameType) -> Known | None:
         """The record of a loop, if the loop is to be one loop and can be."""
@@ -165,6 +173,8 @@ class PythonLoops:
         is_marked = any(file == code.co_filename and first <= line <= last for file, line in self.marked)
         if not (SETTING and is_marked and code.co_flags & OPTIMIZED and isinstance(current_builder(), Trace)):
             return None
+        from fnad.api.staging.python_loop import Known  # noqa: PLC0415
+
         key, source = (code.co_filename, line, column), Source(code.co_filename, line, code.co_name)
         known = self.known.setdefault(key, Known(source))
         return known if known.refused is None else None
