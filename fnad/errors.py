@@ -15,6 +15,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any, TypeAlias
 
+from numpy import exceptions
 from numpy.linalg import LinAlgError
 
 from fnad.upward import UPWARD
@@ -31,7 +32,9 @@ class FnadError(Exception):
                 lines.append(f"  called at {caller}")
         if remedy is not None:
             lines.append(f"  {remedy}")
-        super().__init__("\n".join(lines))
+        text = "\n".join(lines)
+        super().__init__(text)
+        self.args = (text,)  # that of an AxisError of NumPy does not set them
         self.what, self.source, self.remedy = what, source, remedy
 
     def at(self, source: object, remedy: str | None = None) -> FnadError:
@@ -163,7 +166,7 @@ class ShapeError(FnadError, ValueError):
     """Shapes that do not fit: NumPy's message and the user's line."""
 
 
-class AxisError(ShapeError, IndexError):
+class AxisError(ShapeError, exceptions.AxisError):
     """An axis outside the array's dimensions, or named twice."""
 
 

@@ -7,6 +7,7 @@ import decimal
 import importlib
 import linecache
 import operator
+import pickle
 import traceback
 from collections.abc import Callable, Generator
 from pathlib import Path
@@ -830,3 +831,10 @@ def test_an_error_in_an_installed_package_names_the_users_line_too(
             "  at __init__.py:5 in times:  return np.ones((2, 4)) @ x",
             f"  called at test_errors.py:{line} in loss:  return np.sum(package.product(x))",
         ]
+
+
+@pytest.mark.parametrize("function", [lambda x: x.sum(axis=1), lambda x: x @ np.ones((2, 2))], ids=["axis", "shape"])
+def test_errors_can_be_pickled(function: Any) -> None:
+    with pytest.raises(fnad.errors.ShapeError) as raised:
+        fnad.grad(function)(np.ones(3))
+    assert str(pickle.loads(pickle.dumps(raised.value))) == str(raised.value)

@@ -150,8 +150,11 @@ OF_PACKAGE = (
 
 
 class _Last(threading.local):
+    """The last escape, with its line, and the last one that C code raised which may have been writing a number."""
+
     error: FnadError | None = None
     line: tuple[str, int] | None = None
+    asked: FnadError | None = None
 
 
 _LAST = _Last()
@@ -208,7 +211,7 @@ def _remedy_of_others() -> str | None:
 
 def hash_asked(aval: Aval) -> FnadError:
     """The error for a traced value in a set, as a key of a dict or an argument of a cached function."""
-    return _asked(aval, "its hash", HASH)
+    return _escape(aval, "its hash", write_it_in_a_file() or HASH)
 
 
 def text_asked(aval: Aval) -> FnadError:
@@ -269,7 +272,8 @@ def _raise_number_asked(aval: Aval, what: str, *_: Any) -> NoReturn:
 
 def _asked(aval: Aval, what: str, remedy: str) -> FnadError:
     """The error where a function was asked that something may stand for."""
-    return _escape(aval, what, write_it_in_a_file() or remedy)
+    _LAST.asked = _escape(aval, what, write_it_in_a_file() or remedy)
+    return _LAST.asked
 
 
 def write_it_in_a_file() -> str | None:
@@ -351,16 +355,35 @@ def _kept(error: FnadError) -> FnadError:
 
 def forget_escape() -> None:
     """Begin a trace, which has nothing to do with what happened before."""
-    _LAST.error = _LAST.line = None
+    _LAST.error = _LAST.line = _LAST.asked = None
+
+
+# Note [Errors that user code handles]
+# `u.put(0, t)`, `u.flat = t` or `map(u.__setitem__, places, ts)` of an ordinary array `u` calls C code, which reads the
+# number of `t`. That is an error, of which nobody knows that it was a write. If it leaves the function, the function
+# runs again, where `u` is traced. If an `except` of user code handles it, the run goes on without what NumPy would have
+# written. So the function runs again then, too. In the second run the error may be handled: `u` is traced there.
+
+
+def handled(error: BaseException | None) -> None:
+    """Note that user code handles an error, if C code raised it which may have been writing a number."""
+    asked = _LAST.asked
+    if asked is not None and isinstance(error, Exception) and asked in (error, _behind(error)):
+        MAKING.refuse(asked)
 
 
 def hidden_escape(error: Exception, source: Source | None = None) -> FnadError | None:
     """The escape that an exception came in the place of, if its line is that of the last escape."""
-    escape, line = _LAST.error, _LAST.line
+    escape = _behind(error, source)
     _LAST.error = _LAST.line = None
-    if isinstance(error, FnadError) or escape is None:
+    return escape
+
+
+def _behind(error: Exception, source: Source | None = None) -> FnadError | None:
+    """The last escape, if another exception is at its line."""
+    if isinstance(error, FnadError) or _LAST.error is None:
         return None
-    return escape if line == ((source.file, source.line) if source else user_line(error)) else None
+    return _LAST.error if _LAST.line == ((source.file, source.line) if source else user_line(error)) else None
 
 
 # ---- what Python itself refuses --------------------------------------------------------------------------------------

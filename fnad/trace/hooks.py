@@ -419,6 +419,12 @@ def changed(value: Any, operand: Any) -> Any:
     return operand
 
 
+def handles() -> None:
+    """The begin of an `except` clause. See Note [Errors that user code handles]."""
+    if is_tracing() and not MAKING.is_traced:
+        escape.handled(sys.exception())
+
+
 def reading(get: Any) -> Call:
     """`getattr`, whose result is read."""
     return lambda *args: load(get(*args))
@@ -499,7 +505,22 @@ enter(warnings.warn, warning_users)
 PENDING.add(("random", "shuffle", changing))
 
 for _hook in (
-    *(attribute, callee, changed, counter, each, enters, filled, imported, imports, item, leaves, matched, method),
+    *(
+        attribute,
+        callee,
+        changed,
+        counter,
+        each,
+        enters,
+        filled,
+        handles,
+        imported,
+        imports,
+        item,
+        leaves,
+        matched,
+        method,
+    ),
     *(operand, place, same, slice, stored, tally, turns, variable),
 ):
     setattr(HOOKS, _hook.__name__, _hook)

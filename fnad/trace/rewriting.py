@@ -15,6 +15,7 @@
     o.x = v         HOOKS.stored(o, "x").x = v
     o.n += 1        HOOKS.counter(o, "n").n += 1
     v += x          v += HOOKS.changed(v, x)    for a local variable
+    except E: …     except E: HOOKS.handles(); …
     def f(): …      def f(): HOOKS.enters(facts); …     what f uses of outer scopes
 
 `HOOKS` is a name for a constant here (`fnad.trace.conversion`). Every new node has the file, line and columns of the
@@ -414,6 +415,11 @@ class Hooked(ast.NodeTransformer):
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> Any:
         return self._visit_import(node) if self._scope.outer is not None else node
+
+    def visit_ExceptHandler(self, node: ast.ExceptHandler) -> ast.AST:
+        node.type, first = None if node.type is None else self.visit(node.type), node.body[0]
+        node.body = [ast.copy_location(ast.Expr(hook("handles", first)), first), *self.all(node.body)]
+        return node
 
     def visit_Match(self, node: ast.Match) -> ast.AST:
         patterns = (part for case in node.cases for part in ast.walk(case.pattern))

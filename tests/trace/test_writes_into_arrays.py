@@ -1,5 +1,7 @@
 """`c += t`, `c[i] = t` and `out=c` for an array that user code made: all its names and views have the result."""
 
+import array
+import functools
 import operator
 from types import SimpleNamespace
 
@@ -250,11 +252,35 @@ def added(u, v):
     u += v
 
 
-@pytest.mark.parametrize(
-    "write",
-    [put_first, added, lambda u, v: np.add(u, v, out=u), lambda u, v: np.copyto(u, v * v)],
-    ids=["element", "in place", "out", "copyto"],
-)
+def set_flat(u, v):
+    u.flat = v
+
+
+def set_imaginary(u, v):
+    z = np.zeros(3, complex)
+    z.imag = v
+    u += abs(z) ** 2
+
+
+WRITES = {
+    "element": put_first,
+    "in place": added,
+    "out": lambda u, v: np.add(u, v, out=u),
+    "copyto": lambda u, v: np.copyto(u, v * v),
+    "a method": lambda u, v: u.put([0, 2], v[:2]),
+    "__setitem__": lambda u, v: u[::-1].T.__setitem__(0, v[1]),
+    "an index": lambda u, v: u.__setitem__((v + 0.5).astype(int)[0], 2.0),
+    "flat": set_flat,
+    "setattr": lambda u, v: setattr(u, "flat", v),
+    "imaginary parts": set_imaginary,
+    "map": lambda u, v: list(map(u.__setitem__, range(3), v)),
+    "a partial function": lambda u, v: functools.partial(u.__setitem__, 0)(v[0]),
+    "operator": lambda u, v: operator.setitem(u, 0, v[0]),
+    "a function of NumPy": lambda u, v: np.fill_diagonal(u.reshape(1, 3), v[0]),
+}
+
+
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
 @pytest.mark.parametrize("caught", [None, ValueError], ids=["passed over", "raised anew"])
 def test_an_error_that_user_code_catches_is_followed_by_a_second_run(write, caught):
     def function(v):
@@ -271,6 +297,18 @@ def test_an_error_that_user_code_catches_is_followed_by_a_second_run(write, caug
         assert value == pytest.approx(function(V))
         expected = [(function(V + 1e-4 * e) - function(V - 1e-4 * e)) / 2e-4 for e in np.eye(3)]
         np.testing.assert_allclose(slope, expected, rtol=1e-6)
+
+
+def test_code_that_takes_no_traced_values_may_have_another_in_its_place():
+    def function(v):
+        try:
+            total = array.array("d", v)[0]
+        except Exception:  # noqa: BLE001 - a user's own
+            total = v[0] ** 2
+        return total * np.zeros(3).sum() + total
+
+    assert fnad.value_and_grad(function)(V)[0] == fnad.jit(function)(V) == 1.0
+    np.testing.assert_array_equal(fnad.grad(function)(V), [2.0, 0.0, 0.0])
 
 
 def read_only(u):
@@ -303,6 +341,7 @@ REFUSED = {
     "no such element along an axis": lambda u, v: np.take_along_axis(v, np.array([9]), 0),
     "a mask that is too long": lambda u, v: np.compress([0, 0, 0, 0, 1], v),
     "choices that there are not": lambda u, v: np.choose([7], [v]),
+    "no such axis of a sum": lambda u, v: v.sum(axis=1),
     "no such position": lambda u, v: np.unravel_index(np.array([9]), (3,)),
 }
 
@@ -316,7 +355,7 @@ def test_what_numpy_refuses_is_refused_by_an_error_of_its_class(name):
         try:
             REFUSED[name](u, v)
         except Exception as error:  # noqa: BLE001 - which takes errors of fnad, too
-            kinds = ValueError, IndexError, TypeError
+            kinds = ValueError, IndexError, TypeError, np.exceptions.AxisError
             return np.sum(u * v) * sum(2**i for i, kind in enumerate(kinds, 1) if isinstance(error, kind))
         return -np.sum(v)
 
