@@ -40,6 +40,7 @@ def equal(found: Any, expected: Any) -> None:
 
 CT = (np.ones(3), {"loss": 2.0, "count": 0})
 TANGENTS = ({"w": np.ones(3), "n": 0}, X)
+N = fnad.ShapeDtypeStruct(("n",), float)
 SCHEDULE = optim.cosine_decay_schedule(0.1, 100)
 CALLS = {
     "pullback": (fnad.vjp(model, PARAMS, X)[1], (CT,)),
@@ -51,6 +52,7 @@ CALLS = {
     "lowered": (fnad.jit(model).lower(PARAMS, X), (PARAMS, X)),
     "made": (fnad.make_program(fnad.grad(lambda x: np.sum(X * x**2)))(X), (X,)),
     "exported": (fnad.export(model, PARAMS, X), (PARAMS, X)),
+    "exported for all sizes": (fnad.export(np.outer, N, fnad.ShapeDtypeStruct(("m",), float)), (X, CT[0][:2])),
     "schedule": (SCHEDULE, (7,)),
     "transform": (fnad.grad(np.linalg.norm), (X,)),
 }

@@ -2,7 +2,8 @@
 
     arguments ::= [argument {"," argument}]
     argument  ::= aval | scalar | "None" | dict | list | tuple
-    aval      ::= dtype "[" [integer {"," integer}] "]"          f64[3,4], i32[]
+    aval      ::= dtype "[" [extent {"," extent}] "]"            f64[3,4], i32[]
+    extent    ::= integer | word                             a name for a size that stays open: f64[n,3]
     scalar    ::= "float" | "int" | "bool" | "complex"           a Python number
     dict      ::= "{" [key ":" argument {"," key ":" argument}] "}"
     key       ::= string | word                              a string as Python has it: 'W' or "W"
@@ -15,7 +16,7 @@ A list of arguments or of elements may end in a comma.
 from __future__ import annotations
 
 from ast import literal_eval
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from fnad.ir.reader import Reader
 from fnad.ir.types import DTYPES, Aval
@@ -35,6 +36,9 @@ def parse_arguments(text: str) -> tuple[Argument, ...]:
 
 
 class _Arguments(Reader):
+    def extent(self) -> Any:
+        return self.take().text if self.token.kind == "word" else super().extent()
+
     def separated_to_end(self) -> list[Argument]:
         return self.separated(self.argument, "end of text")
 

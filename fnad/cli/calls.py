@@ -13,6 +13,7 @@ from typing import Any, cast
 import numpy as np
 
 from fnad.api.functions.jit import Compiled, jit
+from fnad.api.functions.lowered import ShapeDtypeStruct
 from fnad.api.inspect.input_names import input_names
 from fnad.api.inspect.stages import stage_text
 from fnad.api.running.execution import prepared
@@ -40,21 +41,24 @@ class Differentiable(NamedTuple):
 class Types:
     """Placeholders for the arguments of a call, of which only the types are known."""
 
-    def __init__(self, types: str, target: UserFunction) -> None:
+    def __init__(self, types: str, target: UserFunction, *, with_names: bool = False) -> None:
         self.target = target
         try:
             self.trees = parse_arguments(types)
         except ParseError as error:
             raise UsageError(f"--args {str(error).splitlines()[0]}") from None
         leaves, self.structure = flatten(self.trees)
+        self.is_open = any(map(_is_open, leaves))
+        if self.is_open and not with_names:
+            raise UsageError("--args has a size without a number, which fnad export alone takes")
         try:
-            self.leaves = [_leaf(leaf) for leaf in leaves]
+            self.leaves = [] if self.is_open else [_leaf(leaf) for leaf in leaves]
         except ValueError as error:
             raise UsageError(f"--args has an array that NumPy cannot have: {error}") from None
         _check_fits(target, "--args", self.trees, {})
 
     def call(self) -> tuple[Sequence[Any], dict[str, Any]]:
-        """Arguments of these types, random floats and integers that are 1, and none by name."""
+        """Arguments of these types, random floats and integers that are 1, and none by name; types for open sizes."""
         leaves = [_drawn(leaf, seed) for seed, leaf in enumerate(flatten(self.trees)[0])]
         return cast("Sequence[Any]", self.structure.unflatten(leaves)), {}
 
@@ -146,9 +150,9 @@ class CallValues:
         return Differentiable(staged, [True] * staged.leaves, [names[place] for place in wrt.places])
 
 
-def given_call(target: UserFunction, types: str, values: str | None) -> Types | CallValues:
-    """The call with arguments of given types, or of given values if there are some."""
-    return Types(types, target) if values is None else CallValues(values, target)
+def given_call(target: UserFunction, types: str, values: str | None, *, with_names: bool = False) -> Types | CallValues:
+    """The call with arguments of given types, which may have names of sizes, or of given values if there are some."""
+    return Types(types, target, with_names=with_names) if values is None else CallValues(values, target)
 
 
 def checked_argnums(argnums: Sequence[int], count: int) -> Sequence[int]:
@@ -162,12 +166,19 @@ def checked_argnums(argnums: Sequence[int], count: int) -> Sequence[int]:
     return chosen
 
 
+def _is_open(type_: Aval | type) -> bool:
+    """True for an array with a name in the place of a size."""
+    return isinstance(type_, Aval) and any(isinstance(n, str) for n in type_.shape)
+
+
 def _leaf(type_: Aval | type) -> Leaf:
     aval = type_ if isinstance(type_, Aval) else Aval(PYTHON_DTYPES[type_])
     return Leaf(np.broadcast_to(np.zeros((), aval.dtype), aval.shape), aval, weak=type_ is not aval)
 
 
 def _drawn(type_: Aval | type, seed: int) -> Any:
+    if isinstance(type_, Aval) and _is_open(type_):
+        return ShapeDtypeStruct(type_.shape, type_.dtype)
     aval = _leaf(type_).aval
     drawn = direction(aval, seed) if is_inexact(aval.dtype) else np.ones(aval.shape, aval.dtype)
     return drawn if isinstance(type_, Aval) else drawn.item()

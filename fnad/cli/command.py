@@ -115,7 +115,7 @@ Look after the cache on disk, in which native code is kept for later processes:
   clear  remove everything
 """
 ARGS = """the types of the arguments: arrays such as f64[3,4], i32[], bool[7]; Python numbers float, int, bool, complex;
-None; dicts, lists and tuples of these"""
+None; dicts, lists and tuples of these; fnad export takes a name for a size that stays open: f64[n,3]"""
 VALUES = """the arguments themselves, for a function that decides by their values: what stands between the parentheses
 of a call in Python, where np and the names of the file are known"""
 MODES = {

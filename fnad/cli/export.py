@@ -27,6 +27,6 @@ def export_call(request: Namespace) -> str:
     if request.blas and request.form != "c":
         raise UsageError("--blas is for C sources: give --c")
     try:
-        return on_call(request, written)
+        return on_call(request, written, with_names=True)
     except OSError as error:
         raise UsageError(f"{request.output} cannot be written: {error.strerror}") from error

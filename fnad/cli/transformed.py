@@ -10,16 +10,18 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from fnad.api.functions.export import export
 from fnad.api.functions.grad import grad, value_and_grad
 from fnad.api.functions.jacobian import jacobian
 from fnad.api.functions.jvp import jvp
-from fnad.api.functions.lowered import eval_shape
+from fnad.api.functions.lowered import ShapeDtypeStruct, eval_shape
 from fnad.api.functions.vjp import vjp
 from fnad.api.inspect.input_names import unique
 from fnad.api.staging.leaves import Function, argument_name, flatten, function_name
 from fnad.cli.calls import Types, checked_argnums, given_call
 from fnad.cli.load import load_target, user_code
 from fnad.cli.usage import UsageError
+from fnad.ir.size import is_size
 from fnad.ir.types import is_inexact
 from fnad.records import NamedTuple
 
@@ -36,14 +38,17 @@ class FunctionCall(NamedTuple):
     kwargs: dict[str, Any]
 
 
-def on_call(request: Namespace, run: Callable[..., T]) -> T:
-    """The result of `run(f, *args, **kwargs)`; raises `UsageError` if `f` does not exist or cannot be traced."""
+def on_call(request: Namespace, run: Callable[..., T], *, with_names: bool = False) -> T:
+    """The result of `run(f, *args, **kwargs)`; raises `UsageError` if `f` does not exist or cannot be traced.
+
+    The arguments may have names of sizes if `with_names`.
+    """
     if request.argnums is not None and request.mode is None:
         raise UsageError("--argnums says in what to differentiate: add a derivative, such as --grad")
     target = load_target(request.target)
     with user_code(target.path):
-        given = given_call(target, request.args, request.values)
-        if isinstance(given, Types):
+        given = given_call(target, request.args, request.values, with_names=with_names)
+        if isinstance(given, Types) and not given.is_open:
             given.staged()  # which refuses a function that decides by values
         call = FunctionCall(target.function, *given.call())
         if request.mode is not None:
@@ -61,7 +66,8 @@ def _derivative(call: FunctionCall, mode: str, argnums: Sequence[int] | None) ->
 
 
 def _has_floats(tree: Any) -> bool:
-    return any(is_inexact(np.asarray(leaf).dtype) for leaf in flatten(tree)[0])
+    leaves = [leaf if isinstance(leaf, ShapeDtypeStruct) else np.asarray(leaf) for leaf in flatten(tree)[0]]
+    return any(is_inexact(leaf.dtype) for leaf in leaves)
 
 
 def _pushforward(call: FunctionCall, argnums: Sequence[int]) -> FunctionCall:
@@ -84,8 +90,19 @@ def _pullback(call: FunctionCall, argnums: Sequence[int]) -> FunctionCall:
         value, pull = vjp(f, *primals)
         return value, pull(given[-1])
 
-    result = eval_shape(call.function, *call.args, **call.kwargs)
+    has_names = any(isinstance(leaf, ShapeDtypeStruct) for leaf in flatten(call.args)[0])
+    result = (_result_with_names if has_names else eval_shape)(call.function, *call.args, **call.kwargs)
     return _named(call, pullback, "vjp", [result], ["ct"])
+
+
+def _result_with_names(f: Function, *args: Any, **kwargs: Any) -> Any:
+    """The types of a result for arguments with names of sizes."""
+    exported = export(f, *args, **kwargs)
+    types = [
+        ShapeDtypeStruct([str(n) if is_size(n) else n for n in aval.shape], aval.dtype)
+        for aval in exported.program.out_avals
+    ]
+    return exported.output.structure.unflatten(types)
 
 
 def _of_arguments(

@@ -15,6 +15,7 @@ from fnad.errors import FnadError
 from fnad.ir.builder import Builder, Captured
 from fnad.ir.demand import OnDemand
 from fnad.ir.program import Equation, Literal
+from fnad.ir.size import sizes_in
 from fnad.ir.symbol import Symbol
 from fnad.placement import on_host
 
@@ -36,6 +37,9 @@ class Evaluated(OnDemand[Array]):
 
     def literal(self, literal: Literal) -> Array:
         return np.asarray(literal.value)
+
+    def can_compute(self, equation: Equation) -> bool:
+        return super().can_compute(equation) and not sizes_in([var.aval.shape for var in equation.results])
 
     def compute(self, equation: Equation, operands: Sequence[Array]) -> Sequence[Array]:
         try:

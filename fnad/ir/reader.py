@@ -140,12 +140,12 @@ class Reader:
         return int(token.text)
 
     def is_size(self) -> bool:
-        """True if a polynomial in the size of an axis comes next."""
+        """True if a polynomial in the sizes of axes comes next."""
         following = self.tokens[min(self.position + 1, len(self.tokens) - 1)]
         return self.token.text in self.sizes or following.text == "*"
 
     def size(self) -> int:
-        """A polynomial in the size of an axis: `n`, `2*n*n-1`."""
+        """A polynomial in the sizes of axes: `n`, `2*n*n+m-1`."""
         total: int = 0
         while True:
             product = self.factor()
@@ -153,7 +153,9 @@ class Reader:
                 self.take()
                 product = product * self.factor()
             total = total + product
-            if self.token.kind != "number" or self.token.text[0] not in "+-":
+            if self.token.text == "+":
+                self.take()
+            elif self.token.kind != "number" or self.token.text[0] not in "+-":
                 return total
 
     def factor(self) -> int:

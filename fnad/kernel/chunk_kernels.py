@@ -96,10 +96,10 @@ def chunk_kernel(
     """The kernel of a chunk, without stores into `unread` buffers."""
     body = sums_apart(with_plain_products(layout.place(split(live(statements, unread)))))
     used = arrays_of(body)
-    sizes = [Assign((SIZE,), Load(SIZES, integer(0)))] * (SIZE in used)
+    sizes = [Assign((size,), Load(SIZES, integer(k))) for k, size in enumerate(SIZE) if size in used]
     located = [locate(stack, stacks) for stack in stacks if array_of(stack) in used]
     counters = [Assign((counter(d),), Load(COUNTERS, integer(d))) for d in range(chunk.depth)]
-    local = {STATUS.name, STACKS.name, COUNTERS.name, SIZE.name, *local_arrays([[*located, *body]])}
+    local = {STATUS.name, STACKS.name, COUNTERS.name, *(size.name for size in SIZE), *local_arrays([[*located, *body]])}
     arrays = [array for array in used if array.name not in local]
     has_stacks = bool(located) or STACKS in used
     body = [*sizes, *counters, *located, *body]
@@ -109,7 +109,7 @@ def chunk_kernel(
 
 
 def arrays_of(statements: Sequence[Statement]) -> dict[Name, None]:
-    """The arrays that statements touch, and `SIZE` if they use it, in the order of the text."""
+    """The arrays that statements touch, and the sizes that they use, in the order of the text."""
     found: dict[Name, None] = {}
     for statement in walk(statements):
         if isinstance(statement, Store):
@@ -117,6 +117,6 @@ def arrays_of(statements: Sequence[Statement]) -> dict[Name, None]:
         for expression in expressions(statement):
             if isinstance(expression, Load):
                 found[expression.array] = None
-            elif isinstance(expression, Name) and (isinstance(expression.kind, Pointer) or expression == SIZE):
+            elif isinstance(expression, Name) and (isinstance(expression.kind, Pointer) or expression in SIZE):
                 found[expression] = None
     return found

@@ -18,13 +18,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field, replace
 from enum import Enum
+from functools import partial
 from operator import is_
 from typing import TypeAlias
 
 import numpy as np
 
 from fnad.ir.program import Source
-from fnad.ir.size import is_size, polynomial_of
+from fnad.ir.size import computed, is_size
 from fnad.records import dataclass
 from fnad.scalar.operation import INDEX, Kind, Operation, Pointer
 from fnad.scalar.operations import ADD, MULTIPLY
@@ -249,20 +250,17 @@ COUNTERS = Name("counters", Pointer(INDEX))
 SIZES = Name("sizes", Pointer(INDEX))
 """The sizes that a program for all sizes is given."""
 
-SIZE = Name("size", INDEX)
-"""The size of an axis, in a program for all sizes."""
+MOST_SIZES = 8
+SIZE = tuple(Name(f"size{k or ''}", INDEX) for k in range(MOST_SIZES))
+"""The sizes of the axes, in a program for all sizes."""
 
 
 def integer(value: int) -> Expression:
-    """An index as a constant, or as a polynomial in the size of an axis."""
+    """An index as a constant, or as a polynomial in the sizes of axes."""
     if not is_size(value):
         return Constant(INDEX.type(value))
-    *others, last = polynomial_of(value)
-    found: Expression = integer(last)
-    for coefficient in reversed(others):
-        found = SIZE if found == integer(1) else apply(MULTIPLY, found, SIZE)
-        found = apply(ADD, found, integer(coefficient)) if coefficient else found
-    return found
+    operations = (partial(apply, operation) for operation in (ADD, MULTIPLY))
+    return computed(value, SIZE, integer, *operations)
 
 
 def number_of(expression: Expression) -> int | None:

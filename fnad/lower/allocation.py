@@ -21,6 +21,7 @@ from heapq import heappop, heappush
 from itertools import chain
 from typing import Any
 
+from fnad.ir.size import at_least_both, estimate, is_at_least
 from fnad.ir.types import Dtype
 from fnad.lower.index import Index
 from fnad.lower.loop_ir import BufferStore, Control, Item, effects, reads, touched, writes
@@ -88,12 +89,12 @@ class Slots:
     def take(self, buffer: Buffer, life: Life) -> Slot:
         """The array for a temporary: the free one nearest in size, and the oldest of several such."""
         self._release(life.birth)
-        number = self._nearest(self._free[buffer.dtype], buffer.aval.size)
+        number = self._nearest(self._free[buffer.dtype], estimate(buffer.aval.size))
         if number is None:
             number = len(self.all)
             self.all.append(Slot(f"t{number}", buffer.dtype, 0))
         slot = self.all[number]
-        slot.size = max(slot.size, buffer.aval.size)
+        slot.size = at_least_both(slot.size, buffer.aval.size)
         slot.free_from = life.death + 1
         heappush(self._taken, (slot.free_from, number))
         return slot
@@ -101,7 +102,7 @@ class Slots:
     def _release(self, now: int) -> None:
         while self._taken and self._taken[0][0] <= now:
             _, number = heappop(self._taken)
-            insort(self._free[self.all[number].dtype], (self.all[number].size, number))
+            insort(self._free[self.all[number].dtype], (estimate(self.all[number].size), number))
 
     def _nearest(self, free: list[tuple[int, int]], size: int) -> int | None:
         """Take the nearest in size out of the free arrays, which are sorted by size and number."""
@@ -146,7 +147,7 @@ def donations(
 
 def _fits_before(slot: Slot, buffer: Buffer, life: Life, accesses: Callable[[int], list[Accesses]]) -> bool:
     """True if a temporary fits into an output's array until the output is written."""
-    if slot.dtype != buffer.dtype or slot.size < buffer.aval.size or slot.free_from > life.birth:
+    if slot.dtype != buffer.dtype or not is_at_least(slot.size, buffer.aval.size) or slot.free_from > life.birth:
         return False
     if slot.closed_from is None or slot.output is None or life.death > slot.closed_from:
         return False

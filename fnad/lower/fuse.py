@@ -100,7 +100,7 @@ class Nests:
     def _producers(self, touched: Footprint) -> list[int]:
         """The positions of the items that computed what one reads, that of its largest array last."""
         written = [buffer for buffer in touched.read if self.writers[buffer]]
-        return [self.writers[buffer][-1] for buffer in sorted(written, key=lambda buffer: buffer.aval.size)]
+        return [self.writers[buffer][-1] for buffer in sorted(written, key=lambda buffer: estimate(buffer.aval.size))]
 
     def _order_before(self, position: int, after: int, touched: Footprint) -> Sequence[int] | None:
         """An order of the items from a position to `after` in which this one can follow that at the position.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from fnad.ir.size import estimate
 from fnad.lower.footprint import aligned, footprint
 from fnad.lower.index import Counter, Index
 from fnad.lower.loop_ir import (
@@ -191,7 +192,7 @@ def nanoseconds(item: Item) -> float:
         case NestLoop():
             return item.expected * _nanoseconds(item.items, item.depth + 1)
         case SequentialFor():
-            extent = item.extent if isinstance(item.extent, int) else ITERATIONS
+            extent = estimate(item.extent) if isinstance(item.extent, int) else ITERATIONS
             return extent * _nanoseconds([*item.items, *item.updates], item.depth + 1)
         case SequentialWhile():
             return ITERATIONS * _nanoseconds([*item.test, *item.items, *item.updates], item.depth + 1)

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from fnad.errors import DomainError, ShapeError
+from fnad.ir.primitive import Primitive
 from fnad.ir.size import is_size
 from fnad.ir.symbol import Symbol
-from fnad.ir.types import BOOL, F64, I64, Aval, native_dtype
+from fnad.ir.types import BOOL, F64, I64, Aval, Dtype, native_dtype
 from fnad.numpy.joining import join
 from fnad.numpy.manipulation import diagonal, expand_dims, fresh, moveaxis, reshape_steps
 from fnad.numpy.operands import (
@@ -30,8 +31,19 @@ from fnad.numpy.registry import RULES, implements
 from fnad.numpy.ufuncs import divide, multiply
 from fnad.numpy.views import ArrayView, Broadcast, Reshape, fitted
 from fnad.ops.arithmetic import add, div, mul, sub
+from fnad.ops.comparison import eq, ge
 from fnad.ops.piecewise import floor
-from fnad.ops.shape import broadcast_to, concatenate, full_like, iota, pad, reshape_to, slice_axis, transpose_to
+from fnad.ops.shape import (
+    broadcast_to,
+    concatenate,
+    constant,
+    full_like,
+    iota,
+    pad,
+    reshape_to,
+    slice_axis,
+    transpose_to,
+)
 
 COUNTED = (
     "the number of elements is fixed in a trace: scale and shift a fixed range, start + step * np.arange(n), or write "
@@ -106,8 +118,7 @@ def ones(shape: Any, dtype: Any, order: str) -> ArrayView:
 
 @implements(np.eye)
 def eye(N: Any, M: Any, k: Any, dtype: Any, order: str) -> ArrayView:  # noqa: N803
-    rows, diagonal, columns = _corner(N, k, M)
-    return fresh(as_symbol(np.eye(rows, columns, diagonal, native_dtype(dtype))), in_order=order == "C")
+    return fresh(_of_places(eq, np.eye, _corner(N, k, M), native_dtype(dtype)), in_order=order == "C")
 
 
 @implements(np.identity)
@@ -117,8 +128,16 @@ def identity(n: Any, dtype: Any) -> ArrayView:
 
 @implements(np.tri)
 def tri(N: Any, M: Any, k: Any, dtype: Any) -> ArrayView:  # noqa: N803
-    rows, diagonal, columns = _corner(N, k, M)
-    return fresh(as_symbol(np.tri(rows, columns, diagonal, native_dtype(dtype))), in_order=True)
+    return fresh(_of_places(ge, np.tri, _corner(N, k, M), native_dtype(dtype)), in_order=True)
+
+
+def _of_places(relation: Primitive, function: Any, corner: tuple[int, int, int], dtype: Dtype) -> Symbol:
+    """`np.eye` or `np.tri`, which are 1 where row + k has a relation to column; computed where a size is a symbol."""
+    rows, k, columns = corner
+    if not is_size(rows) and not is_size(columns):
+        return as_symbol(function(rows, columns, k, dtype))
+    row, column = (iota(dtype=I64, shape=(rows, columns), axis=axis) for axis in (0, 1))
+    return to_dtype(relation(add(row, broadcast_to(as_symbol(k, I64), row.shape)), column), dtype)
 
 
 @implements(np.tril_indices)
@@ -156,10 +175,22 @@ def arange(
 ) -> ArrayView:
     first, last = [static_number(end, "a bound of arange", COUNTED) for end in (start_or_stop, stop)]
     stride = static_number(step, "the step of arange", COUNTED)
-    if is_size(first) and (last, stride) == (None, 1):
-        return fresh(iota(dtype=I64 if dtype is None else native_dtype(dtype), shape=(first,), axis=0), in_order=True)
+    if is_size(first) or is_size(last):
+        return fresh(_counted(first, last, stride, I64 if dtype is None else native_dtype(dtype)), in_order=True)
     made = np.arange(first, last, stride, dtype=None if dtype is None else native_dtype(dtype))
     return fresh(as_symbol(made), in_order=True)
+
+
+def _counted(first: Any, last: Any, step: Any, dtype: Dtype) -> Symbol:
+    """`np.arange` where a bound is a size that is a symbol."""
+    start, stop = (0, first) if last is None else (first, last)
+    start, stop, step = (static_int(x, "a bound of arange") for x in (start, stop, step))
+    if step == 0:
+        raise ZeroDivisionError("division by zero")
+    distance, stride = (stop - start, step) if step > 0 else (start - stop, -step)
+    shape = (max(0, (distance + stride - 1) // stride),)
+    scaled = mul(iota(dtype=I64, shape=shape, axis=0), constant(step, I64, shape))
+    return to_dtype(add(scaled, broadcast_to(as_symbol(start, I64), shape)), dtype)
 
 
 # ---- in the likeness of others ---------------------------------------------------------------------------------------

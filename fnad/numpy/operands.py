@@ -26,7 +26,7 @@ from fnad.errors import (
 from fnad.ir.builder import current_builder
 from fnad.ir.known import known_value
 from fnad.ir.program import Literal
-from fnad.ir.size import axis_of_size, is_size, polynomial_of, sizes_in
+from fnad.ir.size import axis_sizes, computed, is_size, sizes_in
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, DTYPES, F64, I64, Dtype, Shape, dtype_name, is_inexact, native_dtype
 from fnad.ops.arithmetic import add, mul
@@ -129,7 +129,7 @@ def _adopted(value: Any) -> Any:
 def python_literal(value: Any, dtype: Dtype | None) -> Symbol:
     """A Python number as a constant of the dtype it takes beside other operands, by itself that of `np.asarray`."""
     if is_size(value):
-        return _size_literal(value, dtype or (I64 if isinstance(value, int) else F64))
+        return _size_literal(value, dtype or I64)
     if dtype is None:
         found = np.asarray(value).dtype
         dtype = I64 if found.hasobject else found
@@ -140,12 +140,10 @@ def _size_literal(value: Any, dtype: Dtype) -> Symbol:
     """A size that is a symbol as a number of a dtype; raises `ExportError` if the dtype cannot hold all sizes."""
     if dtype not in (I64, F64) and not is_inexact(dtype):
         operator.index(value)
-    if isinstance(value, int) and value >= 0:
+    if (value.scope.sign(value.polynomial) or 0) > 0:
         return number_of_size(value, dtype)
-    total, n = constant(0, dtype), number_of_size(axis_of_size(value), dtype)
-    for coefficient in reversed(polynomial_of(value)):
-        total = add(mul(total, n), constant(coefficient, dtype))
-    return total
+    sizes = [number_of_size(n, I64) for n in axis_sizes(value)]
+    return convert_to(computed(value, sizes, partial(constant, dtype=I64), add, mul), dtype)
 
 
 def _converted(convert: Callable[[Any], Any], value: Any, dtype: Any) -> Any:
@@ -275,8 +273,10 @@ def _number(value: Any, dtype: Dtype) -> Any:
 
 
 def contains_symbol(value: Any) -> bool:
-    """True if there is a symbol in a nested list."""
-    return isinstance(value, Symbol) or (isinstance(value, (list, tuple)) and any(map(contains_symbol, value)))
+    """True if there is a symbol in a nested list, or a size that is one."""
+    if isinstance(value, (list, tuple)):
+        return any(map(contains_symbol, value))
+    return isinstance(value, Symbol) or is_size(value)
 
 
 # ---- promotion -----------------------------------------------------------------------------------------------------

@@ -250,7 +250,7 @@ def _mean(x: Symbol, weight: Any) -> Any:
 def _freedom(x: Symbol, weight: Any, importance: Any, lost: int) -> Any:
     """The number of degrees of freedom, not less than 0."""
     if weight is None:
-        return np.float64(max(x.shape[1] - lost, 0))
+        return as_symbol(max(x.shape[1] - lost, 0), F64)
     total = sum_(weight)
     correction: Any = lost
     if importance is not None and lost:

@@ -15,6 +15,7 @@ import numpy as np
 from fnad.errors import DtypeError, OutOfRangeError, ShapeError
 from fnad.ir.axes import AxisPairs, Custom, Opaque
 from fnad.ir.primitive import DynamicSlice, DynamicUpdate, Gather, Linear, Primitive, Sample, Scatter, ScatterRuns
+from fnad.ir.size import estimate
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, I64, Aval, Shape
 from fnad.ops.comparison import eq, lt, select
@@ -99,7 +100,7 @@ FEW = 1024
 
 def _sums_at(x: Aval, ct: Symbol, indices: Sequence[Symbol]) -> Symbol:
     """The sums of cotangents by the element they belong to; many of single precision in double precision."""
-    wide = WIDER.get(x.dtype, x.dtype) if ct.aval.size > FEW else x.dtype
+    wide = WIDER.get(x.dtype, x.dtype) if estimate(ct.aval.size) > FEW else x.dtype
     sums = scatter_add(zeros_like(x.with_dtype(wide)), convert_to(ct, wide), *indices)
     return convert_to(sums, x.dtype)
 

@@ -543,7 +543,7 @@ def is_known(value: Any) -> bool:
     """True if the traced values in nested lists, tuples and dicts depend on no input."""
     if isinstance(value, (list, tuple, dict)):
         return all(map(is_known, dict.values(value) if isinstance(value, dict) else value))
-    return not isinstance(value, Handle) or known_value(value.symbol) is not None
+    return known_value(value.symbol) is not None if isinstance(value, Handle) else not is_size(value)
 
 
 def as_arrays(value: Any) -> Any:

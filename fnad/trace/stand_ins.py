@@ -17,12 +17,13 @@ from collections.abc import Callable
 from functools import update_wrapper, wraps
 from pkgutil import resolve_name
 from types import BuiltinFunctionType, FunctionType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from fnad import forks
 from fnad.ir.builder import is_tracing
+from fnad.ir.size import is_size
 from fnad.ir.types import NAMES
 from fnad.numpy.namespace import MAKING, NEW, on_trace
 from fnad.numpy.registry import RULES
@@ -30,6 +31,7 @@ from fnad.trace import objects
 from fnad.trace.classes import CLASSES
 from fnad.trace.dispatch import call, call_function, go_straight, has_traced
 from fnad.trace.entering import OPERATORS, holds_traced, operand
+from fnad.trace.handle import Handle
 from fnad.trace.kinds import asking
 from fnad.trace.libraries import is_library, package_of
 from fnad.trace.objects import call_or_make
@@ -240,6 +242,12 @@ def of_operands(function: Any) -> Callable[..., Any]:
     return call
 
 
+def length(x: Any, /) -> Any:
+    """`len(x)`, which may be a symbol for a traced array (`fnad.ir.size`)."""
+    size = x.aval.shape[0] if isinstance(x, Handle) and x.aval.shape else None
+    return size if is_size(size) else len(cast("Any", x))
+
+
 def calling_class(kind: Any, /, *args: Any, **kwargs: Any) -> Any:
     """`type.__call__`."""
     return class_of(*args, **kwargs) if kind is type else type.__call__(kind, *args, **kwargs)
@@ -288,3 +296,4 @@ for _function in OPERATORS.values():
 enter(type, lambda _: class_of)
 enter(type.__call__, lambda _: calling_class)
 enter(hasattr, asking)
+enter(len, lambda _: length)

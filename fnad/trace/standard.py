@@ -29,6 +29,7 @@ import numpy as np
 
 from fnad.errors import ArgumentTypeError
 from fnad.ir.primitive import PRIMITIVES, Primitive
+from fnad.ir.size import is_size
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import DTYPES, F64, I64, Dtype
 from fnad.ops import conversion
@@ -39,6 +40,7 @@ from fnad.trace.dispatch import as_arrays, call, call_function, has_traced, is_k
 from fnad.trace.handle import Handle
 from fnad.trace.looping import LOOPING
 from fnad.trace.source import current_source
+from fnad.upward import UPWARD
 
 Function: TypeAlias = Callable[..., Any]
 C128 = DTYPES["c128"]
@@ -63,6 +65,7 @@ def refuse(convert: Function, x: Any) -> None:
 
 def number(x: Any, dtype: Dtype, convert: Function) -> Any:
     """`convert(x)`, which is a Python number of a dtype."""
+    x = UPWARD.number_of_size(x) if is_size(x) else x
     if not isinstance(x, Handle):
         return convert(x)
     if x.is_weak and x.aval.dtype == dtype:
@@ -92,7 +95,7 @@ def to_complex(real: Any = 0.0, imag: Any = 0.0) -> Any:
 
 def rounded(function: Function, rounding: Function) -> Function:
     """A function that makes an integer of a number: a traced one where the number is not at hand."""
-    return lambda x: function(x) if is_at_hand(x) else integer(rounding, x)
+    return lambda x: x if is_size(x) else function(x) if is_at_hand(x) else integer(rounding, x)
 
 
 def integer(rounding: Function, x: Any) -> Any:
@@ -170,7 +173,7 @@ def log_to(function: Function, log: Function) -> Function:
     known = checked(function, log)
 
     def one(x: Any) -> Any:
-        return known(x) if isinstance(x, Handle) else function(x)
+        return known(x) if isinstance(x, Handle) or is_size(x) else function(x)
 
     return lambda x, *base: checked(function, lambda x, base: one(x) / one(base))(x, *base) if base else one(x)
 

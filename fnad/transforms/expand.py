@@ -63,7 +63,7 @@ def _expansion(equation: Equation, sorts: Chosen) -> Callable[..., Any] | None:
     match equation.primitive.lower:
         case Library(expansion=expansion):
             has_elements = all(atom.aval.size for atom in (*equation.operands, *equation.results))
-            return expansion if has_elements else None
+            return expansion if has_elements or not equation.operands else None
         case Scatter(_, in_runs) if in_runs is not None and sorts(equation):
             return in_runs
         case _:

@@ -14,7 +14,7 @@ import numpy as np
 from fnad.ir.builder import current_builder
 from fnad.ir.primitive import ArgFold, Concatenation, Fold, IndexMap, Primitive, Scalar
 from fnad.ir.program import Literal, Params, Program
-from fnad.ir.size import estimate
+from fnad.ir.size import sizes_in
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval
 from fnad.ops.shape import broadcast_in_dim, broadcast_to, iota, reduce_sum
@@ -109,7 +109,7 @@ def _uniform(primitive: Primitive, operands: Sequence[Symbol], params: Params) -
 
 def _small_array(symbol: Symbol) -> Any:
     """The array that a constant or an index is, if it is small."""
-    if estimate(symbol.aval.size) > SMALL:
+    if sizes_in([symbol.shape]) or symbol.aval.size > SMALL:
         return None
     value = constant_of(symbol)
     if value is not None:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from fnad.ir.axes import Elementwise
 from fnad.ir.primitive import Primitive
 from fnad.ir.program import Params, Program, Var
+from fnad.ir.size import estimate
 from fnad.ir.symbol import Symbol
 from fnad.ops.shape import Ints, broadcast_in_dim, concatenate, constant, reshape_to, transpose, transpose_to
 from fnad.transforms.rewrite import application, constant_of, definition, rewrite
@@ -46,9 +47,10 @@ def transpose_late(primitive: Primitive, operands: Sequence[Symbol], params: Par
     """The transpose of a concatenation, most of which is the transpose of rows that a loop stacks, in their place."""
     if primitive is not concatenate:
         return None
-    largest = max(operands, key=lambda operand: operand.aval.size)
+    sizes = [estimate(operand.aval.size) for operand in operands]
+    largest = operands[sizes.index(max(sizes))]
     found = application(largest, transpose)
-    is_most = 2 * largest.aval.size > sum(operand.aval.size for operand in operands)
+    is_most = 2 * max(sizes) > sum(sizes)
     if found is None or not is_most or not _is_stacked(found[0][0]):
         return None
     permutation = found[1]["permutation"]

@@ -113,9 +113,8 @@ def test_dumped_gradient_of_a_function_of_eigenvectors(stage: str, tmp_path: Pat
     np.testing.assert_allclose(found, [[np.e, 0], [2 * np.e, np.e]], rtol=1e-15)
 
 
-def exported(tmp_path: Path, *options: str) -> Any:
+def exported(tmp_path: Path, types: str, *options: str) -> Any:
     """The function that `fnad export --python` writes of the layer of the tests' model, as plain Python."""
-    types = """f64[3], {"W": f64[3,2], "b": f64[2]}"""
     path = tmp_path / "layer.py"
     command = ["export", f"{MODEL}:layer", "--args", types, *options, "--python", "-o", str(path), "--force"]
     assert main(command) == 0
@@ -133,7 +132,12 @@ def test_c_that_calls_lapack(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert "LAPACKE_dgesv_work" in (tmp_path / "f.c").read_text()
 
 
-def test_exported_derivatives_are_those_of_complex_steps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    "types", ["""f64[3], {"W": f64[3,2], "b": f64[2]}""", """f64[n], {"W": f64[n,m], "b": f64[m]}"""]
+)
+def test_exported_derivatives_are_those_of_complex_steps(
+    types: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     rng = np.random.default_rng(5)
     x, w, b, dx, dw, db = (rng.normal(size=shape) for shape in ((3,), (3, 2), (2,)) * 2)
     ct = rng.normal(size=2)
@@ -142,18 +146,27 @@ def test_exported_derivatives_are_those_of_complex_steps(tmp_path: Path, capsys:
         stepped = [z + 1e-30j * d for z, d in zip((x, w, b), directions, strict=True)]
         return np.imag(np.tanh(stepped[0] @ stepped[1] + stepped[2])) / 1e-30
 
-    value, tangent = exported(tmp_path, "--jvp")(x, w, b, dx, dw, db)
+    value, tangent = exported(tmp_path, types, "--jvp")(x, w, b, dx, dw, db)
     assert_allclose(value, np.tanh(x @ w + b), rtol=1e-14)
     assert_allclose(tangent, slope(dx, dw, db), rtol=1e-13)
-    assert_allclose(exported(tmp_path, "--jvp", "--argnums", "-1")(x, w, b, dw, db)[1], slope(0, dw, db), rtol=1e-13)
-    value, *cotangents = exported(tmp_path, "--vjp")(x, w, b, ct)
+    assert_allclose(
+        exported(tmp_path, types, "--jvp", "--argnums", "-1")(x, w, b, dw, db)[1], slope(0, dw, db), rtol=1e-13
+    )
+    value, *cotangents = exported(tmp_path, types, "--vjp")(x, w, b, ct)
     pairs = zip(cotangents, (dx, dw, db), strict=True)
     assert_allclose(sum(np.sum(c * d) for c, d in pairs), ct @ slope(dx, dw, db), rtol=1e-13)
-    jacobian = exported(tmp_path, "--jacobian")(x, w, b)
+    jacobian = exported(tmp_path, types, "--jacobian")(x, w, b)
     assert_allclose(jacobian @ dx, slope(dx, 0, 0), rtol=1e-13)
-    assert "int64_t layer_vjp(const double *x, const double *w_W, const double *w_b, const double *ct," in (
-        capsys.readouterr().out
-    )
+    sizes = "int64_t n, int64_t m, " * ("n" in types)
+    given = "const double *x, const double *w_W, const double *w_b, const double *ct,"
+    assert f"int64_t layer_vjp({sizes}{given}" in capsys.readouterr().out
+
+
+def test_other_commands_take_no_names_of_sizes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["dump", f"{MODEL}:loss", "--args", "f64[n]"]) == 2
+    assert "--args has a size without a number, which fnad export alone takes" in capsys.readouterr().err
+    assert main(["export", f"{MODEL}:loss", "--args", "f64[double]", "--c", "-o", "x"]) == 2
+    assert "'double' cannot name a size" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import keyword
 import re
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -34,22 +34,26 @@ from fnad.api.staging.leaves import (
 from fnad.api.staging.program_pickles import ProgramOfTrees
 from fnad.api.staging.stage import Output
 from fnad.backends.base import STANDALONE
+from fnad.backends.keys import is_told
 from fnad.errors import ArgumentTypeError, ExportError, FnadError
 from fnad.forks import cached_property
 from fnad.ir.builder import is_tracing
 from fnad.ir.parser import parse_program
 from fnad.ir.printer import print_program
 from fnad.ir.program import Program, Source
-from fnad.ir.size import LONGEST, Scope, at_size
+from fnad.ir.size import Scope, at_sizes, is_same
 from fnad.ir.types import DTYPES, Aval
+from fnad.ir.walk import all_equations
+from fnad.kernel.statements import MOST_SIZES
 from fnad.numpy.operands import as_symbol
+from fnad.placement import on_host
 from fnad.records import NamedTuple
 from fnad.trace.source import current_source, is_of_library
 from fnad.tracebacks import OWN, boundary
 
 if TYPE_CHECKING:
     from fnad.backends.standalone.forms import LoadedFunction, Standalone
-    from fnad.backends.standalone.program import Variant
+    from fnad.backends.standalone.program import Intervals, Variant
 
 
 @boundary
@@ -80,78 +84,119 @@ def export(f: Function, /, *args: Any, **kwargs: Any) -> Exported:
     """
     check_function(f, "export")
     compiled, name = f if isinstance(f, Compiled) else jit(f), _name_of(f)
-    axis = _named_axis((args, kwargs))
-    if axis is None:
+    names = _names_of_sizes((args, kwargs))
+    if not names:
         return _exported(compiled.lower(*args, **kwargs), name)
 
-    def traced(n: int) -> Exported:
-        given, by_name = map_leaves(lambda leaf: _with_size(leaf, axis, n), (args, kwargs))
+    def traced(sizes: Mapping[str, Any]) -> Exported:
+        given, by_name = map_leaves(lambda leaf: _with_sizes(leaf, sizes), (args, kwargs))
         return _exported(compiled.lower(*given, **by_name), name)
 
-    return _for_all_sizes(traced, axis)
+    return _for_all_sizes(traced, names)
 
 
-def _named_axis(trees: Any) -> str | None:
-    """The name of an axis whose size stays open; raise `ExportError` for two names, or for a word of C or Python."""
+def _names_of_sizes(trees: Any) -> Sequence[str]:
+    """The names of sizes that stay open."""
     leaves = [leaf for leaf in flatten(trees)[0] if isinstance(leaf, ShapeDtypeStruct)]
-    names = dict.fromkeys(str(n) for leaf in leaves for n in cast("tuple[Any, ...]", leaf.shape) if isinstance(n, str))
-    if len(names) > 1:
-        raise ExportError(f"the sizes {', '.join(names)} are open, where one can be", remedy="give numbers for others")
-    name = next(iter(names), None)
-    if name is not None and (not name.isidentifier() or name in DTYPES or name in TAKEN or _identifier(name) != name):
-        raise ExportError(f"{name!r} cannot name a size", remedy="name it n")
-    return name
+    names = list(
+        dict.fromkeys(str(n) for leaf in leaves for n in cast("tuple[Any, ...]", leaf.shape) if isinstance(n, str))
+    )
+    check_names_of_sizes(names)
+    return names
 
 
-def _with_size(leaf: Any, axis: str, n: int) -> Any:
-    """An example with a size in the place of its name."""
+def check_names_of_sizes(names: Sequence[str]) -> None:
+    """Raise `ExportError` for words of C or Python, for a name twice, and for too many names."""
+    for name in names:
+        if (
+            names.count(name) > 1
+            or not name.isidentifier()
+            or name in DTYPES
+            or re.fullmatch(TAKEN, name)
+            or _identifier(name) != name
+        ):
+            raise ExportError(f"{name!r} cannot name a size", remedy="name it n")
+    if len(names) > MOST_SIZES:
+        raise ExportError(f"{len(names)} sizes are open; at most {MOST_SIZES} can be", remedy="give numbers for others")
+
+
+def _with_sizes(leaf: Any, sizes: Mapping[str, Any]) -> Any:
+    """An example with sizes in the place of names."""
     if not isinstance(leaf, ShapeDtypeStruct):
         return leaf
-    return ShapeDtypeStruct([n if str(size) == axis else size for size in leaf.shape], leaf.dtype)
+    return ShapeDtypeStruct([sizes[str(n)] if isinstance(n, str) else n for n in leaf.shape], leaf.dtype)
 
 
-def _for_all_sizes(traced: Callable[[int], Exported], axis: str) -> Exported:
+def _for_all_sizes(traced: Callable[[Mapping[str, Any]], Exported], names: Sequence[str]) -> Exported:
     """The program of one trace for all sizes, with programs for the small sizes that the trace is not right for."""
-    scope = Scope(axis)
+
+    def sized(fixed: Mapping[str, int]) -> tuple[Exported, Sized]:
+        scope = Scope(names, fixed)
+        one = traced({**scope.sizes, **fixed})
+        return one, Sized(one.program, one.captured, dict(fixed), scope, scope.intervals)
+
     try:
-        found = traced(scope.size)
+        found, general = sized({})
     except ExportError as error:
         raise error.at(_line_of(error)) from None
-    small: dict[int, OneSize] = {}
-    for n in range(min(scope.low, FEW)):
+
+    def small(fixed: Mapping[str, int]) -> Sized | None:
+        if not fixed:
+            return general
         with suppress(FnadError, ArithmeticError, LookupError, TypeError, ValueError):
-            one = traced(n)
-            if one.output == found.output and _has_types(one.program, found.program, n):
-                small[n] = OneSize(one.program, one.captured)
-    found.sizes = checked_sizes(found, Sizes(scope, 0, LONGEST, small))
+            one, way = sized(fixed)
+            if one.output == found.output and _has_types(way, found.program) and not way.scope.is_for_one:
+                return way
+        return None
+
+    found.sizes = Sizes(names, list(for_small_sizes(small)))
+    check_sizes(found, found.sizes)
     return found
 
 
-def checked_sizes(exported: Exported, sizes: Sizes) -> Sizes:
-    """The sizes that a traced program is right for; raises `ExportError` if it is not one for all sizes."""
-    scope, name = sizes.scope, exported.name
-    if scope.low == scope.high:
-        raise ExportError(f"{name} decides by the size {scope.name}, and is for one size alone", remedy=BY_SIZE)
-    if scope.name in exported.names or scope.name in exported.leaves:
-        raise ExportError(f"{scope.name} is an argument of {name}", remedy="call the size another name")
-    if not any(str(n) == scope.name for aval in exported.in_avals for n in aval.shape):
-        raise ExportError(f"no argument of {name} has the size {scope.name}", remedy="give an array with such an axis")
-    if not all(_has_types(one.program, exported.program, n) for n, one in sizes.small.items()):
+def for_small_sizes(find: Callable[[Mapping[str, int]], Sized | None]) -> Iterator[Sized]:
+    """The program for large sizes, and those where small sizes, which it is not right for, are numbers."""
+    pending: list[dict[str, int]] = [{}]
+    for count, fixed in enumerate(pending):
+        way = find(fixed) if count < MOST_PROGRAMS else None
+        if way is not None:
+            yield way
+            smaller = [{**fixed, name: n} for name in way.scope.open for n in range(min(way.scope.low[name], FEW))]
+            pending += [one for one in smaller if one not in pending]
+
+
+def check_sizes(exported: Exported, sizes: Sizes) -> None:
+    """Raise `ExportError` if a program is not one for all sizes."""
+    name, general = exported.name, sizes.ways[0]
+    if general.scope.is_for_one:
+        raise ExportError(f"{name} decides by a size, and is for one size alone", remedy=BY_SIZE)
+    axes = {str(n) for aval in exported.in_avals for n in aval.shape}
+    for size in sizes.names:
+        if size in exported.names or size in exported.leaves:
+            raise ExportError(f"{size} is an argument of {name}", remedy="call the size another name")
+        if size not in axes:
+            raise ExportError(f"no argument of {name} has the size {size}", remedy="give an array with such an axis")
+    if not all(_has_types(way, exported.program) for way in sizes.ways):
         raise ExportError(f"{name} has other types for a small size", remedy="export it again")
-    return sizes._replace(low=max(sizes.low, scope.low), high=min(sizes.high, scope.high))
 
 
-def _has_types(program: Program, general: Program, n: int) -> bool:
-    """True if a program has the types of arguments and results that `general`, for all sizes, has for n."""
-    outputs = tuple(_aval_at(aval, n) for aval in general.out_avals)
-    return program.out_avals == outputs and all(
-        own == _aval_at(aval, n) for own, aval in zip(program.in_avals, general.in_avals, strict=False)
-    )
+def _has_types(way: Sized, general: Program) -> bool:
+    """True if a program has the types of arguments and results that `general`, for all sizes, has for its sizes."""
+    sizes, program = {**way.scope.sizes, **way.fixed}, way.program
+    outputs = [_aval_at(aval, sizes) for aval in general.out_avals]
+    inputs = [_aval_at(aval, sizes) for aval in general.in_avals]
+    pairs = [*zip(program.in_avals, inputs, strict=False), *zip(program.out_avals, outputs, strict=False)]
+    are_same = [own.dtype == aval.dtype and _is_same_shape(own.shape, aval.shape) for own, aval in pairs]
+    return len(outputs) == len(program.out_avals) and all(are_same)
 
 
-def _aval_at(aval: Aval, n: int) -> Aval:
-    """A type where the size of the axis is n."""
-    return Aval(aval.dtype, tuple(at_size(size, n) for size in aval.shape))
+def _is_same_shape(a: Sequence[int], b: Sequence[int]) -> bool:
+    return len(a) == len(b) and all(map(is_same, a, b))
+
+
+def _aval_at(aval: Aval, sizes: Mapping[str, Any]) -> Aval:
+    """A type for given sizes of the axes."""
+    return Aval(aval.dtype, tuple(at_sizes(size, sizes) for size in aval.shape))
 
 
 def _line_of(error: BaseException) -> Source | None:
@@ -177,24 +222,64 @@ def _exported(call: TracedCall, name: str) -> Exported:
 FEW = 16
 """Only sizes below this number have programs of their own."""
 
+MOST_PROGRAMS = 40
+"""The most combinations of small sizes that programs are made for."""
+
 BY_SIZE = "export it for each size, or decide by np.where"
-TAKEN = frozenset({"np", "njit", "sizes", "size", "out", "True", "False", "None"})
+TAKEN = r"np|njit|sizes|size\d*|out\d*_?|True|False|None"
+"""Names that sizes cannot have."""
 
 
-class OneSize(NamedTuple):
-    """The program for one size, with its captured arrays."""
+class Sized(NamedTuple):
+    """A program with its captured arrays, for `fixed` sizes of some axes and intervals of sizes for the others.
+
+    Lowering may narrow the intervals of the scope further.
+    """
 
     program: Program
     captured: Sequence[Array]
+    fixed: dict[str, int]
+    scope: Scope
+    intervals: Intervals
+
+    def __reduce__(self) -> Any:
+        if not all(map(is_told, all_equations(self.program))):
+            raise PicklingError(f"{self.program.name} calls functions of this process: leave callbacks out of it")
+        text, captured = print_program(self.program), list(map(on_host, self.captured))
+        return sized, (text, captured, self.scope.names, self.fixed, self.intervals)
+
+    def at(self, sizes: Mapping[str, int]) -> Sized | None:
+        """The program with numbers as sizes of some axes, if it is right for them."""
+        given = {name: n for name, n in sizes.items() if name in self.intervals}
+        is_in = all(self.intervals[name][0] <= n <= self.intervals[name][1] for name, n in given.items())
+        if not is_in or {**sizes, **self.fixed} != sizes:
+            return None
+        if not given:
+            return self
+        fixed = {**self.fixed, **given}
+        return sized(print_program(self.program), self.captured, self.scope.names, fixed, self.intervals)
+
+
+def sized(
+    text: str, captured: Sequence[Array], names: Sequence[str], fixed: dict[str, int], intervals: Intervals
+) -> Sized:
+    """The program of a text, for sizes of these names that are `fixed` or in intervals."""
+    scope = Scope(names, fixed)
+    for name in scope.open:
+        scope.limit(name, *intervals[name])
+    program = parse_program(text, {**scope.sizes, **fixed})
+    return Sized(program, captured, fixed, scope, scope.intervals)
 
 
 class Sizes(NamedTuple):
-    """The sizes that a program is right for, `low` to `high`, and the programs for smaller ones."""
+    """The names of sizes that are open, and the programs: the first one for large sizes, others for small ones."""
 
-    scope: Scope
-    low: int
-    high: int
-    small: dict[int, OneSize]
+    names: Sequence[str]
+    ways: Sequence[Sized]
+
+    def at(self, sizes: Mapping[str, int]) -> Sized | None:
+        """The program where the sizes of some axes are numbers, if there is one."""
+        return next(filter(None, (way.at(sizes) for way in reversed(self.ways))), None)
 
 
 class Exported:
@@ -250,26 +335,17 @@ class Exported:
         """The program for arguments of given types, if there is one."""
         if self.sizes is None:
             return self if avals == list(self.in_avals) else None
-        scope, found = self.sizes.scope, [aval.shape for aval in avals]
-        own = [aval.shape for aval in self.in_avals]
-        pairs = [pair for shapes in zip(own, found, strict=True) for pair in zip(*shapes)]  # noqa: B905
-        n = next((n for size, n in pairs if str(size) == scope.name), -1)
-        expected = [_aval_at(aval, n) for aval in self.in_avals]
-        one = self._for_size(self.sizes, n) if expected == avals else None
+        own, found = self.in_avals, [aval.shape for aval in avals]
+        pairs = [pair for aval, shape in zip(own, found, strict=True) for pair in zip(aval.shape, shape)]  # noqa: B905
+        given = {str(size): n for size, n in reversed(pairs) if str(size) in self.sizes.names}
+        is_right = given.keys() == set(self.sizes.names) and [_aval_at(aval, given) for aval in own] == avals
+        one = self.sizes.at(given) if is_right else None
         return one and Exported(self.name, one.program, self.names, self.structure, self.output, one.captured)
 
-    def _for_size(self, sizes: Sizes, n: int) -> OneSize | None:
-        """The program for one size, if there is one."""
-        if n in sizes.small or not sizes.low <= n <= sizes.high:
-            return sizes.small.get(n)
-        return OneSize(parse_program(print_program(self.program), {sizes.scope.name: n}), self.captured)
-
     def __reduce__(self) -> Any:
-        if self.sizes is not None:
-            raise PicklingError(f"{self.name} is for all sizes: write it by fnad.save")
-        return _restored, (
-            ProgramOfTrees(self.name, self.program, self.names, self.structure, self.output, self.captured),
-        )
+        program = self.program if self.sizes is None else Program(self.name, (), (), ())  # its first way is the program
+        pickled = ProgramOfTrees(self.name, program, self.names, self.structure, self.output, self.captured)
+        return _restored, (pickled, self.sizes)
 
     @property
     def prototype(self) -> str:
@@ -282,7 +358,7 @@ class Exported:
     def cfunc(self) -> CFunction:
         """The native function, by its address."""
         function, parameters = _forms().LoadedFunction(self._standalone), len(self._standalone.parameters)
-        return CFunction(function, parameters, for_all_sizes=self.sizes is not None)
+        return CFunction(function, parameters, len(self.sizes.names) if self.sizes else 0)
 
     @boundary
     def low_level(self) -> Any:
@@ -364,49 +440,65 @@ class Exported:
         count = len(self.program.outputs)
         results = ["out"] if count == 1 else [f"out{n}" for n in range(count)]
         results = [f"{name}_" if name in arguments else name for name in results]
-        variants, size = self._variants(with_blas=with_blas), self.sizes and self.sizes.scope.name
-        return _forms().standalone(self.name, arguments, results, variants, size)
+        variants, sizes = self._variants(with_blas=with_blas), self.sizes.names if self.sizes else ()
+        return _forms().standalone(self.name, arguments, results, variants, sizes)
 
     def _variants(self, *, with_blas: bool) -> list[Variant]:
         def lowered(program: Program, captured: Sequence[Array]) -> Variant:
             simplified = staged(program).simplified
             return _forms().lowered(simplified, self.name, len(self.leaves), captured, with_blas=with_blas)
 
-        general = lowered(self.program, self.captured)
         if self.sizes is None:
-            return [general]
-        low, high = max(self.sizes.scope.low, self.sizes.low), min(self.sizes.scope.high, self.sizes.high)
-        if low >= high:
-            raise ExportError(f"{self.name} has no program for all sizes {self.sizes.scope.name}", remedy=BY_SIZE)
-        small = [(n, self._for_size(self.sizes, n)) for n in range(min(low, FEW))]
-        return [
-            general._replace(low=low, high=high),
-            *(lowered(*one)._replace(low=n, high=n) for n, one in small if one is not None),
-        ]
+            return [lowered(self.program, self.captured)]
+        variants: list[Variant] = []
+        sizes = self.sizes
+
+        def small(fixed: Mapping[str, int]) -> Sized | None:
+            way = sizes.at(fixed)
+            if way is None:
+                return None
+            try:
+                variant = lowered(way.program, way.captured)
+            except FnadError:
+                if fixed:
+                    return None  # these sizes are an error of a run
+                raise
+            if any(low >= high for low, high in way.scope.intervals.values()):
+                return None
+            intervals = {**{name: (n, n) for name, n in fixed.items()}, **way.scope.intervals}
+            variants.append(variant._replace(intervals={name: intervals[name] for name in sizes.names}))
+            return way
+
+        for _ in for_small_sizes(small):
+            pass
+        if not variants:
+            raise ExportError(f"{self.name} has no program for all sizes {', '.join(sizes.names)}", remedy=BY_SIZE)
+        return variants
 
     def __repr__(self) -> str:
         results = ", ".join(map(str, self.program.out_avals))
         return f"<exported {self.name}({', '.join(map(str, self.in_avals))}) -> {results}>"
 
 
-def _restored(pickled: ProgramOfTrees) -> Exported:
-    return Exported(*pickled)
+def _restored(pickled: ProgramOfTrees, sizes: Sizes | None) -> Exported:
+    exported = Exported(*(pickled if sizes is None else pickled._replace(program=sizes.ways[0].program)))
+    exported.sizes = sizes
+    return exported
 
 
 class CFunction:
     """A native function: its `address`, and `call(*addresses)`, which returns 0 or the number of an error.
 
-    A function for all sizes takes the size before the addresses.
+    A function for all sizes takes the sizes before the addresses.
 
     The code lives as long as this object or `call`.
     """
 
-    def __init__(self, function: LoadedFunction, parameters: int, *, for_all_sizes: bool) -> None:
+    def __init__(self, function: LoadedFunction, parameters: int, sizes: int) -> None:
         import ctypes  # noqa: PLC0415 - not needed for files
 
         self.address = function.address
-        sizes = [ctypes.c_int64] * for_all_sizes
-        kind = ctypes.CFUNCTYPE(ctypes.c_int64, *sizes, *[ctypes.c_void_p] * parameters)
+        kind = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * sizes, *[ctypes.c_void_p] * parameters)
         self.call: Any = kind(function.address)
         self.call.function = function
 

@@ -37,6 +37,7 @@ from fnad.api.staging.selection import Names
 from fnad.api.staging.stage import Staged
 from fnad.errors import HolomorphicError, NonDifferentiableArgumentError, NonScalarOutputError
 from fnad.ir.builder import is_tracing
+from fnad.ir.size import estimate
 from fnad.ir.types import Aval, is_complex, is_inexact
 from fnad.ops.autodiff import directions
 from fnad.ops.shape import zeros_like
@@ -452,7 +453,7 @@ def _rows(stack: Any, out: Aval, end: int) -> Any:
 def _cheaper(call: _Call) -> tuple[_Leaves, Blocks, Any]:
     arguments, outputs = call.arguments, call.outputs
     of_parts = _any_complex(arguments.avals) and not _any_complex(outputs)
-    is_narrow = sum(aval.size for aval in outputs) < arguments.size
+    is_narrow = estimate(sum(aval.size for aval in outputs)) < estimate(arguments.size)
     return (_reverse if of_parts or is_narrow else _forward)(call)
 
 

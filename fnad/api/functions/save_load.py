@@ -15,15 +15,21 @@ from typing import Any
 
 import numpy as np
 
-from fnad.api.functions.export import Exported, OneSize, Sizes, checked_sizes, write_files
+from fnad.api.functions.export import (
+    Exported,
+    Sized,
+    Sizes,
+    check_names_of_sizes,
+    check_sizes,
+    sized,
+    write_files,
+)
 from fnad.api.staging.leaves import Array, flatten
 from fnad.api.staging.stage import Output
 from fnad.backends.keys import is_told
 from fnad.errors import ExportError, FnadError
-from fnad.ir.parser import parse_program
 from fnad.ir.printer import print_program
 from fnad.ir.program import Program
-from fnad.ir.size import Scope
 from fnad.ir.types import DTYPES, NAMES
 from fnad.ir.walk import all_equations
 from fnad.trace.source import current_source
@@ -57,7 +63,7 @@ def save(file: str | Path, exported: Exported, *, force: bool = False) -> None:
         >>> fnad.load(file)(np.array([1.0, 2.0]))
         array([2., 4.])
     """
-    programs = [exported.program, *(one.program for one in (exported.sizes.small.values() if exported.sizes else ()))]
+    programs = [exported.program, *(one.program for one in (exported.sizes.ways if exported.sizes else ()))]
     if not all(is_told(equation) for program in programs for equation in all_equations(program)):
         raise ExportError(f"{exported.name} calls functions of this process", remedy="leave callbacks out of it")
     content = {
@@ -121,28 +127,34 @@ def _checked(content: Any) -> Any:
 
 def _read(content: Any) -> Exported:
     """The program of a file's content; raises some error if it is not one."""
-    sizes = _sizes(content["sizes"]) if "sizes" in content else None
-    program = parse_program("\n".join(content["program"]), sizes and {sizes.scope.name: sizes.scope.size})
+    sizes = content.get("sizes", {"names": [], "small": []})
+    open_names = list(map(_word, sizes["names"]))
+    check_names_of_sizes(open_names)
+    ways = [_way(open_names, {**content, **sizes, "fixed": {}}), *(_way(open_names, one) for one in sizes["small"])]
+    program, captured = ways[0].program, ways[0].captured
     structure = flatten(tuple(_rebuilt(content["arguments"])))[1]
     result = flatten(_rebuilt(content["result"]))[1]
-    captured = list(map(_array, content["captured"]))
     names = list(map(str, content["parameters"]))
-    inputs = [(array.dtype, array.shape) for array in captured]
-    if [(aval.dtype, aval.shape) for aval in program.in_avals[structure.num_leaves :]] != inputs:
-        raise ValueError("the captured arrays are not those of the program")
+    for way in ways:
+        inputs = [(array.dtype, array.shape) for array in way.captured]
+        if [(aval.dtype, aval.shape) for aval in way.program.in_avals[structure.num_leaves :]] != inputs:
+            raise ValueError("the captured arrays are not those of the program")
     if result.num_leaves != len(program.outputs) or structure.num_children != len(names):
         raise ValueError("the program has other arguments or results")
     output = Output(result, frozenset(map(int, content["arrays"])), frozenset(map(int, content["halves"])))
     exported = Exported(_word(content["name"]), program, list(map(_word, names)), structure, output, captured)
-    if sizes is not None:
-        exported.sizes = checked_sizes(exported, sizes)
+    if open_names:
+        exported.sizes = Sizes(open_names, ways)
+        check_sizes(exported, exported.sizes)
     return exported
 
 
 def _sizes_text(sizes: Sizes) -> dict[str, Any]:
     """The sizes of a program for all sizes, with the programs for small ones."""
-    small = {n: _code(*one) for n, one in sizes.small.items()}
-    return {"name": sizes.scope.name, "low": sizes.low, "high": sizes.high, "small": small}
+    small = [
+        {"fixed": way.fixed, "intervals": way.intervals, **_code(way.program, way.captured)} for way in sizes.ways[1:]
+    ]
+    return {"names": sizes.names, "intervals": sizes.ways[0].intervals, "small": small}
 
 
 def _code(program: Program, captured: Sequence[Array]) -> dict[str, Any]:
@@ -150,12 +162,12 @@ def _code(program: Program, captured: Sequence[Array]) -> dict[str, Any]:
     return {"program": print_program(program).split("\n"), "captured": list(map(_array_text, captured))}
 
 
-def _sizes(described: Any) -> Sizes:
-    small = {
-        int(n): OneSize(parse_program("\n".join(one["program"])), list(map(_array, one["captured"])))
-        for n, one in described["small"].items()
-    }
-    return Sizes(Scope(_word(described["name"])), int(described["low"]), int(described["high"]), small)
+def _way(names: Sequence[str], described: Any) -> Sized:
+    """A program in which sizes of these names are numbers, or in intervals."""
+    fixed = {name: int(n) for name, n in described["fixed"].items() if name in names}
+    intervals = {name: (int(low), int(high)) for name, (low, high) in described.get("intervals", {}).items()}
+    text, captured = "\n".join(described["program"]), list(map(_array, described["captured"]))
+    return sized(text, captured, names, fixed, intervals)
 
 
 def _word(name: str) -> str:

@@ -25,6 +25,7 @@ from fnad.api.staging.leaves import (
 )
 from fnad.errors import AuxiliaryError
 from fnad.ir.program import Program
+from fnad.ir.size import is_size
 from fnad.numpy.methods import astype
 from fnad.numpy.operands import HalfSymbol, as_array
 from fnad.placement import is_on_device
@@ -37,6 +38,7 @@ from fnad.trace.hooks import callee
 from fnad.trace.labelled import labelled
 from fnad.trace.tracer import Tracer
 from fnad.trace.tracing import trace_function
+from fnad.upward import UPWARD
 
 
 class Auxiliary:
@@ -178,6 +180,8 @@ def output_leaves(output: Any, f: Function) -> tuple[list[Any], Structure]:
 
 
 def _leaf(value: Any) -> Any:
+    if is_size(value):
+        return UPWARD.number_of_size(value)
     if isinstance(value, np.ndarray) and value.dtype == object:
         return call(as_array, (value,), {})
     array = array_of(value)

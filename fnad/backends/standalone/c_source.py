@@ -219,7 +219,7 @@ def source(program: Standalone) -> str:
         calls_libraries = calls_libraries or writer.calls_libraries
     runs = [_driver(program, variant) for variant in program.variants]
     head = HEAD + c_libraries.INCLUDES * calls_libraries
-    parts = [head, *helpers.values(), *kernels, *runs, *[_dispatch(program)] * (program.size is not None)]
+    parts = [head, *helpers.values(), *kernels, *runs, *[_dispatch(program)] * bool(program.sizes)]
     return "\n\n".join(part.rstrip("\n") for part in parts) + "\n"
 
 
@@ -229,8 +229,8 @@ def header(program: Standalone) -> str:
     shapes = [f"   {parameter.name}: {_words(parameter.aval)}" for parameter in program.parameters]
     faults = [f"   {n}: {fault.error.what}" for n, fault in enumerate(program.faults, 1)]
     lines = ["/* Arrays are in C order and do not overlap.", *shapes, "   Returns 0; -1 without memory for temporaries"]
-    if program.size is not None:
-        lines[-1] += f"; {NO_SIZE} for a size that there is no program for"
+    if program.sizes:
+        lines[-1] += f"; {NO_SIZE} for sizes that there is no program for"
     lines[-1] += "; or the number of an error:" if faults else ". */"
     if faults:
         lines += [*faults[:-1], f"{faults[-1]} */"]
@@ -241,10 +241,10 @@ def header(program: Standalone) -> str:
 
 def prototype(program: Standalone, name: str | None = None) -> str:
     """The declaration of a program's function, or of a function `name` with the same parameters."""
-    size = [f"int64_t {program.size}"] * (program.size is not None)
+    sizes = [f"int64_t {size}" for size in program.sizes]
     given = [f"const {ctype(parameter.aval.dtype)} *{parameter.name}" for parameter in program.arguments]
     made = [f"{ctype(parameter.aval.dtype)} *{parameter.name}" for parameter in program.results]
-    return f"int64_t {name or program.name}({', '.join([*size, *given, *made]) or 'void'})"
+    return f"int64_t {name or program.name}({', '.join([*sizes, *given, *made]) or 'void'})"
 
 
 def ctype(kind: Kind) -> str:
@@ -271,7 +271,7 @@ def _driver(program: Standalone, variant: Variant) -> str:
     slots = variant.plan.slots
     lines = [f"    int64_t status[{STATUS_SIZE}] = {{0, 0, 1}};"]
     if any(SIZES in kernel.parameters for kernel in variant.kernels):
-        lines.append(f"    int64_t sizes[1] = {{{program.size}}};")
+        lines.append(f"    int64_t sizes[] = {{{', '.join(program.sizes)}}};")
     names = {slot.name: f"memory_{slot.name}" for slot in slots}
     for slot in slots:
         size = f"({slot.size} + 1)" if is_size(slot.size) else slot.size
@@ -284,17 +284,17 @@ def _driver(program: Standalone, variant: Variant) -> str:
         given = [f"({ctype(element_type(p))} *){place}" for p, place in zip(kernel.parameters, places, strict=True)]
         lines += [f"    {variant.name}_{kernel.name}({', '.join(given)});", "    if (status[0]) goto end;"]
     lines += ["end:", *[f"    free({name});" for name in names.values()], "    return status[0];"]
-    static = "static " * (program.size is not None)
+    static = "static " * bool(program.sizes)
     return "\n".join([f"{static}{prototype(program, variant.name)}", "{", *lines, "}"])
 
 
 def _dispatch(program: Standalone) -> str:
-    """The function that runs the variant for a size."""
-    given = ", ".join([str(program.size), *[parameter.name for parameter in program.parameters]])
+    """The function that runs the variant for the sizes."""
+    given = ", ".join([*program.sizes, *[parameter.name for parameter in program.parameters]])
     lines = ["    int64_t status;"]
     for n, variant in enumerate(program.variants):
-        condition = f"{program.size} >= {variant.low} && {program.size} <= INT64_C({variant.high})"
-        lines += [f"    {'else ' * (n > 0)}if ({condition}) {{", f"        status = {variant.name}({given});"]
+        bounds = [f"{size} >= {low} && {size} <= INT64_C({high})" for size, (low, high) in variant.intervals.items()]
+        lines += [f"    {'else ' * (n > 0)}if ({' && '.join(bounds)}) {{", f"        status = {variant.name}({given});"]
         if variant.first_fault and variant.faults:
             lines.append(f"        if (status > 0) status += {variant.first_fault};")
         lines.append("    }")
@@ -408,7 +408,7 @@ class _SourceWriter:
 
     def _loop(self, loop: For, indent: str) -> Iterator[str]:
         counter, start, stop = loop.counter.name, self._outer(loop.start), self._expression(loop.stop)
-        if not all(isinstance(part, Constant | Apply) or part == SIZE for part in subexpressions(loop.stop)):
+        if not all(isinstance(part, Constant | Apply) or part in SIZE for part in subexpressions(loop.stop)):
             bound = f"{counter}_stop{next(self._stops)}"
             yield f"{indent}const int64_t {bound} = {stop};"
             stop = bound

@@ -1,9 +1,9 @@
 """A program as a native function `int64 name(const void *argument…, void *result…)`: by address, or in an object file.
 
-The function of a program for all sizes takes the size first.
+The function of a program for all sizes takes the sizes first.
 
 The function returns 0, or the number of the fault in which it ended; -1 if there is no memory for temporaries, and -2
-if there is no program for the size.
+if there is no program for the sizes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from fnad.backends.llvm.scalar import call, memory_type
 from fnad.backends.standalone.program import NO_SIZE, Standalone, Variant, element_type
 from fnad.backends.standalone.target import STANDALONE
 from fnad.errors import ExportError
-from fnad.ir.size import is_size, polynomial_of
+from fnad.ir.size import computed, is_size
 from fnad.kernel.statements import SCRATCH, SIZES, STATUS_SIZE, Kernel
 
 LONG, BYTES = ir.IntType(64), ir.IntType(8).as_pointer()
@@ -88,10 +88,9 @@ def _relocatable() -> Any:
 
 def _module(program: Standalone) -> ir.Module:
     module = codegen.new_module(program.name)
-    sizes = [LONG] * (program.size is not None)
-    kind = ir.FunctionType(LONG, [*sizes, *[BYTES] * len(program.parameters)])
+    kind = ir.FunctionType(LONG, [*[LONG] * len(program.sizes), *[BYTES] * len(program.parameters)])
     runs = [_variant(module, program, variant, kind) for variant in program.variants]
-    if program.size is not None:
+    if program.sizes:
         _dispatch(module, program, kind, runs)
     return module
 
@@ -100,14 +99,15 @@ def _variant(module: ir.Module, program: Standalone, variant: Variant, kind: ir.
     """Add the function that runs a variant."""
     function = ir.Function(module, kind, name=variant.name)
     builder = ir.IRBuilder(function.append_basic_block())
-    count = int(program.size is not None)
+    count = len(program.sizes)
     sizes, given = function.args[:count], function.args[count:]
     places = {parameter.buffer: argument for parameter, argument in zip(program.parameters, given, strict=True)}
     for buffer, array in variant.captured.items():
         places[buffer] = _constant(module, f"{variant.name}_{buffer}", array).bitcast(BYTES)
-    for size in sizes:
-        place = builder.alloca(LONG)
-        builder.store(size, place)
+    if sizes:
+        place = builder.alloca(LONG, count)
+        for k, size in enumerate(sizes):
+            builder.store(size, builder.gep(place, [LONG(k)]))
         places[SIZES.name] = builder.bitcast(place, BYTES)
     status = builder.alloca(ir.ArrayType(LONG, STATUS_SIZE), name="status")
     builder.store(ir.Constant(status.type.pointee, [0, 0, 1, *[0] * (STATUS_SIZE - 3)]), status)
@@ -118,15 +118,15 @@ def _variant(module: ir.Module, program: Standalone, variant: Variant, kind: ir.
 
 
 def _dispatch(module: ir.Module, program: Standalone, kind: ir.FunctionType, runs: Sequence[ir.Function]) -> None:
-    """Add the function that runs the variant for a size."""
+    """Add the function that runs the variant for the sizes."""
     function = ir.Function(module, kind, name=program.name)
     builder = ir.IRBuilder(function.append_basic_block())
-    size = function.args[0]
     for variant, run in zip(program.variants, runs, strict=True):
         run.linkage = "internal"
-        is_in = builder.and_(
-            builder.icmp_signed(">=", size, LONG(variant.low)), builder.icmp_signed("<=", size, LONG(variant.high))
-        )
+        is_in: Any = ir.IntType(1)(1)
+        for size, (low, high) in zip(function.args, variant.intervals.values(), strict=False):
+            is_in = builder.and_(is_in, builder.icmp_signed(">=", size, LONG(low)))
+            is_in = builder.and_(is_in, builder.icmp_signed("<=", size, LONG(high)))
         with builder.if_then(is_in):
             status = builder.call(run, function.args)
             numbered = builder.add(status, LONG(variant.first_fault))
@@ -176,13 +176,8 @@ def _with_temporaries(
 
 
 def _number(builder: ir.IRBuilder, size: int, given: Sequence[Any]) -> Any:
-    """A number of bytes, which may be a polynomial in the given size."""
-    if not is_size(size):
-        return LONG(size)
-    total: Any = LONG(0)
-    for coefficient in reversed(polynomial_of(size)):
-        total = builder.add(builder.mul(total, given[0]), LONG(coefficient))
-    return total
+    """A number of bytes, which may be a polynomial in the given sizes."""
+    return computed(size, given, LONG, builder.add, builder.mul) if is_size(size) else LONG(size)
 
 
 def _run(builder: ir.IRBuilder, variant: Variant, places: dict[str, Any]) -> None:

@@ -27,7 +27,7 @@ from fnad.backends.standalone.python_module import (
     result_checks,
     shape_check,
     shared_with_results,
-    size_line,
+    size_lines,
 )
 from fnad.errors import ExportError
 
@@ -80,7 +80,7 @@ def _njit(
     from numba import njit  # noqa: PLC0415 - only functions for Numba need it
 
     given = [f"{_local(p)} = {leaf}" for p, leaf in zip(program.arguments, leaves, strict=True)]
-    given += size_line(program, _local)
+    given += size_lines(program, _local)
     given += [line for parameter in program.arguments for line in _prepared(parameter)]
     text = [f"def {program.name}({parameters}):", *[f"    {line}" for line in given]]
     space: dict[str, Any] = {
@@ -98,8 +98,9 @@ def _call(
 ) -> str:
     """The call of the native code, which returns numbers."""
     returned = "".join(f"{_local(p)}, " for p in numbers)
+    sizes = "".join(f"{size}, " for size in program.sizes)
     arrays = "".join(f"{_local(p)}{'.copy()' * (p in copied)}, " for p in given)
-    return f"{returned}{'= ' * bool(numbers)}fnad_call({program.size or 0}, ({arrays}))"
+    return f"{returned}{'= ' * bool(numbers)}fnad_call(({sizes}), ({arrays}))"
 
 
 RESULT = "fnad_result"
@@ -201,7 +202,7 @@ def _intrinsic(program: Standalone, key: int, arrays: list[Parameter], numbers: 
                 raise TypingError(f"{parameter.name} of {program.name} is {parameter.aval}, not {kind}")
 
     @intrinsic
-    def call(_: Any, size: Any, given: Any) -> Any:
+    def call(_: Any, sizes: Any, given: Any) -> Any:
         check(given)
         result = types.Tuple([from_dtype(p.aval.dtype) for p in numbers]) if numbers else types.none
 
@@ -216,15 +217,15 @@ def _intrinsic(program: Standalone, key: int, arrays: list[Parameter], numbers: 
             kinds = dict(zip([p.buffer for p in numbers], signature.return_type if numbers else (), strict=True))
             for buffer, kind in kinds.items():
                 places[buffer] = _stored(context, builder, kind, context.get_constant_null(kind))
-            sizes = [args[0]] * (program.size is not None)
+            numbered = [builder.extract_value(args[0], n) for n in range(len(program.sizes))]
             pointers = [builder.bitcast(places[p.buffer], BYTES) for p in program.parameters]
-            _run(context, builder, program, key, [*sizes, *pointers])
+            _run(context, builder, program, key, [*numbered, *pointers])
             if not numbers:
                 return context.get_dummy_value()
             loaded = [context.unpack_value(builder, kind, places[buffer]) for buffer, kind in kinds.items()]
             return context.make_tuple(builder, signature.return_type, loaded)
 
-        return result(size, given), emit
+        return result(sizes, given), emit
 
     return call
 
@@ -270,7 +271,7 @@ def _run(context: Any, builder: Any, program: Standalone, key: int, given: list[
         context.call_conv.return_user_exc(builder, RuntimeError, (text,))
     kind = ir.FunctionType(LONG, [value.type for value in given])
     status = builder.call(builder.inttoptr(address, kind.as_pointer()), given)
-    if program.size is not None:
+    if program.sizes:
         with builder.if_then(builder.icmp_signed("==", status, LONG(NO_SIZE)), likely=False):
             context.call_conv.return_user_exc(builder, ValueError, (program.missing,))
     with builder.if_then(builder.icmp_unsigned("!=", status, LONG(0)), likely=False):

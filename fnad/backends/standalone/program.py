@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import starmap
+from typing import TypeAlias
 
 import numpy as np
 
@@ -25,6 +27,10 @@ MOST_CAPTURED = 2**16
 """The most elements of captured arrays, which become part of the code."""
 
 
+Intervals: TypeAlias = Mapping[str, tuple[int, int]]
+"""The least and the greatest size, by the names of sizes."""
+
+
 class Parameter(NamedTuple):
     """An array of the exported function: its name there, and the buffer that it is in the kernels."""
 
@@ -34,7 +40,7 @@ class Parameter(NamedTuple):
 
 
 class Variant(NamedTuple):
-    """A lowered program for the sizes from `low` to `high`; all programs but those for all sizes have one.
+    """A lowered program for intervals of sizes, by name; all programs but those for all sizes have one.
 
     `captured` are arrays that become part of the code, by the names of their buffers. Its faults are numbered from
     `first_fault` on.
@@ -43,8 +49,7 @@ class Variant(NamedTuple):
     name: str
     plan: Plan
     captured: dict[str, Array]
-    low: int = 0
-    high: int = LONGEST
+    intervals: Intervals = {}  # noqa: RUF012 - it is not changed
     first_fault: int = 0
 
     @property
@@ -59,13 +64,13 @@ class Variant(NamedTuple):
 
 
 class Standalone(NamedTuple):
-    """A lowered program; `size` is the name of the size that it takes before the arguments, if it is for all sizes."""
+    """A lowered program; `sizes` are the names of the sizes that it takes before the arguments."""
 
     name: str
     arguments: list[Parameter]
     results: list[Parameter]
     variants: list[Variant]
-    size: str | None = None
+    sizes: Sequence[str] = ()
 
     @property
     def faults(self) -> Sequence[Fault]:
@@ -77,18 +82,21 @@ class Standalone(NamedTuple):
         """The arguments, then the results."""
         return [*self.arguments, *self.results]
 
-    @property
-    def size_of(self) -> tuple[Parameter, int]:
-        """The first argument that has the size as the length of an axis, and this axis."""
-        return next((p, axis) for p in self.arguments for axis, n in enumerate(p.aval.shape) if str(n) == self.size)
+    def axis_of(self, size: str) -> tuple[Parameter, int]:
+        """The first argument that has a size as the length of an axis, and this axis."""
+        return next((p, axis) for p in self.arguments for axis, n in enumerate(p.aval.shape) if str(n) == size)
 
     @property
     def missing(self) -> str:
-        """The message for a size without a program."""
-        ranges = [f"{v.low}" if v.low == v.high else f"{v.low} to {v.high}" for v in self.variants]
-        return f"{self.name} has no program for this {self.size}: it is for {', '.join(ranges)}".replace(
-            f" to {LONGEST}", " and more"
-        )
+        """The message for sizes without a program."""
+        boxes = [" x ".join(starmap(_interval, v.intervals.values())) for v in self.variants]
+        return f"{self.name} has no program for this {', '.join(self.sizes)}: it is for {', '.join(boxes)}"
+
+
+def _interval(low: int, high: int) -> str:
+    if low == high:
+        return str(low)
+    return f"{low} and more" if high == LONGEST else f"{low} to {high}"
 
 
 NO_SIZE = -2
@@ -125,12 +133,13 @@ def lowered(program: Program, name: str, arguments: int, captured: Sequence[Arra
 
 
 def standalone(
-    name: str, arguments: Sequence[str], results: Sequence[str], variants: Sequence[Variant], size: str | None = None
+    name: str, arguments: Sequence[str], results: Sequence[str], variants: Sequence[Variant], sizes: Sequence[str] = ()
 ) -> Standalone:
     """The program of variants; the first one has the types of the arguments and the results."""
     loops, numbered, faults = variants[0].plan.loops, list[Variant](), 0
     for variant in variants:
-        own = variant.name if size is None else f"{variant.name}_from_{variant.low}"
+        own = "_".join(f"{'from_' * (low < high)}{low}" for low, high in variant.intervals.values())
+        own = f"{variant.name}_{own}" if sizes else variant.name
         numbered.append(variant._replace(name=own, first_fault=faults))
         faults += len(variant.faults)
     return Standalone(
@@ -138,7 +147,7 @@ def standalone(
         [Parameter(word, b.name, b.aval) for word, b in zip(arguments, loops.inputs[: len(arguments)], strict=True)],
         [Parameter(word, buffer.name, buffer.aval) for word, buffer in zip(results, loops.outputs, strict=True)],
         numbered,
-        size,
+        sizes,
     )
 
 
@@ -148,4 +157,7 @@ def element_type(parameter: Name) -> Dtype:
     return parameter.kind.dtype
 
 
-OUTSIDE = "replace the call by one that compiles, such as a product or a solver of fnad, or export the parts around it"
+OUTSIDE = (
+    "replace the call by one that compiles, or export the parts around it; linear algebra of given sizes is in "
+    "c(path, blas=True)"
+)

@@ -32,7 +32,7 @@ def source(program: Standalone) -> str:
 
 def _kernels(program: Standalone, variant: Variant) -> list[Kernel]:
     """The kernels of a variant, with names of their own."""
-    if program.size is None:
+    if not program.sizes:
         return variant.kernels
     return [replace(kernel, name=f"{variant.name}_{kernel.name}") for kernel in variant.kernels]
 
@@ -57,9 +57,9 @@ def _into(program: Standalone) -> str:
     """The function that writes into given arrays."""
     names = [parameter.name for parameter in program.parameters]
     lines = ["@njit(error_model='numpy')", f"def {program.name}_into({', '.join(names)}):"]
-    lines += [f"    {line}" for line in size_line(program, lambda parameter: parameter.name)]
-    if program.size is not None:
-        lines.append(f"    sizes = np.full(1, {program.size})")
+    lines += [f"    {line}" for line in size_lines(program, lambda parameter: parameter.name)]
+    if program.sizes:
+        lines.append(f"    sizes = np.array([{', '.join(program.sizes)}])")
     lines += [f"    {line}" for p in program.arguments if p.aval.shape != () for line in shape_check(p.name, p)]
     lines += [f"    {line}" for line in result_checks(program, lambda parameter: parameter.name)]
     for given in program.arguments:
@@ -70,10 +70,11 @@ def _into(program: Standalone) -> str:
     numbers = [p for p in program.arguments if p.aval.shape == ()]
     lines += [f"    {line}" for p in numbers for line in number_check(f"flat_{p.buffer}[0]", p.name, p)]
     bodies = [_run(program, variant) for variant in program.variants]
-    if program.size is None:
+    if not program.sizes:
         return "\n".join([*lines, *(f"    {line}" for line in bodies[0])])
     for n, (variant, body) in enumerate(zip(program.variants, bodies, strict=True)):
-        lines.append(f"    {'el' * (n > 0)}if {variant.low} <= {program.size} <= {variant.high}:")
+        bounds = [f"{low} <= {size} <= {high}" for size, (low, high) in variant.intervals.items()]
+        lines.append(f"    {'el' * (n > 0)}if {' and '.join(bounds)}:")
         lines += [f"        {line}" for line in body]
     return "\n".join([*lines, "    else:", f"        raise ValueError({program.missing!r})"])
 
@@ -93,12 +94,10 @@ def _run(program: Standalone, variant: Variant) -> list[str]:
     return lines
 
 
-def size_line(program: Standalone, variable: Callable[[Parameter], str]) -> list[str]:
-    """The line that reads the size, if the program is for all sizes."""
-    if program.size is None:
-        return []
-    parameter, axis = program.size_of
-    return [f"{program.size} = {variable(parameter)}.shape[{axis}]"]
+def size_lines(program: Standalone, variable: Callable[[Parameter], str]) -> list[str]:
+    """The lines that read the sizes, if the program is for all sizes."""
+    axes = [(size, *program.axis_of(size)) for size in program.sizes]
+    return [f"{size} = {variable(parameter)}.shape[{axis}]" for size, parameter, axis in axes]
 
 
 def shape_check(variable: str, parameter: Parameter) -> list[str]:
@@ -158,7 +157,7 @@ def _returning(program: Standalone) -> str:
     given = [parameter.name for parameter in program.arguments]
     made = [parameter.name for parameter in program.results]
     lines = ["@njit(error_model='numpy')", f"def {program.name}({', '.join(given)}):"]
-    lines += [f"    {line}" for line in size_line(program, lambda parameter: parameter.name)]
+    lines += [f"    {line}" for line in size_lines(program, lambda parameter: parameter.name)]
     lines += [f"    {p.name} = np.empty({p.aval.shape}, {dtype_text(p.aval.dtype)})" for p in program.results]
     returned = [f"{p.name}[()]" if p.aval.shape == () else p.name for p in program.results]
     lines += [f"    {program.name}_into({', '.join([*given, *made])})", f"    return {', '.join(returned)}"]
