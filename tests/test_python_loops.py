@@ -762,6 +762,49 @@ def test_one_program_for_all_lengths() -> None:
     assert len(f.paths()) == 2
 
 
+def raised(x: Any, a: Any) -> Any:
+    s, mode = 0.0, "low"
+    for v in x:
+        if mode == "low":
+            if v > a:
+                mode = "middle"
+        elif mode == "middle":
+            if v > a:
+                mode = "high"
+        else:
+            if v > 0.0:
+                s += v
+            if v > 2.0:
+                mode = "low"
+        s = 0.9 * s + v
+    return s
+
+
+def of_two_types(x: Any, a: Any) -> Any:
+    s = 0.0
+    for v in x:
+        if (v if v > 0.0 else a) * max(0.1 * s, v) > a * v:
+            s += 0.05
+        s = 0.7 * s + 0.3 * (v if v > 0.0 else a)
+    return s
+
+
+@pytest.mark.parametrize(
+    ("f", "calls"),
+    [
+        (raised, [(-1, 1, -1, -1, -1), (-1, -1, 1, -1, -1), (-1, 1, 1, 1, -1)]),
+        (of_two_types, [(0.3, -1.2, 0.5, 0.8, 0.2), (0.5, 1.1, -0.2, 1.1, 2.0), (-0.2, -1.2, -1.0, 1.4, 1.6)]),
+    ],
+)
+def test_a_state_in_which_no_step_began_is_met_later(f: Callable[..., Any], calls: list[Any]) -> None:
+    values, slope = jit(f), jit(grad(f))
+    for x in calls:
+        for a in (0.25, -0.5, -0.6):
+            given = np.array(x, float), a
+            assert values(*given) == pytest.approx(f(*given), rel=1e-12)
+            np.testing.assert_allclose(slope(*given), grad(f)(*given), rtol=1e-12)
+
+
 # ---- random loops ----------------------------------------------------------------------------------------------------
 
 

@@ -125,15 +125,22 @@ class _Ends(NamedTuple):
 class LoopBody:
     """The body of a loop: (counter, state, status, values…) -> the same of the next step, with what its form has.
 
-    States that are `alike` another one have its ways. `count` is the number of steps, if it is known. If
-    ways that exit do nothing else, the `test` of the loop decides that, and the body has the other ways. `around` has
-    the numbers of steps of the loops around, by their counters.
+    States that are `alike` another one have its ways; a step from a state that `lacks_ways` is left undone. `count` is
+    the number of steps, if it is known. If ways that exit do nothing else, the `test` of the loop decides that, and the
+    body has the other ways. `around` has the numbers of steps of the loops around, by their counters.
     """
 
     def __init__(
-        self, ways: Sequence[Way], form: Form, alike: Mapping[int, int], count: int | None, around: Mapping[Atom, int]
+        self,
+        ways: Sequence[Way],
+        form: Form,
+        alike: Mapping[int, int],
+        lacks_ways: bool,
+        count: int | None,
+        around: Mapping[Atom, int],
     ) -> None:
         self.ways, self.form, self.count, self.around = ways, form, count, around
+        self.lacks_ways = lacks_ways
         self.ends = count is None or any(way.exits for way in ways)
         self.exits_first = self.ends and _exits_first(ways)
         self.alike = alike
@@ -211,8 +218,8 @@ class LoopBody:
         def of_state(number: int) -> list[Symbol]:
             return _choose([run.copy() for run in runs if run.way.state == number], 0, 0, ends)
 
-        rest = _later(of_state, numbers[-1])
-        for number in numbers[:-1]:
+        rest = (lambda: ends.unseen(runs[0])) if self.lacks_ways else _later(of_state, numbers.pop())
+        for number in numbers:
             members = [number, *[other for other, own in self.alike.items() if own == number]]
             rest = _one(carried[0], members, _later(of_state, number), rest)
         return rest()

@@ -299,10 +299,11 @@ class PythonLoop:
         ways = [_placed(way, places, leaves) for way in ways]
         ends = self._ends(ways)
         alike_behind = self._alike_behind(ends)
-        has_state = len({*alike_behind.values()}) > 1 or len({way.state for way in ways}) > 1
+        lacking = self._without_ways(start.number, alike)
+        has_state = len({*alike_behind.values()}) > 1 or len({way.state for way in ways}) + len(lacking) > 1
         avals = {number: slot.aval for slot, number in self.states.slots.items()}
         init = [self.builder.lift(leaves[slot]) if slot in leaves else zeros_like(avals[slot]) for slot in changed]
-        body, found = self._loop(ways, start.number, init, has_state, alike)
+        body, found = self._loop(ways, start.number, init, has_state, alike, bool(lacking))
         count, status = (self.count - (self.status == EXIT), RUNNING) if body.exits_first else (self.count, self.status)
         heads = [count, *[self.state.number] * has_state, *[status] * body.form.has_status]
         self._enter(found, [*heads, *[self.values.get(s) if s in self.state.slots else None for s in changed]])
@@ -316,6 +317,14 @@ class PythonLoop:
         self.states.write(changed, symbols, self.builder)
         set_variables(self.frame, self.states.variables(self.states.met[number], symbols), self.names)
         return None
+
+    def _without_ways(self, start: int, alike: Mapping[int, int]) -> set[int]:
+        """The states that steps may begin in, and no way does."""
+        reached = {
+            start,
+            *(number for way in self.ways if not way.exits for number in (way.next, *way.others.values())),
+        }
+        return {alike.get(number, number) for number in reached} - {way.state for way in self.ways}
 
     def _alike_behind(self, ends: set[int]) -> dict[int, int]:
         """For each state in which the loop may end the first one that code behind it cannot tell from that."""
@@ -407,13 +416,19 @@ class PythonLoop:
         return all(own == other or (own, other) in pairs for own, other in following)
 
     def _loop(
-        self, ways: Sequence[Way], state: int, given: list[Symbol], has_state: bool, alike: Mapping[int, int]
+        self,
+        ways: Sequence[Way],
+        state: int,
+        given: list[Symbol],
+        has_state: bool,
+        alike: Mapping[int, int],
+        lacks_ways: bool,
     ) -> tuple[LoopBody, list[Symbol]]:
         """The body of the loop, and what is carried behind the loop."""
         count = None if self.items is None else self.items.number
 
         def of(form: Form) -> tuple[LoopBody, list[Symbol], Closed]:
-            return self._step(LoopBody(ways, form, alike, count, self.loops.counts), state, given)
+            return self._step(LoopBody(ways, form, alike, lacks_ways, count, self.loops.counts), state, given)
 
         body, init, step = of(Form(has_state, True))
         if body.meets_unseen and count is not None and not body.ends:
