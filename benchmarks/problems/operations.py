@@ -40,7 +40,10 @@ special.entr(p); special.xlogy(p, g); special.xlog1py(p, u); special.rel_entr(p,
 special.gammainc(g, x ** 2); special.spence(p); special.gammaincc(g, x ** 2); special.betainc(p, g, u)
 special.poch(p, g); special.boxcox(p, u); special.boxcox1p(p, u); special.multigammaln(1 + p, 3); special.sici(p)[0]
 special.fresnel(x)[0]; special.logsumexp(x); special.softmax(x); special.log_softmax(x); special.logsumexp(R, axis=1)
-special.softmax(R, axis=0); stats.norm.pdf(x); stats.norm.logpdf(x, y, p); stats.norm.cdf(x); stats.norm.logcdf(x)
+special.softmax(R, axis=0); special.softmax(T, axis=1); special.log_softmax(T, axis=1); special.logsumexp(T, axis=1)
+np.exp(T) / np.sum(np.exp(T), axis=1, keepdims=True); special.log_softmax(T, axis=1)[:, 3]; np.sum(np.exp(T), axis=1)
+(T - T.mean(axis=1, keepdims=True)) / np.sqrt(T.var(axis=1, keepdims=True) + 1e-5)
+stats.norm.pdf(x); stats.norm.logpdf(x, y, p); stats.norm.cdf(x); stats.norm.logcdf(x)
 stats.norm.ppf(u); stats.t.logpdf(x, g); stats.gamma.logpdf(p, g); stats.beta.logpdf(u, g, p); stats.expon.logpdf(p)
 stats.chi2.logpdf(p, g); stats.cauchy.cdf(x); stats.laplace.logpdf(x); stats.logistic.logpdf(x)
 stats.pareto.logpdf(1 + p, g); stats.poisson.logpmf(c, p); stats.binom.logpmf(c, 8, u); stats.nbinom.logpmf(c, 4, u)
@@ -131,7 +134,7 @@ def arguments(length: int, n: int, dtype: str) -> dict[str, np.ndarray]:
         "A": a / np.sqrt(n) + 2 * np.eye(n), "B": normal((n, n)),
         "S": a @ a.T / n + np.eye(n), "L": np.tril(a) / np.sqrt(n) + 2 * np.eye(n), "R": normal((2 * n, 2 * n - 3)),
         "X": normal((length, 3)), "V": normal((length, 3)), "D": normal((count, 4, 4)) + 2 * np.eye(4),
-        "E": normal((count, 4)),
+        "E": normal((count, 4)), "T": normal((length // 10 + 1, 10)),
     }  # fmt: skip
     fixed = {"m": rng.random(length) > 0.5, "k": rng.integers(length, size=length), "c": rng.integers(8, size=length)}
     return {name: array.astype(dtype) for name, array in given.items()} | fixed

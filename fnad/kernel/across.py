@@ -11,19 +11,20 @@ from dataclasses import field, replace
 from functools import partial
 
 from fnad.ir.types import BOOL, Dtype
+from fnad.kernel.accumulators import Accumulator
 from fnad.kernel.folds import Folds
 from fnad.kernel.statements import Assign, Constant, Expression, For, Load, Name, Store, apply, integer
 from fnad.kernel.unroll import iteration_of
 from fnad.kernel.writer import Writer, block_of, counter, local
-from fnad.lower.across import is_along_row
+from fnad.lower.across import folds_columns
 from fnad.lower.loop_ir import ArgReduce, Effect, NestLoop, Reduce
-from fnad.lower.nodes import Branch, Node, ScalarOperation, children, indices
+from fnad.lower.nodes import Branch, Checked, Node, ScalarOperation, children, indices
 from fnad.records import dataclass
 from fnad.scalar.operation import INDEX, Pointer
 from fnad.scalar.operations import ADD, SUBTRACT
 
-TOGETHER = 4
-"""The elements of a row that are computed one after the other in a loop over rows."""
+TOGETHER, STATEMENTS = 4, 24
+"""The most elements of a row, and the most statements, that are computed one after the other in a loop over rows."""
 
 
 class Across:
@@ -43,7 +44,7 @@ class Across:
         effects = [effect for effect in loop.items if isinstance(effect, Effect)]
         rows = RowLoop(tile, loop, apply(SUBTRACT, counter(tile.depth), first))
         kept = {node: self.lane(tile, node.dtype) for node in rows.work([effect.node for effect in effects])}
-        folds = {effect: self.lanes_of(effect, tile) for effect in effects if is_along_row(effect, loop)}
+        folds = {effect: self.lanes_of(effect, tile) for effect in effects if folds_columns(effect, loop)}
         each_row = partial(self.each_row, tile, first, stop)
         each_row(lambda: self.begin(rows, kept, folds))
         rows.kept = kept
@@ -53,17 +54,18 @@ class Across:
         else:
             self.columns_with_sums(loop, effects, rows, folds, each_row)
         self.writer.loop_over_rows = None
-        each_row(lambda: self.end(rows, folds))
+        self.end(rows, folds, each_row)
 
     def columns(self, loop: NestLoop, write: Callable[[], None], each_row: _EachRow) -> None:
         """Write a loop over the elements of rows, several at a time: lanes are loaded and stored once for these."""
-        rest = loop.extent % TOGETHER
         with self.writer.block() as outer:
             each_row(write)
         (over_rows,) = outer
         assert isinstance(over_rows, For)
         first = block_of(loop.depth)
-        for start, stop, count in ((0, loop.extent - rest, TOGETHER), (loop.extent - rest, loop.extent, rest)):
+        together = max(1, min(TOGETHER, STATEMENTS // len(over_rows.body)))
+        rest = loop.extent % together
+        for start, stop, count in ((0, loop.extent - rest, together), (loop.extent - rest, loop.extent, rest)):
             if start < stop:
                 values = [first, *(apply(ADD, first, integer(n)) for n in range(1, count))]
                 body = [
@@ -116,10 +118,23 @@ class Across:
         for lanes in folds.values():
             self.writer.add(*(Store(lane, rows.number, init) for lane, init in lanes))
 
-    def end(self, rows: RowLoop, folds: _Folds) -> None:
+    def end(self, rows: RowLoop, folds: _Folds, each_row: _EachRow) -> None:
+        """Store what was folded along each row; a fold over all rows takes what the rows of the tile are folded to."""
+        accumulators: dict[Effect, Accumulator] = {
+            fold.effect: fold for fold in self.folds.below(rows.tile) if fold.start <= rows.depth
+        }
+        totals: dict[Effect, Name] = {effect: self.total(effect) for effect in folds if effect in accumulators}
+        each_row(lambda: self.end_row(rows, folds, totals))
+        for effect, total in totals.items():
+            self.folds.fold_in(accumulators[effect], total)
+
+    def end_row(self, rows: RowLoop, folds: _Folds, totals: Mapping[Effect, Name]) -> None:
         for effect, lanes in folds.items():
             found = self.writer.assign("v", Load(lanes[0][0], rows.number))
-            self.writer.store(effect, self.writer.cast(found, effect.buffer.dtype))
+            if effect in totals:
+                self.add_to_total(effect, totals[effect], found)
+            else:
+                self.writer.store(effect, self.writer.cast(found, effect.buffer.dtype))
 
     # ---- effects -----------------------------------------------------------------------------------------------------
 
@@ -136,8 +151,9 @@ class Across:
             else:
                 self.writer.store(effect, value)
 
-    def total(self, effect: Reduce) -> Name:
+    def total(self, effect: Effect) -> Name:
         """The variable of a fold over the rows of a tile."""
+        assert isinstance(effect, Reduce)
         name = self.writer.name("acc", effect.dtype)
         self.writer.changing.add(name.name)
         self.writer.add(Assign((name,), Constant(effect.init)))
@@ -185,14 +201,18 @@ class RowLoop:
         return self._reads(node, self.tile.depth)
 
     def work(self, roots: Sequence[Node]) -> Iterator[Node]:
-        """The largest expressions with operations that vary by row alone; those in a branch may be invalid outside."""
+        """The largest operations and checks that vary by row alone; those in a branch may be invalid outside."""
         pending, seen = list(roots), set[Node]()
         while pending:
             node = pending.pop()
             if node in seen:
                 continue
             seen.add(node)
-            if isinstance(node, ScalarOperation) and self.varies(node) and not self._reads(node, self.loop.depth):
+            if (
+                isinstance(node, ScalarOperation | Checked)
+                and self.varies(node)
+                and not self._reads(node, self.loop.depth)
+            ):
                 yield node
             elif not isinstance(node, Branch):
                 pending += children(node)

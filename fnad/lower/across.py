@@ -45,12 +45,17 @@ FEWEST = 2
 
 def across(items: Sequence[Item], temporaries: Iterable[Buffer], costs: Costs) -> list[Item]:
     """The items, with loops over narrow rows marked in those that run by tiles."""
-    users = Counts(buffer for item in items for buffer in {*touched(item)})
-    own = {buffer for buffer in temporaries if users[buffer] == 1}
+    own = of_one_item(items, temporaries)
     return [
         _marked(item, own) if isinstance(item, NestLoop) and item.tile >= FEWEST * costs.tile_rows else item
         for item in items
     ]
+
+
+def of_one_item(items: Sequence[Item], temporaries: Iterable[Buffer]) -> AbstractSet[Buffer]:
+    """The temporaries that a single item touches."""
+    users = Counts(buffer for item in items for buffer in {*touched(item)})
+    return {buffer for buffer in temporaries if users[buffer] == 1}
 
 
 def _marked(item: NestLoop, own: AbstractSet[Buffer]) -> Item:
@@ -67,33 +72,45 @@ def is_along_row(effect: Item, loop: NestLoop) -> bool:
     return isinstance(effect, ArgReduce) or (isinstance(effect, Reduce) and effect.depths == frozenset([loop.depth]))
 
 
+def folds_columns(effect: Item, loop: NestLoop) -> bool:
+    """True if an effect folds the elements of a row that a loop runs over, and may fold the rows too."""
+    return isinstance(effect, ArgReduce) or (isinstance(effect, Reduce) and loop.depth in effect.depths)
+
+
 def _may_run_across(loop: NestLoop, tile: NestLoop, own: AbstractSet[Buffer]) -> bool:
-    if loop.span is not None or loop.tile or not 1 < loop.extent <= WIDEST:
+    if not is_narrow(loop):
         return False
     row, column = Counter(tile.depth, tile.extent), Counter(loop.depth, loop.extent)
     return all(
-        _is_simple(effect, loop, tile) and all(_lies_well(access, row, column, own) for access in _accesses(effect))
+        is_simple(effect, loop, tile) and all(lies_well(access, row, column, own) for access in accesses_of(effect))
         for effect in loop.items
     )
 
 
-def _is_simple(effect: Item, loop: NestLoop, tile: NestLoop) -> bool:
-    """True if an effect is a store or a fold over one of the two loops, without checks."""
+def is_narrow(loop: NestLoop) -> bool:
+    """True if a loop runs over a narrow row."""
+    return loop.span is None and not loop.tile and 1 < loop.extent <= WIDEST
+
+
+def is_simple(effect: Item, loop: NestLoop, tile: NestLoop) -> bool:
+    """True if an effect is a store or a fold over the two loops or one of them, without checks of each element."""
     match effect:
         case BufferStore() | ArgReduce():
-            return not _has_checks(effect.node)
+            return not _has_checks(effect.node, loop.depth)
         case Reduce():
-            return effect.depths in (frozenset([tile.depth]), frozenset([loop.depth])) and not _has_checks(effect.node)
+            is_known = folds_columns(effect, loop) or effect.depths == frozenset([tile.depth])
+            return is_known and not _has_checks(effect.node, loop.depth)
         case _:
             return False
 
 
-def _has_checks(root: Node) -> bool:
+def _has_checks(root: Node, depth: int) -> bool:
+    """True if a value has checks of what varies in the loop at a depth."""
     seen: set[Node] = set()
     pending = [root]
     while pending:
         node = pending.pop()
-        if isinstance(node, Checked):
+        if isinstance(node, Checked) and node.depth > depth:
             return True
         if node not in seen:
             seen.add(node)
@@ -101,11 +118,11 @@ def _has_checks(root: Node) -> bool:
     return False
 
 
-def _accesses(item: Item) -> list[Access]:
+def accesses_of(item: Item) -> list[Access]:
     return [access for effect in effects(item) for access in (*writes(effect), *reads(effect))]
 
 
-def _lies_well(access: Access, row: Counter, column: Counter, own: AbstractSet[Buffer]) -> bool:
+def lies_well(access: Access, row: Counter, column: Counter, own: AbstractSet[Buffer]) -> bool:
     """True if what the rows of a tile touch lies together, or can."""
     buffer, address = access
     if address is None or any(not isinstance(atom, Counter) for atom, _ in address.terms):

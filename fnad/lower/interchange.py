@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
 from fnad.lower.independence import chain
-from fnad.lower.index import Atom, Counter, Index, Loaded, Quotient, Remainder, canonical
 from fnad.lower.loop_ir import Item, NestLoop, Product, effects
 from fnad.lower.nodes import Nodes
 from fnad.lower.rewrite import Rewrite
@@ -46,20 +45,6 @@ class _Renaming(Rewrite):
 
     def depth(self, depth: int) -> int:
         return self.depths.get(depth, depth)
-
-    def index(self, index: Index) -> Index:
-        return canonical(index.constant, {self._atom(atom): c for atom, c in index.terms})
-
-    def _atom(self, atom: Atom) -> Atom:
-        match atom:
-            case Counter(depth, extent):
-                return Counter(self.depth(depth), extent)
-            case Loaded(node, extent):
-                return Loaded(self.node(node), extent)
-            case Quotient(dividend, divisor):
-                return Quotient(self.index(dividend), divisor)
-            case Remainder(dividend, divisor):
-                return Remainder(self.index(dividend), divisor)
 
 
 def distributed(loops: Sequence[NestLoop], groups: Iterable[Sequence[Item]]) -> Iterator[NestLoop]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TypeVar
 
-from fnad.lower.index import Index
+from fnad.lower.index import Atom, Counter, Index, Loaded, Quotient, Remainder, canonical
 from fnad.lower.loop_ir import ArgReduce, BufferStore, Item, NestLoop, Reduce, Scan, Update
 from fnad.lower.nodes import (
     Branch,
+    Buffer,
     BufferLoad,
     Checked,
     IndexValue,
@@ -17,9 +19,11 @@ from fnad.lower.nodes import (
     ScalarOperation,
 )
 
+_Effect = TypeVar("_Effect", bound=BufferStore | Reduce | Update | ArgReduce | Scan)
+
 
 class Rewrite:
-    """A change of the loops of a nest; those that it is made for say what becomes of an index and of a depth."""
+    """A change of a nest; its subclasses say what becomes of an index, of a depth and of a place in memory."""
 
     def __init__(self, nodes: Nodes, outermost: int) -> None:
         self.nodes = nodes
@@ -27,10 +31,24 @@ class Rewrite:
         self._memo: dict[Node, Node] = {}
 
     def index(self, index: Index) -> Index:
-        raise NotImplementedError
+        return canonical(index.constant, {self.renamed(atom): c for atom, c in index.terms})
+
+    def renamed(self, atom: Atom) -> Atom:
+        match atom:
+            case Counter(depth, extent):
+                return Counter(self.depth(depth), extent)
+            case Loaded(node, extent):
+                return Loaded(self.node(node), extent)
+            case Quotient(dividend, divisor):
+                return Quotient(self.index(dividend), divisor)
+            case Remainder(dividend, divisor):
+                return Remainder(self.index(dividend), divisor)
 
     def depth(self, depth: int) -> int:
-        raise NotImplementedError
+        return depth
+
+    def place(self, buffer: Buffer, address: Index) -> tuple[Buffer, Index]:
+        return buffer, self.index(address)
 
     def item(self, item: Item) -> Item:
         match item:
@@ -39,11 +57,16 @@ class Rewrite:
                 return replace(item, depth=self.depth(depth), items=[self.item(i) for i in items], span=moved)
             case Reduce():
                 depths = frozenset(self.depth(d) for d in item.depths)
-                return replace(item, address=self.index(item.address), node=self.node(item.node), depths=depths)
+                return replace(self.effect(item), depths=depths)
             case BufferStore() | Update() | ArgReduce() | Scan():
-                return replace(item, address=self.index(item.address), node=self.node(item.node))
+                return self.effect(item)
             case _:
                 return item
+
+    def effect(self, effect: _Effect) -> _Effect:
+        """An effect at its new address, with its new value."""
+        buffer, address = self.place(effect.buffer, effect.address)
+        return replace(effect, buffer=buffer, address=address, node=self.node(effect.node))
 
     def node(self, node: Node) -> Node:
         found = self._memo.get(node)
@@ -54,9 +77,9 @@ class Rewrite:
     def _rewritten(self, node: Node) -> Node:
         match node:
             case BufferLoad(buffer, address):
-                address = self.index(address)
+                moved = self.place(buffer, address)
                 self.nodes.source = node.source
-                return self.nodes.load(buffer, address)
+                return self.nodes.load(*moved)
             case IndexValue(index, dtype, _):
                 return self.nodes.number(self.index(index), dtype)
             case ScalarOperation(operation, operands):
