@@ -7,12 +7,15 @@ to a concatenation can then be added to its pieces, before they are stored.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 
 from fnad.ir.builder import rebuilt
-from fnad.ir.program import Atom, Equation, Program
+from fnad.ir.primitive import Primitive
+from fnad.ir.program import Atom, Equation, Literal, Program
 from fnad.ir.walk import use_counts
+from fnad.ops.arithmetic import add
 from fnad.ops.constructors import INEXACT
-from fnad.ops.shape import concatenate
+from fnad.ops.shape import broadcast_in_dim, concatenate
 from fnad.transforms.dce import dce
 from fnad.transforms.pattern import Rule, by_rules
 from fnad.transforms.rewrite import rewrite
@@ -29,9 +32,21 @@ _add_piecewise = by_rules(PIECEWISE)
 
 def flatten(program: Program) -> Program:
     """The program with nested concatenations merged, and zeros added to their pieces."""
-    if not any(equation.primitive is concatenate for equation in program.equations):
+    joined = _results(program, concatenate)
+    if not joined or not (_inner(program) or _has_constant_added(program, joined)):
         return program
     return dce(_merged(rewrite(_merged(program), _add_piecewise)))
+
+
+def _has_constant_added(program: Program, values: AbstractSet[Atom]) -> bool:
+    """True if a number, or a broadcast value, is added to one of these values."""
+    numbers = _results(program, broadcast_in_dim)
+    additions = [e for e in program.equations if e.primitive is add and not values.isdisjoint(e.operands)]
+    return any(isinstance(x, Literal) or x in numbers for equation in additions for x in equation.operands)
+
+
+def _results(program: Program, primitive: Primitive) -> set[Atom]:
+    return {equation.results[0] for equation in program.equations if equation.primitive is primitive}
 
 
 def _merged(program: Program) -> Program:
