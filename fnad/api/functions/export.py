@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from fnad.api.functions.jit import Compiled, jit
 from fnad.api.functions.lowered import ShapeDtypeStruct, TracedCall
-from fnad.api.inspect.input_names import input_names
+from fnad.api.inspect.input_names import input_names, unique
 from fnad.api.inspect.known_paths import decision_lines, decisions_of
 from fnad.api.running.execution import prepared, staged
 from fnad.api.running.transformed import Transformed
@@ -216,7 +216,8 @@ def _exported(call: TracedCall, name: str) -> Exported:
             source=current_source(),
             remedy="decide within the program, by np.where, fnad.cond or fnad.while_loop",
         )
-    return Exported(name, path.traced, call.names, call.structure, path.output, list(path.captured))
+    names = unique(re.sub(r"\W+", "_", own).strip("_") for own in call.names)  # those of *args have brackets
+    return Exported(name, path.traced, names, call.structure, path.output, list(path.captured))
 
 
 FEW = 16

@@ -41,6 +41,7 @@ from fnad.kernel.statements import (
     Store,
     While,
     assigned,
+    expressions,
     subexpressions,
 )
 from fnad.scalar.operation import BOOL, Dtype, Kind, Pointer
@@ -412,13 +413,8 @@ class _SourceWriter:
             bound = f"{counter}_stop{next(self._stops)}"
             yield f"{indent}const int64_t {bound} = {stop};"
             stop = bound
-        sums = [
-            s.targets[0].name
-            for s in loop.body
-            if isinstance(s, Assign) and isinstance(s.value, Apply) and s.value.operation.name == "accumulate"
-        ]
-        if sums and not any(isinstance(s, For | While | If) for s in loop.body):
-            yield f"#pragma omp simd reduction(+:{', '.join(dict.fromkeys(sums))})"
+        if sums := _sums(loop):
+            yield f"#pragma omp simd reduction(+:{', '.join(sums)})"
         step = f"{counter}++" if loop.step == 1 else f"{counter} += {loop.step}"
         yield f"{indent}for (int64_t {counter} = {start}; {counter} {'<' if loop.step > 0 else '>'} {stop}; {step}) {{"
         yield from self._block(loop.body, indent + "    ")
@@ -502,6 +498,40 @@ class _SourceWriter:
         """The text of an integer in its own width, which C promotes."""
         is_narrow = isinstance(kind, np.dtype) and kind.kind in "iu" and kind.itemsize < 4
         return f"({ctype(kind)}){text}" if is_narrow else text
+
+
+def _sums(loop: For) -> Sequence[str]:
+    """The sums of a loop, if its iterations pass nothing else to each other."""
+    own = [s for s in loop.body if isinstance(s, Assign) and _is_sum(s)]
+    sums = [s.targets[0].name for s in own]
+    if not all(isinstance(s, Assign | Store | Comment) for s in loop.body):
+        return []
+    later = {target.name for target in assigned(loop.body)}
+    for statement in loop.body:
+        read = [x.name for x in expressions(statement) if isinstance(x, Name) and x.name in later]
+        if read != ([target.name for target in statement.targets] if statement in own else []):
+            return []
+        later -= {target.name for target in assigned([statement])} - set(sums)
+    touched = [x for s in loop.body for x in (s, *expressions(s)) if isinstance(x, Store | Load)]
+    stores = {x.array: x.index for x in touched if isinstance(x, Store)}
+    is_apart = all(stores.get(x.array, x.index) == x.index for x in touched)
+    return (
+        list(dict.fromkeys(sums)) if is_apart and all(_is_new(index, loop.counter) for index in stores.values()) else []
+    )
+
+
+def _is_sum(statement: Assign) -> bool:
+    """True for a variable plus a number that becomes the variable."""
+    value = statement.value
+    return isinstance(value, Apply) and value.operation.name == "accumulate" and value.operands[0] in statement.targets
+
+
+def _is_new(index: Expression, counter: Name) -> bool:
+    """True for an index that is another one in each iteration."""
+    parts = subexpressions(index)
+    operations = {part.operation.name for part in parts if isinstance(part, Apply)}
+    is_linear = operations <= {"add", "subtract", "multiply"} and not any(isinstance(part, Load) for part in parts)
+    return is_linear and parts.count(counter) == 1
 
 
 NATIVE = "export an object file instead"
