@@ -48,6 +48,44 @@ def add_to(array: Any, index: int, value: Any) -> None:
     array[index] += value
 
 
+def ticket(tickets: Kind, index: Kind) -> Kind:
+    return _of_marks(tickets, index)
+
+
+def drawn(tickets: Any, index: int) -> int:
+    tickets[index] += 1
+    return tickets[index] - 1
+
+
+def publication(values: Kind, marks: Kind, index: Kind, value: Kind) -> Kind:
+    _of_marks(marks, index)
+    if not isinstance(values, Pointer) or value != values.dtype:
+        raise OperandError(f"an array of published values has {values}, not {value}")
+    return None
+
+
+def publish(values: Any, marks: Any, index: int, value: Any) -> None:
+    values[index], marks[index] = value, 1
+
+
+def awaited(values: Kind, marks: Kind, index: Kind) -> Kind:
+    _of_marks(marks, index)
+    assert isinstance(values, Pointer)
+    return values.dtype
+
+
+def published(values: Any, marks: Any, index: int) -> Any:
+    if not marks[index]:
+        raise OperandError("a single thread waits for another one")
+    return values[index]
+
+
+def _of_marks(marks: Kind, index: Kind) -> Kind:
+    if not isinstance(marks, Pointer) or marks.dtype != INDEX or index != INDEX:
+        raise OperandError(f"tickets and marks are in an array of i64, not {marks}")
+    return INDEX
+
+
 LEAST_WORD = 4
 """The bytes of the smallest number to which a thread can add at once."""
 
@@ -59,8 +97,14 @@ SHUFFLE_DOWN = Operation("shuffle_down", shuffled, of_one_thread)
 SHUFFLE_UP = Operation("shuffle_up", shuffled, of_one_thread)
 SHUFFLE_FIRST = Operation("shuffle_first", shuffled, of_one_thread)
 ATOMIC_ADD = Operation("atomic_add", addition, add_to)
+TICKET = Operation("ticket", ticket, drawn)
+PUBLISH = Operation("publish", publication, publish)
+PUBLISHED = Operation("published", awaited, published)
 SHARED_ARRAYS = {dtype: shared_array(name, dtype) for name, dtype in DTYPES.items()}
 
 OF_A_THREAD = (THREAD, BLOCK, BARRIER, WARP_BARRIER, SHUFFLE_DOWN, SHUFFLE_UP, SHUFFLE_FIRST, ATOMIC_ADD)
-DEVICE: dict[str, Operation] = {operation.name: operation for operation in (*OF_A_THREAD, *SHARED_ARRAYS.values())}
+OF_BLOCKS = (TICKET, PUBLISH, PUBLISHED)
+"""The communication between blocks of a launch: see Note [Tiles in one pass] in `running.py`."""
+
+DEVICE: dict[str, Operation] = {op.name: op for op in (*OF_A_THREAD, *OF_BLOCKS, *SHARED_ARRAYS.values())}
 """The functions that kernels of a device may call besides; the plain meaning is that of a single thread."""

@@ -251,8 +251,7 @@ class DeviceBuilder(KernelBuilder):
         loops = chain(nest)
         found = roles(loops)
         if len(loops) == 1 and isinstance(effect := loops[0].items[0], Scan):
-            extent = loops[0].extent
-            run_over(self, effect, OfLoop(loops[0], effect), integer(0), integer(extent))
+            run_over(self, effect, OfLoop(loops[0]))
             return
         if found.ordered or not found.folded:
             outer, rest = found.free, (*found.folded, *found.ordered)

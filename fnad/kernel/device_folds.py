@@ -39,7 +39,7 @@ from fnad.kernel.statements import (
 from fnad.kernel.writer import counter
 from fnad.lower.loop_ir import NestLoop, Reduce, Scan
 from fnad.scalar.operation import INDEX
-from fnad.scalar.operations import ADD, EQUAL, FLOOR_DIVIDE, MULTIPLY, REMAINDER, SUBTRACT
+from fnad.scalar.operations import ADD, EQUAL, FLOOR_DIVIDE, LESS, MULTIPLY, REMAINDER, SUBTRACT
 
 if TYPE_CHECKING:
     from fnad.kernel.device_build import DeviceBuilder
@@ -146,10 +146,10 @@ class DeviceFolds(Folds):
             self.join(fold.effect)
         super().close(fold)
 
-    def join(self, effect: Folded) -> None:
-        """Put the accumulators of all threads of a group together, in each of them."""
+    def join(self, effect: Folded, count: Expression | None = None) -> None:
+        """Put the accumulators of all threads of a group together, in each; with a count, those of the first ones."""
         variable = self.names[effect]
-        self.join_lanes(effect, 1)
+        self.join_lanes(effect, 1, count)
         if self.writer.group <= self.writer.warp:
             self.writer.add(Assign((variable,), apply(SHUFFLE_FIRST, variable, integer(self.writer.group))))
             return
@@ -159,17 +159,20 @@ class DeviceFolds(Folds):
         self.writer.add(If(is_first, [Store(array, warp, variable)]))
         self.writer.add(Assign((variable,), Load(array, integer(0))))
         for n in range(1, self.writer.threads // self.writer.warp):
-            self.join_value(effect, Load(array, integer(n)))
+            is_there = None if count is None else apply(LESS, integer(n * self.writer.warp), count)
+            self.join_value(effect, Load(array, integer(n)), is_there)
 
-    def join_lanes(self, effect: Folded, results: int) -> None:
+    def join_lanes(self, effect: Folded, results: int, count: Expression | None = None) -> None:
         """Put the accumulators of a warp or a group together, of as many results; the first lanes get one each."""
         lanes = min(self.writer.warp, self.writer.group) // 2
         while lanes >= results:
-            self.join_value(effect, apply(SHUFFLE_DOWN, self.names[effect], integer(lanes)))
+            is_there = None if count is None else apply(LESS, apply(ADD, apply(THREAD), integer(lanes)), count)
+            self.join_value(effect, apply(SHUFFLE_DOWN, self.names[effect], integer(lanes)), is_there)
             lanes //= 2
 
-    def join_value(self, effect: Folded, value: Expression) -> None:
+    def join_value(self, effect: Folded, value: Expression, is_there: Expression | None = None) -> None:
         """Put a value and the accumulator of a thread together."""
         assert isinstance(effect, Reduce | Scan)
         variable = self.names[effect]
-        self.writer.add(Assign((variable,), self.folded(effect, variable, self.writer.assign("v", value))))
+        both = self.folded(effect, variable, self.writer.assign("v", value))
+        self.writer.add(Assign((variable,), both if is_there is None else self.writer.select(is_there, both, variable)))

@@ -26,11 +26,9 @@ from math import isqrt, prod
 
 from fnad.kernel.moments import PartsWithMoments, WholeSquares, moments, read_with_folds
 from fnad.kernel.pieces import (
-    OF_A_TILE,
     Additions,
-    BeforeTiles,
+    ClearedMarks,
     FoldParts,
-    OfTiles,
     OnBlocks,
     OnGroups,
     OnThreads,
@@ -43,6 +41,7 @@ from fnad.kernel.pieces import (
     WholeRuns,
 )
 from fnad.kernel.registers import LONGEST, words_for, words_of
+from fnad.kernel.running import CHUNKS, OfLoop
 from fnad.kernel.statements import Name
 from fnad.lower.collapse import collapse
 from fnad.lower.independence import chain, is_free
@@ -75,7 +74,7 @@ from fnad.lower.sharing import (
     vector_width,
 )
 from fnad.lower.target import Target
-from fnad.scalar.operation import Pointer
+from fnad.scalar.operation import INDEX, Pointer
 
 OF_A_THREAD = 8
 """The most iterations of a nest for each thread of a block that runs all of a loop around it."""
@@ -290,18 +289,21 @@ class Mapping:
 
     def runs_in_tiles(self, nest: NestLoop, found: Roles) -> bool:
         """True if one block for a running fold would leave most of the device idle for long."""
-        is_long = self.runs_in_parts(nest, found) and found.ordered[0].extent >= 4 * OF_A_TILE * self.grid.threads
+        is_long = self.runs_in_parts(nest, found) and found.ordered[0].extent >= 4 * self.tile(found)
         return is_long and 4 * found.results <= self.grid.blocks
 
+    def tile(self, found: Roles) -> int:
+        """The elements of a tile of a running fold."""
+        return CHUNKS * OfLoop(found.ordered[0]).width * self.grid.threads
+
     def in_tiles(self, nest: NestLoop, found: Roles, depth: int) -> Iterator[Piece]:
-        """The three pieces of a running fold in tiles."""
+        """The two pieces of a running fold in tiles."""
         (effect,), threads = loop_effects(nest), self.grid.threads
-        before = -(-found.ordered[0].extent // (OF_A_TILE * threads)) - 1
-        array = Name(f"fold{next(self.numbers)}", Pointer(effect.buffer.dtype))
-        divided = found.free, found.ordered, before, (array,), False
-        yield OfTiles([nest], depth, before * found.results, threads, *divided)
-        yield BeforeTiles([nest], depth, found.results, self.grid.most_threads, *divided)
-        yield Tiles([nest], depth, (before + 1) * found.results, threads, *divided)
+        tiles = -(-found.ordered[0].extent // self.tile(found))
+        arrays = tuple(Name(f"fold{next(self.numbers)}", Pointer(dtype)) for dtype in (effect.buffer.dtype, INDEX))
+        divided = found.free, found.ordered, tiles, arrays, False
+        yield ClearedMarks([nest], depth, *self.shape(tiles * found.results), *divided)
+        yield Tiles([nest], depth, tiles * found.results, threads, *divided)
 
     def of_folds(self, nest: NestLoop, found: Roles, depth: int) -> Iterator[Piece]:
         """The pieces of folds within free loops."""

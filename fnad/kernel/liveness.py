@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 
+from fnad.kernel.device import PUBLISHED, TICKET
 from fnad.kernel.routines import INTERRUPTED, RESERVE
 from fnad.kernel.statements import (
     Apply,
@@ -25,7 +26,7 @@ from fnad.kernel.statements import (
 )
 from fnad.scalar.operation import Pointer
 
-EFFECTS = (INTERRUPTED, RESERVE)
+EFFECTS = (INTERRUPTED, RESERVE, TICKET, PUBLISHED)
 """Routines with side effects."""
 
 

@@ -13,7 +13,7 @@ from fnad.kernel.device import BLOCK, THREAD
 from fnad.kernel.device_build import DeviceBuilder, part_of, row_of_group
 from fnad.kernel.forward import forward
 from fnad.kernel.registers import kept, made, own_array
-from fnad.kernel.running import Before, InArray, OfLoop, fold_tile, run_over, times
+from fnad.kernel.running import OfLoop, Published, run_over_tile, times
 from fnad.kernel.runs import Runs
 from fnad.kernel.statements import (
     COUNTERS,
@@ -36,10 +36,7 @@ from fnad.lower.sharing import loop_effects, size
 from fnad.lower.target import Target
 from fnad.records import dataclass
 from fnad.scalar.operation import INDEX
-from fnad.scalar.operations import ADD, AND, EQUAL, FLOOR_DIVIDE, GREATER, LESS, MAX, MIN, MULTIPLY, REMAINDER, SUBTRACT
-
-OF_A_TILE = 64
-"""The elements of a tile of a running fold for each thread: so many that the folds of tiles are few."""
+from fnad.scalar.operations import ADD, AND, EQUAL, FLOOR_DIVIDE, LESS, MULTIPLY, REMAINDER
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -384,50 +381,36 @@ class WholeRuns(PartsOfRuns):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class OfTiles(FoldParts):
-    """A running fold in tiles, each of a block: what all tiles but the last come to."""
+class Tiles(FoldParts):
+    """A running fold in tiles, each of a block: see Note [Tiles in one pass]. The arrays are of values and marks."""
 
     @property
-    def tile(self) -> int:
-        """The number of elements of a tile."""
-        return OF_A_TILE * self.threads
+    def published(self) -> Published:
+        values, marks = self.arrays
+        return Published(values, marks, self.parts, self.results)
 
     @property
-    def elements(self) -> OfLoop:
+    def partial(self) -> Iterator[tuple[Name, int]]:
+        values, marks = self.arrays
+        return iter([(values, self.published.size), (marks, self.published.size + 1)])
+
+    def write(self, builder: DeviceBuilder) -> None:
+        tile, result = self.split(builder, self.published.draw(builder))
         (loop,) = self.folded
         (effect,) = loop_effects(loop)
         assert isinstance(effect, Scan)
-        return OfLoop(loop, effect)
-
-    def part(self, builder: DeviceBuilder, number: Expression) -> None:
-        part, result = self.split(builder, number)
         with builder.inside(self.free, result):
-            first = apply(MULTIPLY, part, integer(self.tile))
-            total = fold_tile(builder, self.elements.effect, self.elements, first, self.tile)
-            builder.add(Store(self.arrays[0], number, total))
+            run_over_tile(builder, effect, OfLoop(loop), self.published, tile, result)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class BeforeTiles(OfTiles):
-    """The results of all tiles up to each, in place, by a block for each result."""
+class ClearedMarks(Tiles):
+    """Marks and tickets before tiles are computed."""
 
-    def part(self, builder: DeviceBuilder, number: Expression) -> None:
-        totals = InArray(self.arrays[0], self.results, number)
-        run_over(builder, self.elements.effect, totals, integer(0), integer(self.parts))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Tiles(OfTiles):
-    """The running fold of each tile, which begins with what comes before it."""
-
-    def part(self, builder: DeviceBuilder, number: Expression) -> None:
-        part, result = self.split(builder, number)
-        last = apply(MAX, apply(SUBTRACT, number, integer(self.results)), result)
-        before = Before(apply(GREATER, part, integer(0)), builder.assign("v", Load(self.arrays[0], last)))
-        with builder.inside(self.free, result):
-            first = builder.assign("v", apply(MULTIPLY, part, integer(self.tile)))
-            stop = apply(MIN, apply(ADD, first, integer(self.tile)), integer(self.elements.loop.extent))
-            run_over(builder, self.elements.effect, self.elements, first, stop, before)
+    def write(self, builder: DeviceBuilder) -> None:
+        index, (_, marks) = Name("g", INDEX), self.arrays
+        size, step = self.published.size + 1, self.blocks * self.threads
+        builder.add(For(index, builder.number_in_grid, integer(size), step, [Store(marks, index, integer(0))]))
 
 
 def statements_of_piece(piece: Piece, target: Target) -> list[Statement]:

@@ -1,35 +1,51 @@
 """Running folds on the threads of a block: sums and products of all elements up to each.
 
 A block runs over its elements in chunks, of which each thread has a few neighbouring elements: it folds them, gets the
-fold of the threads before it by shuffles and in shared memory, and adds the fold of the chunks before. A long running
-fold is one of tiles, each of a block: a first kernel folds each tile, a second one runs over the folds of the tiles, in
-place, and a third runs over each tile, which begins with what comes before it. The folds are sums and products, whose
-parts may be put together in any order.
+fold of the threads before it by shuffles and in shared memory, and adds the fold of the chunks before. The folds are
+sums and products, whose parts may be put together in any order.
+
+Note [Tiles in one pass]
+    A long running fold is one of tiles, each of a block, which keeps its elements in registers until it has the fold of
+    the tiles before: elements are read once. A block publishes the fold of its own tile before it waits for others; the
+    last block of each group of tiles then publishes the fold of the group, from those of its tiles. The fold of all
+    tiles before one is that of the groups before its own and of the tiles before it in its group, which threads take in
+    turns and join in a tree. So what is added to what follows from the number of the tile alone, whatever comes first.
+
+    Blocks end: the number of a tile is a ticket that the block draws when it runs, so the blocks of all earlier tiles
+    run already, and a thread that has begun goes on (CUDA Programming Guide, forward progress of threads from compute
+    capability 7.0). They publish their tiles without waiting, and groups need tiles alone. A launch before clears the
+    tickets and marks, in the order of the stream or the graph. Programs on two streams have arrays of their own.
+
+    Blocks see what they wait for: the thread that stores a fold marks it by a store with release semantics, and the
+    thread that loads it has read the mark by a load with acquire semantics, both at the scope of the device. Such a
+    store and a load synchronize (PTX ISA, memory consistency model). Nothing is stored twice in a launch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from functools import partial
+from math import isqrt
+from typing import TYPE_CHECKING
 
-from fnad.kernel.device import SHUFFLE_UP, THREAD
+from fnad.kernel.device import PUBLISH, PUBLISHED, SHUFFLE_UP, THREAD, TICKET
 from fnad.kernel.registers import made, own_array
 from fnad.kernel.statements import (
     Assign,
     Constant,
+    Evaluate,
     Expression,
     For,
     If,
     Load,
     LoopKind,
     Name,
-    Statement,
     Store,
     apply,
     integer,
 )
-from fnad.kernel.writer import counter, plus
+from fnad.kernel.writer import block_of, counter, plus
 from fnad.lower.loop_ir import NestLoop, Scan
 from fnad.lower.sharing import vector_width
 from fnad.records import dataclass
@@ -44,32 +60,15 @@ from fnad.scalar.operations import (
     MULTIPLY,
     OR,
     REMAINDER,
+    SUBTRACT,
 )
 
 if TYPE_CHECKING:
     from fnad.kernel.device_build import DeviceBuilder
 
 
-class ElementSequence(Protocol):
-    """A sequence, whose elements a variable numbers; a thread takes `width` of them at once."""
-
-    @property
-    def number(self) -> Name: ...
-
-    @property
-    def width(self) -> int: ...
-
-    def each(self, builder: DeviceBuilder) -> AbstractContextManager[list[Statement]]:
-        """Write the statements for each element."""
-        ...
-
-    def value(self, builder: DeviceBuilder) -> Expression:
-        """Write what computes an element."""
-        ...
-
-    def keep(self, builder: DeviceBuilder, value: Expression) -> None:
-        """Write the store of what an element becomes."""
-        ...
+CHUNKS = 4
+"""The vectors of a tile that each thread has."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,11 +76,6 @@ class OfLoop:
     """The results that a loop computes and stores."""
 
     loop: NestLoop
-    effect: Scan
-
-    @property
-    def number(self) -> Name:
-        return counter(self.loop.depth)
 
     @property
     def width(self) -> int:
@@ -91,96 +85,162 @@ class OfLoop:
         return width
 
     @contextmanager
-    def each(self, builder: DeviceBuilder) -> Generator[list[Statement], None, None]:
-        with builder.block() as body, builder.inside([self.loop], self.number):
-            yield body
-
-    def value(self, builder: DeviceBuilder) -> Expression:
-        return builder.value(self.effect.node)
-
-    def keep(self, builder: DeviceBuilder, value: Expression) -> None:
-        builder.store(self.effect, value)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class InArray:
-    """Every so many elements of an array, from one on."""
-
-    array: Name
-    step: int
-    start: Expression
-
-    @property
-    def number(self) -> Name:
-        return Name("q", INDEX)
-
-    @property
-    def width(self) -> int:
-        return 1
-
-    def place(self, number: Expression) -> Expression:
-        return plus(times(number, self.step), self.start)
+    def vector(self, builder: DeviceBuilder, number: Expression) -> Generator[None, None, None]:
+        """Write what is done for each element of a vector with this number, if there is one."""
+        element, place = Name("j0", INDEX), counter(self.loop.depth)
+        with builder.block() as body, builder.inside([self.loop], place):
+            builder.add(Assign((place,), apply(ADD, times(number, self.width), element)))
+            yield
+        loop = For(element, integer(0), integer(self.width), 1, body, LoopKind.VECTOR)
+        builder.add(If(apply(LESS, number, integer(self.loop.extent // self.width)), [loop]))
 
     @contextmanager
-    def each(self, builder: DeviceBuilder) -> Generator[list[Statement], None, None]:
-        with builder.block(level=False) as body:
-            yield body
-
-    def value(self, builder: DeviceBuilder) -> Expression:
-        return builder.assign("v", Load(self.array, self.place(self.number)))
-
-    def keep(self, builder: DeviceBuilder, value: Expression) -> None:
-        builder.add(Store(self.array, self.place(self.number), value))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Before:
-    """The value before a tile, if there is one."""
-
-    is_there: Expression
-    value: Expression
+    def vectors(self, builder: DeviceBuilder, first: Expression) -> Generator[None, None, None]:
+        """Write what is done for each element of a tile, which begins at a vector with this number."""
+        turn, number = Name("n0", INDEX), block_of(self.loop.depth)
+        vector = apply(ADD, plus(first, times(turn, builder.threads)), apply(THREAD))
+        with builder.block(level=False) as body, builder.own_iterations():
+            builder.add(Assign((number,), vector))
+            with self.vector(builder, number):
+                yield
+        builder.add(For(turn, integer(0), integer(CHUNKS), 1, body, LoopKind.ELEMENTS))
 
 
-def run_over(
-    builder: DeviceBuilder, effect: Scan, elements: ElementSequence, first: Expression, stop: Expression,
-    before: Before | None = None,
-) -> None:  # fmt: skip
-    """Write the running fold of the elements from the first one on, by chunks of the block's threads."""
+def run_over(builder: DeviceBuilder, effect: Scan, elements: OfLoop) -> None:
+    """Write the running fold of the elements, by chunks of the block's threads."""
     width, carry = elements.width, changing(builder, effect)
     own = own_array(next(builder.own_numbers), effect.buffer.dtype)
-    counter_of_chunks, element = Name("c", INDEX), Name("j0", INDEX)
-    begin, end = (vector_at(builder, bound, width) for bound in (first, stop))
-    is_one = isinstance(end, Constant) and int(end.value) <= builder.threads
-    chunk = begin if is_one else counter_of_chunks
+    counter_of_chunks, element, end = Name("c", INDEX), Name("j0", INDEX), elements.loop.extent // width
+    is_one = end <= builder.threads
+    chunk = integer(0) if is_one else counter_of_chunks
     builder.add(made(own, width))
-    if before is not None:
-        builder.add(Assign((carry,), before.value))
     with builder.block(level=False) as body:
         total = builder.folds.names[effect] = changing(builder, effect)
         vector = apply(ADD, chunk, apply(THREAD))
-        place = Assign((elements.number,), apply(ADD, times(vector, width), element))
-        is_there = apply(LESS, vector, end)
-        with elements.each(builder) as inner:
-            builder.add(place)
-            value = elements.value(builder)
+        with elements.vector(builder, vector):
+            value = builder.value(effect.node)
             longer = builder.select(
                 apply(EQUAL, element, integer(0)), value, builder.folds.folded(effect, total, value)
             )
             builder.add(Assign((total,), longer), Store(own, element, total))
-        builder.add(If(is_there, [For(element, integer(0), integer(width), 1, inner, LoopKind.VECTOR)]))
         earlier, whole = before_thread(builder, effect, total)
-        is_first, is_later = apply(EQUAL, apply(THREAD), integer(0)), apply(GREATER, chunk, begin)
-        is_later = builder.assign("v", is_later if before is None else apply(OR, before.is_there, is_later))
+        is_first, is_later = apply(EQUAL, apply(THREAD), integer(0)), apply(GREATER, chunk, integer(0))
+        is_later = builder.assign("v", is_later)
         with_carry = builder.select(is_first, carry, builder.folds.folded(effect, carry, earlier))
         earlier = builder.assign("v", builder.select(is_later, with_carry, earlier))
         has_earlier = builder.assign("v", apply(OR, is_later, apply(GREATER, apply(THREAD), integer(0))))
-        with elements.each(builder) as inner:
-            builder.add(place)
+        with elements.vector(builder, vector):
             value = builder.assign("v", Load(own, element))
-            elements.keep(builder, builder.select(has_earlier, builder.folds.folded(effect, earlier, value), value))
-        builder.add(If(is_there, [For(element, integer(0), integer(width), 1, inner, LoopKind.VECTOR)]))
+            result = builder.select(has_earlier, builder.folds.folded(effect, earlier, value), value)
+            builder.store(effect, result)
         builder.add(Assign((carry,), builder.select(is_later, builder.folds.folded(effect, carry, whole), whole)))
-    builder.add(*body if is_one else (For(counter_of_chunks, begin, end, builder.threads, body),))
+    builder.add(*body if is_one else (For(counter_of_chunks, integer(0), integer(end), builder.threads, body),))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Published:
+    """The folds of tiles, and behind them those of groups of tiles, each with a mark; the last mark has the tickets.
+
+    There are some for each of several results, side by side.
+    """
+
+    values: Name
+    marks: Name
+    tiles: int
+    results: int = 1
+
+    @property
+    def group(self) -> int:
+        """The number of tiles of a group: about as many as there are groups."""
+        return isqrt(self.tiles) + 1
+
+    @property
+    def size(self) -> int:
+        return (self.tiles + self.tiles // self.group) * self.results
+
+    def draw(self, builder: DeviceBuilder) -> Name:
+        """Write that a block draws the number of its tile."""
+        shared = builder.new_shared(INDEX, 1)
+        drawn = Store(shared, integer(0), apply(TICKET, self.marks, integer(self.size)))
+        builder.add(If(apply(EQUAL, apply(THREAD), integer(0)), [drawn]))
+        return builder.assign("v", Load(shared, integer(0)))
+
+    def publish(self, builder: DeviceBuilder, number: Expression, result: Expression, value: Expression) -> None:
+        """Write that the first thread of a block publishes a fold."""
+        place = plus(times(number, self.results), result)
+        publication = Evaluate(apply(PUBLISH, self.values, self.marks, place, value))
+        builder.add(If(apply(EQUAL, apply(THREAD), integer(0)), [publication]))
+
+    def fold(
+        self, builder: DeviceBuilder, effect: Scan, result: Expression, count: Expression,
+        number_of: Callable[[Expression], Expression],
+    ) -> Name:  # fmt: skip
+        """Write the fold of as many published ones, of these numbers, for each of which a thread waits."""
+        turn, total = Name("q", INDEX), changing(builder, effect)
+        builder.folds.names[effect] = total
+        with builder.block(level=False) as body:
+            place = plus(times(number_of(turn), self.results), result)
+            value = builder.assign("v", apply(PUBLISHED, self.values, self.marks, place))
+            longer = builder.folds.folded(effect, total, value)
+            builder.add(Assign((total,), builder.select(apply(EQUAL, turn, apply(THREAD)), value, longer)))
+        builder.add(For(turn, apply(THREAD), count, builder.threads, body))
+        builder.folds.join(effect, count)
+        return total
+
+    def before(
+        self, builder: DeviceBuilder, effect: Scan, tile: Expression, result: Expression, value: Expression
+    ) -> Name:  # fmt: skip
+        """Write that the fold of a tile is published, and the fold of all before it."""
+        self.publish(builder, tile, result, value)
+        group, place = (builder.assign("v", apply(o, tile, integer(self.group))) for o in (FLOOR_DIVIDE, REMAINDER))
+        first = builder.assign("v", times(group, self.group))
+        with builder.block(level=False) as body:
+            whole = self.fold(builder, effect, result, integer(self.group), partial(apply, ADD, first))
+            self.publish(builder, apply(ADD, group, integer(self.tiles)), result, whole)
+        builder.add(If(apply(EQUAL, place, integer(self.group - 1)), body))
+
+        def number_of(turn: Expression) -> Expression:
+            of_tile = apply(ADD, first, apply(SUBTRACT, turn, group))
+            return builder.select(apply(LESS, turn, group), apply(ADD, turn, integer(self.tiles)), of_tile)
+
+        return self.fold(builder, effect, result, builder.assign("v", apply(ADD, group, place)), number_of)
+
+
+def run_over_tile(
+    builder: DeviceBuilder, effect: Scan, elements: OfLoop, published: Published, tile: Expression, result: Expression
+) -> None:
+    """Write the running fold of a tile, of which each thread has a vector in every chunk."""
+    width, dtype, element, turn = elements.width, effect.buffer.dtype, Name("j0", INDEX), Name("n0", INDEX)
+    own, before = (own_array(next(builder.own_numbers), dtype) for _ in range(2))
+    builder.add(made(own, CHUNKS * width), made(before, CHUNKS))
+    first = builder.assign("v", times(tile, CHUNKS * builder.threads))
+    slot = plus(times(turn, width), element)
+    with elements.vectors(builder, first):
+        builder.add(Store(own, slot, builder.value(effect.node)))
+    carry: Expression | None = None
+    for n in range(CHUNKS):
+        total = builder.folds.names[effect] = changing(builder, effect)
+        here = plus(element, integer(n * width))
+        with builder.block(level=False) as body:
+            value = builder.assign("v", Load(own, here))
+            longer = builder.folds.folded(effect, total, value)
+            builder.add(Assign((total,), builder.select(apply(EQUAL, element, integer(0)), value, longer)))
+            builder.add(Store(own, here, total))
+        builder.add(For(element, integer(0), integer(width), 1, body, LoopKind.VECTOR))
+        earlier, whole = before_thread(builder, effect, total)
+        if carry is not None:
+            both = builder.folds.folded(effect, carry, earlier)
+            earlier = builder.select(apply(EQUAL, apply(THREAD), integer(0)), carry, both)
+        builder.add(Store(before, integer(n), earlier))
+        carry = whole if carry is None else builder.assign("v", builder.folds.folded(effect, carry, whole))
+    assert carry is not None
+    outside = published.before(builder, effect, tile, result, carry)
+    is_later = builder.assign("v", apply(GREATER, tile, integer(0)))
+    with elements.vectors(builder, first):
+        value, earlier = builder.assign("v", Load(own, slot)), builder.assign("v", Load(before, turn))
+        is_first = apply(EQUAL, apply(ADD, turn, apply(THREAD)), integer(0))
+        inside = builder.assign("v", builder.select(is_first, value, builder.folds.folded(effect, earlier, value)))
+        builder.store(effect, builder.select(is_later, builder.folds.folded(effect, outside, inside), inside))
 
 
 def before_thread(builder: DeviceBuilder, effect: Scan, total: Name) -> tuple[Expression, Expression]:
@@ -203,27 +263,6 @@ def before_thread(builder: DeviceBuilder, effect: Scan, total: Name) -> tuple[Ex
         builder.add(Assign((whole,), builder.folds.folded(effect, whole, builder.assign("v", Load(far, integer(n))))))
     both = builder.select(apply(EQUAL, lane, integer(0)), outside, builder.folds.folded(effect, outside, in_warp))
     return builder.assign("v", builder.select(apply(EQUAL, warp, integer(0)), in_warp, both)), whole
-
-
-def fold_tile(builder: DeviceBuilder, effect: Scan, elements: ElementSequence, first: Expression, extent: int) -> Name:
-    """Write the fold of a tile, of which each thread has as many elements, in turns with the others."""
-    number, total = elements.number, changing(builder, effect)
-    builder.folds.names[effect] = total
-    start = plus(apply(THREAD), first)
-    with elements.each(builder) as body:
-        value = elements.value(builder)
-        longer = builder.folds.folded(effect, total, value)
-        builder.add(Assign((total,), builder.select(apply(EQUAL, number, start), value, longer)))
-    builder.add(For(number, start, apply(ADD, first, integer(extent)), builder.threads, body))
-    builder.folds.join(effect)
-    return total
-
-
-def vector_at(builder: DeviceBuilder, number: Expression, width: int) -> Expression:
-    """The number of the vector that begins at an element."""
-    if isinstance(number, Constant):
-        return integer(int(number.value) // width)
-    return builder.assign("v", apply(FLOOR_DIVIDE, number, integer(width))) if width > 1 else number
 
 
 def times(number: Expression, factor: int) -> Expression:

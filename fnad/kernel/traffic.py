@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import TypeAlias
 
-from fnad.kernel.device import ATOMIC_ADD, BLOCK, THREAD
+from fnad.kernel.device import ATOMIC_ADD, BLOCK, THREAD, TICKET
 from fnad.kernel.launches import Launch
 from fnad.kernel.statements import (
     Apply,
@@ -21,6 +21,7 @@ from fnad.kernel.statements import (
     Evaluate,
     Expression,
     For,
+    Load,
     Name,
     Statement,
     Store,
@@ -74,6 +75,8 @@ class _Counting:
                 found = self.sources(value)
                 for target in targets:
                     self.variables[target.name] = self.variables.get(target.name, frozenset()) | found
+            case Store(array, _, Apply(operation)) if operation is TICKET:
+                self.variables[array.name] = frozenset((BLOCK.name,))
             case Store(array, index):
                 self.written += self.bytes(array, index)
             case Evaluate(Apply(operation, (Name(_, Pointer(dtype)) as array, index, _))) if operation is ATOMIC_ADD:
@@ -110,8 +113,9 @@ class _Counting:
     def sources(self, expression: Expression) -> Sources:
         found: set[str] = set()
         for part in subexpressions(expression):
-            if isinstance(part, Name):
-                found |= self.variables.get(part.name, frozenset())
+            if isinstance(part, Name | Load):
+                name = part.name if isinstance(part, Name) else part.array.name
+                found |= self.variables.get(name, frozenset())
             elif isinstance(part, Apply) and part.operation in (THREAD, BLOCK):
                 found.add(part.operation.name)
         return frozenset(found)

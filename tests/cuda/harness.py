@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import random
+from collections import defaultdict
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
@@ -43,6 +44,7 @@ def run(launch: Launch, arrays: Sequence[Array], schedule: random.Random, warp: 
     if not (0 < launch.blocks <= MOST_BLOCKS and 0 < launch.threads <= MOST_THREADS):
         raise KernelError(f"{launch.kernel.name} has {launch.blocks} blocks of {launch.threads} threads")
     watched = [Watched(p.name, a.reshape(-1)) for p, a in zip(launch.kernel.parameters, arrays, strict=True)]
+    SEEN.clear()
     blocks = list(range(launch.blocks))
     schedule.shuffle(blocks)
     with np.errstate(all="ignore"):
@@ -74,6 +76,8 @@ class Place:
 
 
 HERE = Place()
+SEEN: defaultdict[tuple[int, int], set[tuple[int, int]]] = defaultdict(set)
+"""The threads whose marks each thread has waited for, by block and number."""
 
 
 class Watched:
@@ -85,6 +89,7 @@ class Watched:
         self.written: dict[int, dict[tuple[int, int], tuple[int, int, int]]] = {}
         self.read: dict[int, dict[tuple[int, int], tuple[int, int, int]]] = {}
         self.added: dict[int, dict[tuple[int, int], tuple[int, int, int]]] = {}
+        self.publishers: dict[int, tuple[int, int]] = {}
 
     def __getitem__(self, index: Any) -> Any:
         n = self._bounded(index)
@@ -113,6 +118,24 @@ class Watched:
         self._check(self.written, n)
         self.values[n] += value
 
+    def draw(self, index: Any) -> Any:
+        """The number of draws before this one."""
+        n = self._bounded(index)
+        self.values[n] += 1
+        return self.values[n] - 1
+
+    def publish(self, marks: Watched, index: Any, value: Any) -> None:
+        """Store a value, and mark that it may be read by those that wait for it."""
+        self[index] = value
+        n = marks._bounded(index)
+        marks.values[n] = 1
+        marks.publishers[n] = HERE.block, HERE.thread
+
+    def published(self, marks: Watched, index: Any) -> Any:
+        """The value that is marked."""
+        SEEN[HERE.block, HERE.thread].add(marks.publishers[int(index)])
+        return self[index]
+
     def _bounded(self, index: Any) -> int:
         n = int(index)
         if not 0 <= n < self.values.size:
@@ -126,6 +149,7 @@ class Watched:
     def _check(self, table: dict[int, dict[tuple[int, int], tuple[int, int, int]]], n: int) -> None:
         for (block, thread), time in table.get(n, {}).items():
             is_other = (block, thread) != (HERE.block, HERE.thread)
+            is_other &= (block, thread) not in SEEN[HERE.block, HERE.thread]
             if is_other and (block != HERE.block or not HERE.is_later(time)):
                 raise KernelError(
                     f"a race for {self.name}[{n}]: thread {thread} of block {block}, "
@@ -174,6 +198,8 @@ class Block:
             "thread": lambda: HERE.thread,
             "block": lambda: self.number,
             "atomic_add": Watched.add,
+            "ticket": Watched.draw,
+            "publish": Watched.publish,
         }
         names |= {r.name: partial(unset, dtype=dtype) for dtype, r in LOCAL_ARRAYS.items()}
         return names | {r.name: partial(self._shared, dtype) for dtype, r in SHARED_ARRAYS.items()}
@@ -184,10 +210,13 @@ class Block:
             self.shared[where] = Watched(f"shared{len(self.shared)}", unset(int(size), dtype))
         return self.shared[where]
 
-    def _advance(self, thread: int, value: Any) -> None:
+    def _place(self, thread: int) -> None:
         HERE.block, HERE.thread, HERE.barriers = self.number, thread, self.barriers
         HERE.warp = thread // self.warp
         HERE.warp_barriers = self.warp_barriers[HERE.warp]
+
+    def _advance(self, thread: int, value: Any) -> None:
+        self._place(thread)
         try:
             self.waiting[thread] = self.threads[thread].send(value)
         except StopIteration:
@@ -201,7 +230,9 @@ class Block:
         if len(kinds) == 1 and next(iter(kinds))[0] == "barrier":
             self.barriers += 1
             return dict.fromkeys(self.waiting)
-        found: dict[int, Any] = {}
+        found = self._awaited()
+        if found:
+            return found
         for start in range(0, self.launch.threads, self.warp):
             lanes = range(start, min(start + self.warp, self.launch.threads))
             if len({self.waiting[lane][:2] for lane in lanes}) > 1:
@@ -213,6 +244,15 @@ class Block:
                 found |= dict.fromkeys(lanes)
         if not found:
             raise KernelError(f"not all threads come to the same barriers and shuffles: {sorted(kinds)}")
+        return found
+
+    def _awaited(self) -> dict[int, Any]:
+        """The threads that wait for a value that is published, with the value."""
+        found: dict[int, Any] = {}
+        for thread, (kind, *others) in self.waiting.items():
+            if kind == "published" and others[2].values[int(others[3])]:
+                self._place(thread)
+                found[thread] = Watched.published(*others[1:])
         return found
 
     def _shuffled(self, lane: int, lanes: range) -> Any:
@@ -233,7 +273,7 @@ class _Stops(ast.NodeTransformer):
         where = ast.Constant(f"{node.lineno}:{node.col_offset}")
         if name.startswith("shared_"):
             node.args.append(where)
-        if name in ("barrier", "warp_barrier", "shuffle_down", "shuffle_up", "shuffle_first"):
+        if name in ("barrier", "warp_barrier", "shuffle_down", "shuffle_up", "shuffle_first", "published"):
             return ast.Yield(ast.Tuple([ast.Constant(name), where, *node.args], ast.Load()))
         return node
 

@@ -45,15 +45,19 @@ REWRITES: tuple[tuple[str, Any], ...] = (
     (r"@llvm\.nvvm\.fabs\.", r"@llvm.fabs."),
     (r"@llvm\.nvvm\.(\w+)\.approx(?:\.ftz)?\.([df])(?:32)?\(", r"@\1.approx.\2("),
     (r"@llvm\.nvvm\.", "@"),
-    (r"call (\{[^}]*\}|\w+) asm \"([^\"]*)\", \"[^\"]*\"\(", lambda found: f"call {found[1]} @{assembly(found[2])}("),
+    (
+        r"call (\{[^}]*\}|\w+) asm (?:sideeffect )?\"([^\"]*)\", \"[^\"]*\"\(",
+        lambda found: f"call {found[1]} @{assembly(found[2])}(",
+    ),
 )
 
 ASSEMBLY = {
     "rcp.approx.ftz.f32": "rcp.approx.f", "rsqrt.approx.ftz.f64": "rsqrt.approx.d", "sub.rn.": "sub.rn.f",
     "setp.equ.f64": "if_equal", "clo,chi": "multiply_add64", "mad.lo.cc.u32   $0": "multiply_add32",
-    "mul.lo.u32": "multiply64", "sub.cc.u32": "sub128", "add.cc.u32": "add128",
+    "mul.lo.u32": "multiply64", "sub.cc.u32": "sub128", "add.cc.u32": "add128", "ld.acquire": "acquire",
+    "st.release": "release",
 }  # fmt: skip
-"""What the assembly in libdevice does, by words that are in it."""
+"""What assembly does, in libdevice and where blocks wait, by words that are in it."""
 
 
 def assembly(text: str) -> str:
@@ -101,6 +105,8 @@ def instructions() -> Iterator[str]:
         wide += f"%w = {name} i128 %x, %y\n"
         operands = "i64 %a, i64 %b, i64 %c, i64 %d"
         yield defined("{ i64, i64 }", f"{name}128", operands, wide + in_halves(64))
+    yield defined("i64", "acquire", "ptr %a", "%r = load atomic i64, ptr %a acquire, align 8")
+    yield "define internal void @release(ptr %a, i64 %b) {\nstore atomic i64 %b, ptr %a release, align 8\nret void\n}"
     yield from map(rounded_down, ("add", "mul", "fma"), ("rz", "rz", "rz"))
     yield rounded_down("fma", "rm")
 

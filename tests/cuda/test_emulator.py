@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import re
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -16,6 +17,7 @@ import pytest
 
 import fnad
 from fnad.backends.cuda.executor import DeviceExecutor
+from fnad.backends.cuda.kept import kept_ptx
 from fnad.backends.cuda.target import CUDA
 from fnad.errors import FnadError, LoweringError
 from fnad.ir.program import Program
@@ -24,7 +26,10 @@ from fnad.lower.lowering import lower
 from fnad.testing import SCALE, assert_close, tolerance
 from fnad.transforms.interpret import interpret
 from tests.catalogue.cases import CASES
+from tests.cuda.ptx import device as ptx_device
+from tests.cuda.ptx import emulator
 from tests.cuda.ptx.device import Emulated
+from tests.cuda.ptx.emulator import LANES, EmulationError, Finding
 from tests.cuda.test_grid import PROGRAMS, program_of, softmax
 from tests.together import together
 
@@ -129,6 +134,67 @@ def test_sizes(name: str) -> None:
                 x = rng.standard_normal(shape).astype(dtype)
                 with each(f"{shape} {axis} {dtype}"):
                     check(program_of(lambda x: ALONG[name](x, axis), (x,)), (x,))  # noqa: B023
+
+
+def running_sums(x: Any, seed: int | None, calls: int = 1) -> tuple[Any, list[Finding]]:
+    """The running sums of a vector, by a program that is called several times, and the findings of the emulator."""
+    device = Emulated(seed)
+    program = program_of(np.cumsum, (x,))
+    run = DeviceExecutor(DevicePlan(lower(program, CUDA), CUDA), device)
+    results = [run([x * (calls - n)])[0] for n in range(calls)]
+    return device.to_host(results[-1]), device.findings
+
+
+@pytest.mark.parametrize("at_once", [256, LANES])
+def test_tiles_wait_for_those_before_in_any_order_of_the_blocks(monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
+    """One block after the other, in order and shuffled, and several at once: the same sums to the bit, and no race."""
+    monkeypatch.setattr(emulator, "LANES", at_once)
+    rng = np.random.default_rng(3)
+    with together() as each:
+        for size in (4 * 4096, 10 * 4096 + 4, 30_002, 9_001):  # of tiles of vectors of four, two and one
+            x = rng.standard_normal(size).astype("f4")
+            sums = []
+            for seed in (None, 1, 2):
+                with each(f"{size} {seed}"):
+                    found, findings = running_sums(x, seed, calls=2)
+                    assert not findings
+                    sums.append(found)
+                    np.testing.assert_array_equal(found, sums[0])
+            with each(f"{size}"):
+                np.testing.assert_allclose(sums[0], np.cumsum(x, dtype=float), atol=1e-6 * np.sum(np.abs(x)))
+
+
+RACE, FOR_EVER = "race in global memory", "threads wait for what no thread stores"
+WITHOUT = {
+    "release": ("st.release.gpu", "st.relaxed.gpu", RACE),
+    "acquire": ("ld.acquire.gpu", "ld.relaxed.gpu", RACE),
+    "tickets": (
+        r"atom\.global\.add\.u64 \t(%rd\d+), .*",
+        r"mov.u32 %w, %ctaid.x;\n\tcvt.u64.u32 \1, %w;",
+        FOR_EVER,
+    ),
+    "marks": (r"st\.release\.gpu\.u64 .*", "", FOR_EVER),
+}
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("what", WITHOUT)
+def test_tiles_need_their_tickets_and_marks(monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+    """Without a part of the protocol there is a race, or blocks wait for what never comes."""
+    pattern, text, problem = WITHOUT[what]
+
+    def changed(launches: Any, arch: str) -> bytes:
+        found = re.sub(pattern, text, kept_ptx(launches, arch).decode())
+        return found.replace("\t.reg .pred", "\t.reg .b32 \t%w;\n\t.reg .pred").encode()
+
+    monkeypatch.setattr(emulator, "LANES", 256)
+    monkeypatch.setattr(ptx_device, "kept_ptx", changed)
+    x = np.ones(16 * 4096, np.float32)
+    if problem is FOR_EVER:
+        with pytest.raises(EmulationError, match=problem):
+            running_sums(x, 1)
+    else:
+        assert {finding.kind for finding in running_sums(x, 1)[1]} == {problem}
 
 
 def test_sums_are_infinite_where_an_element_is() -> None:

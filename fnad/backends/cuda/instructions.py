@@ -118,6 +118,33 @@ def add_at_once(builder: Builder, place: Value, value: Value) -> Value:
     return builder.atomic_rmw("add" if isinstance(value.type, ir.IntType) else "fadd", place, value, "monotonic")
 
 
+def emit_ticket(builder: Builder, kinds: Kinds, values: Values) -> Value:
+    return add_at_once(builder, builder.gep(values[0], [values[1]], inbounds=True), LONG(1))
+
+
+def emit_publish(builder: Builder, kinds: Kinds, values: Values) -> Value:
+    """Store a value, and mark it with release semantics."""
+    array, marks, index, value = values
+    builder.store(value, builder.gep(array, [index], inbounds=True))
+    place = builder.gep(marks, [index], inbounds=True)
+    type_ = ir.FunctionType(ir.VoidType(), [place.type, LONG])
+    return builder.asm(type_, "st.release.gpu.u64 [$0], $1;", "l,l,~{memory}", [place, LONG(1)], side_effect=True)
+
+
+def emit_published(builder: Builder, kinds: Kinds, values: Values) -> Value:
+    """Load a value when its mark is set, which is read with acquire semantics."""
+    array, marks, index = values
+    place = builder.gep(marks, [index], inbounds=True)
+    again, then = builder.append_basic_block(), builder.append_basic_block()
+    builder.branch(again)
+    builder.position_at_end(again)
+    type_ = ir.FunctionType(LONG, [place.type])
+    mark = builder.asm(type_, "ld.acquire.gpu.u64 $0, [$1];", "=l,l,~{memory}", [place], side_effect=True)
+    builder.cbranch(builder.icmp_signed("==", mark, LONG(0)), again, then)
+    builder.position_at_end(then)
+    return builder.load(builder.gep(array, [index], inbounds=True))
+
+
 def add_to_rest(builder: Builder, total: Value, rest: Value, value: Value) -> tuple[Value, Value]:
     """The new total and rest; the rest of a total that is not finite is not read."""
     new_total, error = two_sum(builder, total, value)
@@ -242,6 +269,9 @@ INSTRUCTIONS: Instructions = {
     "barrier": emit_barrier,
     "warp_barrier": emit_warp_barrier,
     "atomic_add": emit_atomic_add,
+    "ticket": emit_ticket,
+    "publish": emit_publish,
+    "published": emit_published,
     "compensated_add": compensated_by(add_to_rest),
     "shuffle_down": shuffle("down", LAST_LANE),
     "shuffle_up": shuffle("up", 0),

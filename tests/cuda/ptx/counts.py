@@ -27,7 +27,9 @@ from fnad.backends.cuda.occupancy import Resources, occupancy, resources
 from fnad.backends.cuda.ptx import ptx_of_all
 from fnad.backends.cuda.target import CUDA
 from fnad.backends.cuda.tools import output, program
+from fnad.kernel.device import TICKET
 from fnad.kernel.launches import DevicePlan, Launch, launches_of
+from fnad.kernel.statements import Apply, Name, expressions, walk
 from fnad.lower.lowering import lower
 from tests.cuda.ptx.emulator import SECTOR, WARP, Memory, Program, Stats
 from tests.cuda.test_grid import program_of
@@ -132,15 +134,37 @@ def of_program(function: Any, arguments: Any) -> Row:
     sizes |= {b.name: (b.aval.size, b.aval.dtype) for b in outside} | {s.name: (s.size, s.dtype) for s in plan.slots}
     zeros = lambda place: np.zeros(len(place), np.int64)  # noqa: E731
     given = {"status": zeros, "counters": zeros}
-    places = {
+    marks = {name for launch in launches for name in marks_of(launch)}
+    places = {name: set_marks(memory, sizes[name][0]) for name in marks}
+    places |= {
         name: memory.make_up(size * dtype.itemsize, given.get(name) or contents(dtype))
         for name, (size, dtype) in sizes.items()
+        if name not in marks
     }
     counts = [
         counted(emulated, memory, launch, used, ahead, places) for launch, used in zip(launches, taken, strict=True)
     ]
     elements = max(np.size(x) for x in fnad.tree.leaves(arguments))
     return row(counts, sum(b.aval.nbytes for b in outside), elements)
+
+
+def marks_of(launch: Launch) -> Iterator[str]:
+    """The arrays of marks and tickets."""
+    for expression in (e for statement in walk(launch.kernel.body) for e in expressions(statement)):
+        match expression:
+            case Apply(operation, (Name(name), _)) if operation is TICKET:
+                yield name
+            case _:
+                pass
+
+
+def set_marks(memory: Memory, size: int) -> int:
+    """The address of marks that are all set, and of a ticket in the middle behind them."""
+    place = memory.allocate(8 * size)
+    marks = memory.array(place, 8 * size).view(np.int64)
+    marks[:-1], marks[-1] = 1, size // 2
+    memory.mark(place, 8 * size)
+    return place
 
 
 def counted(

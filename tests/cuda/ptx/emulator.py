@@ -25,6 +25,12 @@ WARP, SECTOR, LINE = 32, 32, 128
 LANES = 16384
 """The threads that run at once, in whole blocks."""
 
+STRONG = {"acquire", "release", "relaxed"}
+"""Loads and stores of marks, by what they order."""
+
+MOST_WAITS = 2_000
+"""The times that threads read a mark, while no others run, before they wait for ever."""
+
 STACK = 4096
 """Bytes of local memory of a thread."""
 
@@ -150,21 +156,44 @@ class Memory:
         return int(self.owner[place >> 4]) if 0 <= place < self.bytes.size else 0
 
 
+class Marks:
+    """Stores with release semantics, and what threads that load them with acquire semantics may read then."""
+
+    def __init__(self) -> None:
+        self.releases: Counter[int] = Counter()
+        self.stored: dict[tuple[int, int], tuple[int, int]] = {}
+        self.seen: Counter[tuple[int, int]] = Counter()
+
+    def note(self, kind: str, array: int, places: Any, who: Any) -> None:
+        """Note such stores or loads: a thread sees what another one wrote before so many of its releases."""
+        for place, thread in zip(places.tolist(), who.tolist(), strict=True):
+            if kind == "release":
+                self.releases[thread] += 1
+                self.stored[array, place] = thread, self.releases[thread]
+            elif (array, place) in self.stored:
+                other, count = self.stored[array, place]
+                self.seen[thread, other] = max(self.seen[thread, other], count)
+
+
 class Shadow:
     """Who has read and written each byte of a piece of memory, and when, to find races."""
 
     def __init__(self, size: int) -> None:
         self.writer, self.reader = (np.full(size, -1, np.int64) for _ in range(2))
         self.w_epoch, self.w_warp_epoch, self.r_epoch, self.r_warp_epoch = (np.zeros(size, np.int32) for _ in range(4))
-        self.w_atomic = np.zeros(size, np.bool_)
+        self.w_atomic, self.w_releases = np.zeros(size, np.bool_), np.zeros(size, np.int32)
         self.flags = np.zeros(size, np.uint8)
         self.through_nc = np.zeros(size, np.bool_)
         self.was_written = np.zeros(size, np.bool_)
 
     def access(
-        self, place: Any, size: int, who: Any, threads: int, epoch: Any, warp_epoch: Any, kind: str
-    ) -> str | None:
-        """Note an access of bytes by threads ("read", "nc", "write", "atomic"); say what it is in conflict with."""
+        self, place: Any, size: int, who: Any, threads: int, epoch: Any, warp_epoch: Any, kind: str, marks: Marks,
+        *, writes: bool,
+    ) -> str | None:  # fmt: skip
+        """Note an access of bytes by threads, of a kind, and return what it is in conflict with.
+
+        The kinds are "read", "nc" for ld.global.nc, "write", "atomic" and those of strong loads and stores.
+        """
         a = (place[:, None] + np.arange(size)).reshape(-1)
         t, e, w = (np.repeat(x, size) for x in (who, epoch, warp_epoch))
         block, warp = t // threads, t // threads * 64 + t % threads // WARP
@@ -173,12 +202,16 @@ class Shadow:
         p_block, p_warp = p // threads, p // threads * 64 + p % threads // WARP
         together = (p_block != block) | ((self.w_epoch[a] == e) & ((p_warp != warp) | (self.w_warp_epoch[a] == w)))
         clash = (p >= 0) & (p != t) & together
-        if kind == "atomic":
+        if kind in ("atomic", *STRONG):
             clash &= ~self.w_atomic[a]
+        for n in np.flatnonzero(clash):
+            clash[n] = not marks.seen[int(t[n]), int(p[n])] > self.w_releases[a[n]]
         if clash.any():
             n = int(np.argmax(clash))
             problem = f"{kind} by thread {int(t[n])} of what thread {int(p[n])} writes"
-        if kind in ("write", "atomic"):
+        if kind in STRONG and not writes:  # may be read at any time
+            return problem
+        if writes:
             r = self.reader[a]
             r_block, r_warp, f = r // threads, r // threads * 64 + r % threads // WARP, self.flags[a]
             now = self.r_epoch[a] == e
@@ -194,7 +227,8 @@ class Shadow:
             if self.through_nc[a].any() and problem is None:
                 problem = "written, and loaded by ld.global.nc in the same launch"
             self.writer[a], self.w_epoch[a], self.w_warp_epoch[a] = t, e, w
-            self.w_atomic[a] = kind == "atomic"
+            self.w_atomic[a] = kind != "write"
+            self.w_releases[a] = [marks.releases[n] for n in t.tolist()] if marks.releases else 0
             self.was_written[a] = True
             return problem
         if kind == "nc":
@@ -245,6 +279,7 @@ class Launch:
         self.starts, self.sizes = np.array(memory.starts), np.array(memory.sizes)
         self.stats = Stats()
         self.shadows: dict[int, Shadow] = {}
+        self.marks = Marks()
         if kernel.max_threads and threads > kernel.max_threads:
             raise EmulationError(f"{kernel.name}: {threads} threads, and .maxntid {kernel.max_threads}")
         if not 1 <= threads <= 1024 or not 1 <= blocks < 2**31:
@@ -350,7 +385,7 @@ class Chunk:
                 )
                 where = f"thread {int(self.who[lanes[n]])}, byte {off} of {launch.sizes[number[n]]}"
                 raise EmulationError(f"{ins.text}: out of bounds, {where}")
-            if kind in ("read", "nc", "atomic") and not memory.made_up:
+            if ins.name != "st" and not memory.made_up:
                 for j in range(0, total, max(size, 1)):
                     if not (memory.written[place + j] | (place + j >= end)).all():
                         n = int(np.argmin(memory.written[place + j] | (place + j >= end)))
@@ -364,6 +399,8 @@ class Chunk:
                     if shadow is None:
                         shadow = launch.shadows[int(one)] = Shadow(-(-int(launch.sizes[one]) // 16) * 16)
                     mine = number == one
+                    if kind in ("acquire", "release"):
+                        launch.marks.note(kind, int(one), place[mine], self.who[lanes[mine]])
                     self.watch(shadow, place[mine] - launch.starts[one], total, lanes[mine], ins, kind, "global")
             if launch.program.counts:
                 self.count_global(place, total, lanes, kind, number)
@@ -405,6 +442,8 @@ class Chunk:
             self.epoch[self.block[lanes]],
             self.warp_epoch[self.warp[lanes]],
             kind,
+            self.launch.marks,
+            writes=ins.name != "ld",
         )
         if problem:
             self.launch.note(f"race in {space} memory", ins.text, problem)
@@ -420,7 +459,7 @@ class Chunk:
         )
         requests = len(np.unique(warps))
         distinct = set((sectors & ((1 << 40) - 1)).tolist())
-        if kind in ("read", "nc"):
+        if kind in ("read", "nc", "acquire"):
             stats.read += total * len(lanes)
             stats.read_sectors += len(sectors)
             stats.touched_read |= distinct
@@ -483,10 +522,11 @@ class Chunk:
         return found
 
     def store(self, space: str, address: Any, size: int, values: list[Any], lanes: Any, ins: Instruction) -> None:
+        kind = next((kind for kind in ("release", "relaxed") if kind in ins.mods), "write")
         if space == "generic":
-            self.generic(address, size, len(values), lanes, ins, "write", values)
+            self.generic(address, size, len(values), lanes, ins, kind, values)
             return
-        place = self.check(space, address, size, len(values), lanes, ins, "write")
+        place = self.check(space, address, size, len(values), lanes, ins, kind)
         if space == "local":
             stack = self.local()
             for j, value in enumerate(values):
@@ -562,7 +602,7 @@ class Frame:
         blocks, random = self.function.blocks, program.random
         is_sync = np.array([b.sync is not None for b in blocks] + [False])
         running = np.ones(self.size, np.bool_)
-        place = self.place
+        place, waits = self.place, 0
         while True:
             where = np.where(running, place, len(blocks))
             can = running & ~is_sync[where]
@@ -574,6 +614,11 @@ class Frame:
                 at = int(where[can].min())
                 mask = can & (place == at)
                 self.step(blocks[at], mask, running)
+                waits = waits + 1 if any(ins.name == "ld" and STRONG & {*ins.mods} for ins in blocks[at].body) else 0
+                if waits:  # those it waits for may be at a barrier
+                    self.meet(blocks, running, must=False)
+                if waits > MOST_WAITS:
+                    raise EmulationError(f"{self.function.name}: threads wait for what no thread stores")
             elif running.any():
                 self.meet(blocks, running)
             else:
@@ -627,11 +672,12 @@ class Frame:
 
     # ---- threads that wait for others ----------------------------------------------------------------------------
 
-    def meet(self, blocks: Any, running: Any) -> None:
-        """All threads that run wait: let those go on that wait for nobody."""
+    def meet(self, blocks: Any, running: Any, *, must: bool = True) -> None:
+        """Let those threads at barriers and shuffles go on that wait for nobody; some must if no other thread runs."""
         chunk, launch = self.chunk, self.chunk.launch
         gone = False
-        for at in np.unique(self.place[running]):
+        waiting = [int(at) for at in np.unique(self.place[running]) if blocks[at].sync is not None]
+        for at in waiting:
             ins = blocks[at].sync
             here = running & (self.place == at)
             if ins.name in ("bar", "barrier") and "warp" not in ins.mods:
@@ -660,9 +706,7 @@ class Frame:
         if gone:
             return
         barriers = [
-            int(at)
-            for at in np.unique(self.place[running])
-            if blocks[at].sync.name in ("bar", "barrier") and "warp" not in blocks[at].sync.mods
+            at for at in waiting if blocks[at].sync.name in ("bar", "barrier") and "warp" not in blocks[at].sync.mods
         ]
         block = chunk.block[self.lanes]
         for at in barriers:
@@ -685,7 +729,7 @@ class Frame:
                     launch.stats.warps["sync"] += len(np.unique(chunk.warp[self.lanes[ready]]))
                     launch.stats.warp_instructions += len(np.unique(chunk.warp[self.lanes[ready]]))
                 gone = True
-        if not gone:
+        if must and not gone:
             # on sm_70 and later, different barrier instructions with the same number meet, but not within a warp
             launch.note(
                 "deadlock",
@@ -996,7 +1040,8 @@ def load(function: Function, ins: Instruction) -> Any:
                 put(f, part if len(part) == 1 else part[f.index])
 
         return of_parameter
-    where, access = address_of(function, ins.operands[1]), "nc" if "nc" in ins.mods else "read"
+    where = address_of(function, ins.operands[1])
+    access = next((kind for kind in ("nc", "acquire", "relaxed") if kind in ins.mods), "read")
     real = "global" if space == "const" else space
 
     def run(f: Frame) -> None:
