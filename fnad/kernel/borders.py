@@ -36,21 +36,24 @@ from fnad.kernel.statements import (
 from fnad.scalar.operation import Operation
 from fnad.scalar.operations import ADD, AND, GREATER_EQUAL, LESS, MAX, MIN, MULTIPLY, NEGATIVE, SUBTRACT
 
-MOST = 4
+MOST = 6
 """The most loops that one is split into."""
 
-LARGEST = 160
+LARGEST = 240
 """The most statements of all of them together."""
 
+FEW = 4
+"""The most iterations of a part whose inner loops are not split."""
+
 SHORTEST = 16
-"""The fewest iterations of a loop that is split: LLVM unrolls shorter ones."""
+"""The fewest iterations of an innermost loop that is split: LLVM unrolls shorter ones."""
 
 Line: TypeAlias = tuple[int, int]
 """(slope, constant) of slope · counter + constant."""
 
 
 def split(statements: Sequence[Statement]) -> list[Statement]:
-    """The statements of a kernel with innermost loops split."""
+    """The statements of a kernel with loops split."""
     return _Splitting(statements).block(statements)
 
 
@@ -65,25 +68,36 @@ class _Splitting:
         return [part for statement in statements for part in self.statement(statement)]
 
     def statement(self, statement: Statement) -> list[Statement]:
-        if not isinstance(statement, For) or any(isinstance(inner, For | While) for inner in walk(statement.body)):
+        inner = list(walk(statement.body)) if isinstance(statement, For) else []
+        if not isinstance(statement, For) or any(isinstance(s, While) for s in inner):
             return [with_bodies(statement, self.block)]
-        inner = list(walk(statement.body))
         found = {border for s in inner if isinstance(s, If) for border in _borders(s.condition, statement.counter)}
         borders = sorted(border for border in found if _is_inside(border, statement))
-        if not borders or len(borders) >= MOST or (len(borders) + 1) * len(inner) > LARGEST or _is_short(statement):
-            return [statement]
+        if not borders or len(borders) >= MOST or statement.step != 1 or _is_short(statement):
+            return [with_bodies(statement, self.block)]
+        parts = list(pairwise([None, *borders, None]))
+        decided = [list(_decided(statement.body, statement.counter, low, high)) for low, high in parts]
+        if sum(len(list(walk(body))) for body in decided) > LARGEST:
+            return [with_bodies(statement, self.block)]
         times = Counter(assigned(statement.body))
         own = {name.name for name in times if times[name] == self.assigned[name]}
-        return [self.part(statement, low, high, own) for low, high in pairwise([None, *borders, None])]
+        return [
+            self.part(statement, *part, _renamed(body, self.names(own)))
+            for part, body in zip(parts, decided, strict=True)
+        ]
 
-    def part(self, loop: For, low: int | None, high: int | None, own: set[str]) -> For:
-        """The iterations from one border to the next, without the branches that are decided there."""
+    def names(self, own: set[str]) -> dict[str, str]:
+        """New names of variables that only a part assigns."""
+        number = next(self.parts)
+        return {name: f"{name}_{number}" for name in own}
+
+    def part(self, loop: For, low: int | None, high: int | None, body: list[Statement]) -> For:
+        """The iterations from one border to the next with their own body, whose loops are split if it runs often."""
         start = loop.start if low is None else _nearer(MAX, loop.start, low)
         stop = loop.stop if high is None else _nearer(MIN, loop.stop, high)
-        number = next(self.parts)
-        names = {name: f"{name}_{number}" for name in own}
-        body = list(_decided(loop.body, loop.counter, low, high))
-        return replace(loop, start=start, stop=stop, body=_renamed(body, names))
+        self.assigned.update({name: n for name, n in Counter(assigned(body)).items() if name not in self.assigned})
+        is_rare = high is not None and high - (low or 0) <= FEW
+        return replace(loop, start=start, stop=stop, body=body if is_rare else self.block(body))
 
 
 def _renamed(statements: Sequence[Statement], names: Mapping[str, str]) -> list[Statement]:
@@ -111,8 +125,8 @@ def _is_inside(border: int, loop: For) -> bool:
 
 
 def _is_short(loop: For) -> bool:
-    start, stop = number_of(loop.start), number_of(loop.stop)
-    return loop.step != 1 or (start is not None and stop is not None and stop - start < SHORTEST)
+    counted = loop.counted
+    return counted is not None and len(counted) < SHORTEST and not any(isinstance(s, For) for s in walk(loop.body))
 
 
 def _nearer(choice: Operation, bound: Expression, border: int) -> Expression:
@@ -122,14 +136,15 @@ def _nearer(choice: Operation, bound: Expression, border: int) -> Expression:
 
 def _decided(block: Sequence[Statement], counter: Name, low: int | None, high: int | None) -> Iterator[Statement]:
     for statement in block:
-        if not isinstance(statement, If):
-            yield statement
+        inside = with_bodies(statement, lambda body: list(_decided(body, counter, low, high)))
+        if not isinstance(statement, If) or not isinstance(inside, If):
+            yield inside
             continue
         holds = _holds(statement.condition, counter, low, high)
         if holds is None:
-            yield with_bodies(statement, lambda body: list(_decided(body, counter, low, high)))
+            yield replace(inside, condition=_undecided(statement.condition, counter, low, high))
         else:
-            yield from _decided(statement.then if holds else statement.otherwise, counter, low, high)
+            yield from inside.then if holds else inside.otherwise
 
 
 # ---- conditions --------------------------------------------------------------------------------------------------
@@ -161,6 +176,16 @@ def _holds(condition: Expression, counter: Name, low: int | None, high: int | No
     if low is not None and first <= low:
         return rises
     return not rises if high is not None and high <= first else None
+
+
+def _undecided(condition: Expression, counter: Name, low: int | None, high: int | None) -> Expression:
+    """A condition without the parts of a conjunction that hold in all iterations from one border to the next."""
+    match condition:
+        case Apply(operation, (left, right), _) if operation is AND:
+            parts = [part for part in (left, right) if not _holds(part, counter, low, high)]
+            return apply(AND, *(_undecided(part, counter, low, high) for part in parts)) if parts[1:] else parts[0]
+        case _:
+            return condition
 
 
 def _border(condition: Expression, counter: Name) -> tuple[int, bool] | None:

@@ -3,13 +3,19 @@
 Materialized are the outputs, whatever is neither elementwise nor a view, and any other value that costs more to compute
 again than to store and load: one that is read several times, or many times over through a broadcast, and took some
 work. Materializing a value costs nothing where its readers end up in the same nest: the store is removed.
+
+Note [Shifted values]
+    Slices, pads and concatenations read a value at its own indices plus constants. Nests that read it so do not merge
+    with the nest that computes it, so the store would remain. Such a value is computed again at each of its places: the
+    shapes of the nests that read it, each with the distance of the indices.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
+from typing import TypeAlias
 
 from fnad.ir.primitive import (
     ArgFold,
@@ -24,7 +30,9 @@ from fnad.ir.primitive import (
 )
 from fnad.ir.program import Atom, Equation, Program, Var
 from fnad.ir.size import estimate
+from fnad.ir.types import Shape
 from fnad.lower.expressions import is_inlined
+from fnad.lower.index import as_index, counters
 from fnad.lower.target import Costs
 from fnad.records import dataclass
 
@@ -33,6 +41,12 @@ MANY = 1000
 
 CHOICE = 8
 """The least ratio of all elements to the few that are chosen."""
+
+Place: TypeAlias = tuple[Shape, tuple[int, ...]]
+"""See Note [Shifted values]."""
+
+MOST_PLACES = 8
+"""The number of places after which no more are counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +79,7 @@ def materialized_values(
     read_at_the_end = set(read)
     readers = _readers(program, {*outputs, *read_at_the_end, *whole})
     wanted = _wanted_whole(program, whole)
+    places = _places(program, readers, {*outputs, *read_at_the_end, *whole})
     efforts = {var: _load(var) for var in program.inputs}
     materialized: set[Var] = set(program.inputs)
     for equation in program.equations:
@@ -82,7 +97,10 @@ def materialized_values(
             or _guarded_again(equation, readers[var])
             or var in wanted
             or (effort.work > 0 and any(is_read_twice(reader, costs) for reader in readers[var]))
-            or (effort.work > 0 and _worth_materializing(var, effort, readers[var], var in read_at_the_end, costs))
+            or (
+                effort.work > 0
+                and _worth_materializing(var, effort, readers[var], var in read_at_the_end, places[var], costs)
+            )
         ):
             materialized.add(var)
             efforts[var] = _load(var)
@@ -108,13 +126,72 @@ def _has_many_pieces(equation: Equation, costs: Costs) -> bool:
 
 
 def _worth_materializing(
-    var: Var, effort: _Effort, readers: list[Equation], read_at_the_end: bool, costs: Costs
+    var: Var, effort: _Effort, readers: list[Equation], read_at_the_end: bool, places: AbstractSet[Place], costs: Costs
 ) -> bool:
     reads = len(readers) + read_at_the_end
+    if any(place != _own_place(var) for place in places):
+        nests, loads = len({shape for shape, _ in places}), len(effort.loads)
+        again = (len(places) - 1) * (effort.work + loads) + (nests - 1) * costs.load * loads
+        return reads > 1 and again > costs.recompute
     if reads > 1 and any(_moves(reader, var) for reader in readers):
         return True
     read_again = reads > 1 or any(_repeats(reader, var) for reader in readers)
     return read_again and effort.cost(costs) > costs.recompute and not _is_one_of_many(var, effort, costs)
+
+
+def _own_place(var: Var) -> Place:
+    return var.aval.shape, (0,) * var.aval.ndim
+
+
+def _places(
+    program: Program, readers: dict[Atom, list[Equation]], used: AbstractSet[Atom]
+) -> dict[Atom, AbstractSet[Place]]:
+    """The places of the values that are only read at their own indices plus constants; of all others, none."""
+    found: dict[Atom, AbstractSet[Place]] = {}
+    for equation in reversed(program.equations):
+        for var in equation.results:
+            places = {_own_place(var)} if var in used else set[Place]()
+            for reader in readers[var]:
+                further = _places_through(reader, var, found)
+                if not further:
+                    places.clear()
+                    break
+                if len(places) < MOST_PLACES:
+                    places |= further
+            found[var] = places
+    return found
+
+
+def _places_through(reader: Equation, var: Var, found: dict[Atom, AbstractSet[Place]]) -> AbstractSet[Place]:
+    """The places of a value that are due to one reader."""
+    lower = reader.primitive.lower
+    if not is_inlined(reader):
+        return {_own_place(var)}
+    if isinstance(lower, Scalar):
+        return found[reader.results[0]]
+    distances = set(_distances(reader, var))
+    if None in distances:
+        return set()
+    moved = found[reader.results[0]]
+    return {(shape, tuple(a + b for a, b in zip(at, d, strict=True))) for shape, at in moved for d in distances if d}
+
+
+def _distances(reader: Equation, var: Var) -> Iterator[tuple[int, ...] | None]:
+    """The differences of the indices at which a reader reads a value and its own; None if they are not constants."""
+    result, lower = reader.results[0].aval, reader.primitive.lower
+    if isinstance(lower, Concatenation):
+        axis, start = reader.params["axis"], 0
+        for operand in reader.operands:
+            if operand == var:
+                yield tuple(-start if a == axis else 0 for a in range(result.ndim))
+            start += operand.aval.shape[axis]
+    elif isinstance(lower, IndexMap) and result.ndim == var.aval.ndim:
+        own = counters(result.shape, 0)
+        moved = map(as_index, lower.index(own, var.aval, result, **reader.params))
+        distance = [b - a for a, b in zip(own, moved, strict=True)]
+        yield None if any(d.terms for d in distance) else tuple(d.constant for d in distance)
+    else:
+        yield None
 
 
 def _is_one_of_many(var: Var, effort: _Effort, costs: Costs) -> bool:

@@ -58,6 +58,22 @@ def test_a_loop_is_split_where_a_branch_ends() -> None:
     assert text(split(kernel(body).body)) == "\n".join(loops)
 
 
+def test_a_loop_over_rows_is_split_where_a_branch_in_it_ends() -> None:
+    body = """
+        for i0 in range(50):
+            for i1 in range(40):
+                if (i0 >= 1) & (i1 >= 1):
+                    v0 = x[40 * i0 + i1]
+                else:
+                    v0 = f64(0.0)
+                y[40 * i0 + i1] = v0
+        """
+    nothing, read = "y[40 * i0 + i1] = f64(0.0)", "y[40 * i0 + i1] = x[40 * i0 + i1]"
+    first = f"for i0 in range(1):\n    for i1 in range(40):\n        {nothing}"
+    others = "".join(f"\n    for i1 in range({r}):\n        {line}" for r, line in (("1", nothing), ("1, 40", read)))
+    assert text(split(kernel(body).body)) == f"{first}\nfor i0 in range(1, 50):{others}"
+
+
 @pytest.mark.parametrize("slope", [1, -1, 3, -3])
 @pytest.mark.parametrize("bounds", ["0, 40", "7, 30", "indices[0], indices[1]"])
 def test_a_split_loop_does_what_it_did(slope: int, bounds: str) -> None:

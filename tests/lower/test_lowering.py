@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import hypothesis.strategies as st
@@ -231,6 +232,30 @@ f(t: f64[300], x: f64[12]) -> f64[300] {
     assert large == [(12, 300)]
     given = arguments(program.in_avals)
     np.testing.assert_allclose(compile_program(program)(given)[0], interpret(program, given)[0], rtol=1e-13)
+
+
+STENCILS: dict[str, tuple[Callable[[Any], Any], int]] = {
+    "Rosenbrock": (lambda x: np.sum(100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1.0 - x[:-1]) ** 2), 0),
+    "differences": (lambda x: np.sum(np.diff(x) ** 2), 0),
+    "second differences": (lambda x: np.sum(np.diff(x, n=2) ** 2), 1),
+    "rolled": (lambda x: np.sum((x - np.roll(x, 1)) ** 2), 0),
+    "rows and columns": (lambda x: np.sum((x[1:] - x[:-1]) ** 2) + np.sum((x[:, 1:] - x[:, :-1]) ** 2), 0),
+    "an expensive neighbour": (lambda x: np.sum(np.sin(x)[1:] * np.sin(x)[:-1]), 1),
+}
+
+
+@pytest.mark.parametrize("name", STENCILS)
+def test_neighbours_are_computed_again_where_that_is_cheap(name: str):
+    stencil, stored = STENCILS[name]
+    x = np.random.default_rng(0).standard_normal((30, 40) if name == "rows and columns" else 300)
+    gradient = fnad.value_and_grad(stencil)
+    loops = fnad.jit(gradient).lower(x).as_text("loops")
+    assert len(re.findall(r"temporary \w+: f64\[\d", loops)) == stored
+    with fnad.config.override(executor="compiled"):
+        value, slope = fnad.jit(gradient)(x)
+    v = np.random.default_rng(1).standard_normal(x.shape)
+    complex_step = stencil(x + 1e-30j * v)
+    np.testing.assert_allclose([value, np.sum(slope * v)], [complex_step.real, complex_step.imag * 1e30], rtol=1e-11)
 
 
 def test_temporaries_take_turns_in_memory():
