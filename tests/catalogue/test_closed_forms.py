@@ -49,7 +49,7 @@ def both(points: Sequence[float]) -> tuple[float, ...]:
 
 LINE, MODERATE, INSIDE = both(POSITIVE), both(SMALL + MIDDLE), both(UNIT)
 SPECIAL = (1e-16, 1e-3, *MIDDLE)
-QUADRANT = tuple(product((1e-300, 1e-30, 0.3, 1e9, 1e30, 1e300), repeat=2))
+QUADRANT = tuple(product((1e-300, 1e-30, 0.3, 1e30, 1e300), repeat=2))
 QUADRANTS = tuple((x * (-1) ** i, y * (-1) ** (i // 2)) for i, (x, y) in enumerate(QUADRANT))
 ENTROPY = (*QUADRANT[::2], (4.0, 5e-324), (5e-324, 4.0), (0.3, 0.3 * (1 + 1e-12)), (1e30, 1e-30))
 
@@ -205,7 +205,7 @@ def exactly(name: str, point: tuple[float, ...], operand: int, order: int) -> An
     """Return a derivative in one operand by differences; None at a singular point, and of what is only their noise."""
     xs = [mpf(x) for x in point]
     x, function = xs[operand], FUNCTIONS[name].truth
-    precision = 110 + 2 * max(abs(int(mpmath.mag(x))) for x in xs)
+    precision = 160 + len(xs) * max(abs(int(mpmath.mag(x))) for x in xs)
     with mpmath.workprec(precision):
         step = min(abs(x), mpf(1)) * mpf(2) ** -120
         try:
@@ -270,21 +270,25 @@ def test_derivatives_by_every_nesting(name: str, dtype: str):
     points = FUNCTIONS[name].at(kind)[:: 1 if dtype == "f64" else 3]  # in single precision the rules are the same
     columns = [np.array(column, kind) for column in zip(*points, strict=True)]
     avals = [Aval(kind, column.shape) for column in columns]
+    operands = list(filter(partial(has_slope, name), range(len(columns))))
+    program = trace(lambda *xs: [primitive(*xs)], *avals)
+    of_itself = {operand: by_every_nesting(program, operand) for operand in operands}
+    native = {(operand, way): ways[way] for operand, ways in of_itself.items() for way in ("", "r", "rr")}
+    together_native = trace(lambda *xs: [inline(p, xs)[0] for p in native.values()], *avals)
+    with np.errstate(all="ignore"):
+        compiled = dict(zip(native, compile_program(together_native)(columns), strict=True))
     with together() as check:
-        for operand in filter(partial(has_slope, name), range(len(columns))):
+        for operand in operands:
             expected = [
                 Expected(mpf(p[operand]), [exactly(name, p, operand, n) for n in range(ORDER + 2)], np.finfo(kind))
                 for p in points
             ]
-            for times_x in (False, True):
-                program = trace(
-                    lambda *xs, i=operand, t=times_x: [xs[i] * primitive(*xs) if t else primitive(*xs)], *avals
-                )
-                ways = by_every_nesting(program, operand)
-                native = ("", "r", "rr") if not times_x else ()
+            product = trace(lambda *xs, i=operand: [xs[i] * primitive(*xs)], *avals)
+            for times_x, ways in ((False, of_itself[operand]), (True, by_every_nesting(product, operand))):
                 with np.errstate(all="ignore"):
                     found = {f"{way}, interpreted": interpret(p, columns)[0] for way, p in ways.items()}
-                    found |= {f"{way}, compiled": compile_program(ways[way])(columns)[0] for way in native}
+                if not times_x:
+                    found |= {f"{way}, compiled": values for (i, way), values in compiled.items() if i == operand}
                 for way, values in found.items():
                     order = len(way.split(",")[0])
                     wrong = {

@@ -65,7 +65,9 @@ def check(
     for n, dxs in enumerate(basis(xs)):
         expected |= {name: row[n] for name, row in rows.items() if row is not None}
         with config.override(executor="interpreter"):
-            ways = {"": along(f, xs, dxs), "jit ": compiled(tuple(xs), dxs)}
+            ways = {"jit ": compiled(tuple(xs), dxs)}
+            if n == 0:  # the trace is the same in all directions
+                ways[""] = along(f, xs, dxs)
         with config.override(executor="compiled"):
             ways["compiled jit "] = compiled(tuple(xs), dxs)
         if DEVICE or (n == 0 and xs[0].dtype != np.float32):
@@ -106,11 +108,10 @@ def check_inside(
         g = enclose(f)
         with config.override(executor="interpreter"):
             compare(flat(grad(g, every(xs))(*xs)), gradient, err_msg=f"grad {place}")
-            along = [np.sum(jvp(g, xs, dxs)[1]) for dxs in basis(xs)]
-            compare(along, forward, err_msg=f"jvp {place}")
+            first = basis(xs)[0]
+            compare(np.sum(jvp(g, xs, first)[1]), forward[0], err_msg=f"jvp {place}")
             if hessian is not None:
-                row = second_derivative(g, xs, basis(xs)[0])["reverse over reverse"]
-                compare(row, hessian[0], err_msg=f"second derivatives {place}")
+                compare(along_gradient(g, xs, first), hessian[0], err_msg=f"second derivatives {place}")
         with config.override(executor="compiled" if enclose is in_a_scan else "interpreter"):
             found, compiled = jit(partial(value_and_flat_gradient, g))(*xs)
         compare(found, value, err_msg=f"value {place}")
@@ -152,19 +153,23 @@ def first_derivative(f: Function, xs: Sequence[Any], dxs: Sequence[Any]) -> dict
 
 def second_derivative(f: Function, xs: Sequence[Any], dxs: Sequence[Any]) -> dict[str, Any]:
     """Return the product of the Hessian and the direction, by each nesting of the modes."""
-    gradient = grad(f, every(xs))
     directional = lambda *xs: np.sum(jvp(f, xs, dxs)[1])  # noqa: E731
-
-    def along(*xs: Any) -> Any:
-        return sum(np.sum(g * dx) for g, dx in zip(gradient(*xs), dxs, strict=True))
-
     found = (
-        flat(jvp(gradient, xs, dxs)[1]),
-        flat(grad(along, every(xs))(*xs)),
+        flat(jvp(grad(f, every(xs)), xs, dxs)[1]),
+        along_gradient(f, xs, dxs),
         flat(grad(directional, every(xs))(*xs)),
         np.stack([jvp(directional, xs, vs)[1] for vs in basis(xs)]),
     )
     return dict(zip(NESTINGS, found, strict=True))
+
+
+def along_gradient(f: Function, xs: Sequence[Any], dxs: Sequence[Any]) -> Any:
+    """Return the gradient of the product of the gradient and the direction."""
+
+    def along(*xs: Any) -> Any:
+        return sum(np.sum(g * dx) for g, dx in zip(grad(f, every(xs))(*xs), dxs, strict=True))
+
+    return flat(grad(along, every(xs))(*xs))
 
 
 def both_derivatives(f: Function, xs: Sequence[Any], dxs: Sequence[Any]) -> dict[str, Any]:

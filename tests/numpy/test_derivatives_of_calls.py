@@ -141,6 +141,10 @@ def neighbours(program):
     }
 
 
+COMPILED, COMPILED_AS_LARGE = set[object](), set[object]()
+"""The neighbours that have been compiled in this process."""
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize(
@@ -155,7 +159,6 @@ def test_compiled(names):
     What is spelled in another way and made of the same neighbours would be compiled into the same loops: it is compiled
     as large arrays are, once.
     """
-    small, large = set(), set()
     with together() as check:
         for name in names:
             with check(name):
@@ -164,12 +167,11 @@ def test_compiled(names):
                 cts = cotangent_avals(program) if name in DIFFERENTIABLE else ()
                 args = [*operands, *[direction(aval, seed) for seed, aval in enumerate(cts)]]
                 found = neighbours(whole)
-                if not found <= small:
-                    check_compiled(whole, args, CPU)
-                    small |= found
-                elif not found <= large:
-                    check_compiled(whole, args, OF_LARGE_ARRAYS)
-                    large |= found
+                for target, known in ((CPU, COMPILED), (OF_LARGE_ARRAYS, COMPILED_AS_LARGE)):
+                    if not found <= known:
+                        check_compiled(whole, args, target)
+                        known.update(found)
+                        break
 
 
 def check_compiled(program, args, target):
