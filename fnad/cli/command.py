@@ -10,19 +10,16 @@ import os
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, NoReturn
 
 import fnad
 from fnad import config
 from fnad.api.inspect.stages import STAGES
-from fnad.cli import cache, doctor, explain, ops
-from fnad.cli.check import check_call
+from fnad.cli import cache, doctor, ops, reports
 from fnad.cli.dump import CONVERTED, Request, dump
-from fnad.cli.export import FORMS, export_call
 from fnad.cli.lint import lint
-from fnad.cli.profile import profile_call
+from fnad.cli.reports import FORMS, Answer
 from fnad.cli.usage import UsageError
-from fnad.cli.view import view_call
 from fnad.trace.meters import counting
 
 DUMP = """\
@@ -232,7 +229,9 @@ def _add_dump(commands: Any) -> None:
 
 
 def _add_explain(commands: Any) -> None:
-    parser = _add(commands, "explain", _explain, "say what a trace of a function finds", EXPLAIN, EXPLAIN_EXAMPLE)
+    parser = _add(
+        commands, "explain", reports.explain, "say what a trace of a function finds", EXPLAIN, EXPLAIN_EXAMPLE
+    )
     _add_call(parser)
     _add_modes(parser, OF_A_SCALAR)
     _add_argnums(parser, "the arguments to differentiate in, from 0; by default 0")
@@ -273,7 +272,7 @@ def _add_check(commands: Any) -> None:
         _add(
             commands,
             "check",
-            _check,
+            reports.check,
             "check the derivatives of a function in every way they may be computed",
             CHECK,
             CHECK_EXAMPLE,
@@ -298,7 +297,7 @@ def _add_export(commands: Any) -> None:
     parser = _add(
         commands,
         "export",
-        _export,
+        reports.export,
         "write a function to C, an object file or Python, to be used without fnad",
         EXPORT,
         EXPORT_EXAMPLE,
@@ -314,7 +313,9 @@ def _add_export(commands: Any) -> None:
 
 
 def _add_view(commands: Any) -> None:
-    parser = _add(commands, "view", _view, "write a page that shows what became of a function", VIEW, VIEW_EXAMPLE)
+    parser = _add(
+        commands, "view", reports.view, "write a page that shows what became of a function", VIEW, VIEW_EXAMPLE
+    )
     _add_call(parser)
     _add_modes(parser, OF_A_SCALAR)
     _add_argnums(parser, "the arguments to differentiate in, from 0; by default 0")
@@ -324,7 +325,7 @@ def _add_view(commands: Any) -> None:
 
 def _add_profile(commands: Any) -> None:
     use = "say how much native time each line of a function takes"
-    parser = _add(commands, "profile", _profile, use, PROFILE, PROFILE_EXAMPLE)
+    parser = _add(commands, "profile", reports.profile, use, PROFILE, PROFILE_EXAMPLE)
     _add_call(parser)
     _add_modes(parser, OF_A_SCALAR)
     _add_argnums(parser, "the arguments to differentiate in, from 0; by default 0")
@@ -367,9 +368,6 @@ def _argnums(text: str) -> list[int]:
 
 # ---- answers -----------------------------------------------------------------------------------------------------
 
-Answer: TypeAlias = tuple[str, int]
-"""The text to print, and the exit status."""
-
 
 def _dump(request: Namespace) -> Answer:
     asked = Request(request.target, request.args, request.mode, request.argnums, request.stage, request.values)
@@ -377,31 +375,9 @@ def _dump(request: Namespace) -> Answer:
         return dump(asked), 0
 
 
-def _explain(request: Namespace) -> Answer:
-    with config.on(request.device):
-        return explain.explain_call(request), 0
-
-
-def _check(request: Namespace) -> Answer:
-    report = check_call(request.target, request.args, request.values)
-    return str(report), 0 if report.is_right else 1
-
-
 def _lint(request: Namespace) -> Answer:
     text, found = lint(request.target, request.args, request.values)
     return text, 1 if found else 0
-
-
-def _export(request: Namespace) -> Answer:
-    return export_call(request), 0
-
-
-def _view(request: Namespace) -> Answer:
-    return view_call(request), 0
-
-
-def _profile(request: Namespace) -> Answer:
-    return profile_call(request), 0
 
 
 def _ops(request: Namespace) -> Answer:
