@@ -52,8 +52,8 @@ from fnad.ops.matrix import lower as lower_triangle
 from fnad.ops.matrix import upper as upper_triangle
 from fnad.ops.shape import broadcast_in_dim, broadcast_to, reshape_to, slice_axis
 from fnad.ops.sorting import argsort
-from fnad.scipy.rule import on_values, rule_of
-from fnad.scipy.special_matrices import block_diag, circulant, hankel, toeplitz
+from fnad.scipy.rule import body_of, on_values, rule_of
+from fnad.scipy.special_matrices import circulant, hankel, toeplitz
 
 __all__ = [
     "block_diag",
@@ -689,69 +689,9 @@ def signm(A: Any) -> Any:  # noqa: N803
     return matrix_function.signm(square("signm", A))
 
 
-@on_values_of_scipy
-def coshm(A: Any) -> Any:  # noqa: N803
-    """The hyperbolic cosine of a square matrix.
-
-    >>> coshm([[0.0]])
-    array([[1.]])
-    """
-    return 0.5 * (expm(A) + expm(-XP.asarray(A)))
-
-
-@on_values_of_scipy
-def sinhm(A: Any) -> Any:  # noqa: N803
-    """The hyperbolic sine of a square matrix.
-
-    >>> sinhm([[0.0]])
-    array([[0.]])
-    """
-    return 0.5 * (expm(A) - expm(-XP.asarray(A)))
-
-
-@on_values_of_scipy
-def tanhm(A: Any) -> Any:  # noqa: N803
-    """The hyperbolic tangent of a square matrix.
-
-    >>> tanhm([[0.0]])
-    array([[0.]])
-    """
-    return solve(coshm(A), sinhm(A))
-
-
-@on_values_of_scipy
-def cosm(A: Any) -> Any:  # noqa: N803
-    """The cosine of a square matrix.
-
-    >>> cosm([[0.0]])
-    array([[1.]])
-    """
-    return _like(A, coshm(1j * XP.asarray(A)))
-
-
-@on_values_of_scipy
-def sinm(A: Any) -> Any:  # noqa: N803
-    """The sine of a square matrix.
-
-    >>> sinm([[0.0]])
-    array([[0.]])
-    """
-    return _like(A, -1j * sinhm(1j * XP.asarray(A)))
-
-
-@on_values_of_scipy
-def tanm(A: Any) -> Any:  # noqa: N803
-    """The tangent of a square matrix.
-
-    >>> tanm([[0.0]])
-    array([[0.]])
-    """
-    return solve(cosm(A), sinm(A))
-
-
-def _like(a: Any, found: Any) -> Any:
-    """A result that is real for a real matrix."""
-    return found if XP.iscomplexobj(a) else found.real
+coshm, sinhm, tanhm = (body_of(f"scipy.linalg.{name}") for name in ("coshm", "sinhm", "tanhm"))
+cosm, sinm, tanm = (body_of(f"scipy.linalg.{name}") for name in ("cosm", "sinm", "tanm"))
+block_diag, khatri_rao = (body_of(f"scipy.linalg.{name}") for name in ("block_diag", "khatri_rao"))
 
 
 # ---- matrices of few numbers -----------------------------------------------------------------------------------------
@@ -805,18 +745,6 @@ def solveh_banded(ab: Any, b: Any, lower: bool = False) -> Any:
     rows = [*[np.pad(above[k - 1], (k, 0)) for k in reversed(several)], diagonals[0]]
     rows += [np.pad(below[k - 1], (0, k)) for k in several]
     return solve_banded((len(several), len(several)), XP.stack(rows), b)
-
-
-@on_values_of_scipy
-def khatri_rao(a: Any, b: Any) -> Any:
-    """The Kronecker products of the columns of a and b.
-
-    >>> khatri_rao([[1.0], [2.0]], [[3.0]])
-    array([[3.],
-           [6.]])
-    """
-    product = XP.asarray(a)[..., :, None, :] * XP.asarray(b)[..., None, :, :]
-    return product.reshape(*product.shape[:-3], -1, product.shape[-1])
 
 
 def __getattr__(name: str) -> Any:

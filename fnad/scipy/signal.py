@@ -24,7 +24,7 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, Shape, is_complex
 from fnad.numpy import fourier
 from fnad.numpy.bodies import XP
-from fnad.numpy.operands import Ints, as_symbol, axes_of, broadcast_all, common_dtype, of_one_dtype, to_dtype
+from fnad.numpy.operands import Ints, axes_of, broadcast_all, common_dtype, of_one_dtype, to_dtype
 from fnad.numpy.padding import pad
 from fnad.ops.arithmetic import mul
 from fnad.ops.convolution import backwards
@@ -32,7 +32,7 @@ from fnad.ops.convolution import convolve as convolve_op
 from fnad.ops.matrix import conjugate
 from fnad.ops.piecewise import rint
 from fnad.ops.shape import constant, slice_
-from fnad.scipy.rule import on_values, rule_of
+from fnad.scipy.rule import body_of, on_values, rule_of
 
 of_scipy = rule_of("scipy.signal")
 
@@ -87,26 +87,7 @@ def correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> A
     return convolved(x, backwards(conjugate(y)), mode, method)
 
 
-@of_scipy
-def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any:
-    """The convolution over some axes, all if None, by Fourier transforms; along the others it broadcasts.
-
-    The result is f64 for integers.
-
-    >>> fftconvolve([1.0, 2.0], [1.0])
-    array([1., 2.])
-    """
-    return by_transforms(as_symbol(in1), as_symbol(in2), mode, axes)
-
-
-@of_scipy
-def oaconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any:
-    """The convolution of `fftconvolve`, whatever the sizes: in SciPy that of a short array by parts.
-
-    >>> oaconvolve([1.0, 2.0], [1.0])
-    array([1., 2.])
-    """
-    return by_transforms(as_symbol(in1), as_symbol(in2), mode, axes)
+fftconvolve, oaconvolve = body_of("scipy.signal.fftconvolve"), body_of("scipy.signal.oaconvolve")
 
 
 # ---- the rules -------------------------------------------------------------------------------------------------------

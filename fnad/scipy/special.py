@@ -33,7 +33,7 @@ from fnad.numpy.operands import (
 from fnad.numpy.reductions import MAX, SUM
 from fnad.numpy.registry import RULES, UNSET
 from fnad.numpy.scipy_ufuncs import special_rule
-from fnad.numpy.ufuncs import add, less, multiply, subtract
+from fnad.numpy.ufuncs import add, less, subtract
 from fnad.ops import arithmetic, bessel
 from fnad.ops import softmax as softmax_ops
 from fnad.ops.arithmetic import strong_mul, sub
@@ -45,7 +45,7 @@ from fnad.ops.piecewise import abs_, sign
 from fnad.ops.requirement import require
 from fnad.ops.shape import broadcast_to, full_like, ones_like, reshape_to, zeros_like
 from fnad.scalar.scipy_ufunc import scipy_function
-from fnad.scipy.rule import rule_of
+from fnad.scipy.rule import body_of, rule_of
 
 __all__ = [
     "comb",
@@ -76,20 +76,7 @@ def apply(name: str, *operands: Operand) -> Symbol:
     return rule(*operands)
 
 
-@of_scipy
-def polygamma(n: Any, x: Any) -> Symbol:
-    """The n-th derivative of digamma at x, n and x broadcast (DLMF 5.15.1, 25.11.12).
-
-    The derivative in x is that of order n + 1; there is none in n, an integer. The result is f64.
-
-    >>> float(polygamma(1, 1.0))
-    1.6449340668482266
-    """
-    order, argument = as_array(n), as_array(x)
-    above = add(order, 1)
-    sign = RULES[np.power](-1.0, above)
-    general = multiply(multiply(sign, apply("gamma", add(order, 1.0))), apply("_zeta", above, argument))
-    return RULES[np.where](RULES[np.equal](order, 0), apply("psi", argument), general)
+polygamma = body_of("scipy.special.polygamma")
 
 
 @of_scipy

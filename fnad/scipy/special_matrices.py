@@ -8,33 +8,12 @@ import numpy as np
 
 from fnad.ir.symbol import Symbol
 from fnad.numpy.indexing_routines import take
-from fnad.numpy.operands import as_symbol, common_shape, of_one_dtype
+from fnad.numpy.operands import as_symbol, of_one_dtype
 from fnad.ops.matrix import conjugate
-from fnad.ops.shape import broadcast_to, concatenate, full_like, pad, reshape_to, reverse, slice_axis
+from fnad.ops.shape import concatenate, full_like, reshape_to, reverse, slice_axis
 from fnad.scipy.rule import rule_of
 
 of_scipy = rule_of("scipy.linalg")
-
-
-@of_scipy
-def block_diag(*arrs: Any) -> Any:
-    """The matrix with these along its diagonal and 0 elsewhere, in their common dtype; a vector is one row.
-
-    >>> block_diag([1.0], [[2.0, 3.0]])
-    array([[1., 0., 0.],
-           [0., 2., 3.]])
-    """
-    blocks = of_one_dtype(*arrs)
-    blocks = [reshape_to(x, ((1, 1), (1, *x.shape))[x.ndim]) if x.ndim < 2 else x for x in blocks]
-    outer = common_shape([block.shape[:-2] for block in blocks])
-    width, strips, start = sum(block.shape[-1] for block in blocks), list[Symbol](), 0
-    for block in blocks:
-        end = start + block.shape[-1]
-        none = (0,) * (len(outer) + 1)
-        whole = broadcast_to(block, (*outer, *block.shape[-2:]))
-        strips.append(pad(whole, low=(*none, start), high=(*none, width - end), interior=(*none, 0)))
-        start = end
-    return concatenate(*strips, axis=len(outer))
 
 
 @of_scipy
