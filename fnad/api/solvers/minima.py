@@ -304,16 +304,7 @@ MINIMIZE: Rule = vars(minimize)["__wrapped__"]
 
 
 def _by_values(name: str, method: str, tolerances: tuple[str, str]) -> Rule:
-    def rule(
-        func: Any,
-        x0: Any,
-        args: Any = (),
-        xtol: Any = 1e-4,
-        ftol: Any = 1e-4,
-        maxiter: Any = None,
-        maxfun: Any = None,
-        disp: Any = True,
-    ) -> Any:
+    def rule(func: Any, x0: Any, args: Any, xtol: Any, ftol: Any, maxiter: Any, maxfun: Any, disp: Any) -> Any:
         options = dict(zip(tolerances, (xtol, ftol), strict=True))
         options |= {"maxiter": maxiter, "maxfev": maxfun, "disp": disp}
         return MINIMIZE(func, x0, args, method, options=options).x
@@ -326,16 +317,7 @@ fmin_powell = _by_values("fmin_powell", "Powell", ("xtol", "ftol"))
 
 
 def _by_slopes(name: str, method: str) -> Rule:
-    def rule(
-        f: Any,
-        x0: Any,
-        fprime: Any = None,
-        args: Any = (),
-        gtol: Any = 1e-5,
-        norm: Any = np.inf,
-        maxiter: Any = None,
-        disp: Any = True,
-    ) -> Any:
+    def rule(f: Any, x0: Any, fprime: Any, args: Any, gtol: Any, norm: Any, maxiter: Any, disp: Any) -> Any:
         options = {"gtol": gtol, "norm": norm, "maxiter": maxiter, "disp": disp}
         return MINIMIZE(f, x0, args, method, options=options).x
 
@@ -349,16 +331,16 @@ fmin_bfgs, fmin_cg = _by_slopes("fmin_bfgs", "BFGS"), _by_slopes("fmin_cg", "CG"
 def fmin_l_bfgs_b(
     func: Any,
     x0: Any,
-    fprime: Any = None,
-    args: Any = (),
-    approx_grad: Any = 0,
-    bounds: Any = None,
-    m: Any = 10,
-    factr: Any = 1e7,
-    pgtol: Any = 1e-5,
-    maxfun: Any = 15000,
-    maxiter: Any = 15000,
-    maxls: Any = 20,
+    fprime: Any,
+    args: Any,
+    approx_grad: Any,
+    bounds: Any,
+    m: Any,
+    factr: Any,
+    pgtol: Any,
+    maxfun: Any,
+    maxiter: Any,
+    maxls: Any,
 ) -> Any:
     """The minimum that L-BFGS-B finds, the value there, and a record of how."""
     options = {"maxcor": m, "ftol": factr * np.finfo(float).eps, "gtol": pgtol}
@@ -421,24 +403,14 @@ def _inside(*places: Any) -> tuple[float]:
 
 
 @solver("scipy.optimize.minimize_scalar", lambda given: _inside(*(given.get("bounds") or given.get("bracket") or ())))
-def minimize_scalar(
-    fun: Any,
-    bracket: Any = None,
-    bounds: Any = None,
-    args: Any = (),
-    method: Any = None,
-    tol: Any = None,
-    options: Any = None,
-) -> Any:
+def minimize_scalar(fun: Any, bracket: Any, bounds: Any, args: Any, method: Any, tol: Any, options: Any) -> Any:
     """SciPy's result with a traced x, fun, nit and nfev."""
     ends = {"bracket": bracket} if bounds is None else {"bounds": bounds}
     return _scalar("minimize_scalar", fun, args, ends, method=method, tol=tol, options=options)
 
 
-def _bracketed(name: str, tol: Any, most: int) -> Rule:
-    def rule(
-        func: Any, args: Any = (), brack: Any = None, tol: Any = tol, full_output: Any = 0, maxiter: Any = most
-    ) -> Any:
+def _bracketed(name: str) -> Rule:
+    def rule(func: Any, args: Any, brack: Any, tol: Any, full_output: Any, maxiter: Any) -> Any:
         options = {"xtol": tol, "maxiter": maxiter}
         found = _scalar(name, func, args, {"bracket": brack}, method=name, options=options)
         return (found.x, found.fun, found.nit, found.nfev) if full_output else found.x
@@ -446,20 +418,11 @@ def _bracketed(name: str, tol: Any, most: int) -> Rule:
     return solver(f"scipy.optimize.{name}", lambda given: _inside(*(given.get("brack") or ())))(rule)
 
 
-brent, golden = _bracketed("brent", 1.48e-8, 500), _bracketed("golden", np.sqrt(np.finfo(float).eps), 5000)
+brent, golden = _bracketed("brent"), _bracketed("golden")
 
 
 @solver("scipy.optimize.fminbound", lambda given: _inside(given["x1"], given["x2"]))
-def fminbound(
-    func: Any,
-    x1: Any,
-    x2: Any,
-    args: Any = (),
-    xtol: Any = 1e-5,
-    maxfun: Any = 500,
-    full_output: Any = 0,
-    disp: Any = 1,
-) -> Any:
+def fminbound(func: Any, x1: Any, x2: Any, args: Any, xtol: Any, maxfun: Any, full_output: Any, disp: Any) -> Any:
     """The minimum between two numbers that SciPy finds."""
     options = {"xatol": xtol, "maxiter": maxfun, "disp": disp}
     found = _scalar("fminbound", func, args, {"bounds": (x1, x2)}, method="bounded", options=options)
@@ -519,15 +482,15 @@ def squares(jac: Any, method: Any, **options: Any) -> Rule:
 def least_squares(
     fun: Any,
     x0: Any,
-    jac: Any = "2-point",
-    bounds: Any = (-np.inf, np.inf),
-    method: Any = "trf",
-    ftol: Any = 1e-8,
-    xtol: Any = 1e-8,
-    gtol: Any = 1e-8,
-    x_scale: Any = None,
-    max_nfev: Any = None,
-    args: Any = (),
+    jac: Any,
+    bounds: Any,
+    method: Any,
+    ftol: Any,
+    xtol: Any,
+    gtol: Any,
+    x_scale: Any,
+    max_nfev: Any,
+    args: Any,
 ) -> Any:
     """SciPy's result with a traced x, fun, cost, status and nfev, of plain squares.
 
@@ -565,13 +528,13 @@ def covariance(residuals: Rule, x: Symbol) -> Any:
 def leastsq(
     func: Any,
     x0: Any,
-    args: Any = (),
-    Dfun: Any = None,  # noqa: N803
-    full_output: Any = False,
-    ftol: Any = 1.49012e-8,
-    xtol: Any = 1.49012e-8,
-    gtol: Any = 0.0,
-    maxfev: Any = 0,
+    args: Any,
+    Dfun: Any,  # noqa: N803
+    full_output: Any,
+    ftol: Any,
+    xtol: Any,
+    gtol: Any,
+    maxfev: Any,
 ) -> Any:
     """The result of SciPy's `leastsq`; a given Jacobian is replaced by the derivative of func.
 

@@ -133,16 +133,7 @@ def _odeint_call(given: dict[str, Any]) -> tuple[Any, Any]:
 
 
 @solver("scipy.integrate.odeint", _odeint_call)
-def odeint(
-    func: Any,
-    y0: Any,
-    t: Any,
-    args: Any = (),
-    rtol: Any = None,
-    atol: Any = None,
-    mxstep: int = 0,
-    tfirst: bool = False,
-) -> Any:
+def odeint(func: Any, y0: Any, t: Any, args: Any, rtol: Any, atol: Any, mxstep: int, tfirst: bool) -> Any:
     """The solution by `fnad.scipy.integrate.odeint`."""
     options = {"rtol": rtol, "atol": atol, "mxstep": mxstep, "tfirst": tfirst}
     return import_module("fnad.scipy.integrate").odeint(func, y0, t, as_tuple(args), **options)

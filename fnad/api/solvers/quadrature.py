@@ -42,16 +42,7 @@ def _inside(a: Any, b: Any) -> Any:
 
 
 @solver("scipy.integrate.quad", lambda given: (_inside(given["a"], given["b"]),))
-def quad(
-    func: Any,
-    a: Any,
-    b: Any,
-    args: Any = (),
-    epsabs: Any = 1.49e-8,
-    epsrel: Any = 1.49e-8,
-    limit: Any = 50,
-    points: Any = None,
-) -> tuple[Any, Any]:
+def quad(func: Any, a: Any, b: Any, args: Any, epsabs: Any, epsrel: Any, limit: Any, points: Any) -> tuple[Any, Any]:
     """The integral and an estimate of its error, as SciPy's."""
     region = _integrand(func, args)
     if region is None or region.program.out_avals[0].size != 1:
@@ -66,15 +57,7 @@ def quad(
 
 @solver("scipy.integrate.quad_vec", lambda given: (_inside(given["a"], given["b"]),))
 def quad_vec(
-    f: Any,
-    a: Any,
-    b: Any,
-    epsabs: Any = 1e-200,
-    epsrel: Any = 1e-8,
-    norm: Any = "2",
-    limit: Any = 10000,
-    points: Any = None,
-    args: Any = (),
+    f: Any, a: Any, b: Any, epsabs: Any, epsrel: Any, norm: Any, limit: Any, points: Any, args: Any
 ) -> tuple[Any, Any]:
     """The integrals of the elements of an array, and an estimate of the norm of their errors, as SciPy's."""
     region = _integrand(f, args)
@@ -134,7 +117,7 @@ def _places(given: dict[str, Any]) -> tuple[Any, ...]:
 
 
 @solver("scipy.integrate.nquad", _places)
-def nquad(func: Any, ranges: Any, args: Any = None, opts: Any = None) -> tuple[Any, Any]:
+def nquad(func: Any, ranges: Any, args: Any, opts: Any) -> tuple[Any, Any]:
     """The integral over several variables; the estimate of its error is that of the outermost one, the last."""
     more = as_tuple(args)
 
@@ -147,25 +130,14 @@ def nquad(func: Any, ranges: Any, args: Any = None, opts: Any = None) -> tuple[A
 
 
 @solver("scipy.integrate.dblquad", lambda given: _places({**given, "ranges": _of_two(given)}))
-def dblquad(
-    func: Any, a: Any, b: Any, gfun: Any, hfun: Any, args: Any = (), epsabs: Any = 1.49e-8, epsrel: Any = 1.49e-8
-) -> tuple[Any, Any]:
+def dblquad(func: Any, a: Any, b: Any, gfun: Any, hfun: Any, args: Any, epsabs: Any, epsrel: Any) -> tuple[Any, Any]:
     """The integral over y from gfun(x) to hfun(x), then over x."""
     return nquad(func, _of_two(locals()), args, {"epsabs": epsabs, "epsrel": epsrel})
 
 
 @solver("scipy.integrate.tplquad", lambda given: _places({**given, "ranges": _of_three(given)}))
 def tplquad(
-    func: Any,
-    a: Any,
-    b: Any,
-    gfun: Any,
-    hfun: Any,
-    qfun: Any,
-    rfun: Any,
-    args: Any = (),
-    epsabs: Any = 1.49e-8,
-    epsrel: Any = 1.49e-8,
+    func: Any, a: Any, b: Any, gfun: Any, hfun: Any, qfun: Any, rfun: Any, args: Any, epsabs: Any, epsrel: Any
 ) -> tuple[Any, Any]:
     """The integral over z from qfun(x, y) to rfun(x, y), then over y from gfun(x) to hfun(x), then over x."""
     return nquad(func, _of_three(locals()), args, {"epsabs": epsabs, "epsrel": epsrel})
@@ -185,7 +157,7 @@ def _of_three(given: dict[str, Any]) -> list[Any]:
 
 
 @solver("scipy.integrate.fixed_quad", lambda given: (np.array([_inside(given["a"], given["b"])]),))
-def fixed_quad(func: Any, a: Any, b: Any, args: Any = (), n: Any = 5) -> tuple[Any, None]:
+def fixed_quad(func: Any, a: Any, b: Any, args: Any, n: Any) -> tuple[Any, None]:
     """The sum over the points of Gauss and Legendre, as SciPy's."""
     places, weights = np.polynomial.legendre.leggauss(n)
     half = (b - a) / 2.0

@@ -44,7 +44,10 @@ COUNTS = ((I64, ()), (I64, ()))
 
 
 def solver(path: str, probe: Callable[[dict[str, Any]], tuple[Any, ...]]) -> Callable[[Rule], Rule]:
-    """Enter the rule of a solver; `probe` makes of the arguments of SciPy's those of a call of the user's function."""
+    """Enter the rule of a solver, which takes SciPy's arguments and gets SciPy's defaults.
+
+    `probe` makes of the arguments those of a call of the user's function.
+    """
 
     def enter(rule: Rule) -> Rule:
         @cache
@@ -166,16 +169,7 @@ def _jacobian_at(system: System, captured: Sequence[Any]) -> Rule:
 def _bracketing(name: str) -> Rule:
     path = f"scipy.optimize.{name}"
 
-    def rule(
-        f: Any,
-        a: Any,
-        b: Any,
-        args: Any = (),
-        xtol: Any = 2e-12,
-        rtol: Any = 0.0,
-        maxiter: Any = 100,
-        full_output: Any = False,
-    ) -> Any:
+    def rule(f: Any, a: Any, b: Any, args: Any, xtol: Any, rtol: Any, maxiter: Any, full_output: Any) -> Any:
         _check_ends(name, a, b)
         system, residual, at = equation_of(f, _number(a), args)
 
@@ -218,14 +212,14 @@ brentq, brenth, ridder, bisect, toms748 = map(_bracketing, ("brentq", "brenth", 
 def newton(
     func: Any,
     x0: Any,
-    fprime: Any = None,
-    args: Any = (),
-    tol: Any = 1.48e-8,
-    maxiter: Any = 50,
-    fprime2: Any = None,
-    x1: Any = None,
-    rtol: Any = 0.0,
-    full_output: Any = False,
+    fprime: Any,
+    args: Any,
+    tol: Any,
+    maxiter: Any,
+    fprime2: Any,
+    x1: Any,
+    rtol: Any,
+    full_output: Any,
 ) -> Any:
     """The root that SciPy's method of Newton, Halley or secants finds; derivatives that are given are those of func."""
     if full_output:
@@ -248,17 +242,17 @@ def newton(
 @solver("scipy.optimize.root_scalar", lambda given: (_start_of(given.get("bracket"), given.get("x0")),))
 def root_scalar(
     f: Any,
-    args: Any = (),
-    method: Any = None,
-    bracket: Any = None,
-    fprime: Any = None,
-    fprime2: Any = None,
-    x0: Any = None,
-    x1: Any = None,
-    xtol: Any = None,
-    rtol: Any = None,
-    maxiter: Any = None,
-    options: Any = None,
+    args: Any,
+    method: Any,
+    bracket: Any,
+    fprime: Any,
+    fprime2: Any,
+    x0: Any,
+    x1: Any,
+    xtol: Any,
+    rtol: Any,
+    maxiter: Any,
+    options: Any,
 ) -> Any:
     """SciPy's result with a traced root; derivatives that are given, or returned beside values, are those of f."""
     is_several = (fprime is not None and not callable(fprime)) or (fprime2 is not None and not callable(fprime2))
@@ -311,15 +305,7 @@ def vector(x: Any) -> Any:
 
 
 @solver("scipy.optimize.fsolve", lambda given: (np.atleast_1d(given["x0"]),))
-def fsolve(
-    func: Any,
-    x0: Any,
-    args: Any = (),
-    fprime: Any = None,
-    full_output: Any = False,
-    xtol: Any = 1.49012e-8,
-    maxfev: Any = 0,
-) -> Any:
+def fsolve(func: Any, x0: Any, args: Any, fprime: Any, full_output: Any, xtol: Any, maxfev: Any) -> Any:
     """The root that SciPy finds; a Jacobian that is given is replaced by that of func.
 
     What is found with `full_output` is a root: where there is none that is an error.
@@ -344,9 +330,7 @@ def fsolve(
 
 
 @solver("scipy.optimize.root", lambda given: (np.atleast_1d(given["x0"]),))
-def root(
-    fun: Any, x0: Any, args: Any = (), method: str = "hybr", jac: Any = None, tol: Any = None, options: Any = None
-) -> Any:
+def root(fun: Any, x0: Any, args: Any, method: str, jac: Any, tol: Any, options: Any) -> Any:
     """SciPy's result with a traced x, fun, status and nfev."""
     start = vector(x0)
     function = _vector_function(fun, start, as_tuple(args), is_pair=jac is True)
