@@ -36,27 +36,35 @@ def body_of(path: str) -> Function:
     return follows(Body(body))(function)
 
 
+def rule_of(module: str) -> Callable[[Function], Function]:
+    """Enter a function as the rule of the one of its name in a module of SciPy; it receives symbols."""
+    return _entering(module, module, lambda rule: rule)
+
+
 def on_values(module: str, where: str | None = None) -> Callable[[Function], Function]:
     """Enter a function as the rule of the one of its name in a module of SciPy; it receives values as the user has.
 
     `where` is the module that has its body, if that is another one.
     """
+    return _entering(module, where or module, Body)
 
+
+def _entering(module: str, where: str, received: Callable[[Function], Function]) -> Callable[[Function], Function]:
     def enter(rule: Function) -> Function:
-        path = f"{where or module}.{rule.__name__}"
+        path = f"{where}.{rule.__name__}"
 
         @cache
         def as_original() -> Function:
             return Bound(rule, resolve_name(path), f"{module}.{rule.__name__}")
 
-        def body(*args: Any, **kwargs: Any) -> Any:
+        def on_traced(*args: Any, **kwargs: Any) -> Any:
             return as_original()(*args, **kwargs)
 
         @wraps(rule)
         def function(*args: Any, **kwargs: Any) -> Any:
-            return resolve_name(path)(*args, **kwargs)
+            return resolve_name(path)(*args, **kwargs)  # which is another one once a trace has begun
 
-        return follows(Body(body))(function)
+        return follows(received(on_traced))(function)
 
     return enter
 
@@ -91,25 +99,3 @@ def method_of_body(path: str, *state: str) -> Function:
         return anew(cast("FunctionType", resolve_name(path)))(self, *args, **kwargs)
 
     return method_of(path, *state)(method)
-
-
-def rule_of(module: str) -> Callable[[Function], Function]:
-    """Enter a function as the rule of the one of its name in a module of SciPy."""
-
-    def enter(rule: Function) -> Function:
-        path = f"{module}.{rule.__name__}"
-
-        @cache
-        def as_original() -> Function:
-            return Bound(rule, resolve_name(path), path)
-
-        def on_traced(*args: Any, **kwargs: Any) -> Any:
-            return as_original()(*args, **kwargs)
-
-        @wraps(rule)
-        def function(*args: Any, **kwargs: Any) -> Any:
-            return resolve_name(path)(*args, **kwargs)  # which is another one once a trace has begun
-
-        return follows(on_traced)(function)
-
-    return enter

@@ -183,7 +183,7 @@ def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, r
         terms = strong_mul(weights, exp(sub(x, broadcast_to(top, x.shape))))
     if return_sign and x.dtype.kind == "c":
         raise DtypeError(f"return_sign has no rule for {x.dtype}", remedy="leave it out: the logarithm has the phase")
-    total = total_over(terms, axis)
+    total = SUM(terms, axis, True)
     shape = total.shape if keepdims else SUM(x, axis).shape
     result = reshape_to(_log_total(abs_(total) if return_sign else total, top), shape)
     return (result, reshape_to(sign(total), shape)) if return_sign else result
@@ -215,11 +215,6 @@ def log_softmax(x: Any, axis: Any = None) -> Symbol:
     """
     a = real_inexact(x)
     return softmax_ops.log_softmax(a, axes=tuple(sorted(reduced_axes(axis, a.ndim))))
-
-
-def total_over(x: Symbol, axis: Any) -> Symbol:
-    """The sum over axes, which stay with size 1."""
-    return SUM(x, axis, True)
 
 
 def shift(x: Symbol, axis: Any) -> Symbol:
