@@ -21,19 +21,8 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from fnad.lower.index import Counter
-from fnad.lower.loop_ir import (
-    Access,
-    ArgReduce,
-    BufferStore,
-    Item,
-    NestLoop,
-    Reduce,
-    effects,
-    reads,
-    touched,
-    writes,
-)
-from fnad.lower.nodes import Buffer, Checked, Node, children
+from fnad.lower.loop_ir import Access, ArgReduce, BufferStore, Item, NestLoop, Reduce, effects, reads, touched, writes
+from fnad.lower.nodes import Buffer, Checked, Node, all_nodes
 from fnad.lower.target import Costs
 
 WIDEST = 32
@@ -106,16 +95,7 @@ def is_simple(effect: Item, loop: NestLoop, tile: NestLoop) -> bool:
 
 def _has_checks(root: Node, depth: int) -> bool:
     """True if a value has checks of what varies in the loop at a depth."""
-    seen: set[Node] = set()
-    pending = [root]
-    while pending:
-        node = pending.pop()
-        if isinstance(node, Checked) and node.depth > depth:
-            return True
-        if node not in seen:
-            seen.add(node)
-            pending += children(node)
-    return False
+    return any(isinstance(node, Checked) and node.depth > depth for node in all_nodes([root]))
 
 
 def accesses_of(item: Item) -> list[Access]:

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from fnad.lower.index import Counter, Index, canonical
 from fnad.lower.loop_ir import BufferStore, Item, NestLoop, Reduce, Update, effects
-from fnad.lower.nodes import Node, Nodes, children, indices
+from fnad.lower.nodes import Node, Nodes, all_nodes, indices
 from fnad.lower.rewrite import Rewrite
 
 
@@ -39,19 +39,8 @@ def _effect_collapses(effect: object, a: Counter, b: Counter) -> bool:
 
 
 def _all_collapse(address: Index, node: Node, a: Counter, b: Counter) -> bool:
-    seen: set[Node] = set()
-    pending = [node]
-    if not _index_collapses(address, a, b):
-        return False
-    while pending:
-        node = pending.pop()
-        if node in seen:
-            continue
-        seen.add(node)
-        if not all(_index_collapses(index, a, b) for index in indices(node)):
-            return False
-        pending.extend(children(node))
-    return True
+    read = (index for each in all_nodes([node]) for index in indices(each))
+    return all(_index_collapses(index, a, b) for index in (address, *read))
 
 
 def _index_collapses(index: Index, a: Counter, b: Counter) -> bool:

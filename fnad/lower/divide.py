@@ -6,12 +6,12 @@ extent of the loop, two loops take its place, and the addresses become affine. N
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 from fnad.lower.index import Atom, Counter, Index, Loaded, Quotient, Remainder
 from fnad.lower.loop_ir import BufferStore, Item, NestLoop, Reduce, Update, effects
-from fnad.lower.nodes import Branch, Node, Nodes, children, indices
+from fnad.lower.nodes import Branch, Nodes, all_nodes, indices
 from fnad.lower.rewrite import Rewrite
 
 
@@ -31,25 +31,13 @@ def _divisor(loop: NestLoop) -> int:
     found = [effect for effect in effects(loop) if isinstance(effect, BufferStore | Update | Reduce)]
     if len(found) < sum(1 for _ in effects(loop)):
         return 0
-    nodes = [*_nodes(effect.node for effect in found)]
+    nodes = [*all_nodes(effect.node for effect in found)]
     if any(isinstance(node, Branch) for node in nodes):  # its pieces have divisors of their own
         return 0
     whole = Index(0, ((Counter(loop.depth, loop.extent), 1),))
     read = [*(effect.address for effect in found), *(index for node in nodes for index in indices(node))]
     divisors = (n for index in read for n in _divisors_in(index, whole))
     return max((n for n in divisors if loop.extent % n == 0 and n < loop.extent), default=0)
-
-
-def _nodes(roots: Iterable[Node]) -> Iterator[Node]:
-    """All nodes below some, each once."""
-    seen: set[Node] = set()
-    pending = [*roots]
-    while pending:
-        node = pending.pop()
-        if node not in seen:
-            seen.add(node)
-            yield node
-            pending.extend(children(node))
 
 
 def _divisors_in(index: Index, whole: Index) -> Iterator[int]:

@@ -6,7 +6,7 @@ subexpression is found by identity, and comparing or hashing one costs nothing h
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field
 from itertools import count
 from typing import Any, TypeAlias
@@ -247,13 +247,17 @@ def loaded(index: Index) -> list[Node]:
     return found
 
 
-def loads(roots: Iterator[Node] | list[Node]) -> list[BufferLoad]:
-    """All loads below these nodes, each once."""
-    seen: dict[Node, None] = {}
-    pending = list(roots)
+def all_nodes(roots: Iterable[Node]) -> Iterator[Node]:
+    """These nodes and all below them, each once."""
+    seen, pending = set[Node](), [*roots]
     while pending:
         node = pending.pop()
         if node not in seen:
-            seen[node] = None
+            seen.add(node)
+            yield node
             pending.extend(children(node))
-    return [node for node in seen if isinstance(node, BufferLoad)]
+
+
+def loads(roots: Iterable[Node]) -> list[BufferLoad]:
+    """All loads below these nodes, each once."""
+    return [node for node in all_nodes(roots) if isinstance(node, BufferLoad)]

@@ -31,7 +31,7 @@ from fnad.lower.loop_ir import (
     controls,
     effects,
 )
-from fnad.lower.nodes import Buffer, BufferLoad, Checked, Node, ScalarOperation, children, loaded
+from fnad.lower.nodes import Buffer, BufferLoad, Checked, Node, ScalarOperation, all_nodes, loaded
 
 LOAD, OPERATOR, FUNCTION, STORE, MULTIPLICATION = 0.3, 0.15, 1.0, 0.4, 0.05
 """The approximate times of what loops consist of, in nanoseconds."""
@@ -222,14 +222,6 @@ def _time(node: Node) -> float:
 
 def _nodes(effects: Iterable[object]) -> Iterator[Node]:
     """All nodes of effects, each once."""
-    seen: set[Node] = set()
-    pending: list[Node] = []
-    for effect in effects:
-        if isinstance(effect, Effect):
-            pending += [effect.node, *loaded(effect.address)]
-    while pending:
-        node = pending.pop()
-        if node not in seen:
-            seen.add(node)
-            yield node
-            pending += children(node)
+    return all_nodes(
+        node for effect in effects if isinstance(effect, Effect) for node in (effect.node, *loaded(effect.address))
+    )

@@ -25,7 +25,7 @@ from fnad.lower.loop_ir import (
     reads,
     writes,
 )
-from fnad.lower.nodes import Branch, Buffer, BufferLoad, Checked, Node, children
+from fnad.lower.nodes import Branch, Buffer, BufferLoad, Checked, all_nodes
 from fnad.lower.parallel import is_in_any_order
 from fnad.records import dataclass
 
@@ -128,7 +128,7 @@ def vector_width(loops: Sequence[NestLoop]) -> int:
     """The number of neighbouring iterations that a thread takes at once, because they touch neighbouring elements."""
     inner = loops[-1]
     found = [item for item in inner.items if isinstance(item, BufferStore | Reduce | Scan)]
-    operations = _operations(found)
+    operations = set(all_nodes(effect.node for effect in found))
     has_branches = any(isinstance(node, Branch | Checked) and node.depth > inner.depth for node in operations)
     if len(found) < len(inner.items) or has_branches:
         return 1
@@ -152,17 +152,6 @@ def row_width(loop: NestLoop) -> int:
     nests = [chain(item) for item in loop.items if isinstance(item, NestLoop)]
     simple = [loops for loops in nests if not any(isinstance(item, NestLoop) for item in loops[-1].items)]
     return min(map(vector_width, simple), default=1)
-
-
-def _operations(found: Sequence[Effect]) -> set[Node]:
-    seen: set[Node] = set()
-    pending = [effect.node for effect in found]
-    while pending:
-        node = pending.pop()
-        if node not in seen:
-            seen.add(node)
-            pending.extend(children(node))
-    return seen
 
 
 def _is_uneven(address: Index, counter: Counter, width: int) -> bool:
@@ -190,7 +179,7 @@ def _stride(load: BufferLoad, loop: NestLoop) -> int:
 def loads_across(rows: NestLoop, columns: NestLoop) -> list[BufferLoad]:
     """The loads of stores that go along the outer one of two loops; none if there are branches."""
     found = [effect for effect in columns.items if isinstance(effect, BufferStore)]
-    if any(isinstance(node, Branch | Checked) for node in _operations(found)):
+    if any(isinstance(node, Branch | Checked) for node in all_nodes(effect.node for effect in found)):
         return []
     loads = dict.fromkeys(load for effect in found for load in effect_loads(effect))
     return [load for load in loads if _stride(load, rows) == 1 and abs(_stride(load, columns)) > 1]
