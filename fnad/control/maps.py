@@ -18,7 +18,7 @@ from fnad.control.lockstep import BRANCH, DEAR, LANES, cost_of, is_vector_code, 
 from fnad.control.loop import Groups
 from fnad.control.scan import bind_scan, scan, scan_as_loop
 from fnad.control.signatures import Symbols
-from fnad.ir.builder import SymbolEnvironment, bind_equation, current_builder, rebuilt, trace
+from fnad.ir.builder import bind_equation, rebuilt, replayed, retraced, trace
 from fnad.ir.primitive import Cond, Scalar
 from fnad.ir.program import Atom, Equation, Literal, Program, Var
 from fnad.ir.symbol import Symbol
@@ -43,17 +43,12 @@ def mapped(program: Program) -> Program:
     if not any(equation.primitive is scan and _chooses(equation.regions[0]) for equation in all_equations(program)):
         return program
 
-    def run(*inputs: Symbol) -> list[Symbol]:
-        env = SymbolEnvironment(program.inputs, inputs)
-        for equation in program.equations:
-            current_builder().source = equation.source
-            inner = rebuilt(equation, regions=tuple(map(mapped, equation.regions))) if equation.regions else equation
-            operands = env.read(inner.operands)
-            found = _on_arrays(inner, operands) if inner.primitive is scan else None
-            env.write(inner.results, bind_equation(inner, operands) if found is None else found)
-        return env.read(program.outputs)
+    def of(equation: Equation, operands: list[Symbol]) -> list[Symbol]:
+        inner = rebuilt(equation, regions=tuple(map(mapped, equation.regions))) if equation.regions else equation
+        found = _on_arrays(inner, operands) if inner.primitive is scan else None
+        return bind_equation(inner, operands) if found is None else found
 
-    return trace(run, *program.in_avals, name=program.name)
+    return retraced(program, of)
 
 
 def _chooses(body: Program) -> bool:
@@ -156,13 +151,10 @@ def _decides_exactly(program: Program, rough: set[Atom]) -> bool:
 
 def _selected(program: Program, args: Sequence[Symbol]) -> list[Symbol]:
     """The results of a program with all branches computed."""
-    env = SymbolEnvironment(program.inputs, args)
-    for equation in program.equations:
-        current_builder().source = equation.source
-        operands = env.read(equation.operands)
-        if equation.regions:
-            branches = [_selected(region, operands[1:]) for region in equation.regions]
-            env.write(equation.results, selected(operands[0], branches))
-        else:
-            env.write(equation.results, bind_equation(equation, operands))
-    return env.read(program.outputs)
+
+    def of(equation: Equation, operands: list[Symbol]) -> Sequence[Symbol]:
+        if not equation.regions:
+            return bind_equation(equation, operands)
+        return selected(operands[0], [_selected(region, operands[1:]) for region in equation.regions])
+
+    return replayed(program, args, of)

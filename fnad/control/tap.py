@@ -24,7 +24,7 @@ from fnad.control.signatures import Cotangents, Flags, Pulled, Pushed, Symbols, 
 from fnad.control.while_loop import while_as_loop
 from fnad.errors import TapError
 from fnad.ir.axes import Elementwise
-from fnad.ir.builder import SymbolEnvironment, bind_equation, current_builder, inline, trace
+from fnad.ir.builder import bind_equation, inline, replayed, trace
 from fnad.ir.primitive import (
     HOST,
     Cond,
@@ -115,12 +115,9 @@ def with_taps(program: Program) -> tuple[Program, list[Mark]]:
 
     def run(*args: Symbol) -> list[Symbol]:
         marked: Marked = {}
-        env = SymbolEnvironment(program.inputs, args)
-        for equation in program.equations:
-            current_builder().source = equation.source
-            env.write(equation.results, _results(equation, env.read(equation.operands), marked))
+        outputs = replayed(program, args, lambda equation, operands: _results(equation, operands, marked))
         marks.extend(marked)
-        return [*env.read(program.outputs), *marked.values()]
+        return [*outputs, *marked.values()]
 
     return trace(run, *program.in_avals, name=program.name), marks
 

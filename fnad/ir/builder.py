@@ -361,6 +361,22 @@ def inline(program: Program, arguments: Sequence[Symbol]) -> list[Symbol]:
     return [given[a] if a in given else Symbol(builder, atoms.get(a, a), a.aval) for a in program.outputs]
 
 
+def replayed(
+    program: Program, arguments: Sequence[Symbol], of: Callable[[Equation, list[Symbol]], Sequence[Symbol]]
+) -> list[Symbol]:
+    """The outputs of a program on arguments, where `of(equation, operands)` are the results of each equation."""
+    builder, env = current_builder(), SymbolEnvironment(program.inputs, arguments)
+    for equation in program.equations:
+        builder.source = equation.source
+        env.write(equation.results, of(equation, env.read(equation.operands)))
+    return env.read(program.outputs)
+
+
+def retraced(program: Program, of: Callable[[Equation, list[Symbol]], Sequence[Symbol]]) -> Program:
+    """The program with `of(equation, operands)` as the results of each equation."""
+    return trace(lambda *args: replayed(program, args, of), *program.in_avals, name=program.name)
+
+
 class _Lifted(dict[Atom, Atom]):
     """The atoms of a program as those of another one, in which an argument is lifted when it is first used."""
 

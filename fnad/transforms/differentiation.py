@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from fnad.ir.builder import SymbolEnvironment, bind_equation, current_builder, trace
+from fnad.ir.builder import bind_equation, current_builder, retraced, trace
 from fnad.ir.primitive import Unknown
-from fnad.ir.program import Program
+from fnad.ir.program import Equation, Program
 from fnad.ir.symbol import Symbol
 from fnad.ops.autodiff import stop_gradient
 from fnad.ops.eigenvalues import eigh
@@ -89,14 +89,8 @@ def _on_constants(program: Program, outputs: int | None) -> Program:
     """
     needed = needed_vars(program, reverse_mode.differentiable_outputs(program, outputs))
 
-    def run(*args: Symbol) -> list[Symbol]:
-        env = SymbolEnvironment(program.inputs, args)
-        for equation in program.equations:
-            current_builder().source = equation.source
-            operands = env.read(equation.operands)
-            if isinstance(equation.primitive.derivative, Unknown) and needed.isdisjoint(equation.results):
-                operands = list(map(stop_gradient, operands))
-            env.write(equation.results, bind_equation(equation, operands))
-        return env.read(program.outputs)
+    def of(equation: Equation, operands: list[Symbol]) -> list[Symbol]:
+        is_constant = isinstance(equation.primitive.derivative, Unknown) and needed.isdisjoint(equation.results)
+        return bind_equation(equation, list(map(stop_gradient, operands)) if is_constant else operands)
 
-    return trace(run, *program.in_avals, name=program.name)
+    return retraced(program, of)

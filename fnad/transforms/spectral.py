@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from fnad.ir.axes import Opaque
-from fnad.ir.builder import SymbolEnvironment, bind_equation, current_builder, inline, rebuilt, trace
+from fnad.ir.builder import SymbolEnvironment, bind_equation, current_builder, inline, rebuilt, retraced, trace
 from fnad.ir.primitive import DynamicSlice, Gather, IndexMap, Library, Primitive, Push
 from fnad.ir.program import Atom, Equation, Program, Var
 from fnad.ir.symbol import Symbol
@@ -159,21 +159,13 @@ def _divided_differences(w: Symbol, h: Symbol, slope: Symbol) -> Symbol:
 def _as_written(program: Program, written: Mapping[Primitive, Program]) -> Program:
     """The program with spectral functions replaced by the user's equations, and without guards."""
 
-    def walk(*args: Symbol) -> list[Symbol]:
-        builder = current_builder()
-        env = SymbolEnvironment(program.inputs, args)
-        for equation in program.equations:
-            builder.source = equation.source
-            operands = env.read(equation.operands)
-            if equation.primitive is distinct_vectors:
-                env.write(equation.results, operands[:1])
-            elif equation.primitive in written:
-                env.write(equation.results, inline(written[equation.primitive], operands))
-            else:
-                env.write(equation.results, bind_equation(equation, operands))
-        return env.read(program.outputs)
+    def of(equation: Equation, operands: list[Symbol]) -> list[Symbol]:
+        if equation.primitive is distinct_vectors:
+            return operands[:1]
+        own = written.get(equation.primitive)
+        return bind_equation(equation, operands) if own is None else inline(own, operands)
 
-    return trace(walk, *program.in_avals, name=program.name)
+    return retraced(program, of)
 
 
 # ---- vectors that are used otherwise -------------------------------------------------------------------------------
