@@ -363,7 +363,9 @@ def module(source: str, dtypes: list[str]) -> Any:
     """Return the optimised module of a kernel."""
     from fnad.backends.cpu import codegen
     from fnad.backends.cpu.compiler import module_of
-    from fnad.kernel.parser import parse_kernel
+
+    sys.path.append(str(Path(__file__).parents[1]))
+    from tests.kernel_text import parse_kernel
 
     return codegen.optimized(module_of(parse_kernel(source, "program", [np.dtype(dtype) for dtype in dtypes])))
 

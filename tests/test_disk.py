@@ -30,7 +30,6 @@ import fnad
 from fnad import disk
 from fnad.backends import keys, tiers
 from fnad.backends.cpu import codegen, executor, loader, saved, symbols
-from fnad.backends.cpu.compiler import compile_source
 from fnad.backends.surroundings import surroundings
 from fnad.cli import cache as cli_cache
 from fnad.cli import main
@@ -39,6 +38,7 @@ from fnad.disk import FOLDERS, DiskCache, digest
 from fnad.errors import CacheWarning
 from fnad.ir.parser import parse_program
 from fnad.ir.primitive import PRIMITIVES, register
+from tests.kernel_text import compile_source
 
 KEY = digest(b"a key")
 PAYLOAD = bytes(range(256)) * 4

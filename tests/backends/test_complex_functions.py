@@ -15,8 +15,8 @@ from fnad.backends.cpu.target import CPU
 from fnad.backends.cpu.vector_math import libm
 from fnad.backends.llvm.complex_functions import FUNCTIONS, instructions
 from fnad.backends.llvm.instructions import add_function
-from fnad.kernel.parser import parse_kernel
 from tests.backends.test_instructions import Array
+from tests.kernel_text import parse_kernel
 
 NAMES = [*FUNCTIONS, "expm1", "log1p"]
 TARGET = replace(CPU, instructions={**CPU.instructions, **instructions(libm)})

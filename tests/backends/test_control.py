@@ -15,7 +15,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fnad.backends.cpu.compiler import compile_source
 from fnad.backends.cpu.executor import compile_program
 from fnad.control.cond import cond
 from fnad.control.scan import scan
@@ -32,6 +31,7 @@ from fnad.ops.shape import reduce_sum
 from fnad.ops.sorting import argsort
 from fnad.testing import tolerance
 from fnad.transforms.interpret import interpret
+from tests.kernel_text import compile_source
 from tests.random_control import random_control_program
 
 few = settings(max_examples=15)

@@ -13,12 +13,12 @@ import pytest
 import scipy.special
 
 from fnad.backends.cpu import codegen, vector_math
-from fnad.backends.cpu.compiler import compile_source
 from fnad.backends.cpu.loader import link
 from fnad.backends.llvm.formulas.catalogue import ELEMENTARY, ELEMENTARY_F32, OWN, SPECIAL
 from fnad.backends.llvm.formulas.definition import Formula, defined
 from fnad.backends.llvm.scalar import llvm_type
 from fnad.scalar.operations import OPERATIONS
+from tests.kernel_text import compile_source
 
 Array = np.ndarray[Any, Any]
 INF, NAN = np.inf, np.nan

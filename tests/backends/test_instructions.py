@@ -18,12 +18,12 @@ import pytest
 
 import fnad
 from fnad.backends.cpu import blas, functions, vector_math
-from fnad.backends.cpu.compiler import NativeFunction, compile_source, module_of
+from fnad.backends.cpu.compiler import NativeFunction, module_of
 from fnad.backends.llvm import loop_hints
-from fnad.kernel.parser import parse_kernel
 from fnad.kernel.python_source import namespace
 from fnad.kernel.routines import ROUTINES
 from fnad.scalar.operation import OperandError
+from tests.kernel_text import compile_source, parse_kernel
 
 FLOATS = ("f4", "f8")
 COMPLEX = ("c8", "c16")

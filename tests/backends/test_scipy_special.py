@@ -13,7 +13,7 @@ import pytest
 import scipy.special
 
 from fnad.backends.cpu import scipy_special
-from fnad.backends.cpu.compiler import NativeFunction, compile_source
+from fnad.backends.cpu.compiler import NativeFunction
 from fnad.backends.cpu.executor import compile_program, plan
 from fnad.backends.llvm.formulas.catalogue import SPECIAL as FORMULAS
 from fnad.control.scan import scan
@@ -35,6 +35,7 @@ from fnad.scalar.scipy_ufunc import UfuncOperation, ufunc_operation
 from fnad.testing import marks
 from fnad.transforms.interpret import interpret
 from fnad.transforms.joint import joint
+from tests.kernel_text import compile_source
 
 Array = np.ndarray[Any, Any]
 

@@ -18,7 +18,6 @@ from fnad.backends.cuda.executor import launch_lines
 from fnad.backends.cuda.ptx import ptx_of_all
 from fnad.errors import OutOfRangeError
 from fnad.kernel.launches import DevicePlan, Launch
-from fnad.kernel.parser import parse_kernel
 from fnad.kernel.python_source import kernel_text
 from fnad.kernel.traffic import additions
 from fnad.lower.lowering import lower
@@ -28,6 +27,7 @@ from tests.cuda.harness import KernelError, run
 from tests.cuda.test_grid import SMALL, program_of, results
 from tests.cuda.test_ptx import has_libdevice
 from tests.gpu import Simulated
+from tests.kernel_text import parse_kernel
 
 ATOMIC, SORTED = replace(SMALL, adds_atomically=True), SMALL
 RNG = np.random.default_rng(0)

@@ -19,7 +19,6 @@ from fnad.errors import OutOfRangeError
 from fnad.ir.program import Program
 from fnad.kernel import device_build
 from fnad.kernel.launches import DevicePlan, Launch
-from fnad.kernel.parser import parse_kernel
 from fnad.kernel.python_source import kernel_text
 from fnad.lower.loop_ir import LibraryCall
 from fnad.lower.lowering import lower
@@ -30,6 +29,7 @@ from fnad.transforms.interpret import interpret
 from fnad.transforms.pipeline import simplify
 from tests.cuda.harness import KernelError, run
 from tests.gpu import Simulated
+from tests.kernel_text import parse_kernel
 from tests.together import together
 
 SMALL = replace(CUDA, grid=Grid(threads=8, blocks=6, warp=4, most_threads=16))

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from fnad.kernel.launches import Launch
-from fnad.kernel.parser import parse_kernel
 from fnad.kernel.python_source import kernel_text
 from fnad.kernel.statements import Kernel
 from tests.cuda.harness import Array, KernelError, run
+from tests.kernel_text import parse_kernel
 
 F64 = np.dtype(np.float64)
 

@@ -16,7 +16,6 @@ from fnad.backends.cuda.executor import DeviceExecutor
 from fnad.backends.cuda.instructions import SYMBOLS
 from fnad.errors import LoweringError
 from fnad.kernel.launches import DevicePlan, Launch
-from fnad.kernel.parser import parse_kernel
 from fnad.lower.lowering import lower
 from fnad.scalar.scipy_ufunc import PREFIX
 from fnad.testing import assert_close, tolerance
@@ -28,6 +27,7 @@ from tests.cuda.test_grid import PROGRAMS, SMALL, program_of
 from tests.cuda.test_ptx import features, has_libdevice
 from tests.gpu import SMALL as FEW_THREADS
 from tests.gpu import driver
+from tests.kernel_text import parse_kernel
 from tests.together import together
 
 pytestmark = pytest.mark.skipif(not has_libdevice(), reason="nvidia-nvvm, which has libdevice, is for Linux on x86-64")

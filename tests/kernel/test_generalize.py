@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from fnad.kernel.generalize import Outline, Pattern, outlined
-from fnad.kernel.parser import parse_kernel
 from fnad.kernel.python_source import kernel_text
 from fnad.kernel.statements import Kernel
+from tests.kernel_text import parse_kernel
 
 F8 = np.dtype("f8")
 

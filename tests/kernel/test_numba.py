@@ -13,13 +13,13 @@ from fnad.backends.cpu.compiler import compile_kernel
 from fnad.backends.cpu.executor import plan
 from fnad.cli.dump import Request, dump
 from fnad.ir.parser import parse_program
-from fnad.kernel.parser import parse_kernel
 from fnad.kernel.prelude import BY_KIND, DEFINITIONS, KNOWN
 from fnad.kernel.python_source import kernel_text, module_text
 from fnad.kernel.statements import Kernel
 from fnad.scalar.operation import OperandError, Pointer
 from fnad.scalar.operations import DTYPES, OPERATIONS, TABLE
 from tests.backends.test_instructions import pairs, special
+from tests.kernel_text import parse_kernel
 from tests.test_stages import CASES, FUNCTIONS
 
 Array = np.ndarray[Any, Any]

@@ -10,8 +10,8 @@ import pytest
 
 from fnad.backends.cpu.compiler import compile_kernel
 from fnad.kernel.order import is_unvectorised
-from fnad.kernel.parser import parse_kernel
 from fnad.kernel.statements import For, Kernel
+from tests.kernel_text import parse_kernel
 
 F64, I64 = np.dtype("f8"), np.dtype("i8")
 

@@ -11,7 +11,6 @@ from fnad.kernel.borders import split
 from fnad.kernel.forward import forward
 from fnad.kernel.layout import Layout
 from fnad.kernel.liveness import live, read_arrays
-from fnad.kernel.parser import parse_kernel
 from fnad.kernel.plain_products import with_plain_products
 from fnad.kernel.python_source import kernel_text, namespace, plain_text
 from fnad.kernel.routines import compensated_add
@@ -19,6 +18,7 @@ from fnad.kernel.statements import Kernel, Statement
 from fnad.kernel.sums_apart import sums_apart
 from fnad.kernel.unroll import unroll
 from fnad.scalar.operation import OperandError
+from tests.kernel_text import parse_kernel
 
 F32, F64, I64 = np.dtype("f4"), np.dtype("f8"), np.dtype("i8")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from fnad.backends.cpu import codegen
@@ -12,11 +11,9 @@ from fnad.backends.cpu.target import CPU
 from fnad.backends.llvm.emitter import Builder, Value
 from fnad.backends.llvm.instructions import add_function, arrays_in_frame
 from fnad.kernel.layout import Layout
-from fnad.kernel.parser import parse_kernel
 from fnad.kernel.python_source import plain_text
 from fnad.kernel.statements import SCRATCH, STATUS, Kernel, Name
 from fnad.records import dataclass
-from fnad.scalar.operation import Dtype
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,22 +37,6 @@ def compile_kernel(kernel: Kernel, text: str = "") -> NativeFunction:
     """Compile a kernel, whose parameters are flat arrays; kernels of one `text`, if it is given, are the same."""
     code = native_code(key_of(text or plain_text(kernel)), lambda: translate(kernel))
     return NativeFunction(code.key, code.call, code.nbytes, kernel)
-
-
-def compile_source(source: str, name: str, parameters: Sequence[Dtype]) -> NativeFunction:
-    r"""Compile the printed kernel `name`, whose parameters are flat arrays of these dtypes.
-
-    Raises OperandError where an operand has a dtype that its operation does not take.
-
-    >>> import numpy as np
-    >>> source = "def double(x, out):\n    for i in range(3):\n        out[i] = x[i] + x[i]"
-    >>> function = compile_source(source, "double", [np.dtype("f8")] * 2)
-    >>> out = np.empty(3)
-    >>> function.call(np.arange(3.0), out)
-    >>> out
-    array([0., 2., 4.])
-    """
-    return compile_kernel(parse_kernel(source, name, parameters))
 
 
 def by_position(kernel: Kernel) -> Kernel:

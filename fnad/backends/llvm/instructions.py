@@ -185,9 +185,6 @@ class _Writer:
             name.name: self.builder.alloca(value_type(name.kind), name=name.name) for name in self._on_stack()
         }
 
-    def _slot(self, name: Name) -> Value:
-        return self.builder.alloca(value_type(name.kind), name=name.name)
-
     def _on_stack(self) -> list[Name]:
         """The variables that are assigned in several places, or used after the block that they are assigned in."""
         given = _in_frame(self.kernel)

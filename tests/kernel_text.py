@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from fnad.backends.cpu.compiler import NativeFunction, compile_kernel
 from fnad.kernel.prelude import SPELLINGS
 from fnad.kernel.python_source import WORDS
 from fnad.kernel.routines import routine_named
@@ -50,6 +51,11 @@ def parse_kernel(source: str, name: str, parameters: Sequence[Dtype]) -> Kernel:
     names = tuple(Name(a, Pointer(np.dtype(d))) for a, d in zip(arguments, parameters, strict=True))
     reader = _Reader({n.name: n for n in names})
     return Kernel(name, names, reader.block(functions[0].body))
+
+
+def compile_source(source: str, name: str, parameters: Sequence[Dtype]) -> NativeFunction:
+    """Compile the printed kernel `name`, whose parameters are flat arrays of these dtypes."""
+    return compile_kernel(parse_kernel(source, name, parameters))
 
 
 class _Reader:
