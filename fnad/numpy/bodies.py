@@ -31,12 +31,15 @@ SHAPES = (
 
 WHAT_IS_KNOWN = (np.iscomplexobj, np.isrealobj, np.ndim, np.shape, np.size)
 
-ELEMENTS = (np.angle, np.append, np.iscomplex, np.isreal, np.nan_to_num, np.select, np.sort_complex, np.tril, np.triu)
+ELEMENTS = (
+    *(np.angle, np.append, np.iscomplex, np.isneginf, np.isposinf, np.isreal, np.nan_to_num),
+    *(np.select, np.sort_complex, np.tril, np.triu),
+)
 
 SUMS = (*(np.cumulative_prod, np.cumulative_sum, np.nancumprod, np.nancumsum, np.nanprod, np.nansum, np.unwrap),)
 
 OTHERS = (
-    *(np.corrcoef, np.diag_indices_from, np.histogram2d, np.tril_indices_from),
+    *(np.corrcoef, np.diag_indices_from, np.histogram2d, np.ix_, np.trapezoid, np.tril_indices_from),
     *(np.triu_indices_from, np.polyadd, np.polyder, np.polyint, np.polysub, np.polyval),
 )
 
@@ -50,7 +53,7 @@ FFT = (np.fft.fftshift, np.fft.ifftshift)
 LINALG = (
     *(np.linalg.cross, np.linalg.diagonal, np.linalg.matmul, np.linalg.matrix_norm, np.linalg.matrix_power),
     *(np.linalg.multi_dot, np.linalg.outer, np.linalg.svdvals, np.linalg.tensordot, np.linalg.tensorinv),
-    *(np.linalg.trace, np.linalg.vector_norm),
+    *(np.linalg.tensorsolve, np.linalg.trace, np.linalg.vector_norm),
 )
 
 FILLED = (np.empty, np.full, np.ones, np.zeros)
@@ -182,7 +185,7 @@ for _name in ("add", "subtract", "multiply", "divide", "power"):
     setattr(_At, _name, _elements(getattr(np, _name)))
 
 
-def _output(output: Any, input: Any, shape: Any = None, complex_output: bool = False) -> Any:  # noqa: A002
+def _output(output: Any, input: Any, shape: Any = None, complex_output: bool = False) -> Any:
     """The array that a filter of scipy.ndimage writes into."""
     if output is None or isinstance(output, (str, type, np.dtype)):
         return on_trace(np.zeros)(shape or input.shape, dtype=input.dtype if output is None else output)

@@ -10,7 +10,7 @@ from fnad.errors import DomainError, ShapeError
 from fnad.ir.primitive import Primitive
 from fnad.ir.size import is_size
 from fnad.ir.symbol import Symbol
-from fnad.ir.types import BOOL, F64, I64, Aval, Dtype, native_dtype
+from fnad.ir.types import F64, I64, Aval, Dtype, native_dtype
 from fnad.numpy.joining import join
 from fnad.numpy.manipulation import diagonal, expand_dims, fresh, moveaxis, reshape_steps
 from fnad.numpy.operands import (
@@ -20,7 +20,6 @@ from fnad.numpy.operands import (
     axis_of,
     broadcast_all,
     common_dtype,
-    static_array,
     static_int,
     static_ints,
     static_number,
@@ -29,7 +28,7 @@ from fnad.numpy.operands import (
 from fnad.numpy.reductions import sum_
 from fnad.numpy.registry import RULES, implements
 from fnad.numpy.ufuncs import divide, multiply
-from fnad.numpy.views import ArrayView, Broadcast, Reshape, fitted
+from fnad.numpy.views import ArrayView, Broadcast, fitted
 from fnad.ops.arithmetic import add, div, mul, sub
 from fnad.ops.comparison import eq, ge
 from fnad.ops.piecewise import floor
@@ -70,7 +69,7 @@ def _filling(value: Any, dtype: Any) -> Symbol:
 
 @implements(np.array)
 def array(
-    object: Any,  # noqa: A002  # NumPy's name
+    object: Any,
     dtype: Any = None,
     *,
     copy: Any = True,
@@ -117,7 +116,7 @@ def ones(shape: Any, dtype: Any, order: str) -> ArrayView:
 
 
 @implements(np.eye)
-def eye(N: Any, M: Any, k: Any, dtype: Any, order: str) -> ArrayView:  # noqa: N803
+def eye(N: Any, M: Any, k: Any, dtype: Any, order: str) -> ArrayView:
     return fresh(_of_places(eq, np.eye, _corner(N, k, M), native_dtype(dtype)), in_order=order == "C")
 
 
@@ -127,7 +126,7 @@ def identity(n: Any, dtype: Any) -> ArrayView:
 
 
 @implements(np.tri)
-def tri(N: Any, M: Any, k: Any, dtype: Any) -> ArrayView:  # noqa: N803
+def tri(N: Any, M: Any, k: Any, dtype: Any) -> ArrayView:
     return fresh(_of_places(ge, np.tri, _corner(N, k, M), native_dtype(dtype)), in_order=True)
 
 
@@ -299,17 +298,6 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     if copy:
         return tuple(fresh(view.read()) for view in views)
     return views if sparse else tuple(views)
-
-
-@implements(np.ix_)
-def ix_(*args: Any) -> tuple[ArrayView, ...]:
-    axes = [as_array(np.nonzero(static_array(a))[0] if as_array(a).dtype == BOOL else a) for a in args]
-    if any(x.ndim != 1 for x in axes):
-        raise ShapeError("Cross index must be 1 dimensional")
-    count = len(axes)
-    return tuple(
-        ArrayView(x, (Reshape(tuple(x.shape[0] if j == i else 1 for j in range(count))),)) for i, x in enumerate(axes)
-    )
 
 
 # ---- along a line ----------------------------------------------------------------------------------------------------

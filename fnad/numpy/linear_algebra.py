@@ -6,7 +6,6 @@ have derivative 0.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -17,15 +16,12 @@ from fnad.errors import MatrixError, ShapeError, UnsupportedFunctionError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import DTYPES, F64, I64, Aval, is_complex, real_dtype
 from fnad.numpy.indexing_routines import take_along_axis
-from fnad.numpy.manipulation import fresh
 from fnad.numpy.operands import (
     as_symbol,
     axes_of,
-    axis_of,
     broadcast_all,
     common_shape,
     reduced_shape,
-    static_ints,
     static_number,
     to_dtype,
 )
@@ -35,7 +31,6 @@ from fnad.numpy.registry import UNSET, implements
 from fnad.numpy.sorting import argsort
 from fnad.numpy.statistics import root
 from fnad.numpy.ufuncs import absolute, power
-from fnad.numpy.views import ArrayView
 from fnad.ops import determinant, eigenvalues, least_squares, linalg
 from fnad.ops.arithmetic import add, div, mul, sub
 from fnad.ops.comparison import bitwise_and, bitwise_not, eq, gt, isnan, ne, select
@@ -155,12 +150,12 @@ def _hermitian_svd(x: Symbol, with_vectors: bool) -> Any:
 
 
 @implements(np.linalg.eigh)
-def eigh(a: Any, UPLO: Any) -> Any:  # noqa: N803
+def eigh(a: Any, UPLO: Any) -> Any:
     return named(np.linalg.eigh, *eigenvalues.eigh(square("eigh", a), uplo=triangle(UPLO)))
 
 
 @implements(np.linalg.eigvalsh)
-def eigvalsh(a: Any, UPLO: Any) -> Symbol:  # noqa: N803
+def eigvalsh(a: Any, UPLO: Any) -> Symbol:
     return eigenvalues.eigvalsh(square("eigvalsh", a), uplo=triangle(UPLO))
 
 
@@ -185,7 +180,7 @@ def eigvals(a: Any) -> Symbol:
 
 
 @implements(np.linalg.norm)
-def norm(x: Any, ord: Any, axis: Any, keepdims: bool) -> Symbol:  # noqa: A002
+def norm(x: Any, ord: Any, axis: Any, keepdims: bool) -> Symbol:
     symbol = as_symbol(x)
     symbol = to_dtype(symbol, F64) if symbol.dtype.kind in "biu" else symbol
     ord = static_number(ord, "the order of a norm")  # noqa: A001
@@ -255,7 +250,7 @@ def extremum(x: Symbol, order: float, axis: Any, keepdims: Any) -> Symbol:
 
 
 @implements(np.linalg.matrix_rank)
-def matrix_rank(A: Any, tol: Any, hermitian: Any, rtol: Any) -> Symbol:  # noqa: N803
+def matrix_rank(A: Any, tol: Any, hermitian: Any, rtol: Any) -> Symbol:
     if rtol is not None and tol is not None:
         raise ShapeError("`tol` and `rtol` can't be both set.")
     (x,) = floating(A)
@@ -318,21 +313,6 @@ def solve(a: Any, b: Any) -> Symbol:
 @implements(np.linalg.inv)
 def inv(a: Any) -> Symbol:
     return linalg.inv(square("inv", a))
-
-
-@implements(np.linalg.tensorsolve)
-def tensorsolve(a: Any, b: Any, axes: Any) -> ArrayView:
-    x, y = floating(a, b)
-    order = list(range(x.ndim))
-    for axis in static_ints(axes, "an axis") if axes is not None else ():
-        order.remove(axis_of(axis, x.ndim))
-        order.append(axis_of(axis, x.ndim))
-    x = transpose_to(x, tuple(order))
-    shape = x.shape[y.ndim :]
-    n = math.prod(shape)
-    if x.aval.size != n**2:
-        raise MatrixError("Input arrays must satisfy the requirement prod(a.shape[b.ndim:]) == prod(a.shape[:b.ndim])")
-    return fresh(reshape_to(solve(reshape_to(x, (n, n)), reshape_to(y, (y.aval.size,))), shape))
 
 
 @implements(np.linalg.lstsq)

@@ -29,7 +29,7 @@ from fnad.numpy.registry import OF_AVALS, RULES, UNSET, Rule, implements
 from fnad.numpy.ufuncs import TABLE, absolute, add, divide, multiply, out_of_range, scaled, side
 from fnad.numpy.views import ArrayView
 from fnad.ops.arithmetic import div, mul, neg, sub
-from fnad.ops.comparison import bitwise_and, bitwise_not, bitwise_or, eq, isfinite, isnan, lt, select, signbit
+from fnad.ops.comparison import bitwise_and, bitwise_or, eq, isfinite, isnan, lt, select
 from fnad.ops.conversion import complex_, imag, real
 from fnad.ops.elementary import sin
 from fnad.ops.piecewise import rint
@@ -77,8 +77,8 @@ def clip(
     a_max: Any = UNSET,
     out: None = None,
     *,
-    min: Any = UNSET,  # noqa: A002  # NumPy's names
-    max: Any = UNSET,  # noqa: A002
+    min: Any = UNSET,
+    max: Any = UNSET,
     dtype: Any = None,
     casting: Any = "same_kind",
 ) -> Symbol:
@@ -95,12 +95,7 @@ def clip(
 
 
 def within_bounds(
-    a: Any,
-    min: Any = None,  # noqa: A002  # NumPy's names
-    max: Any = None,  # noqa: A002
-    out: None = None,
-    dtype: Any = None,
-    casting: Any = "same_kind",
+    a: Any, min: Any = None, max: Any = None, out: None = None, dtype: Any = None, casting: Any = "same_kind"
 ) -> Symbol:
     """An array within bounds; a Python integer beyond all numbers of its dtype is none."""
     x, options = as_symbol(a), {"dtype": dtype, "casting": casting}
@@ -180,24 +175,6 @@ def power(x: Any, p: Any) -> Symbol:
 # ---- infinities, comparison ------------------------------------------------------------------------------------------
 
 
-@implements(np.isposinf)
-def isposinf(x: Any) -> Symbol:
-    symbol = as_symbol(x)
-    return bitwise_and(RULES[np.isinf](symbol), bitwise_not(_is_negative(symbol)))
-
-
-@implements(np.isneginf)
-def isneginf(x: Any) -> Symbol:
-    symbol = as_symbol(x)
-    return bitwise_and(RULES[np.isinf](symbol), _is_negative(symbol))
-
-
-def _is_negative(x: Symbol) -> Symbol:
-    if x.dtype.kind == "c":
-        raise DtypeError(f"{x.dtype} has no sign: which infinity it is, is not defined")
-    return signbit(x if x.dtype.kind == "f" else to_dtype(x, F64))
-
-
 @implements(np.isclose)
 def isclose(a: Any, b: Any, rtol: Any, atol: Any, equal_nan: bool) -> Symbol:
     dtype = np.result_type(common_dtype(a, b), np.float32) if common_dtype(a, b).kind in "biu" else common_dtype(a, b)
@@ -272,7 +249,7 @@ def _series(square: Symbol) -> Symbol:
 
 
 @implements(np.kaiser)
-def kaiser(M: Any, beta: Any) -> Symbol:  # noqa: N803
+def kaiser(M: Any, beta: Any) -> Symbol:
     count = static_int(M, "a number of points")
     if count == 1:
         return add(np.ones(1), multiply(0.0, beta))

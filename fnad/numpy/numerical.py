@@ -23,14 +23,7 @@ from fnad.numpy.operands import (
     to_dtype,
 )
 from fnad.numpy.registry import RULES, UNSET, implements
-from fnad.numpy.ufuncs import (
-    add,
-    conjugate,
-    divide,
-    multiply,
-    negative,
-    subtract,
-)
+from fnad.numpy.ufuncs import add, conjugate, divide, multiply, negative, subtract
 from fnad.numpy.views import ArrayView
 from fnad.ops import arithmetic, convolution
 from fnad.ops.arithmetic import div, mul, sub
@@ -69,22 +62,6 @@ def difference(x: Symbol, axis: int) -> Symbol:
     size = x.shape[axis]
     later, earlier = slice_axis(x, axis, min(1, size), size), slice_axis(x, axis, 0, max(size - 1, 0))
     return bitwise_xor(later, earlier) if x.dtype == BOOL else sub(later, earlier)
-
-
-@implements(np.trapezoid)
-def trapezoid(y: Any, x: Any, dx: Any, axis: Any) -> Symbol:
-    y = as_array(y)
-    at = axis_of(axis, y.ndim)
-    if x is not None:
-        grid = as_array(x)
-        if grid.ndim == 1:
-            dx = difference(grid, 0)
-            dx = reshape_to(dx, tuple(dx.aval.size if i == at else 1 for i in range(y.ndim)))
-        else:
-            dx = difference(grid, axis_of(axis, grid.ndim))
-    size = y.shape[at]
-    later, earlier = slice_axis(y, at, min(1, size), size), slice_axis(y, at, 0, max(size - 1, 0))
-    return RULES[np.sum](divide(multiply(dx, add(later, earlier)), 2.0), axis=axis)
 
 
 @implements(np.ediff1d)

@@ -315,26 +315,7 @@ def _reached(w: Symbol, q: Symbol, *, may_vanish: bool) -> Symbol:
     return minimum(count, full_like(count, n - 1))
 
 
-def _quantile_rule(scale: int) -> Callable[..., Any]:
-    def rule(a: Any, q: Any, axis: Any, method: str, keepdims: Any, weights: Any) -> Any:
-        x, fraction = real_array(a), Fraction.of(q, scale)
-        if weights is not None and method != "inverted_cdf":
-            raise DomainError(f"Only method 'inverted_cdf' supports weights. Got: {method}.")
-        axes = axes_of(axis, x.ndim)
-        if weights is not None and x.aval.size:
-            found = _weighted(x, weights, axis, fraction, without_nan=False)
-            shape = reduced_shape(x.shape, axes, keepdims)
-            return fresh(reshape_to(found, (*fraction.q.shape, *shape)))
-        slices = Slices.of(x, axes)
-        if slices.x.shape[0] == 0:
-            raise OutOfRangeError("index -1 is out of bounds for axis 0 with size 0")
-        found = slices.unless_nan(_quantile(slices, fraction, method))
-        return reshape_to(found, (*fraction.q.shape, *reduced_shape(x.shape, axes, keepdims)))
-
-    return rule
-
-
-def _nanquantile_rule(scale: int) -> Callable[..., Any]:
+def _quantile_rule(scale: int, *, without_nan: bool) -> Callable[..., Any]:
     def rule(a: Any, q: Any, axis: Any, method: str, keepdims: Any, weights: Any) -> Any:
         x, fraction = real_array(a), Fraction.of(q, scale)
         if weights is not None and method != "inverted_cdf":
@@ -342,11 +323,15 @@ def _nanquantile_rule(scale: int) -> Callable[..., Any]:
         axes = axes_of(axis, x.ndim)
         shape = reduced_shape(x.shape, axes, keepdims)
         if weights is not None and x.aval.size:
-            found = _weighted(x, weights, axis, fraction, without_nan=True)
+            found = _weighted(x, weights, axis, fraction, without_nan=without_nan)
             return fresh(reshape_to(found, (*fraction.q.shape, *shape)))
-        if x.aval.size == 0:
+        if without_nan and x.aval.size == 0:
             return constant(np.nan, np.result_type(x.dtype, np.float32 if is_inexact(x.dtype) else F64), shape)
-        found = _quantile(Slices.without_nan(x, axes), fraction, method)
+        slices = Slices.without_nan(x, axes) if without_nan else Slices.of(x, axes)
+        if slices.x.shape[0] == 0:
+            raise OutOfRangeError("index -1 is out of bounds for axis 0 with size 0")
+        found = _quantile(slices, fraction, method)
+        found = found if without_nan else slices.unless_nan(found)
         return reshape_to(found, (*fraction.q.shape, *shape))
 
     return rule
@@ -360,7 +345,7 @@ def real_array(a: Any) -> Symbol:
     return x
 
 
-quantile = implements(np.quantile)(_quantile_rule(1))
-percentile = implements(np.percentile)(_quantile_rule(100))
-nanquantile = implements(np.nanquantile)(_nanquantile_rule(1))
-nanpercentile = implements(np.nanpercentile)(_nanquantile_rule(100))
+quantile = implements(np.quantile)(_quantile_rule(1, without_nan=False))
+percentile = implements(np.percentile)(_quantile_rule(100, without_nan=False))
+nanquantile = implements(np.nanquantile)(_quantile_rule(1, without_nan=True))
+nanpercentile = implements(np.nanpercentile)(_quantile_rule(100, without_nan=True))
