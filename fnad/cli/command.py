@@ -111,6 +111,7 @@ Look after the cache on disk, in which native code is kept for later processes:
   check  read every entry and remove those that are damaged; the exit status is 1 if there are any
   clear  remove everything
 """
+DOCTOR = "Say what fnad stands on here: versions, CPU, vector math, BLAS, threads, cache."
 ARGS = """the types of the arguments: arrays such as f64[3,4], i32[], bool[7]; Python numbers float, int, bool, complex;
 None; dicts, lists and tuples of these; fnad export takes a name for a size that stays open: f64[n,3]"""
 VALUES = """the arguments themselves, for a function that decides by their values: what stands between the parentheses
@@ -195,16 +196,14 @@ def _parser() -> ArgumentParser:
     parser.add_argument("--version", action="version", version=f"fnad {fnad.__version__}")
     parser.set_defaults(answer=lambda _: (parser.format_help().rstrip(), 0), command="")
     commands = parser.add_subparsers(metavar="{dump,explain,check,lint,export,view,profile,ops,cache,doctor}")
-    _add_dump(commands)
-    _add_explain(commands)
-    _add_check(commands)
-    _add_lint(commands)
-    _add_export(commands)
-    _add_view(commands)
-    _add_profile(commands)
-    _add_ops(commands)
-    _add_cache(commands)
-    _add_doctor(commands)
+    _add_commands_on_calls(commands)
+    of_ops = _add(commands, "ops", _ops, "list the primitives, or describe one", OPS, "example:\n  fnad ops tanh")
+    of_ops.add_argument("name", metavar="NAME", nargs="?", help="the primitive to describe")
+    of_cache = _add(
+        commands, "cache", _cache, "show, check or clear the cache on disk", CACHE, "example:\n  fnad cache show"
+    )
+    of_cache.add_argument("action", choices=("show", "check", "clear"), nargs="?", default="show")
+    _add(commands, "doctor", _doctor, "say what fnad stands on here", DOCTOR, "example:\n  fnad doctor")
     return parser
 
 
@@ -217,46 +216,49 @@ def _add(commands: Any, name: str, answer: Callable[..., Answer], use: str, desc
     return parser
 
 
-def _add_dump(commands: Any) -> None:
-    parser = _add(commands, "dump", _dump, "print a function at one stage of its compilation", DUMP, DUMP_EXAMPLE)
-    _add_call(parser)
-    _add_modes(parser, MODES)
-    _add_argnums(parser, "the arguments to differentiate in, from 0; by default 0, and with --vjp and --jvp all")
-    parser.add_argument(
+def _add_commands_on_calls(commands: Any) -> None:
+    def add(name: str, answer: Callable[..., Answer], use: str, *texts: str, **modes: Any) -> Any:
+        parser = _add(commands, name, answer, use, *texts)
+        _add_call(parser, **modes)
+        return parser
+
+    dump = add(
+        "dump", _dump, "print a function at one stage of its compilation", DUMP, DUMP_EXAMPLE, modes=MODES, which=ALL
+    )
+    dump.add_argument(
         "--stage", choices=(CONVERTED, *STAGES), default="simplified", help="the stage, by default simplified"
     )
-    _add_device(parser)
+    _add_device(dump)
+    use = "say what a trace of a function finds"
+    explain = add("explain", reports.explain, use, EXPLAIN, EXPLAIN_EXAMPLE, modes=OF_A_SCALAR)
+    explain.add_argument("--memory", action="store_true", help="list what vjp keeps for the pullback, with its bytes")
+    explain.add_argument("--plot", metavar="PATH", help="with --memory: draw the live arrays over time")
+    explain.add_argument("--force", action="store_true", help="replace a plot that is there")
+    _add_device(explain)
+    use = "check the derivatives of a function in every way they may be computed"
+    add("check", reports.check, use, CHECK, CHECK_EXAMPLE)
+    add("lint", _lint, "find operations that can reach a point where they are singular", LINT, LINT_EXAMPLE)
+    use = "write a function to C, an object file or Python, to be used without fnad"
+    export = add("export", reports.export, use, EXPORT, EXPORT_EXAMPLE, modes=EXPORT_MODES, which=ALL)
+    forms = export.add_mutually_exclusive_group(required=True)
+    for form, meaning in FORMS.items():
+        forms.add_argument(f"--{form}", dest="form", action="store_const", const=form, help=meaning)
+    export.add_argument("--blas", action="store_true", help="have the C source call CBLAS and LAPACKE")
+    _add_output(export)
+    use = "write a page that shows what became of a function"
+    view = add("view", reports.view, use, VIEW, VIEW_EXAMPLE, modes=OF_A_SCALAR)
+    view.add_argument("--profile", action="store_true", help="run it, and show the time of each line")
+    _add_output(view)
+    use = "say how much native time each line of a function takes"
+    add("profile", reports.profile, use, PROFILE, PROFILE_EXAMPLE, modes=OF_A_SCALAR)
 
 
-def _add_explain(commands: Any) -> None:
-    parser = _add(
-        commands, "explain", reports.explain, "say what a trace of a function finds", EXPLAIN, EXPLAIN_EXAMPLE
-    )
-    _add_call(parser)
-    _add_modes(parser, OF_A_SCALAR)
-    _add_argnums(parser, "the arguments to differentiate in, from 0; by default 0")
-    parser.add_argument("--memory", action="store_true", help="list what vjp keeps for the pullback, with its bytes")
-    parser.add_argument("--plot", metavar="PATH", help="with --memory: draw the live arrays over time")
-    parser.add_argument("--force", action="store_true", help="replace a plot that is there")
-    _add_device(parser)
+FIRST = "the arguments to differentiate in, from 0; by default 0"
+ALL = f"{FIRST}, and with --vjp and --jvp all"
 
 
-def _add_modes(parser: ArgumentParser, meanings: dict[str, str]) -> None:
-    modes = parser.add_mutually_exclusive_group()
-    for mode, meaning in meanings.items():
-        flag = f"--{mode.replace('_', '-')}"
-        modes.add_argument(flag, dest="mode", action="store_const", const=mode, help=meaning)
-
-
-def _add_argnums(parser: ArgumentParser, meaning: str) -> None:
-    parser.add_argument("--argnums", type=_argnums, metavar="N[,N…]", help=meaning)
-
-
-def _add_device(parser: ArgumentParser) -> None:
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="where it is to run, by default cpu")
-
-
-def _add_call(parser: ArgumentParser) -> None:
+def _add_call(parser: ArgumentParser, *, modes: dict[str, str] | None = None, which: str = FIRST) -> None:
+    """Add the options for a call, and those for the derivatives of these modes."""
     parser.add_argument(
         "target",
         metavar="FILE:FUNCTION",
@@ -265,98 +267,22 @@ def _add_call(parser: ArgumentParser) -> None:
     arguments = parser.add_mutually_exclusive_group()
     arguments.add_argument("--args", metavar="TYPES", default="", help=ARGS)
     arguments.add_argument("--values", metavar="VALUES", help=VALUES)
+    if modes is None:
+        return
+    derivatives = parser.add_mutually_exclusive_group()
+    for mode, meaning in modes.items():
+        flag = f"--{mode.replace('_', '-')}"
+        derivatives.add_argument(flag, dest="mode", action="store_const", const=mode, help=meaning)
+    parser.add_argument("--argnums", type=_argnums, metavar="N[,N…]", help=which)
 
 
-def _add_check(commands: Any) -> None:
-    _add_call(
-        _add(
-            commands,
-            "check",
-            reports.check,
-            "check the derivatives of a function in every way they may be computed",
-            CHECK,
-            CHECK_EXAMPLE,
-        )
-    )
-
-
-def _add_lint(commands: Any) -> None:
-    _add_call(
-        _add(
-            commands,
-            "lint",
-            _lint,
-            "find operations that can reach a point where they are singular",
-            LINT,
-            LINT_EXAMPLE,
-        )
-    )
-
-
-def _add_export(commands: Any) -> None:
-    parser = _add(
-        commands,
-        "export",
-        reports.export,
-        "write a function to C, an object file or Python, to be used without fnad",
-        EXPORT,
-        EXPORT_EXAMPLE,
-    )
-    _add_call(parser)
-    _add_modes(parser, EXPORT_MODES)
-    _add_argnums(parser, "the arguments to differentiate in, from 0; by default 0, and with --vjp and --jvp all")
-    forms = parser.add_mutually_exclusive_group(required=True)
-    for form, meaning in FORMS.items():
-        forms.add_argument(f"--{form}", dest="form", action="store_const", const=form, help=meaning)
-    parser.add_argument("--blas", action="store_true", help="have the C source call CBLAS and LAPACKE")
-    _add_output(parser)
-
-
-def _add_view(commands: Any) -> None:
-    parser = _add(
-        commands, "view", reports.view, "write a page that shows what became of a function", VIEW, VIEW_EXAMPLE
-    )
-    _add_call(parser)
-    _add_modes(parser, OF_A_SCALAR)
-    _add_argnums(parser, "the arguments to differentiate in, from 0; by default 0")
-    parser.add_argument("--profile", action="store_true", help="run it, and show the time of each line")
-    _add_output(parser)
-
-
-def _add_profile(commands: Any) -> None:
-    use = "say how much native time each line of a function takes"
-    parser = _add(commands, "profile", reports.profile, use, PROFILE, PROFILE_EXAMPLE)
-    _add_call(parser)
-    _add_modes(parser, OF_A_SCALAR)
-    _add_argnums(parser, "the arguments to differentiate in, from 0; by default 0")
+def _add_device(parser: ArgumentParser) -> None:
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="where it is to run, by default cpu")
 
 
 def _add_output(parser: ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="PATH", required=True, help="the file to write")
     parser.add_argument("--force", action="store_true", help="replace files that are there")
-
-
-def _add_ops(commands: Any) -> None:
-    parser = _add(commands, "ops", _ops, "list the primitives, or describe one", OPS, "example:\n  fnad ops tanh")
-    parser.add_argument("name", metavar="NAME", nargs="?", help="the primitive to describe")
-
-
-def _add_cache(commands: Any) -> None:
-    parser = _add(
-        commands, "cache", _cache, "show, check or clear the cache on disk", CACHE, "example:\n  fnad cache show"
-    )
-    parser.add_argument("action", choices=("show", "check", "clear"), nargs="?", default="show")
-
-
-def _add_doctor(commands: Any) -> None:
-    _add(
-        commands,
-        "doctor",
-        _doctor,
-        "say what fnad stands on here",
-        "Say what fnad stands on here: versions, CPU, vector math, BLAS, threads, cache.",
-        "example:\n  fnad doctor",
-    )
 
 
 def _argnums(text: str) -> list[int]:
