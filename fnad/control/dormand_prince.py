@@ -29,15 +29,7 @@ from fnad.ops.elementary import sqrt
 from fnad.ops.piecewise import abs_, maximum, minimum
 from fnad.ops.power import pow_
 from fnad.ops.reduction import reduce_and
-from fnad.ops.shape import (
-    broadcast_to,
-    concatenate,
-    constant,
-    full_like,
-    ones_like,
-    reduce_sum,
-    zeros_like,
-)
+from fnad.ops.shape import broadcast_to, concatenate, constant, full_like, ones_like, reduce_sum, zeros_like
 from fnad.records import NamedTuple
 
 Dynamics: TypeAlias = Callable[[Symbol, Symbol], Symbol]

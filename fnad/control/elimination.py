@@ -18,16 +18,7 @@ from fnad.ops.contraction import dot_general
 from fnad.ops.indexing import dynamic_slice
 from fnad.ops.piecewise import abs_
 from fnad.ops.reduction import argmax, reduce_and
-from fnad.ops.shape import (
-    broadcast_to,
-    concatenate,
-    constant,
-    full_like,
-    iota,
-    reshape_to,
-    slice_axis,
-    zeros_like,
-)
+from fnad.ops.shape import broadcast_to, concatenate, constant, full_like, iota, reshape_to, slice_axis, zeros_like
 
 SINGULAR = FailureKind.FACTORIZATION.of(
     "Singular matrix",

@@ -405,11 +405,7 @@ def is_size(value: object) -> bool:
 
 
 def computed(
-    size: Any,
-    sizes: Sequence[T],
-    constant: Callable[[int], T],
-    add: Callable[[T, T], T],
-    multiply: Callable[[T, T], T],
+    size: Any, sizes: Sequence[T], constant: Callable[[int], T], add: Callable[[T, T], T], multiply: Callable[[T, T], T]
 ) -> T:
     """A size that is a symbol from the sizes of the axes, by operations on values of any class."""
     terms: list[T] = []

@@ -19,18 +19,7 @@ from fnad.kernel.device import ATOMIC_ADD, BLOCK, SHARED_ARRAYS, THREAD
 from fnad.kernel.device_folds import DeviceFolds
 from fnad.kernel.registers import LONGEST
 from fnad.kernel.running import OfLoop, run_over, times
-from fnad.kernel.statements import (
-    Assign,
-    Evaluate,
-    Expression,
-    For,
-    If,
-    LoopKind,
-    Name,
-    Statement,
-    apply,
-    integer,
-)
+from fnad.kernel.statements import Assign, Evaluate, Expression, For, If, LoopKind, Name, Statement, apply, integer
 from fnad.kernel.writer import Block, block_of, counter
 from fnad.lower.independence import chain, is_free
 from fnad.lower.interchange import nest_of, ordered

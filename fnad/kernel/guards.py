@@ -11,18 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fnad.kernel.build import by_number
-from fnad.kernel.statements import (
-    COUNTERS,
-    STATUS,
-    Expression,
-    If,
-    Load,
-    Return,
-    Statement,
-    Store,
-    apply,
-    integer,
-)
+from fnad.kernel.statements import COUNTERS, STATUS, Expression, If, Load, Return, Statement, Store, apply, integer
 from fnad.kernel.writer import array_of
 from fnad.lower.loop_ir import SequentialFor, SequentialWhile, Switch
 from fnad.lower.nodes import BufferLoad

@@ -19,11 +19,7 @@ import collections
 from collections.abc import Iterable, Sequence
 
 from fnad.errors import LoweringError, endless
-from fnad.ir.primitive import (
-    Cond,
-    ScanLoop,
-    WhileLoop,
-)
+from fnad.ir.primitive import Cond, ScanLoop, WhileLoop
 from fnad.ir.program import Atom, Equation, Literal, Program, Var
 from fnad.ir.types import BOOL, I64, Aval
 from fnad.lower.expressions import Binding, place

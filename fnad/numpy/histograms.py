@@ -171,7 +171,7 @@ def _of_elements(a: Symbol) -> tuple[Any, Any]:
 
 
 @implements(np.histogram_bin_edges)
-def histogram_bin_edges(a: Any, bins: Any, range: Any, weights: Any) -> Symbol:  # noqa: A002
+def histogram_bin_edges(a: Any, bins: Any, range: Any, weights: Any) -> Symbol:
     check_weights(a, weights)
     return edges_of(elements(a), bins, range)
 
@@ -202,7 +202,7 @@ def bin_of(a: Symbol, edges: Symbol) -> tuple[Symbol, Symbol]:
 
 
 @implements(np.histogram)
-def histogram(a: Any, bins: Any, range: Any, density: Any, weights: Any) -> tuple[Symbol, Symbol]:  # noqa: A002
+def histogram(a: Any, bins: Any, range: Any, density: Any, weights: Any) -> tuple[Symbol, Symbol]:
     x = elements(a)
     check_weights(a, weights)
     edges = edges_of(x, bins, range)
@@ -225,7 +225,7 @@ def _density(counts: Symbol, edges: Sequence[Symbol]) -> Symbol:
 
 
 @implements(np.histogramdd)
-def histogramdd(sample: Any, bins: Any, range: Any, density: Any, weights: Any) -> tuple[Symbol, list[Symbol]]:  # noqa: A002
+def histogramdd(sample: Any, bins: Any, range: Any, density: Any, weights: Any) -> tuple[Symbol, list[Symbol]]:
     columns = _columns(sample)
     d = len(columns)
     bins = rows(bins) if isinstance(bins, Symbol) and bins.ndim else bins

@@ -164,7 +164,7 @@ def _block(arrays: Any, dtype: Dtype, depth: int, rank: int) -> Symbol:
 
 
 @implements(np.tile)
-def tile(A: Any, reps: Any) -> ArrayView:  # noqa: N803
+def tile(A: Any, reps: Any) -> ArrayView:
     x, times = as_symbol(A), static_ints(reps, "a number of repetitions")
     rank = max(x.ndim, len(times))
     shape = (1,) * (rank - x.ndim) + x.shape

@@ -16,15 +16,7 @@ from fnad.errors import MatrixError, ShapeError, UnsupportedFunctionError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import DTYPES, F64, I64, Aval, is_complex, real_dtype
 from fnad.numpy.indexing_routines import take_along_axis
-from fnad.numpy.operands import (
-    as_symbol,
-    axes_of,
-    broadcast_all,
-    common_shape,
-    reduced_shape,
-    static_number,
-    to_dtype,
-)
+from fnad.numpy.operands import as_symbol, axes_of, broadcast_all, common_shape, reduced_shape, static_number, to_dtype
 from fnad.numpy.products import dot
 from fnad.numpy.reductions import ANY, MAX, MIN, SUM
 from fnad.numpy.registry import UNSET, implements

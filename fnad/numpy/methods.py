@@ -59,7 +59,7 @@ def copy_function(a: Any) -> ArrayView:
     return fresh(as_symbol(a))
 
 
-def view(a: Symbol, dtype: Any = None, type: Any = None) -> ArrayView:  # noqa: A002  # NumPy's name
+def view(a: Symbol, dtype: Any = None, type: Any = None) -> ArrayView:
     """The same memory once more.
 
     Raises `UnsupportedFunctionError` for its bytes as another dtype, for another class of arrays, and for a shape, as

@@ -93,7 +93,7 @@ def poly(seq_of_zeros: Any) -> Any:
 
 
 @implements(np.vander)
-def vander(x: Any, N: Any, increasing: bool) -> Symbol:  # noqa: N803
+def vander(x: Any, N: Any, increasing: bool) -> Symbol:
     v = as_array(x)
     if v.ndim != 1:
         raise ShapeError("x must be a one-dimensional array or sequence.")

@@ -122,7 +122,7 @@ def times_x(basis: Basis, c: Any) -> Symbol:
     return applied(matrix_of(basis.function("mulx"), x.shape[0], x.shape[0] + 1), x)
 
 
-def _power(basis: Basis, c: Any, pow: Any, maxpower: Any = None) -> Symbol:  # noqa: A002
+def _power(basis: Basis, c: Any, pow: Any, maxpower: Any = None) -> Symbol:
     x, exponent = of_one_basis(c, "c"), static_int(pow, "a power")
     if exponent < 0:
         raise ShapeError("Power must be a non-negative integer.")

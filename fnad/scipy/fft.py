@@ -146,7 +146,7 @@ def _resized(x: Any, n: int | None) -> Any:
     return np.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, n - size)])
 
 
-def _request(kinds: Kinds, is_inverse: bool, type: Any, norm: Any, orthogonalize: Any) -> FftRequest:  # noqa: A002
+def _request(kinds: Kinds, is_inverse: bool, type: Any, norm: Any, orthogonalize: Any) -> FftRequest:
     if type not in kinds:
         raise DomainError(f"invalid transform type {type!r}; should be 1, 2, 3 or 4")
     if norm not in (None, "backward", "ortho", "forward"):
@@ -162,7 +162,7 @@ def _floats(x: Any) -> Any:
 def _trigonometric(name: str, kinds: Kinds, *, is_inverse: bool = False) -> Callable[..., Any]:
     def rule(
         x: Any,
-        type: Any = 2,  # noqa: A002  # SciPy's name
+        type: Any = 2,
         n: Any = None,
         axis: Any = -1,
         norm: Any = None,
@@ -179,7 +179,7 @@ def _trigonometric(name: str, kinds: Kinds, *, is_inverse: bool = False) -> Call
 def _trigonometric_along_several(name: str, kinds: Kinds, *, is_inverse: bool = False) -> Callable[..., Any]:
     def rule(
         x: Any,
-        type: Any = 2,  # noqa: A002  # SciPy's name
+        type: Any = 2,
         s: Any = None,
         axes: Any = None,
         norm: Any = None,

@@ -161,7 +161,7 @@ map_coordinates = body_of("scipy.ndimage.map_coordinates")
 
 @of_scipy
 def shift(
-    input: Any,  # noqa: A002  # SciPy's name
+    input: Any,
     shift: Any,
     output: Any = None,
     order: int = 3,
@@ -183,7 +183,7 @@ def shift(
 
 @of_scipy
 def affine_transform(
-    input: Any,  # noqa: A002  # SciPy's name
+    input: Any,
     matrix: Any,
     offset: Any = 0.0,
     output_shape: Any = None,

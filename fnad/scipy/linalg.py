@@ -505,7 +505,7 @@ def svdvals(a: Any) -> Any:
 
 
 @of_scipy
-def eigvalsh(a: Any, b: Any = None, *, lower: bool = True, type: int = 1, subset_by_index: Any = None) -> Any:  # noqa: A002
+def eigvalsh(a: Any, b: Any = None, *, lower: bool = True, type: int = 1, subset_by_index: Any = None) -> Any:
     """The eigenvalues of a Hermitian matrix, or those that `eigh` finds with b, ascending.
 
     >>> eigvalsh([[0.0, 1.0], [1.0, 0.0]])
@@ -526,7 +526,7 @@ def eigh(
     *,
     lower: bool = True,
     eigvals_only: bool = False,
-    type: int = 1,  # noqa: A002  # SciPy's name
+    type: int = 1,
     subset_by_index: Any = None,
     driver: str | None = None,
 ) -> Any:
@@ -619,7 +619,7 @@ def eigvals(a: Any) -> Any:
 
 
 @of_scipy
-def norm(a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:  # noqa: A002
+def norm(a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
     """A norm of a vector or a matrix, as numpy.linalg.norm; its derivative at 0 is 0.
 
     >>> norm([3.0, 4.0])
@@ -632,7 +632,7 @@ def norm(a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
 
 
 @of_scipy
-def expm(A: Any) -> Any:  # noqa: N803
+def expm(A: Any) -> Any:
     """The exponential of a square matrix; Mathias (1996) has its derivative.
 
     >>> expm([[0.0, 1.0], [0.0, 0.0]])
@@ -644,8 +644,8 @@ def expm(A: Any) -> Any:  # noqa: N803
 
 @of_scipy
 def expm_frechet(
-    A: Any,  # noqa: N803
-    E: Any,  # noqa: N803
+    A: Any,
+    E: Any,
     method: str | None = None,
     compute_expm: bool = True,
 ) -> Any:
@@ -660,7 +660,7 @@ def expm_frechet(
 
 
 @of_scipy
-def sqrtm(A: Any) -> Any:  # noqa: N803
+def sqrtm(A: Any) -> Any:
     """The principal square root of a square matrix; of a real traced one it has to be real, else DomainError.
 
     >>> sqrtm([[4.0]])
@@ -670,7 +670,7 @@ def sqrtm(A: Any) -> Any:  # noqa: N803
 
 
 @of_scipy
-def logm(A: Any) -> Any:  # noqa: N803
+def logm(A: Any) -> Any:
     """The principal logarithm of a square matrix; of a real traced one it has to be real, else DomainError.
 
     >>> logm([[1.0]])
@@ -680,7 +680,7 @@ def logm(A: Any) -> Any:  # noqa: N803
 
 
 @of_scipy
-def signm(A: Any) -> Any:  # noqa: N803
+def signm(A: Any) -> Any:
     """The sign of a square matrix: its eigenvalues go to 1 and -1, by the signs of their real parts.
 
     >>> signm([[-2.0]])

@@ -43,7 +43,7 @@ def _extended(x: Any, axis: int, before: int, after: int, mode: str, cval: Any) 
     return XP.take(x, places, axis=axis)
 
 
-def _array(input: Any) -> Any:  # noqa: A002  # SciPy's name
+def _array(input: Any) -> Any:
     x = XP.asarray(input)
     if x.dtype.kind != "f":
         raise UnsupportedFunctionError(
@@ -77,7 +77,7 @@ def _along(x: Any, weights: Any, axis: int, mode: str, cval: Any, origin: int) -
 
 @of_scipy
 def correlate1d(
-    input: Any,  # noqa: A002  # SciPy's name
+    input: Any,
     weights: Any,
     axis: int = -1,
     output: Any = None,
@@ -96,7 +96,7 @@ def correlate1d(
 
 @of_scipy
 def convolve1d(
-    input: Any,  # noqa: A002  # SciPy's name
+    input: Any,
     weights: Any,
     axis: int = -1,
     output: Any = None,
@@ -119,7 +119,7 @@ def _turned(origin: int, size: int) -> int:
 
 @of_scipy
 def uniform_filter1d(
-    input: Any,  # noqa: A002  # SciPy's name
+    input: Any,
     size: int,
     axis: int = -1,
     output: Any = None,
@@ -138,7 +138,7 @@ def uniform_filter1d(
 
 @of_scipy
 def correlate(
-    input: Any,  # noqa: A002  # SciPy's name
+    input: Any,
     weights: Any,
     output: Any = None,
     mode: str = "reflect",
@@ -156,7 +156,7 @@ def correlate(
 
 @of_scipy
 def convolve(
-    input: Any,  # noqa: A002  # SciPy's name
+    input: Any,
     weights: Any,
     output: Any = None,
     mode: str = "reflect",
@@ -215,7 +215,7 @@ def _of_each(value: Any, ndim: int) -> list[Any]:
 
 
 def _ranked(
-    input: Any,  # noqa: A002  # SciPy's name
+    input: Any,
     rank_of: Callable[[int], int],
     window: tuple[Any, ...],
     output: Any,
@@ -232,7 +232,7 @@ def _ranked(
 
 @of_scipy
 def median_filter(
-    input: Any,  # noqa: A002  # SciPy's name
+    input: Any,
     size: Any = None,
     footprint: Any = None,
     output: Any = None,
@@ -250,7 +250,7 @@ def median_filter(
 
 @of_scipy
 def rank_filter(
-    input: Any,  # noqa: A002  # SciPy's name
+    input: Any,
     rank: Any,
     size: Any = None,
     footprint: Any = None,
@@ -269,7 +269,7 @@ def rank_filter(
 
 @of_scipy
 def percentile_filter(
-    input: Any,  # noqa: A002  # SciPy's name
+    input: Any,
     percentile: Any,
     size: Any = None,
     footprint: Any = None,
@@ -288,7 +288,7 @@ def percentile_filter(
 
 @of_scipy
 def minimum_filter(
-    input: Any,  # noqa: A002  # SciPy's name
+    input: Any,
     size: Any = None,
     footprint: Any = None,
     output: Any = None,
@@ -306,7 +306,7 @@ def minimum_filter(
 
 @of_scipy
 def maximum_filter(
-    input: Any,  # noqa: A002  # SciPy's name
+    input: Any,
     size: Any = None,
     footprint: Any = None,
     output: Any = None,
@@ -324,7 +324,7 @@ def maximum_filter(
 
 @of_scipy
 def minimum_filter1d(
-    input: Any,  # noqa: A002  # SciPy's name
+    input: Any,
     size: int,
     axis: int = -1,
     output: Any = None,
@@ -342,7 +342,7 @@ def minimum_filter1d(
 
 @of_scipy
 def maximum_filter1d(
-    input: Any,  # noqa: A002  # SciPy's name
+    input: Any,
     size: int,
     axis: int = -1,
     output: Any = None,

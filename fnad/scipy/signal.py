@@ -251,7 +251,7 @@ def _state_behind(a: Any, b: Any, x: Any, y: Any, state: Any, k: int) -> Any:
 def detrend(
     data: Any,
     axis: int = -1,
-    type: str = "linear",  # noqa: A002 - SciPy's name
+    type: str = "linear",
     bp: Any = 0,
     overwrite_data: bool = False,
 ) -> Any:

@@ -168,7 +168,7 @@ class TracedMatrix:
     def __init__(self, arg1: Any, shape: Any = None, dtype: Any = None, copy: bool = False, **_: Any) -> None:
         _construct(self, arg1, shape, dtype)
 
-    def _as(self, format: str, elements: Triplets | None = None, shape: Any = None) -> Any:  # noqa: A002  # SciPy's name
+    def _as(self, format: str, elements: Triplets | None = None, shape: Any = None) -> Any:
         kind = getattr(self, f"_{format}_container")
         return made(kind, triplets(self) if elements is None else elements, self._shape if shape is None else shape)
 
@@ -184,7 +184,7 @@ class TracedMatrix:
     def tocsc(self, copy: bool = False) -> Any:
         return self._as("csc")
 
-    def asformat(self, format: str | None, copy: bool = False) -> Any:  # noqa: A002  # SciPy's name
+    def asformat(self, format: str | None, copy: bool = False) -> Any:
         return self if format in (None, self.format) else getattr(self, f"to{format}")()
 
     @on_traced
@@ -354,7 +354,7 @@ def _given(self: Any, arg1: Any, shape: Any) -> tuple[Triplets, Any]:
     return Triplets(values, rows, columns), (major, minor) if self.format == "csr" else (minor, major)
 
 
-def _diagonals(diagonals: Any, offsets: Any = 0, shape: Any = None, format: Any = None, dtype: Any = None) -> Any:  # noqa: A002
+def _diagonals(diagonals: Any, offsets: Any = 0, shape: Any = None, format: Any = None, dtype: Any = None) -> Any:
     """The array with these diagonals; one of one element is repeated."""
     offsets = np.atleast_1d(_known(offsets))
     is_one = len(offsets) == 1 and not any(XP.ndim(d) for d in diagonals)
@@ -382,14 +382,14 @@ def diags_array(diagonals: Any, /, **options: Any) -> Any:
 
 
 @either("scipy.sparse._construct:diags")
-def diags(diagonals: Any, offsets: Any = 0, shape: Any = None, format: Any = None, dtype: Any = None) -> Any:  # noqa: A002
+def diags(diagonals: Any, offsets: Any = 0, shape: Any = None, format: Any = None, dtype: Any = None) -> Any:
     """The sparse matrix with these diagonals."""
     found = _diagonals(diagonals, offsets, shape, None, dtype)
     return made(_scipy().coo_matrix, triplets(found), found.shape).asformat(None if format == "dia" else format)
 
 
 @either("scipy.sparse._construct:spdiags")
-def spdiags(data: Any, diags: Any, m: Any = None, n: Any = None, format: Any = None) -> Any:  # noqa: A002
+def spdiags(data: Any, diags: Any, m: Any = None, n: Any = None, format: Any = None) -> Any:
     """The sparse matrix of which element j of row i of `data` is in column j of diagonal `diags[i]`."""
     given, offsets = XP.atleast_2d(XP.asarray(data)), np.atleast_1d(_known(diags))
     m, n = (given.shape[1], given.shape[1]) if m is None else m if n is None else (m, n)
@@ -401,7 +401,7 @@ def spdiags(data: Any, diags: Any, m: Any = None, n: Any = None, format: Any = N
 
 
 @either("scipy.sparse._construct:_block")
-def _block(blocks: Any, format: Any, dtype: Any, return_spmatrix: bool = False) -> Any:  # noqa: A002  # SciPy's name
+def _block(blocks: Any, format: Any, dtype: Any, return_spmatrix: bool = False) -> Any:
     """The matrix of which these are the blocks, None for zeros, of which each row and each column has one at least."""
     grid = [[None if block is None else coo_array_of(block) for block in row] for row in blocks]
     sizes = [_sizes(grid, 0), _sizes(list(zip(*grid, strict=True)), 1)]

@@ -49,7 +49,7 @@ def _solve(data: Any, rows: Any, columns: Any, b: Any, how: dict[str, Any]) -> A
 _solved = follows(_solve)(_solve)
 
 
-def _solution(A: Any, b: Any, method: str, **options: Any) -> Any:  # noqa: N803  # SciPy's name
+def _solution(A: Any, b: Any, method: str, **options: Any) -> Any:
     if not (hasattr(A, "tocoo") or isinstance(A, (np.ndarray, list)) or is_traced(A)):
         raise UnsupportedFunctionError(
             f"scipy.sparse.linalg.{method} has no rule for a {type(A).__name__} as the matrix",
@@ -70,7 +70,7 @@ def _solution(A: Any, b: Any, method: str, **options: Any) -> Any:  # noqa: N803
 
 
 @of_scipy
-def spsolve(A: Any, b: Any, permc_spec: Any = None, use_umfpack: bool = True) -> Any:  # noqa: N803  # SciPy's name
+def spsolve(A: Any, b: Any, permc_spec: Any = None, use_umfpack: bool = True) -> Any:
     """The solution x of A x = b, for one right side or several.
 
     >>> from scipy.sparse import coo_array
@@ -83,7 +83,7 @@ def spsolve(A: Any, b: Any, permc_spec: Any = None, use_umfpack: bool = True) ->
 class Factors:
     """The result of `splu` in a trace: it solves with traced elements and right sides, and has no factors."""
 
-    def __init__(self, A: Any) -> None:  # noqa: N803  # SciPy's name
+    def __init__(self, A: Any) -> None:
         self._matrix, self.shape, self.nnz = A, A.shape, A.nnz
 
     def solve(self, rhs: Any, trans: str = "N") -> Any:
@@ -102,7 +102,7 @@ def _factor(name: str) -> NoReturn:
     raise UnsupportedFunctionError(f"the result of splu has no {name} while tracing", remedy="use solve(rhs)")
 
 
-def splu(A: Any, *args: Any, **options: Any) -> Any:  # noqa: N803  # SciPy's name
+def splu(A: Any, *args: Any, **options: Any) -> Any:
     """The factorization of a sparse matrix, in a trace as what solves with it."""
     if is_tracing():
         return Factors(coo_array_of(A).tocsc())
@@ -111,7 +111,7 @@ def splu(A: Any, *args: Any, **options: Any) -> Any:  # noqa: N803  # SciPy's na
 
 def _iterative(method: str) -> Any:
     def solve(
-        A: Any,  # noqa: N803  # SciPy's name
+        A: Any,
         b: Any,
         x0: Any = None,
         *,

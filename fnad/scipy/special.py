@@ -109,7 +109,7 @@ def factorial(n: Any) -> Symbol:
 
 
 @of_scipy
-def comb(N: Any, k: Any, *, repetition: bool = False) -> Symbol:  # noqa: N803 - SciPy's name
+def comb(N: Any, k: Any, *, repetition: bool = False) -> Symbol:
     """The number of combinations of N things taken k at a time, 0 outside 0 <= k <= N (DLMF 1.2.6).
 
     N and k broadcast and may be fractions; the result is f64, or f32 of f32 operands. A traced operand does not take
@@ -125,7 +125,7 @@ def comb(N: Any, k: Any, *, repetition: bool = False) -> Symbol:  # noqa: N803 -
 
 
 @of_scipy
-def perm(N: Any, k: Any) -> Symbol:  # noqa: N803 - SciPy's name
+def perm(N: Any, k: Any) -> Symbol:
     """The number of permutations of N things taken k at a time, 0 outside 0 <= k <= N (DLMF 5.2.5).
 
     N and k broadcast and may be fractions; the result is f64, or f32 of f32 operands. A traced operand does not take

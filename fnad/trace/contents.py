@@ -14,15 +14,7 @@ from collections import UserString, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextvars import ContextVar
-from types import (
-    BuiltinFunctionType,
-    CodeType,
-    FunctionType,
-    MethodType,
-    MethodWrapperType,
-    ModuleType,
-    NoneType,
-)
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, MethodWrapperType, ModuleType, NoneType
 from typing import Any, TypeAlias, cast
 
 import numpy as np

@@ -38,15 +38,7 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, I64, NAMES, Aval, Dtype
 from fnad.numpy.bodies import Body
 from fnad.numpy.namespace import MAKING
-from fnad.numpy.operands import (
-    PYTHON_DTYPES,
-    HalfSymbol,
-    as_symbol,
-    as_weak,
-    check_stored,
-    is_python_number,
-    strong,
-)
+from fnad.numpy.operands import PYTHON_DTYPES, HalfSymbol, as_symbol, as_weak, check_stored, is_python_number, strong
 from fnad.numpy.registry import OF_HALVES, RULES, UNSET, WRITERS, Bound, Rule
 from fnad.numpy.views import ArrayView, stored
 from fnad.ops.conversion import convert_to

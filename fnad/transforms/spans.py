@@ -26,16 +26,7 @@ from fnad.ops.comparison import bitwise_or, eq, isnan, right_shift, select
 from fnad.ops.contraction import dot_general
 from fnad.ops.conversion import convert
 from fnad.ops.reduction import reduce_max, reduce_min
-from fnad.ops.shape import (
-    broadcast_in_dim,
-    constant,
-    iota,
-    ones_like,
-    reduce_sum,
-    reshape_to,
-    transpose_to,
-    zeros_like,
-)
+from fnad.ops.shape import broadcast_in_dim, constant, iota, ones_like, reduce_sum, reshape_to, transpose_to, zeros_like
 from fnad.ops.spans import contract_spans
 from fnad.transforms.dce import dce
 from fnad.transforms.rewrite import application, constant_of, rewrite

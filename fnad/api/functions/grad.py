@@ -18,12 +18,7 @@ from fnad.trace.source import current_source
 
 @with_options
 def grad(
-    f: Function,
-    argnums: Argnums = 0,
-    has_aux: bool = False,
-    *,
-    argnames: Names = None,
-    wrt: Names = None,
+    f: Function, argnums: Argnums = 0, has_aux: bool = False, *, argnames: Names = None, wrt: Names = None
 ) -> Function:
     """The function that computes the gradient of `f`.
 
@@ -67,12 +62,7 @@ def grad(
 
 @with_options
 def value_and_grad(
-    f: Function,
-    argnums: Argnums = 0,
-    has_aux: bool = False,
-    *,
-    argnames: Names = None,
-    wrt: Names = None,
+    f: Function, argnums: Argnums = 0, has_aux: bool = False, *, argnames: Names = None, wrt: Names = None
 ) -> Function:
     """The function that computes the value and the gradient of `f` together.
 

@@ -23,14 +23,7 @@ from fnad.api.running.derivations import AS_IT_IS, vjp
 from fnad.api.running.execution import run
 from fnad.api.running.reused_traces import DifferentiatedCalls
 from fnad.api.running.transformed import with_options
-from fnad.api.staging.arguments import (
-    Argnums,
-    as_positions,
-    check_flag,
-    differentiated,
-    resolved,
-    stage_in,
-)
+from fnad.api.staging.arguments import Argnums, as_positions, check_flag, differentiated, resolved, stage_in
 from fnad.api.staging.inlining import traced
 from fnad.api.staging.leaves import Function, argument_name, check_function, flatten, function_name, source_of
 from fnad.api.staging.selection import Names

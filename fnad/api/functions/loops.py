@@ -186,12 +186,7 @@ def _counted(body: Region) -> Program:
 
 
 def scan(
-    f: Function,
-    init: Any,
-    xs: Any = None,
-    length: int | None = None,
-    reverse: bool = False,
-    unroll: int = 1,
+    f: Function, init: Any, xs: Any = None, length: int | None = None, reverse: bool = False, unroll: int = 1
 ) -> tuple[Any, Any]:
     """The last carry of `carry, y = f(carry, x)` over the rows x of `xs`, and the stacked ys.
 
@@ -299,11 +294,7 @@ def _count(value: Any, what: str, least: int = 0) -> int:
 
 
 def _settled(
-    f: Function,
-    call: Call,
-    carry: Tree,
-    before: Sequence[LeafType] = (),
-    after: Sequence[LeafType] | None = None,
+    f: Function, call: Call, carry: Tree, before: Sequence[LeafType] = (), after: Sequence[LeafType] | None = None
 ) -> tuple[Region, list[LeafType]]:
     """Trace the body until its carry has the dtypes it takes; return it, and the types of the carry.
 

@@ -15,15 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from fnad.api.functions.export import (
-    Exported,
-    Sized,
-    Sizes,
-    check_names_of_sizes,
-    check_sizes,
-    sized,
-    write_files,
-)
+from fnad.api.functions.export import Exported, Sized, Sizes, check_names_of_sizes, check_sizes, sized, write_files
 from fnad.api.staging.leaves import Array, flatten
 from fnad.api.staging.stage import Output
 from fnad.backends.keys import is_told

@@ -18,14 +18,7 @@ from fnad.api.running.derivations import AS_IT_IS, Derivation
 from fnad.api.running.reused_traces import ReusedTraces
 from fnad.api.staging.aliasing import Received
 from fnad.api.staging.inlining import asked_of_loops, guard_by, inlined
-from fnad.api.staging.leaves import (
-    Array,
-    Function,
-    Operand,
-    leaves_of,
-    to_user,
-    unflatten,
-)
+from fnad.api.staging.leaves import Array, Function, Operand, leaves_of, to_user, unflatten
 from fnad.api.staging.stage import Staged, stage
 from fnad.backends.base import Executor
 from fnad.backends.reference import interpreter

@@ -62,11 +62,11 @@ def _braycurtis(x: Any, y: Any) -> Any:
     return XP.sum(XP.abs(x - y), axis=-1) / XP.sum(XP.abs(x + y), axis=-1)
 
 
-def _seuclidean(x: Any, y: Any, V: Any) -> Any:  # noqa: N803  # SciPy's name
+def _seuclidean(x: Any, y: Any, V: Any) -> Any:
     return XP.linalg.norm((x - y) / XP.sqrt(XP.asarray(V)), axis=-1)
 
 
-def _mahalanobis(x: Any, y: Any, VI: Any) -> Any:  # noqa: N803  # SciPy's name
+def _mahalanobis(x: Any, y: Any, VI: Any) -> Any:
     d = x - y
     square = XP.sum(XP.matmul(d, XP.asarray(VI)) * d, axis=-1)
     return XP.where(square == 0, 0.0, XP.sqrt(XP.where(square == 0, 1.0, square)))
@@ -119,7 +119,7 @@ def _points(points: Any) -> Any:
 
 
 @of_scipy
-def cdist(XA: Any, XB: Any, metric: Any = "euclidean", *, out: Any = None, **options: Any) -> Any:  # noqa: N803
+def cdist(XA: Any, XB: Any, metric: Any = "euclidean", *, out: Any = None, **options: Any) -> Any:
     """The distances between each row of XA and each of XB.
 
     >>> cdist([[0.0, 0.0]], [[3.0, 4.0]])
@@ -131,7 +131,7 @@ def cdist(XA: Any, XB: Any, metric: Any = "euclidean", *, out: Any = None, **opt
 
 
 @of_scipy
-def pdist(X: Any, metric: Any = "euclidean", *, out: Any = None, **options: Any) -> Any:  # noqa: N803
+def pdist(X: Any, metric: Any = "euclidean", *, out: Any = None, **options: Any) -> Any:
     """The distances between each two rows of X, in the order of `squareform`.
 
     >>> pdist([[0.0, 0.0], [3.0, 4.0]])
@@ -149,7 +149,7 @@ def _into(out: Any, found: Any) -> Any:
 
 
 @of_scipy
-def squareform(X: Any, force: str = "no", checks: bool = True) -> Any:  # noqa: N803
+def squareform(X: Any, force: str = "no", checks: bool = True) -> Any:
     """The symmetric matrix with the distances of `pdist` above and below a diagonal of 0, and back.
 
     >>> squareform([5.0])

@@ -9,16 +9,7 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import Shape
 from fnad.ops.arithmetic import add
 from fnad.ops.constructors import NUMBERS
-from fnad.ops.shape import (
-    Ints,
-    broadcast_in_dim,
-    concatenate,
-    pad,
-    reshape_to,
-    reverse,
-    slice_,
-    transpose_to,
-)
+from fnad.ops.shape import Ints, broadcast_in_dim, concatenate, pad, reshape_to, reverse, slice_, transpose_to
 from fnad.transforms.pattern import Rule
 from fnad.transforms.rewrite import application, constant_of
 
