@@ -2,23 +2,10 @@
 
 from __future__ import annotations
 
-from functools import cache
-from typing import Any
-
-import pytest
-
 from fnad.backends.cpu import codegen, loader
 from fnad.backends.cpu.compiler import NativeFunction, by_position, module_of
 from fnad.kernel.python_source import plain_text
 from fnad.kernel.statements import Kernel
-
-
-@cache
-def machine() -> Any:
-    """Return the machine of all code, which selects instructions one by one."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(codegen, "HIGHEST", 0)
-        return codegen.machine.__wrapped__()
 
 
 def compile_plainly(kernel: Kernel, _: str = "") -> NativeFunction:
@@ -27,6 +14,6 @@ def compile_plainly(kernel: Kernel, _: str = "") -> NativeFunction:
     key = loader.key_of(f"plain\n{plain_text(kernel)}")
     with loader.LOCK:
         code = loader._LOADED.get(key) or loader._loaded(
-            key, codegen.on_large_stack(lambda: machine().emit_object(codegen.plain(module_of(kernel))))
+            key, codegen.object_code(codegen.plain(module_of(kernel)), codegen.LOWEST)
         )
     return NativeFunction(code.key, code.call, code.nbytes, kernel)

@@ -352,7 +352,7 @@ def take_aim(triple: str, cpu: str) -> None:
     system.IS_WINDOWS = "windows" in triple
     if system.IS_WINDOWS:
         llvm.targets.os = SimpleNamespace(name="nt")  # for which llvmlite makes objects in ELF's format
-    codegen.machine.cache_clear()
+    codegen._machine.cache_clear()
     codegen.target = cache(lambda: llvm.Target.from_triple(triple))
     llvm.get_process_triple, llvm.get_host_cpu_name = lambda: triple, lambda: cpu
     llvm.get_host_cpu_features = lambda: llvm.FeatureMap()

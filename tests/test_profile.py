@@ -134,7 +134,7 @@ def test_the_command_and_the_page_have_the_lines(tmp_path: Path, capsys: pytest.
 def test_lines_are_those_that_objdump_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     codes: list[bytes] = []
     emit = codegen.object_code
-    monkeypatch.setattr(codegen, "object_code", lambda module: codes.append(emit(module)) or codes[-1])
+    monkeypatch.setattr(codegen, "object_code", lambda *given: codes.append(emit(*given)) or codes[-1])
     program = fnad.jit(fnad.grad(solved)).lower(MATRIX).path.traced
     sampling.compiled_with_lines(list(sampling.plan(program).kernels.values()))
     (tmp_path / "code.o").write_bytes(codes[-1])

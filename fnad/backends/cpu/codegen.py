@@ -42,18 +42,22 @@ They take as long as scalar loads and stores. LLVM, for which they are cheap, wo
 where a loop along a row is short, with a gather for each column.
 """
 
-HIGHEST = 3
-"""LLVM's level of code generation for the best code."""
+LOWEST, HIGHEST = 0, 3
+"""LLVM's levels of code generation: in a sixth of the time, and for the best code."""
+
+
+def machine(level: int = HIGHEST) -> Any:
+    """The target machine: this CPU with its features."""
+    return _machine(level)
 
 
 @cache
-def machine() -> Any:
-    """The target machine: this CPU with its features."""
+def _machine(level: int) -> Any:
     is_x86 = target().name.startswith("x86")
     relocation = "static" if is_x86 else "default"
     features = f"{llvm.get_host_cpu_features().flatten()},{TUNING if is_x86 else ''}"
     return target().create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=features, opt=HIGHEST, reloc=relocation, codemodel="jitdefault", jit=True
+        cpu=llvm.get_host_cpu_name(), features=features, opt=level, reloc=relocation, codemodel="jitdefault", jit=True
     )
 
 
@@ -81,9 +85,9 @@ def optimized(module: ir.Module) -> Any:
     return parsed
 
 
-def object_code(module: Any) -> bytes:
+def object_code(module: Any, level: int = HIGHEST) -> bytes:
     """The machine code of a module."""
-    return on_large_stack(lambda: machine().emit_object(module))
+    return on_large_stack(lambda: machine(level).emit_object(module))
 
 
 STACK = 2**23

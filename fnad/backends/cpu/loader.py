@@ -92,12 +92,12 @@ def link(code: bytes) -> Engine:
 # ---- on disk -----------------------------------------------------------------------------------------------------
 
 
-def object_code(key: str, make: Callable[[], Any]) -> bytes:
+def object_code(key: str, make: Callable[[], Any], level: int = codegen.HIGHEST) -> bytes:
     """The object code of a key, ready to be linked: what was kept, or that of the module that `make` makes."""
     code = kept(key)
     if code is None:
         module = make()
-        code = codegen.object_code(module)
+        code = codegen.object_code(module, level)
         if (cache := disk.current()) is not None:
             cache.write(key, b"\n".join((" ".join(needed(module)).encode(), code)))
     return code

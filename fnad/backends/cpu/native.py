@@ -23,6 +23,7 @@ from typing import Any, TypeAlias, cast
 import llvmlite.binding as llvm
 import llvmlite.ir as ir
 
+from fnad.backends.cpu.codegen import HIGHEST
 from fnad.backends.cpu.loader import Engine, key_of, link, object_code
 from fnad.backends.llvm.emitter import Value
 from fnad.records import dataclass
@@ -82,10 +83,13 @@ room = int_at = least = largest = load_relaxed = store_relaxed = store_release =
 )
 
 
-def linked(exports: Sequence[str], *modules: ModuleType) -> Engine:
-    """The code of modules in this process, which has the addresses of the functions `exports`."""
+def linked(exports: Sequence[str], *modules: ModuleType, level: int = HIGHEST) -> Engine:
+    """The code of modules in this process, which has the addresses of the functions `exports`.
+
+    LLVM generates code at the lowest `level` in a sixth of the time.
+    """
     key = key_of(" ".join(module.__name__ for module in modules))  # sources of fnad are part of each key
-    return link(object_code(key, lambda: llvm.parse_assembly(llvm_text(exports, *modules))))
+    return link(object_code(key, lambda: llvm.parse_assembly(llvm_text(exports, *modules)), level))
 
 
 def llvm_text(exports: Sequence[str], *modules: ModuleType) -> str:

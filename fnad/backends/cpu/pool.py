@@ -29,6 +29,7 @@ import numpy as np
 from fnad import config
 from fnad.backends.base import Array
 from fnad.backends.cpu import native, pool_code
+from fnad.backends.cpu.codegen import LOWEST
 from fnad.backends.cpu.idle import WATCH
 from fnad.backends.cpu.loader import LOCK
 from fnad.backends.cpu.objects import (
@@ -54,7 +55,7 @@ class Pool:
     """The free blocks of this process, and the arrays that take from them."""
 
     def __init__(self) -> None:
-        engine = native.linked(EXPORTS, pool_code)
+        engine = native.linked(EXPORTS, pool_code, level=LOWEST)
         places = {
             name: engine.get_global_value_address(f"pool_{name}") for name in ("bytes", "limit", "default", "handler")
         }

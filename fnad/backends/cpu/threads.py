@@ -33,6 +33,7 @@ import llvmlite.ir as ir
 
 from fnad import forks
 from fnad.backends.cpu import native, system, threads_code
+from fnad.backends.cpu.codegen import LOWEST
 from fnad.backends.cpu.threads_code import SIZE, Field
 from fnad.backends.llvm.emitter import Builder, Dtype, Emit, Instructions, Kinds, Value, Values
 from fnad.backends.llvm.instructions import SHARE
@@ -74,7 +75,7 @@ class Workers:
         self.threads: list[ctypes.c_void_p] = []
         self.lock = forks.lock()
         llvm.add_symbol(STATE, ctypes.addressof(self.state))
-        self.engine = native.linked(EXPORTS, threads_code, system.threads_module())
+        self.engine = native.linked(EXPORTS, threads_code, system.threads_module(), level=LOWEST)
         self.share, self.nothing = map(self.engine.get_function_address, (SYMBOL, "threads_nothing"))
         self.reset_system, self.end, self.start_thread, self.join = (
             ctypes.CFUNCTYPE(*types)(self.engine.get_function_address(f"threads_{name}"))
