@@ -6,15 +6,20 @@ hypergeometric functions they are accurate there and near it, in all orders of d
 
 from __future__ import annotations
 
+import math
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
-from fnad.ops.constructors import COMPLEXES, INEXACT, LINE
+from fnad.ir.primitive import Primitive
+from fnad.ir.types import is_complex
+from fnad.ops.constructors import COMPLEXES, INEXACT, LINE, REALS, Interval, elementwise
 from fnad.ops.conversion import convert_to
-from fnad.ops.formula import formula, word
-from fnad.ops.special_function import POSITIVE, special
+from fnad.ops.formula import Formula, formula, word
+from fnad.ops.special_function import INF, NAN, POSITIVE, special
 from fnad.scalar.scipy_ufunc import scipy_function
+from fnad.scalar.template import on_arrays
 
 THREE = (POSITIVE, POSITIVE, POSITIVE)
 
@@ -46,15 +51,72 @@ hyperu = special("hyperu(a, b, x)", "Tricomi's function U(a, b, x); DLMF 13.3.22
                  edges=((0.0, 1.5, 0.0), (0.0, 1.5, 2.0), (0.0, 1.5, -1.0), (1.5, 0.5, 0.0)),
                  x="-strong_mul(select(isnan(y), nan, a), hyperu(a + 1.0, b + 1.0, x))")
 spence = special("spence(z)", "The dilogarithm Li₂(1 - z); DLMF 25.12.2.", (POSITIVE,), domain=INEXACT,
-                 z="-log1p_ratio(z - 1.0)")
+                 z="-log_ratio(z)")
 exprel = special("exprel(x)", "(exp(x) - 1) / x; DLMF 13.3.15.", (LINE,), x="exprel_slope(x)")
 
-formula("sinc(x)", "hyp0f1(1.5, x * x * -0.25)")  # sin(x) / x; DLMF 10.16.9
-formula("sinhc(x)", "hyp0f1(1.5, x * x * 0.25)")  # sinh(x) / x; DLMF 10.39.9
-formula("log1p_ratio(x)", "hyp2f1(1.0, 1.0, 2.0, -x)")  # log(1 + x) / x; DLMF 15.4.1
-formula("log1p_ratio_slope(x)", "hyp2f1(2.0, 2.0, 3.0, -x) * -0.5")  # its derivative
-formula("exprel_slope(x)", "hyp1f1(2.0, 3.0, x) * 0.5")  # the derivative of M(1, 2, x); DLMF 13.6.2
 
+# fmt: on
+
+
+def _elementary(name: str, doc: str, template: str, slope: str, over: Interval = LINE) -> Primitive:
+    """A hypergeometric function of real numbers by an elementary function; its slope is another one."""
+    template = "{dtype}(" + template.replace("{0}", "f64({0})") + ")"
+    return elementwise(
+        f"real_{name}", on_arrays(template), template, (Formula(["y", "x"], slope),),
+        domain=REALS, over=(over,), edges=((0.0,), (1e-9,), (-40.0,), (INF,), (NAN,)), cost=40, doc=doc,
+    )  # fmt: skip
+
+
+def _quotient(numerator: str, zero: str = "0") -> str:
+    """A function over the distance from its zero; its slope is 1 there."""
+    return f"select({{0}} == f64({zero}), f64(1), {numerator} / ({{0}} - f64({zero})))"
+
+
+def _of_kind(name: str, real: Primitive, other: str) -> None:
+    """Enter a word that is the primitive of real numbers, and a formula of others."""
+    otherwise = Formula(["x"], other)
+    word(name, lambda x: (otherwise if is_complex(x.dtype) else real)(x))
+
+
+SLOPE = [1 / (math.factorial(k) * (k + 2)) for k in range(18)]
+"""The coefficients of the power series of the slope of (exp(x) - 1) / x."""
+
+NEAR = reduce(lambda total, c: f"(f64({c!r}) + {{0}} * {total})", reversed(SLOPE[:-1]), f"f64({SLOPE[-1]!r})")
+SLOW, FAST = "({0} - f64(1)) / ({0} * {0})", "{0} - f64(64)"
+FAR = (
+    f"select({{0}} < f64(700), exp({{0}}) * ({SLOW}) + f64(1) / ({{0}} * {{0}}),"
+    f" select({{0}} < f64(1000), exp({FAST}) * ({SLOW}) * f64({math.exp(64)!r}), exp({{0}})))"
+)
+"""The slope by its definition; from 700 on exp(x) may overflow before the slope does."""
+
+sinc = _elementary(
+    "sinc", "sin(x) / x; DLMF 10.16.9.", _quotient("sin({0})"), f"x * hyp0f1(2.5, x * x * -0.25) * {-1 / 3}"
+)
+sinhc = _elementary(
+    "sinhc", "sinh(x) / x; DLMF 10.39.9.", _quotient("sinh({0})"), f"x * hyp0f1(2.5, x * x * 0.25) * {1 / 3}"
+)
+log_ratio = _elementary(
+    "log_ratio",
+    "log(x) / (x - 1); DLMF 15.4.1.",
+    _quotient("log({0})", "1"),
+    "log_ratio_slope(x, abs(x - 1.0), y)",
+    POSITIVE,
+)
+exprel_slope = _elementary(
+    "exprel_slope", "The derivative of (exp(x) - 1) / x; DLMF 13.6.2.",
+    f"select(abs({{0}}) < f64(1), {NEAR}, {FAR})", f"hyp1f1(3.0, 4.0, x) * {1 / 3}",
+)  # fmt: skip
+_of_kind("sinc", sinc, "hyp0f1(1.5, x * x * -0.25)")
+_of_kind("sinhc", sinhc, "hyp0f1(1.5, x * x * 0.25)")
+_of_kind("log_ratio", log_ratio, "hyp2f1(1.0, 1.0, 2.0, 1.0 - x)")
+_of_kind("exprel_slope", exprel_slope, "hyp1f1(2.0, 3.0, x) * 0.5")
+formula(
+    "log_ratio_slope(x, distance, y)",
+    "select(lt(distance, 0.5), log1p_ratio_slope(x - 1.0), (1.0 / x - y) / select(lt(distance, 0.5), 1.0, x - 1.0))",
+)
+formula("log1p_ratio_slope(x)", "hyp2f1(2.0, 2.0, 3.0, -x) * -0.5")  # the derivative of log(1 + x) / x
+
+# fmt: off
 # ---- Lambert's W and Wright's functions --------------------------------------------------------------------------
 
 lambertw = special("lambertw(k: int, tol, z)", "Branch k of Lambert's W to a tolerance: W exp(W) = z; DLMF 4.13.4.",

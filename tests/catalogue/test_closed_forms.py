@@ -133,6 +133,13 @@ FUNCTIONS: dict[str, Function] = {
     "ndtr": Function(mpmath.ncdf, MODERATE),
     "log_ndtr": Function(lambda x: mpmath.log1p(-mpmath.ncdf(-x)), (*SPECIAL, -2.5, -19.0, -25.0)),
     "exprel": Function(lambda x: mpmath.expm1(x) / x, both(SPECIAL)),
+    "real_exprel_slope": Function(
+        lambda x: (mpmath.exp(x) * (x - 1) + 1) / x**2,
+        (*both(SPECIAL), -0.9999, -1.0, -1.2, 0.9999, -40.0, -1e20, 705.0, 715.0),
+    ),
+    "real_sinc": Function(lambda x: mpmath.sin(x) / x, both(SPECIAL)),
+    "real_sinhc": Function(lambda x: mpmath.sinh(x) / x, both(SPECIAL)),
+    "real_log_ratio": Function(lambda x: mpmath.log(x) / (x - 1), (*SPECIAL, 0.999, 1.0000001, 1e300)),
     "cosm1": Function(lambda x: mpmath.cos(x) - 1, both(SPECIAL)),
     "entr": Function(lambda x: -x * mpmath.log(x), POSITIVE),
     "gamma": Function(mpmath.gamma, (*SPECIAL, 100.0, -0.3, -2.5)),

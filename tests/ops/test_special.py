@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import mpmath as mp
 import numpy as np
 import pytest
+import scipy.special
 
 import fnad
 from fnad.errors import UnsupportedFunctionError
@@ -469,3 +470,13 @@ def test_a_slope_at_infinity_is_nan_so_that_an_overflow_shows(name: str) -> None
     function = getattr(np, name)
     assert np.isnan(fnad.grad(function)(np.inf))
     assert np.isnan(fnad.jvp(function, (np.inf,), (1.0,))[1])
+
+
+@pytest.mark.parametrize("name", ["boxcox", "boxcox1p"])
+def test_box_cox_overflows_where_its_value_does(name: str) -> None:
+    """Its power overflows before the division by λ, and λ may be 0, infinite or nan."""
+    function = getattr(scipy.special, name)
+    x = np.array([1e300, 1e300, 1e-300, 0.0, 0.0, 0.0, -1.0, np.inf, np.inf, 2.0, np.nan, 1.0, 3.0])
+    power = np.array([1.026, 1.03, -1.026, 1.0, -1.0, 0.0, 1.0, 1.0, -1.0, np.inf, 1.0, np.nan, 1e-20])
+    found = fnad.jit(function).lower(x, power).compile()(x, power)
+    np.testing.assert_allclose(found, function(x, power), rtol=1e-12)
