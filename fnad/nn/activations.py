@@ -237,11 +237,7 @@ def log_softmax(x: Any, axis: int | tuple[int, ...] | None = -1) -> Any:
 
 @explained
 def logsumexp(
-    a: Any,
-    axis: int | tuple[int, ...] | None = None,
-    b: Any = None,
-    keepdims: bool = False,
-    return_sign: bool = False,
+    a: Any, axis: int | tuple[int, ...] | None = None, b: Any = None, keepdims: bool = False, return_sign: bool = False
 ) -> Any:
     """Log Σ b exp a along an axis, without overflow, as `scipy.special.logsumexp`.
 

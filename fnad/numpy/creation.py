@@ -69,13 +69,7 @@ def _filling(value: Any, dtype: Any) -> Symbol:
 
 @implements(np.array)
 def array(
-    object: Any,
-    dtype: Any = None,
-    *,
-    copy: Any = True,
-    order: str = "K",
-    subok: bool = False,
-    ndmin: int = 0,
+    object: Any, dtype: Any = None, *, copy: Any = True, order: str = "K", subok: bool = False, ndmin: int = 0
 ) -> ArrayView:
     x = as_symbol(object, None if dtype is None else native_dtype(dtype))
     if copy is False and (not isinstance(object, (Symbol, np.ndarray)) or object.dtype != x.dtype):
@@ -88,14 +82,7 @@ def array(
 
 
 @implements(np.asarray, np.asanyarray)
-def asarray(
-    a: Any,
-    dtype: Any = None,
-    order: Any = None,
-    *,
-    device: None = None,
-    copy: Any = None,
-) -> ArrayView:
+def asarray(a: Any, dtype: Any = None, order: Any = None, *, device: None = None, copy: Any = None) -> ArrayView:
     return array(a, dtype, copy=copy)
 
 
@@ -164,14 +151,7 @@ def indices(dimensions: Any, dtype: Any, sparse: bool) -> Any:
 
 
 @implements(np.arange)
-def arange(
-    start_or_stop: Any,
-    stop: Any = None,
-    step: Any = 1,
-    dtype: Any = None,
-    *,
-    device: None = None,
-) -> ArrayView:
+def arange(start_or_stop: Any, stop: Any = None, step: Any = 1, dtype: Any = None, *, device: None = None) -> ArrayView:
     first, last = [static_number(end, "a bound of arange", COUNTED) for end in (start_or_stop, stop)]
     stride = static_number(step, "the step of arange", COUNTED)
     if is_size(first) or is_size(last):
@@ -197,13 +177,7 @@ def _counted(first: Any, last: Any, step: Any, dtype: Dtype) -> Symbol:
 
 @implements(np.empty_like)
 def empty_like(
-    prototype: Any,
-    dtype: Any = None,
-    order: str = "K",
-    subok: bool = True,
-    shape: Any = None,
-    *,
-    device: None = None,
+    prototype: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: None = None
 ) -> ArrayView:
     return _filled(prototype, 0, dtype, shape)
 

@@ -26,12 +26,7 @@ HALVES = (np.float16, "float16", "f2", "e")
 
 
 def astype(
-    a: Symbol,
-    dtype: Any,
-    order: str = "K",
-    casting: Any = "unsafe",
-    subok: bool = True,
-    copy: bool = True,
+    a: Symbol, dtype: Any, order: str = "K", casting: Any = "unsafe", subok: bool = True, copy: bool = True
 ) -> ArrayView | Symbol:
     """The array in another dtype."""
     if dtype in HALVES:

@@ -643,12 +643,7 @@ def expm(A: Any) -> Any:
 
 
 @of_scipy
-def expm_frechet(
-    A: Any,
-    E: Any,
-    method: str | None = None,
-    compute_expm: bool = True,
-) -> Any:
+def expm_frechet(A: Any, E: Any, method: str | None = None, compute_expm: bool = True) -> Any:
     """The exponential of A and its derivative along E, or with compute_expm=False the derivative alone.
 
     >>> expm_frechet([[0.0]], [[2.0]], compute_expm=False)

@@ -119,13 +119,7 @@ def _turned(origin: int, size: int) -> int:
 
 @of_scipy
 def uniform_filter1d(
-    input: Any,
-    size: int,
-    axis: int = -1,
-    output: Any = None,
-    mode: str = "reflect",
-    cval: Any = 0.0,
-    origin: int = 0,
+    input: Any, size: int, axis: int = -1, output: Any = None, mode: str = "reflect", cval: Any = 0.0, origin: int = 0
 ) -> Any:
     """The mean of so many elements along an axis.
 
@@ -138,12 +132,7 @@ def uniform_filter1d(
 
 @of_scipy
 def correlate(
-    input: Any,
-    weights: Any,
-    output: Any = None,
-    mode: str = "reflect",
-    cval: Any = 0.0,
-    origin: Any = 0,
+    input: Any, weights: Any, output: Any = None, mode: str = "reflect", cval: Any = 0.0, origin: Any = 0
 ) -> Any:
     """The correlation with an array of weights, which has as many axes.
 
@@ -156,12 +145,7 @@ def correlate(
 
 @of_scipy
 def convolve(
-    input: Any,
-    weights: Any,
-    output: Any = None,
-    mode: str = "reflect",
-    cval: Any = 0.0,
-    origin: Any = 0,
+    input: Any, weights: Any, output: Any = None, mode: str = "reflect", cval: Any = 0.0, origin: Any = 0
 ) -> Any:
     """The convolution with an array of weights, which has as many axes.
 
@@ -214,12 +198,7 @@ def _of_each(value: Any, ndim: int) -> list[Any]:
     return list(value) if isinstance(value, Iterable) and not isinstance(value, str) else [value] * ndim
 
 
-def _ranked(
-    input: Any,
-    rank_of: Callable[[int], int],
-    window: tuple[Any, ...],
-    output: Any,
-) -> Any:
+def _ranked(input: Any, rank_of: Callable[[int], int], window: tuple[Any, ...], output: Any) -> Any:
     """The element of a rank in the window around each, as it follows from how many there are."""
     x = _array(input)
     windows = _windows(x, *window)
@@ -324,13 +303,7 @@ def maximum_filter(
 
 @of_scipy
 def minimum_filter1d(
-    input: Any,
-    size: int,
-    axis: int = -1,
-    output: Any = None,
-    mode: str = "reflect",
-    cval: Any = 0.0,
-    origin: int = 0,
+    input: Any, size: int, axis: int = -1, output: Any = None, mode: str = "reflect", cval: Any = 0.0, origin: int = 0
 ) -> Any:
     """The smallest element around each, along an axis.
 
@@ -342,13 +315,7 @@ def minimum_filter1d(
 
 @of_scipy
 def maximum_filter1d(
-    input: Any,
-    size: int,
-    axis: int = -1,
-    output: Any = None,
-    mode: str = "reflect",
-    cval: Any = 0.0,
-    origin: int = 0,
+    input: Any, size: int, axis: int = -1, output: Any = None, mode: str = "reflect", cval: Any = 0.0, origin: int = 0
 ) -> Any:
     """The largest element around each, along an axis.
 

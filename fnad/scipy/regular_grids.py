@@ -120,12 +120,7 @@ RegularGridInterpolator = SimpleNamespace(
 
 @of_scipy
 def interpn(
-    points: Any,
-    values: Any,
-    xi: Any,
-    method: str = "linear",
-    bounds_error: bool = True,
-    fill_value: Any = np.nan,
+    points: Any, values: Any, xi: Any, method: str = "linear", bounds_error: bool = True, fill_value: Any = np.nan
 ) -> Any:
     """The value at points, of values at each point of a grid.
 

@@ -248,13 +248,7 @@ def _state_behind(a: Any, b: Any, x: Any, y: Any, state: Any, k: int) -> Any:
 
 
 @on_values_of_scipy
-def detrend(
-    data: Any,
-    axis: int = -1,
-    type: str = "linear",
-    bp: Any = 0,
-    overwrite_data: bool = False,
-) -> Any:
+def detrend(data: Any, axis: int = -1, type: str = "linear", bp: Any = 0, overwrite_data: bool = False) -> Any:
     """The data along an axis without its mean, or without a line of least squares for each part between breakpoints.
 
     >>> detrend([0.0, 1.0, 5.0])

@@ -111,13 +111,7 @@ def splu(A: Any, *args: Any, **options: Any) -> Any:
 
 def _iterative(method: str) -> Any:
     def solve(
-        A: Any,
-        b: Any,
-        x0: Any = None,
-        *,
-        rtol: float = 1e-5,
-        atol: float = 0.0,
-        maxiter: int | None = None,
+        A: Any, b: Any, x0: Any = None, *, rtol: float = 1e-5, atol: float = 0.0, maxiter: int | None = None
     ) -> Any:
         if x0 is not None:
             raise UnsupportedFunctionError(

@@ -246,11 +246,7 @@ def follow(rule: Callable[..., Any], operands: Sequence[Any], options: Mapping[s
 
 
 def again(
-    rule: Callable[..., Any],
-    args: Sequence[Any],
-    kwargs: Mapping[str, Any],
-    symbols: list[Symbol],
-    builder: Builder,
+    rule: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], symbols: list[Symbol], builder: Builder
 ) -> Any:
     """The result of a rule for the user's arguments, by its expansion; UNSET if there is none.
 
