@@ -15,7 +15,6 @@ import math
 import operator
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from fractions import Fraction
 from functools import reduce
 from typing import Any, NoReturn, TypeAlias, TypeVar
 
@@ -321,7 +320,12 @@ class Size:
         """The sign of the difference to a number; raises `ExportError` if it has none."""
         if isinstance(other, float) and not math.isfinite(other):
             return -other
-        known = _constant(self.scope, Fraction(other)) if isinstance(other, float) else self._known(other)
+        if isinstance(other, float):
+            from fractions import Fraction  # noqa: PLC0415 - it loads slowly
+
+            known = _constant(self.scope, Fraction(other))
+        else:
+            known = self._known(other)
         if known is None:
             return None
         found = self.scope.sign(_sum(self.polynomial, _negative(known)))
