@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import fnad
 from fnad.ir.builder import current_builder, inline, trace
 from fnad.ir.parser import parse_program
 from fnad.ir.printer import print_program
@@ -627,6 +628,23 @@ def test_equations_keep_their_source():
 def test_a_pass_does_nothing_the_second_time(transform: Any):
     program = transform(_long_joint(20))
     assert equal_up_to_names(transform(program), program)
+
+
+@pytest.mark.parametrize("axis", [0, 1, (0, 1)])
+def test_what_a_divisor_receives_is_divided_after_it_is_summed(axis: Any):
+    def total(x: Any, d: Any, w: Any) -> Any:
+        return np.sum(w * (x / np.expand_dims(d, axis)))
+
+    rng = np.random.default_rng(0)
+    x, w = rng.standard_normal((2, 5, 7))
+    d = rng.uniform(1, 2, np.sum(x, axis=axis).shape)
+    slope = fnad.jit(fnad.grad(total, 1))
+    assert slope.lower(x, d, w).as_text("simplified").count("f64[5,7] = div(") == 1
+    np.testing.assert_allclose(slope(x, d, w), -np.sum(w * x, axis=axis) / d**2, rtol=1e-13)
+    signs = np.abs(x)
+    for divisor, weight, expected in ((0.0, 0.0, 0.0), (0.0, 1.0, -np.inf), (-0.0, 1.0, -np.inf), (np.inf, 1.0, 0.0)):
+        found = slope(signs, np.full_like(d, divisor), np.full_like(w, weight))
+        np.testing.assert_array_equal(found, np.full_like(d, expected))
 
 
 # ---- time --------------------------------------------------------------------------------------------------------

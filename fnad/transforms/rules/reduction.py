@@ -8,7 +8,7 @@ from math import prod
 from fnad.ir.primitive import Primitive
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Shape
-from fnad.ops.arithmetic import sub
+from fnad.ops.arithmetic import neg, strong_div, strong_mul, sub
 from fnad.ops.constructors import INEXACT, ORDERED
 from fnad.ops.reduction import reduce_and, reduce_max, reduce_min, reduce_or
 from fnad.ops.shape import Ints, broadcast_in_dim, reduce_sum, reduced_shape, reshape_to, zeros_like
@@ -46,6 +46,22 @@ def _of_broadcast(x: Symbol, shape: Shape, dims: Ints, axes: Ints) -> Symbol | N
     return broadcast_in_dim(total * copies, shape=result, dims=tuple(left.index(d) for d in dims if d in left))
 
 
+def _of_quotients(
+    ct: Symbol, q: Symbol, x: Symbol, y: Symbol, d: Symbol, shape: Shape, dims: Ints, axes: Ints
+) -> Symbol | None:
+    """The cotangent of a divisor, divided once for all terms: both are 0, inf or nan where the divisor is 0 or inf."""
+    own = {dim: axis for axis, dim in enumerate(dims) if d.shape[axis] != 1}
+    if not own.keys().isdisjoint(axes):
+        return None
+    left = [axis for axis in range(len(shape)) if axis not in axes]
+    divisor = broadcast_in_dim(
+        reshape_to(d, tuple(d.shape[axis] for axis in own.values())),
+        shape=reduced_shape(shape, axes),
+        dims=tuple(left.index(dim) for dim in own),
+    )
+    return neg(strong_div(reduce_sum(strong_mul(ct, q), axes=axes), divisor))
+
+
 def _merge(reduction: Primitive) -> Callable[[Symbol, Ints, Ints], Symbol]:
     def merge(x: Symbol, inner: Ints, outer: Ints) -> Symbol:
         left = [axis for axis in range(x.ndim) if axis not in inner]
@@ -69,6 +85,13 @@ REDUCTION = (
     Rule(
         "reduce_sum(broadcast_in_dim(x, shape=shape, dims=dims), axes=axes) = broadcast_in_dim(reduce_sum(x) * copies)",
         _of_broadcast,
+        INEXACT,
+        up_to="rounding",
+    ),
+    Rule(
+        "reduce_sum(strong_mul(ct, div(neg(q := div(x, y := broadcast_in_dim(d, shape=shape, dims=dims))), y)), "
+        "axes=axes) = -strong_div(reduce_sum(strong_mul(ct, q)), d)",
+        _of_quotients,
         INEXACT,
         up_to="rounding",
     ),
