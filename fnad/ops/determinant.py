@@ -23,7 +23,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from functools import reduce
-from itertools import combinations, permutations
+from itertools import combinations, pairwise, permutations
 from typing import Any
 
 import numpy as np
@@ -33,7 +33,7 @@ from fnad.ir.primitive import Library, Primitive, Pull, Push, Routine, Sample, r
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import DTYPES, I64, Aval, is_complex, real_dtype
 from fnad.ops.arithmetic import add, div, mul, neg, sub
-from fnad.ops.comparison import eq, select
+from fnad.ops.comparison import eq, lt, select
 from fnad.ops.constructors import INEXACT, by_name, same_avals
 from fnad.ops.conversion import complex_, convert_to, imag, real
 from fnad.ops.indexing import scatter
@@ -60,7 +60,7 @@ from fnad.ops.matrix import (
     total,
     transposed,
 )
-from fnad.ops.piecewise import remainder
+from fnad.ops.piecewise import abs_, remainder
 from fnad.ops.reduction import reduce_prod
 from fnad.ops.shape import (
     broadcast_in_dim,
@@ -76,7 +76,11 @@ from fnad.ops.shape import (
 )
 
 LARGEST_BY_FORMULA = 4
-"""Size of matrices up to which a formula is as accurate and faster."""
+"""Size of matrices up to which a formula is as accurate and faster.
+
+Products of three or four numbers of double precision may overflow or vanish where the determinant does not, so these
+determinants are computed by elimination. Products of single precision are computed in double precision.
+"""
 
 # ---- det ---------------------------------------------------------------------------------------------------------
 
@@ -108,8 +112,56 @@ def _expanded_det(a: Symbol) -> Symbol | None:
     if n > LARGEST_BY_FORMULA:
         return None
     wide = convert_to(a, np.result_type(a.dtype, np.float64))
+    overflows = n > 2 and wide.dtype == a.dtype
     places = [[columns(rows(wide, r, r + 1), c, c + 1) for c in range(n)] for r in range(n)]
-    return convert_to(_by_leibniz([[reshape_to(x, a.shape[:-2]) for x in row] for row in places]), a.dtype)
+    elements = [[reshape_to(x, a.shape[:-2]) for x in row] for row in places]
+    return convert_to((_by_elimination if overflows else _by_leibniz)(elements), a.dtype)
+
+
+def _by_elimination(elements: list[list[Symbol]]) -> Symbol:
+    """The determinants of matrices of elements by Gaussian elimination with partial pivoting."""
+    pivots: list[Symbol] = []
+    while elements:
+        first, *others = elements
+        for n, other in enumerate(others):
+            is_larger = lt(_size(first[0]), _size(other[0]))
+            others[n] = [select(is_larger, x, y) for x, y in zip(first, other, strict=True)]
+            first = [select(is_larger, neg(y), x) for x, y in zip(first, other, strict=True)]
+        pivots.append(first[0])
+        divisor = select(eq(first[0], zeros_like(first[0])), ones_like(first[0]), first[0])
+        factors = [div(row[0], divisor) for row in others]
+        elements = [
+            [sub(y, mul(factor, x)) for x, y in zip(first[1:], row[1:], strict=True)]
+            for factor, row in zip(factors, others, strict=True)
+        ]
+    return _product(pivots)
+
+
+def _product(numbers: list[Symbol]) -> Symbol:
+    """The product of some numbers, which overflows or vanishes only if their product does.
+
+    The next factor is the smallest where the product so far is larger than 1, otherwise the largest.
+    """
+    for end in range(len(numbers) - 1, 0, -1):
+        for n in range(end):
+            numbers[n], numbers[n + 1] = _by_size(numbers[n], numbers[n + 1])
+    total = numbers.pop()
+    while numbers:
+        is_large = lt(ones_like(_size(total)), _size(total))
+        total = mul(total, select(is_large, numbers[0], numbers[-1]))
+        numbers = [select(is_large, after, before) for before, after in pairwise(numbers)]
+    return total
+
+
+def _size(x: Symbol) -> Symbol:
+    """The absolute value, or of a complex number the sum of those of its parts."""
+    return add(abs_(real(x)), abs_(imag(x))) if is_complex(x.dtype) else abs_(x)
+
+
+def _by_size(x: Symbol, y: Symbol) -> tuple[Symbol, Symbol]:
+    """The smaller and the larger of two numbers by absolute value."""
+    is_larger = lt(_size(y), _size(x))
+    return select(is_larger, y, x), select(is_larger, x, y)
 
 
 def _square_samples() -> Iterable[Sample]:

@@ -7,6 +7,7 @@ at special points, and errors.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import permutations
 from typing import Any
 
 import mpmath
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 
+import fnad
 from fnad.backends.cpu.executor import compile_program
 from fnad.errors import DomainError, DtypeError, MatrixError
 from fnad.ir.primitive import PRIMITIVES
@@ -241,6 +243,28 @@ def test_cofactors_of_matrices_of_any_rank_are_signed_minors(n: int, run: Run):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("dtype", ["f8", "c16"])
+@pytest.mark.parametrize("n", [3, 4])
+def test_det_overflows_and_vanishes_only_where_the_determinant_does(n: int, dtype: str):
+    """Rows and columns are scaled by powers of two whose product is moderate."""
+    rng = np.random.default_rng(n)
+    exponents = (
+        [(515, 515, -500, -500), (350, 350, 350, -650), (-350, -350, -350, 650)]
+        if n == 4
+        else [(515, 515, -500), (-540, -540, 470)]
+    )
+    scales = 2.0 ** np.array([order for each in exponents for order in permutations(each)])
+    moderate = rng.standard_normal((len(scales), n, n)) + 2 * np.eye(n)
+    if dtype == "c16":
+        moderate = moderate + 1j * rng.standard_normal(moderate.shape)
+    expected = np.linalg.det(moderate) * np.exp2(np.sum(np.log2(scales), axis=1))
+    for scaled in (moderate * scales[:, :, None], moderate * scales[:, None, :]):
+        found = fnad.jit(np.linalg.det).lower(scaled).compile()(scaled)
+        np.testing.assert_allclose(found, expected, rtol=1e-11)
+    singular = scales[:, :, None] * np.ones((n, n))
+    np.testing.assert_array_equal(fnad.jit(np.linalg.det).lower(singular).compile()(singular), 0)
+
+
 def test_second_and_third_derivatives_of_det_of_rank_deficient_matrices(run: Run):
     second = hessian(run, det, np.zeros((2, 2)))
     np.testing.assert_array_equal(second, [[0, 0, 0, 1], [0, 0, -1, 0], [0, -1, 0, 0], [1, 0, 0, 0]])
