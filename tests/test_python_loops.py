@@ -7,18 +7,24 @@ of the path that Python takes. There are as many traces as ways through a step, 
 from __future__ import annotations
 
 import math
+import random
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import islice
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+import scipy.stats
 
 import fnad
 from benchmarks.problems.deciding_loops import drawdown, three_ways, van_leer
 from fnad import grad, hessian, jit, jvp, vmap
 from tests.random_python_loops import check
+from tests.together import together
 
 pytestmark = pytest.mark.filterwarnings("ignore::fnad.errors.ControlFlowWarning")
 
@@ -723,6 +729,59 @@ def test_what_cannot_be_one_loop_stays_paths(f: Callable[..., Any], why: str | N
     found = fnad.explain(f, *arguments(0)).paths
     assert len(found) == (why is not None)
     assert all(each.startswith(why or "") and f"at {Path(__file__).name}:" in each for each in found)
+
+
+def first_of(iterator: Any) -> Any:
+    for value in iterator:
+        return value
+    return 2.0
+
+
+def numbers() -> Iterator[float]:
+    yield from NUMBERS
+
+
+NUMBERS = [0.9, 0.1, 0.6, 0.3, 0.8, 0.2, 0.5, 0.7]
+GENERATOR = partial(np.random.default_rng, 1)
+SHARED = partial(np.random.seed, 1)
+ADVANCED: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
+    "uniform": (GENERATOR, lambda r: r.uniform()),
+    "choice": (GENERATOR, lambda r: r.choice([0.1, 0.5, 0.9])),
+    "a method that is kept": (lambda: GENERATOR().uniform, lambda draw: draw()),
+    "a partial function": (GENERATOR, lambda r: partial(r.normal, 0.5)()),
+    "map": (GENERATOR, lambda r: next(map(r.normal, [0.5]))),
+    "bits": (GENERATOR, lambda r: r.bit_generator.random_raw() / 2**64),
+    "RandomState": (lambda: np.random.RandomState(1), lambda r: r.rand()),
+    "shared": (SHARED, lambda _: np.random.rand()),  # noqa: NPY002 - as users draw
+    "SciPy": (SHARED, lambda _: scipy.stats.uniform.rvs()),
+    "random": (lambda: random.Random(1), lambda r: r.random()),
+    "a loop": (numbers, first_of),
+    "islice": (lambda: iter(NUMBERS), lambda it: sum(islice(it, 1))),
+    "a method": (lambda: iter(NUMBERS), lambda it: it.__next__()),
+    "in": (lambda: iter(NUMBERS), lambda it: 0.4 + 0.2 * (0.3 in it)),
+    "in an object": (lambda: SimpleNamespace(it=numbers()), lambda o: first_of(o.it)),
+    "unpacked": (lambda: iter(NUMBERS * 2), lambda it: max(*islice(it, 2))),
+}
+"""What a step advances that is not one of its variables: how it begins, and the number that a step takes."""
+
+
+def test_steps_that_draw_random_numbers_or_advance_iterators_stay_paths() -> None:
+    with together() as named:
+        for name, (begin, advance) in ADVANCED.items():
+
+            def shrunk(x: Any, begin: Any = begin, advance: Any = advance) -> Any:
+                source = begin()
+                for _ in range(8):
+                    if advance(source) < x:
+                        x = x * 0.9
+                return x
+
+            with named(name):
+                f = jit(fnad.value_and_grad(shrunk))
+                for x in (0.8, 0.3, 0.55, 0.8):
+                    value, slope = f(x)
+                    assert value == pytest.approx(shrunk(x))
+                    assert slope == pytest.approx(value / x)
 
 
 def test_errors_are_those_of_the_call() -> None:

@@ -35,6 +35,7 @@ from fnad.trace.contents import (
     NamesCheck,
     array_before,
     check_of_remembered_function,
+    draws_numbers,
     memory_of_array,
     reference_to,
     same,
@@ -262,6 +263,11 @@ class Environment:
             if NAMESPACE(value) is not namespace:
                 name = self._name_of(value)
                 yield Change(f"{name or 'an object it reads'} has another __dict__", self._place_of(name))
+
+    @property
+    def has_drawn(self) -> bool:
+        """True if a generator of random numbers has drawn some since it was read."""
+        return any(draws_numbers(value) and not unchanged() for unchanged, value in self.contents)
 
     def restored_arrays(self) -> Iterator[tuple[str, Source | None]]:
         """Restore the content of arrays that was changed since it was read; the names of these arrays, with a line."""

@@ -25,6 +25,7 @@ from fnad.ir.builder import Captured
 from fnad.ir.program import Atom, Literal, Source
 from fnad.ir.symbol import Symbol
 from fnad.numpy.namespace import MAKING
+from fnad.trace.contents import draws_numbers
 from fnad.trace.conversion import converted_code, facts_in, facts_of
 from fnad.trace.effects import effect_of_callee
 from fnad.trace.filling import FILLING
@@ -133,6 +134,8 @@ class Given(Shadow):
 REFUSED = FILLING | {"delattr", "delitem", "next", "__next__", "send", "setattr", "shuffle"}
 """Functions that change an operand."""
 
+DRAWS = "a step draws random numbers"
+
 
 class Step:
     """A step of a loop that runs for all that go the same way: the frame of the loop, and what is outside of the step.
@@ -164,6 +167,8 @@ class Step:
         """Refuse a callee that may change anything from outside the step."""
         owner = getattr(function, "__self__", None) if isinstance(function, BuiltinFunctionType) else None
         name = getattr(function, "__name__", "")
+        if draws_numbers(getattr(function, "__self__", None)):
+            raise Refused(DRAWS)
         if owner is not None and not isinstance(owner, ModuleType) and name in CHANGING:
             self.writes(owner)
         elif name in REFUSED and not isinstance(function, (FunctionType, MethodType)):
@@ -188,9 +193,15 @@ class Step:
         return False
 
     def check(self) -> None:
-        """Refuse a step that wrote into an ordinary array."""
-        if [*self.recorder.environment.restored_arrays()]:
+        """Refuse a step that wrote into an ordinary array, drew random numbers, or may have changed anything else."""
+        environment = self.recorder.environment
+        if [*environment.restored_arrays()]:
             raise Refused("a step writes into an ordinary array")
+        if environment.has_drawn:
+            raise Refused(DRAWS)
+        unknown = next((met.what for met in environment.met if met.anew), None)
+        if unknown is not None:  # such as an iterator from outside, whose place may be another one now
+            raise Refused(f"{unknown} in a step")
 
 
 # ---- variables of a frame --------------------------------------------------------------------------------------------

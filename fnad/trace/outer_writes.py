@@ -28,21 +28,22 @@ class OuterReads(Recorder):
 
 
 @contextmanager
-def without_outer_writes(*values: object) -> Generator[None]:
+def without_outer_writes(*values: object) -> Generator[OuterReads]:
     """Undo what this block writes into arrays from outside, and raise for it.
 
     The values are functions, and what they are called with from outside.
     """
-    with undone_writes(*values) as errors:
-        yield
+    recorder = OuterReads()
+    with undone_writes(*values, recorder=recorder) as errors:
+        yield recorder
     for error in errors:
         raise error
 
 
 @contextmanager
-def undone_writes(*values: object) -> Generator[list[MutationError]]:
+def undone_writes(*values: object, recorder: OuterReads | None = None) -> Generator[list[MutationError]]:
     """Undo what this block writes into arrays from outside; the list has an error for each then."""
-    recorder, errors = OuterReads(), list[MutationError]()
+    recorder, errors = recorder or OuterReads(), list[MutationError]()
     for value in values:
         recorder.follow(value)
     try:

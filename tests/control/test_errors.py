@@ -352,7 +352,10 @@ def test_results_and_operands_of_dtypes_that_are_not_there():
         fnad.scan(lambda s, x: (s, x), 0.0, np.ones(3, np.float16))
 
 
-@pytest.mark.parametrize("draw", [np.random.normal, random.random])
+GENERATOR = np.random.default_rng(1)
+
+
+@pytest.mark.parametrize("draw", [np.random.normal, random.random, GENERATOR.normal, lambda: GENERATOR.uniform()])
 def test_row_65_a_body_that_draws(draw):
     with pytest.raises(RandomDrawError, match="draws from the generators") as caught:
         fnad.fori_loop(0, 3, lambda i, s: s + draw(), 1.0)

@@ -13,7 +13,17 @@ from fnad.api.functions.disabled_jit import is_plain, repeated, repeated_while, 
 from fnad.api.running.execution import in_trace
 from fnad.api.staging.leaves import Function, type_name
 from fnad.api.staging.marshalling import LeafType, Tree
-from fnad.api.staging.regions import Call, Likeness, Region, at, calling, check_functions, described, region_of, settled
+from fnad.api.staging.regions import (
+    Call,
+    Likeness,
+    Region,
+    at,
+    calling,
+    check_functions,
+    described,
+    region_of_call,
+    settled,
+)
 from fnad.api.staging.save_policy import run_scan, run_while
 from fnad.control.loop import Groups
 from fnad.errors import ArgumentTypeError, RandomDrawError, ShapeError, StructureError
@@ -29,6 +39,7 @@ from fnad.ops.shape import zeros_like
 from fnad.trace import guards
 from fnad.trace.capture import Trace
 from fnad.trace.contents import have_drawn, shared_states
+from fnad.trace.outer_writes import without_outer_writes
 from fnad.trace.source import current_source
 from fnad.trace.tracer import Tracer
 from fnad.trace.tracing import symbol_of
@@ -312,8 +323,9 @@ def _settled(
 def _repeated(f: Function, call: Call, types: Sequence[LeafType]) -> Region:
     """Trace a function that every step runs; raise where it draws random numbers, which would be those of one step."""
     before = shared_states()
-    region = region_of(f, call, types)
-    if have_drawn(before):
+    with without_outer_writes(f, call) as reads:
+        region = region_of_call(f, call, types)
+    if have_drawn(before) or reads.environment.has_drawn:
         raise RandomDrawError(
             f"{described(f)}, which a loop runs at each step, draws from the generators of numpy.random or random: it "
             f"is traced once, so every step would get the same numbers",
