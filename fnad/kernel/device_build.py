@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from functools import partial, reduce
 from itertools import count
+from math import gcd
 
 import numpy as np
 
@@ -22,15 +24,30 @@ from fnad.kernel.running import OfLoop, run_over, times
 from fnad.kernel.statements import Assign, Evaluate, Expression, For, If, LoopKind, Name, Statement, apply, integer
 from fnad.kernel.writer import Block, block_of, counter
 from fnad.lower.independence import chain, is_free
+from fnad.lower.index import Counter
 from fnad.lower.interchange import nest_of, ordered
-from fnad.lower.loop_ir import Effect, NestLoop, Reduce, Scan, Update
+from fnad.lower.loop_ir import Effect, NestLoop, Reduce, Scan, Update, reads, writes
 from fnad.lower.sharing import groups, loop_effects, roles, size
 from fnad.lower.target import Target
 from fnad.scalar.operation import INDEX, Dtype, Kind
-from fnad.scalar.operations import ADD, AND, EQUAL, FLOOR_DIVIDE, LESS, MIN, MULTIPLY, REMAINDER
+from fnad.scalar.operations import (
+    ADD,
+    AND,
+    EQUAL,
+    FLOOR_DIVIDE,
+    GREATER_EQUAL,
+    LESS,
+    MIN,
+    MULTIPLY,
+    REMAINDER,
+    SUBTRACT,
+)
 
 MOST_SHARED = 2**14
 """The bytes from which on a block uses the arrays that it shares again: it may have 48 KB, others need room, too."""
+
+SECTOR = 32
+"""The bytes of memory that are read and written together."""
 
 AT_ONCE = 4
 """The most arrays of one kind that are in use at the same time."""
@@ -55,6 +72,7 @@ class DeviceBuilder(KernelBuilder):
         self.is_shared_out = threads == 1
         self.row_width = 0
         self.there: Expression | None = None
+        self.row_loop: NestLoop | None = None
         self.own_numbers = count()
         self.element: Expression | None = None
         self.adds_atomically = False
@@ -162,11 +180,33 @@ class DeviceBuilder(KernelBuilder):
         body = self.iterations_from(loops, index, width, write)
         unit = unit_of(loops, width)
         conditions = [apply(LESS, index, integer(total // width * unit))] if total % lanes else []
+        start = times(first, unit)
+        if (before := self.before_row(loops)) is not None:
+            start = apply(SUBTRACT, start, before)
+            conditions.append(apply(GREATER_EQUAL, index, integer(0)))
         if there := [*conditions, *([self.there] if self.there else [])]:
-            body = list[Statement]([If(there[0] if len(there) == 1 else apply(AND, *there), body)])
-        body = [Assign((index,), times(first, unit)), *body]
+            body = list[Statement]([If(reduce(partial(apply, AND), there), body)])
+        body = [Assign((index,), start), *body]
         self.add(For(number, integer(0), integer(-(-total // lanes)), 1, body, LoopKind.ELEMENTS))
         self.element = outer
+
+    def before_row(self, loops: Sequence[NestLoop]) -> Expression | None:
+        """The elements between the last sector of memory that begins before a group's row and the row.
+
+        The first threads of the group leave them out, so that all accesses begin with sectors. None if rows do, or if
+        the threads would need another turn.
+        """
+        if self.row_loop is None or len(loops) > 1:
+            return None
+        row, place = (Counter(loop.depth, loop.extent) for loop in (self.row_loop, loops[0]))
+        touched = [access for effect in loop_effects(loops[0]) for access in (*reads(effect), *writes(effect))]
+        along = [(b.dtype.itemsize, a.coefficient(row)) for b, a in touched if a and a.coefficient(place) == 1]
+        for itemsize, stride in along[:1]:
+            sector, width, total = SECTOR // itemsize, self.width_of(loops), size(loops)
+            step = gcd(stride, sector)
+            if step < sector and step % width == 0 and sector - step <= -total % (self.group * width):
+                return apply(REMAINDER, apply(MULTIPLY, counter(self.row_loop.depth), integer(stride)), integer(sector))
+        return None
 
     def rows_of_groups(
         self, loops: Sequence[NestLoop], blocks: int, group: int, there: Expression | None
@@ -176,6 +216,7 @@ class DeviceBuilder(KernelBuilder):
         All come to the same shuffles, so those beyond the last row do that one again, and store nothing.
         """
         self.group, self.there = group, there
+        self.row_loop = loops[0] if len(loops) == 1 else None
         together, depth = self.threads // group, loops[0].depth
         row = row_of_group(depth, group)
         body = self.iterations_from(loops, apply(MIN, row, integer(size(loops) - 1)) if there else row)

@@ -136,6 +136,15 @@ def test_sizes(name: str) -> None:
                     check(program_of(lambda x: ALONG[name](x, axis), (x,)), (x,))  # noqa: B023
 
 
+@pytest.mark.parametrize(("width", "dtype"), [(50, "f4"), (36, "f4"), (37, "f4"), (38, "f8")])
+def test_rows_of_groups_begin_with_sectors(width: int, dtype: str) -> None:
+    """Rows of no whole number of sectors: the first threads of a group leave out what is before the row."""
+    x = np.random.default_rng(4).standard_normal((1101, width)).astype(dtype)
+    program = program_of(softmax, (x,))
+    assert f" - i0 * {width} % " in DevicePlan(lower(program, CUDA), CUDA).source
+    check(program, (x,))
+
+
 def running_sums(x: Any, seed: int | None, calls: int = 1) -> tuple[Any, list[Finding]]:
     """The running sums of a vector, by a program that is called several times, and the findings of the emulator."""
     device = Emulated(seed)

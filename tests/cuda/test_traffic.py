@@ -134,8 +134,7 @@ TABLE = PROGRAMS | {
     "a transpose": (lambda x: np.sin(x).T * 2, (array(10000, 10000),)),
 }
 LEAST = {"Black-Scholes, with greeks": 0.8, "normalization over the first axis": 0.64}
-MOST = {"softmax of rows for a group": 1.2}
-"""Where the model allows less than 0.9 of a copy's speed, and where more than 1.1 times the least sectors are read."""
+"""Where the model allows less than 0.9 of a copy's speed."""
 
 
 @pytest.mark.slow
@@ -147,7 +146,7 @@ def test_programs_may_run_at_the_speed_of_a_copy(name: str) -> None:
     except LoweringError as error:
         pytest.skip(str(error))  # without NVIDIA's programs
     assert found.share >= LEAST.get(name, 0.9), found
-    assert found.sectors <= MOST.get(name, 1.1), found
+    assert found.sectors <= 1.1, found
     assert found.conflicts <= 1.1, found
 
 
