@@ -136,6 +136,9 @@ def pytest_runtest_protocol(item: pytest.Item) -> None:
             sys.modules[own] = ASIDE[own]
 
 
+IN_BACKGROUND, IS_HEAVY = Background.compile, tiers.TieredProgram.is_heavy
+
+
 @pytest.fixture(autouse=True, scope="session")
 def _tiers_without_time() -> Iterator[None]:
     """Let no program become hot by the clock: it would be compiled here and interpreted there, as the load is.
@@ -148,6 +151,25 @@ def _tiers_without_time() -> Iterator[None]:
         patch.setattr(tiers, "perf_counter", lambda: 0.0)
         patch.setattr(tiers.TieredProgram, "is_heavy", True)
         yield
+
+
+@pytest.fixture
+def compiled_in_background(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have programs be compiled in the background, and none at its first call."""
+    monkeypatch.setattr(Background, "compile", IN_BACKGROUND)
+    monkeypatch.setattr(tiers.TieredProgram, "is_heavy", False)
+
+
+@pytest.fixture
+def by_weight(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have programs be compiled at their first call if they are heavy."""
+    monkeypatch.setattr(tiers.TieredProgram, "is_heavy", IS_HEAVY)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], float]], None]:
+    """Return `clock(now)`, which replaces the clock by which programs become hot."""
+    return lambda now: monkeypatch.setattr(tiers, "perf_counter", now)
 
 
 OPTIMISED = {

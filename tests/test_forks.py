@@ -21,7 +21,7 @@ import pytest
 
 import fnad
 from fnad import forks
-from fnad.backends.background import BACKGROUND, Background
+from fnad.backends.background import BACKGROUND
 from fnad.backends.cpu import codegen
 from fnad.backends.cpu.idle import WATCH
 from fnad.backends.cpu.loader import LOCK
@@ -36,7 +36,6 @@ X = np.array([1.0, 2.0, 3.0])
 PROGRAM = TieredProgram(fnad.make_program(lambda x: np.exp(x) * 2.0)(X).program)
 LIBRARY = BlasLibrary(lambda: 1, lambda count: None)
 NEW = forks.lock()
-IN_BACKGROUND = Background.compile
 
 
 def in_child(check: Callable[[], bool]) -> bool:
@@ -152,6 +151,7 @@ def test_a_child_that_is_forked_while_another_thread_compiles(monkeypatch: pytes
         thread.join()
 
 
+@pytest.mark.usefixtures("compiled_in_background")
 def test_a_fork_waits_for_what_the_background_compiles_and_forgets_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     begun, optimized = Event(), codegen.optimized
 
@@ -161,8 +161,6 @@ def test_a_fork_waits_for_what_the_background_compiles_and_forgets_the_rest(monk
         return optimized(module)
 
     monkeypatch.setattr(codegen, "optimized", slowly)
-    monkeypatch.setattr(Background, "compile", IN_BACKGROUND)
-    monkeypatch.setattr(TieredProgram, "is_heavy", False)
     programs = [TieredProgram(fnad.make_program(lambda x, c=c: np.exp(x) * c)(X).program) for c in (1.5, 2.5, 3.5)]
 
     def call(program: TieredProgram) -> bool:

@@ -7,7 +7,6 @@ import time
 import warnings
 from collections.abc import Callable
 from typing import Any
-from weakref import WeakValueDictionary
 
 import numpy as np
 import pytest
@@ -16,7 +15,6 @@ from numpy.testing import assert_allclose
 import fnad
 from fnad import config, errors, grad, jit, value_and_grad
 from fnad.api.running import paths as paths_module
-from fnad.backends import tiers
 from fnad.backends.cpu import executor as native
 from fnad.backends.tiers import TieredProgram
 from fnad.errors import PathsWarning, TracerEscapeError
@@ -49,14 +47,10 @@ def piecewise(x: Any) -> Any:
     return x**3
 
 
-IS_HEAVY = TieredProgram.is_heavy
-
-
 @pytest.fixture
-def _by_weight(monkeypatch: pytest.MonkeyPatch) -> None:
+def _by_weight(by_weight: None) -> None:
     """Have functions compiled when they are outside of the tests: at their second call, and at the first if heavy."""
-    monkeypatch.setattr(TieredProgram, "is_heavy", IS_HEAVY)
-    monkeypatch.setattr("fnad.backends.sizes._SIZES", WeakValueDictionary())  # what other tests compiled
+    fnad.clear_cache()  # with the programs of other tests, whose sizes are known
 
 
 @pytest.fixture
@@ -115,9 +109,9 @@ def test_what_takes_longer_to_interpret_than_to_compile_is_compiled_at_once(comp
 
 @pytest.mark.usefixtures("_by_weight")
 def test_a_loop_that_takes_long_is_given_up_and_compiled(
-    compilations: list[str], monkeypatch: pytest.MonkeyPatch
+    compilations: list[str], monkeypatch: pytest.MonkeyPatch, clock: Callable[[Callable[[], float]], None]
 ) -> None:
-    monkeypatch.setattr(tiers, "perf_counter", time.perf_counter)  # the steps' own clock, for which time must be up
+    clock(time.perf_counter)
     monkeypatch.setattr(TieredProgram, "expected_cost", lambda self: 0.01)
     assert jit(lambda x: fnad.fori_loop(0, 1_000_000, lambda i, c: c + 1.0, x))(0.5) == 1_000_000.5
     assert len(compilations) == 1
