@@ -24,6 +24,7 @@ import llvmlite.ir as ir
 
 from fnad import forks
 from fnad.backends.cpu import system
+from fnad.backends.cpu.codegen import LOWEST
 from fnad.backends.cpu.loader import key_of, link, object_code
 from fnad.backends.llvm.emitter import Builder
 from fnad.backends.llvm.scalar import call
@@ -128,7 +129,7 @@ def registered(library_file: str, prefix: str) -> tuple[str, ...]:
         code = code.replace(f"@{word}", f"@{prefix}{word}")
     for word, address in addresses.items():
         llvm.add_symbol(f"{prefix}{word}", address or 0)
-    linked = link(object_code(key_of(code), lambda: llvm.parse_assembly(code)))
+    linked = link(object_code(key_of(code), lambda: llvm.parse_assembly(code), LOWEST))
     symbols = tuple(f"{prefix}{word}" for word in PAIR)
     for symbol in symbols:
         llvm.add_symbol(symbol, linked.get_function_address(symbol))
