@@ -126,6 +126,11 @@ WORDS: dict[str, str] = {
     **{f"fnad.random.{name}": "write fnad.random.normal(key, shape)" for name in ("randn", "standard_normal")},
     **{f"fnad.random.{name}": "write fnad.random.uniform(key, shape)" for name in ("rand", "random", "random_sample")},
     "fnad.random.shuffle": "write fnad.random.permutation(key, x)",
+    "fnad.random.beta": "write x / (x + y) with x and y drawn by fnad.random.gamma, each with a key of its own",
+    "fnad.random.dirichlet": "write x / np.sum(x) with x = fnad.random.gamma(key, alpha)",
+    "fnad.random.truncated_normal": (
+        "write scipy.special.ndtri(fnad.random.uniform(key, shape, minval=ndtr(lower), maxval=ndtr(upper)))"
+    ),
     "fnad.random.multivariate_normal": "write mean + np.linalg.cholesky(cov) @ fnad.random.normal(key, mean.shape)",
     **{f"fnad.tree.{name}": _REGISTER for name in ("register_pytree_node", "register_pytree_node_class")},
     "fnad.tree.register_dataclass": _REGISTER,
