@@ -163,7 +163,7 @@ def _with_temporaries(
             return
     starts: list[Any] = [LONG(0)]
     for slot in slots:
-        nbytes = _number(builder, slot.size * slot.dtype.itemsize + ALIGNMENT - 1, given)
+        nbytes = number(builder, slot.size * slot.dtype.itemsize + ALIGNMENT - 1, given)
         starts.append(builder.add(starts[-1], builder.and_(nbytes, LONG(-ALIGNMENT))))
     memory = call(builder, "malloc", BYTES, builder.add(starts.pop(), LONG(ALIGNMENT)))
     with builder.if_then(builder.icmp_unsigned("==", memory, ir.Constant(BYTES, None)), likely=False):
@@ -175,7 +175,7 @@ def _with_temporaries(
     call(builder, "free", ir.VoidType(), memory)
 
 
-def _number(builder: ir.IRBuilder, size: int, given: Sequence[Any]) -> Any:
+def number(builder: ir.IRBuilder, size: int, given: Sequence[Any]) -> Any:
     """A number of bytes, which may be a polynomial in the given sizes."""
     return computed(size, given, LONG, builder.add, builder.mul) if is_size(size) else LONG(size)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any
 
@@ -19,7 +19,7 @@ import numpy as np
 
 from fnad import forks
 from fnad.backends.cpu import codegen, loader
-from fnad.backends.standalone.native import LoadedFunction
+from fnad.backends.standalone.native import LoadedFunction, number
 from fnad.backends.standalone.program import NO_SIZE, Parameter, Standalone
 from fnad.backends.standalone.python_module import (
     dtype_text,
@@ -30,6 +30,7 @@ from fnad.backends.standalone.python_module import (
     size_lines,
 )
 from fnad.errors import ExportError
+from fnad.records import NamedTuple
 
 SIZE = 2**12
 """The number of places of the table, of keys and addresses."""
@@ -48,24 +49,50 @@ def numba_function(program: Standalone, arguments: str, leaves: list[str], resul
     """
     arrays = [p for p in program.results if p.aval.shape != ()]
     numbers = [p for p in program.results if p.aval.shape == ()]
-    lines = [f"{_local(p)} = fnad_np.empty({p.aval.shape}, fnad_{dtype_text(p.aval.dtype)})" for p in arrays]
-    lines += [_call(program, [*program.arguments, *arrays], numbers)]
+    places = {**_places(program, leaves), **{p.buffer: _local(p) for p in program.results}}
+    made = [f"{_local(p)} = fnad_np.empty({p.aval.shape}, fnad_{dtype_text(p.aval.dtype)})" for p in arrays]
+    given = [*program.arguments, *arrays]
+    checked = [line for p in program.arguments for line in _checked(p)]
+    returned = ", ".join(f"{_local(p)}" for p in numbers)
+    checked += [_call("fnad_call", map(_local, given), map(_local, numbers)), f"return {returned or None}"]
+    lines = [*size_lines(program, lambda p: places[p.buffer]), *made, *_attempt(given, numbers, places)]
     lines += [f"{RESULT}{n} = {_local(p)}" for n, p in enumerate(program.results)]
     lines += [f"return {result}"]
-    return _njit(program, arguments, leaves, lines, arrays, numbers)
+    return _njit(program, arguments, leaves, lines, checked, arrays, are_new=True)
 
 
 def numba_into(program: Standalone, arguments: str, leaves: list[str]) -> Any:
     """The Numba function of a program that writes results into arrays, which it takes after the arguments."""
-    lines = [f"{_local(p)} = {p.name}" for p in program.results]
-    lines += result_checks(program, _local)
+    places = {**_places(program, leaves), **{p.buffer: p.name for p in program.results}}
+    checked = [line for p in program.arguments for line in _checked(p)] + result_checks(program, _local)
     arrays = [p for p in program.arguments if p.aval.shape != ()]
     shared = [shared_with_results(program, parameter, _local) for parameter in arrays]
-    if shared:  # a variable that is an array or its copy would have its references counted in each call
-        lines += [f"if {' or '.join(shared)}:", f"    {_call(program, program.parameters, [], copied=arrays)}", "else:"]
-    lines += [f"{'    ' * bool(shared)}{_call(program, program.parameters, [])}"]
+    call = _call("fnad_call", map(_local, program.parameters))
+    if shared:
+        copied = _call("fnad_call", [f"{_local(p)}{'.copy()' * (p in arrays)}" for p in program.parameters])
+        checked += [f"if {' or '.join(shared)}:", f"    {copied}", "else:", f"    {call}"]
+    else:
+        checked.append(call)
+    lines = _attempt(program.parameters, [], places)
     names = ", ".join([*([arguments] if arguments else []), *[p.name for p in program.results]])
-    return _njit(program, names, leaves, lines, program.results, [])
+    return _njit(program, names, leaves, lines, checked, program.results, are_new=False)
+
+
+def _places(program: Standalone, leaves: list[str]) -> dict[str, str]:
+    """The expressions of the arguments, by their buffers; numbers are variables."""
+    pairs = zip(program.arguments, leaves, strict=True)
+    return {p.buffer: leaf if p.aval.shape else _local(p) for p, leaf in pairs}
+
+
+def _attempt(given: list[Parameter], numbers: list[Parameter], places: dict[str, str]) -> list[str]:
+    """The call for arrays that are as the code takes them, and the call of `fnad_checked` for others.
+
+    Only that one has variables that are arrays: their references are counted, which takes longer than small programs.
+    """
+    values = [places[p.buffer] for p in given]
+    returned = ", ".join(map(_local, numbers))
+    otherwise = f"{returned}{' = ' * bool(returned)}fnad_checked({', '.join(values)})"
+    return [_call("fnad_try", values, ["fnad_done", *map(_local, numbers)]), "if not fnad_done:", f"    {otherwise}"]
 
 
 def _njit(
@@ -73,34 +100,36 @@ def _njit(
     parameters: str,
     leaves: list[str],
     lines: list[str],
+    checked: list[str],
     arrays: list[Parameter],
-    numbers: list[Parameter],
+    *,
+    are_new: bool,
 ) -> Any:
-    """The Numba function with these parameters that prepares the arguments and runs the lines."""
+    """The Numba function with these parameters that prepares the numbers among the arguments and runs the lines."""
     from numba import njit  # noqa: PLC0415 - only functions for Numba need it
 
-    given = [f"{_local(p)} = {leaf}" for p, leaf in zip(program.arguments, leaves, strict=True)]
-    given += size_lines(program, _local)
-    given += [line for parameter in program.arguments for line in _prepared(parameter)]
-    text = [f"def {program.name}({parameters}):", *[f"    {line}" for line in given]]
+    pairs = zip(program.arguments, leaves, strict=True)
+    given = [line for p, leaf in pairs if p.aval.shape == () for line in _converted(p, leaf)]
+    key = _registered(program)
     space: dict[str, Any] = {
-        "njit": njit,
         "fnad_np": np,
         "fnad_overlap": _overlap(),
-        "fnad_call": _intrinsic(program, _registered(program), arrays, numbers),
+        "fnad_call": _intrinsic(program, key, arrays, None),
+        "fnad_try": _intrinsic(program, key, arrays, [] if are_new else arrays),
     }
-    exec("\n".join([*text, *[f"    {line}" for line in lines]]), space)
-    return njit(space[program.name])
+    names = ", ".join(map(_local, [*program.arguments, *arrays]))
+    checked = [*size_lines(program, _local), *checked]
+    exec("\n    ".join([f"def fnad_checked({names}):", *checked]), space)
+    space["fnad_checked"] = njit(space["fnad_checked"])
+    exec("\n    ".join([f"def {program.name}({parameters}):", *given, *lines]), space)
+    # A call counts the references of its arguments. Numba cannot inline new arrays into parallel loops.
+    return njit(space[program.name], inline="never" if are_new else "always")
 
 
-def _call(
-    program: Standalone, given: list[Parameter], numbers: list[Parameter], copied: Sequence[Parameter] = ()
-) -> str:
-    """The call of the native code, which returns numbers."""
-    returned = "".join(f"{_local(p)}, " for p in numbers)
-    sizes = "".join(f"{size}, " for size in program.sizes)
-    arrays = "".join(f"{_local(p)}{'.copy()' * (p in copied)}, " for p in given)
-    return f"{returned}{'= ' * bool(numbers)}fnad_call(({sizes}), ({arrays}))"
+def _call(function: str, given: Iterable[str], returned: Iterable[str] = ()) -> str:
+    """The call of an intrinsic, which returns numbers."""
+    targets = "".join(f"{name}, " for name in returned)
+    return f"{targets}{'= ' * bool(targets)}{function}({', '.join(given)})"
 
 
 RESULT = "fnad_result"
@@ -112,12 +141,18 @@ def _local(parameter: Parameter) -> str:
     return f"fnad_{parameter.buffer}"
 
 
-def _prepared(parameter: Parameter) -> list[str]:
-    """The check of an argument, and its conversion to what native code takes."""
-    name, aval = _local(parameter), parameter.aval
-    if aval.shape == ():
-        converted = f"{name} = fnad_{dtype_text(aval.dtype)}({name})"
-        return [f"fnad_given = {name}", converted, *number_check(name, "fnad_given", parameter)]
+def _converted(parameter: Parameter, leaf: str) -> list[str]:
+    """The conversion of a number to what native code takes, with its check."""
+    name = _local(parameter)
+    converted = f"{name} = fnad_{dtype_text(parameter.aval.dtype)}({leaf})"
+    return [f"fnad_given = {leaf}", converted, *number_check(name, "fnad_given", parameter)]
+
+
+def _checked(parameter: Parameter) -> list[str]:
+    """The check of an array, and its conversion to what native code takes."""
+    name = _local(parameter)
+    if parameter.aval.shape == ():
+        return []
     return [*shape_check(name, parameter), f"{name} = fnad_np.ascontiguousarray({name})"]
 
 
@@ -185,14 +220,20 @@ BLOCKS = ("start", "look", "found", "other", "missing")
 # ---- the call --------------------------------------------------------------------------------------------------------
 
 
-def _intrinsic(program: Standalone, key: int, arrays: list[Parameter], numbers: list[Parameter]) -> Any:
-    """The Numba intrinsic that runs the code of a key on arguments and result arrays, and returns numbers."""
+def _intrinsic(program: Standalone, key: int, arrays: list[Parameter], apart: list[Parameter] | None) -> Any:
+    """The Numba intrinsic that runs the code of a key on arguments and result arrays, and returns numbers.
+
+    If arrays are named that are to be `apart` from others, it runs the code only if they are, and all arrays are in C
+    order and of the shapes that the code takes; the first number that it returns is True if it did.
+    """
     from numba import types  # noqa: PLC0415
     from numba.core.errors import TypingError  # noqa: PLC0415
     from numba.extending import intrinsic  # noqa: PLC0415
     from numba.np.numpy_support import from_dtype  # noqa: PLC0415
 
     parameters = [*program.arguments, *arrays]
+    numbers = [parameter for parameter in program.results if parameter not in arrays]
+    is_checked = apart is not None
 
     def check(given: Any) -> None:
         for parameter, kind in zip(parameters, given, strict=True):
@@ -201,33 +242,84 @@ def _intrinsic(program: Standalone, key: int, arrays: list[Parameter], numbers: 
             if found != (dtype, ndim) or (parameter in arrays and not kind.mutable):
                 raise TypingError(f"{parameter.name} of {program.name} is {parameter.aval}, not {kind}")
 
-    @intrinsic
-    def call(_: Any, sizes: Any, given: Any) -> Any:
+    def call(given: Sequence[Any]) -> Any:
         check(given)
-        result = types.Tuple([from_dtype(p.aval.dtype) for p in numbers]) if numbers else types.none
+        kinds = [from_dtype(p.aval.dtype) for p in numbers]
+        returned = [types.boolean] * is_checked + kinds
+        result = types.Tuple(returned) if returned else types.none
+        in_order = all(kind.layout == "C" for kind in given if isinstance(kind, types.Array))
 
         def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            places: dict[str, Any] = {}
-            for n, (parameter, kind) in enumerate(zip(parameters, signature.args[1], strict=True)):
-                value = builder.extract_value(args[1], n)
-                if isinstance(kind, types.Array):
-                    places[parameter.buffer] = context.make_array(kind)(context, builder, value).data
-                else:
-                    places[parameter.buffer] = _stored(context, builder, kind, value)
-            kinds = dict(zip([p.buffer for p in numbers], signature.return_type if numbers else (), strict=True))
-            for buffer, kind in kinds.items():
-                places[buffer] = _stored(context, builder, kind, context.get_constant_null(kind))
-            numbered = [builder.extract_value(args[0], n) for n in range(len(program.sizes))]
-            pointers = [builder.bitcast(places[p.buffer], BYTES) for p in program.parameters]
-            _run(context, builder, program, key, [*numbered, *pointers])
-            if not numbers:
+            made = dict(zip([p.buffer for p in numbers], kinds, strict=True))
+            results = {name: _stored(context, builder, k, context.get_constant_null(k)) for name, k in made.items()}
+            done = _stored(context, builder, types.boolean, context.get_constant(types.boolean, not is_checked))
+            values = _values(
+                context, builder, dict(zip((p.buffer for p in parameters), zip(args, given, strict=True), strict=True))
+            )
+            fits: Any = ir.IntType(1)(not is_checked)
+            if apart is not None and in_order:
+                fits = _fits(builder, program, values, apart)
+            with builder.if_then(fits):
+                _run(context, builder, program, key, values, results)
+                context.pack_value(builder, types.boolean, ir.IntType(1)(1), done)
+            places = [(types.boolean, done)] * is_checked + [(kind, results[name]) for name, kind in made.items()]
+            if not places:
                 return context.get_dummy_value()
-            loaded = [context.unpack_value(builder, kind, places[buffer]) for buffer, kind in kinds.items()]
+            loaded = [context.unpack_value(builder, kind, place) for kind, place in places]
             return context.make_tuple(builder, signature.return_type, loaded)
 
-        return result(sizes, given), emit
+        return result(*given), emit
 
-    return call
+    names = ", ".join(f"given{n}" for n in range(len(parameters)))
+    space: dict[str, Any] = {"call": call}
+    exec(f"def with_names(_, {names}): return call([{names}])", space)  # Numba passes no *args to an intrinsic
+    return intrinsic(space["with_names"])
+
+
+class _Given(NamedTuple):
+    """The address of an argument or a result of native code, and the shape of an array."""
+
+    address: Any
+    shape: Sequence[Any] | None = None
+
+
+def _values(context: Any, builder: Any, given: dict[str, Any]) -> dict[str, _Given]:
+    """The addresses that native code takes, from Numba's values and their types."""
+    from numba import types  # noqa: PLC0415
+
+    found: dict[str, _Given] = {}
+    for buffer, (value, kind) in given.items():
+        if isinstance(kind, types.Array):
+            array = context.make_array(kind)(context, builder, value)
+            found[buffer] = _Given(array.data, [builder.extract_value(array.shape, n) for n in range(kind.ndim)])
+        else:
+            found[buffer] = _Given(_stored(context, builder, kind, value))
+    return found
+
+
+def _fits(builder: Any, program: Standalone, values: dict[str, _Given], apart: Sequence[Parameter]) -> Any:
+    """True if arrays have the shapes of the program, and some are apart from each other and from the others."""
+    sizes, found = _sizes(program, values), ir.IntType(1)(1)
+    bounds: dict[str, tuple[Any, Any]] = {}
+    for parameter in program.parameters:
+        data, shape = values.get(parameter.buffer, _Given(None))
+        if shape is not None:
+            for n, extent in zip(shape, parameter.aval.shape, strict=True):
+                found = builder.and_(found, builder.icmp_signed("==", n, number(builder, extent, sizes)))
+            first = builder.ptrtoint(data, LONG)
+            bounds[parameter.buffer] = first, builder.add(first, number(builder, parameter.aval.nbytes, sizes))
+    for result in apart:
+        first, end = bounds.pop(result.buffer)
+        for start, stop in bounds.values():
+            are_apart = builder.or_(builder.icmp_unsigned("<=", stop, first), builder.icmp_unsigned("<=", end, start))
+            found = builder.and_(found, are_apart)
+    return found
+
+
+def _sizes(program: Standalone, values: dict[str, _Given]) -> list[Any]:
+    """The sizes of the axes that a program leaves open."""
+    axes = [program.axis_of(size) for size in program.sizes]
+    return [(values[parameter.buffer].shape or ())[axis] for parameter, axis in axes]
 
 
 @cache
@@ -260,7 +352,9 @@ def _stored(context: Any, builder: Any, kind: Any, value: Any) -> Any:
     return place
 
 
-def _run(context: Any, builder: Any, program: Standalone, key: int, given: list[Any]) -> None:
+def _run(
+    context: Any, builder: Any, program: Standalone, key: int, values: dict[str, _Given], results: dict[str, Any]
+) -> None:
     """Call the code of a key; raise if it is not there, or ends in an error."""
     lookup = builder.module.globals.get("fnad_lookup")
     if lookup is None:
@@ -269,6 +363,9 @@ def _run(context: Any, builder: Any, program: Standalone, key: int, given: list[
     with builder.if_then(builder.icmp_unsigned("==", address, LONG(0)), likely=False):
         text = f"{program.name} is not there: export it in this process, as fnad.export(f, ...).njit()"
         context.call_conv.return_user_exc(builder, RuntimeError, (text,))
+    places = {**{buffer: given.address for buffer, given in values.items()}, **results}
+    pointers = [builder.bitcast(places[p.buffer], BYTES) for p in program.parameters]
+    given = [*_sizes(program, values), *pointers]
     kind = ir.FunctionType(LONG, [value.type for value in given])
     status = builder.call(builder.inttoptr(address, kind.as_pointer()), given)
     if program.sizes:
