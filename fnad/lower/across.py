@@ -20,6 +20,7 @@ from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
+from fnad.ir.size import is_size
 from fnad.lower.index import Counter
 from fnad.lower.loop_ir import Access, ArgReduce, BufferStore, Item, NestLoop, Reduce, effects, reads, touched, writes
 from fnad.lower.nodes import Buffer, Checked, Node, all_nodes
@@ -78,7 +79,7 @@ def _may_run_across(loop: NestLoop, tile: NestLoop, own: AbstractSet[Buffer]) ->
 
 def is_narrow(loop: NestLoop) -> bool:
     """True if a loop runs over a narrow row."""
-    return loop.span is None and not loop.tile and 1 < loop.extent <= WIDEST
+    return loop.span is None and not loop.tile and not is_size(loop.extent) and 1 < loop.extent <= WIDEST
 
 
 def is_simple(effect: Item, loop: NestLoop, tile: NestLoop) -> bool:
