@@ -272,8 +272,8 @@ def _intrinsic(program: Standalone, key: int, arrays: list[Parameter], apart: li
 
     names = ", ".join(f"given{n}" for n in range(len(parameters)))
     space: dict[str, Any] = {"call": call}
-    exec(f"def with_names(_, {names}): return call([{names}])", space)  # Numba passes no *args to an intrinsic
-    return intrinsic(space["with_names"])
+    exec(f"def fnad_call(_, {names}): return call([{names}])", space)  # Numba passes no *args to an intrinsic
+    return intrinsic(space["fnad_call"])
 
 
 class _Given(NamedTuple):
