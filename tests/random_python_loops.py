@@ -112,7 +112,14 @@ class Text:
         numbers = f"s = s * 0.7 + 0.3 * {value}", f"t = t - 0.2 * ({value})", f"p = {value}", f"s += ({value}) * 0.1"
         arrays = f"y[i] = {value}", f"y[i - 1] = {value}", f"y[n % {N}] = {value}", f"y[i] += ({value}) * 0.5"
         whole = f"z = z * 0.8 + 0.1 * ({value})", "z = x", f"y[{N - 1} - i] = y[i] * 0.5", "w = y[i]", "n -= 2"
-        states = "n += 1", "flag = not flag", "mode = 'down' if flag else 'up'", "last = v", "last = None"
+        states = (
+            "n += 1",
+            "flag = not flag",
+            "mode = 'down' if flag else 'up'",
+            "last = v",
+            "last = None",
+            "mode = 'still'",
+        )
         return self.one_of(*numbers, *arrays, *whole, *states, "y[i], y[i - 1] = y[i - 1], y[i]")
 
     def block(self, depth: int) -> Iterator[str]:
@@ -154,10 +161,16 @@ class Text:
         ]
         head, begin = self.random.choice(heads)
         yield from head
-        yield from indented([*begin, *self.block(depth)])
+        yield from indented([*begin, *(self.modes(depth) if self.random.random() < 0.25 else self.block(depth))])
         if self.random.random() < 0.08:
             yield "else:"
             yield f"    {self.change()}"
+
+    def modes(self, depth: int) -> Iterator[str]:
+        """A step of a machine whose modes decide differently, and follow one another."""
+        for head, following in (("if mode == 'up':", "'down'"), ("elif mode == 'down':", "'still'"), ("else:", "'up'")):
+            yield head
+            yield from indented([*self.block(depth), f"if {self.test()}:", f"    mode = {following}"])
 
     def function(self) -> str:
         self.is_in_def = self.random.random() < 0.3
