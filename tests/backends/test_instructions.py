@@ -991,6 +991,8 @@ LOOPS = {
     "the same place": ("v = exp(x[i] + y[i])\ny[i] = v", True),
     "one store": ("v = exp(x[i])\ny[2 * i + m] = v", True),
     "no store": ("v = exp(x[i] + x[i + 1])", True),
+    "arithmetic": ("v = (x[i] * x[i + 1] - y[i]) * (x[i] + y[i])", True),
+    "arithmetic on places that come again": ("v = (x[i] * x[i + 1] - y[j[i]]) * (x[i] + y[i])\ny[i] = v", False),
 }
 
 
@@ -1013,3 +1015,25 @@ def test_llvm_prints_nothing_on_loops_that_it_cannot_vectorise(
     compile_source(source, "program", [np.dtype(d) for d in ("f4", "f4", "i8", "i8", "f8")])
     assert capfd.readouterr().err == ""
     assert set(told) == {is_apart}
+
+
+WORK = {
+    "x[i]": False,
+    "x[i] * x[i]": False,
+    "(x[i] * x[i + 1] - y[i]) * x[i]": True,
+    "f32(f64(x[i]) * f64(y[i]))": False,
+}
+
+
+@pytest.mark.parametrize("term", WORK)
+def test_much_work_in_single_precision_fills_vectors(term: str) -> None:
+    """A short sum of doubles keeps the lanes that it has room for."""
+    source = f"""
+def program(x, y, out):
+    a = f64(0.0)
+    for i in range(1000):
+        a = accumulate(a, f64({term}))
+    out[0] = a
+"""
+    text = str(module_of(parse_kernel(source, "program", [np.dtype(d) for d in ("f4", "f4", "f8")])))
+    assert ("llvm.loop.vectorize.width" in text) == WORK[term]

@@ -49,7 +49,7 @@ COSTS = Costs(
     # Whether it is worth it to wake threads is measured as the loop runs: see `threads.py`.
     parallel_nanoseconds=50_000,
     task_nanoseconds=2_000,
-    combine_nanoseconds=128,
+    combine_nanoseconds=64,
 )
 
 CPU = Target(

@@ -8,7 +8,8 @@ So is a loop along a row of a matrix, where the lanes of the loop around it woul
 Where hardly ever more than one iteration runs, it is the loops inside that are worth vectors.
 
 It takes as many lanes as the widest type in memory or in a sum has room for. Sums of single precision are of doubles,
-so the functions of a loop that sums would be called for half as many numbers as they take at once.
+so the functions of a loop that sums would be called for half as many numbers as they take at once. Its
+arithmetic would fill half a vector.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from fnad.backends.llvm.formulas.definition import PREFIX
 from fnad.kernel.statements import (
     Apply,
     Assign,
+    Comment,
     Constant,
     Evaluate,
     Expression,
@@ -47,6 +49,11 @@ FEWEST = 4
 NARROWEST = 8
 """The fewest lanes of single precision that processors with such functions prefer."""
 
+WORK = 3
+"""The fewest operations in single precision for each sum of doubles that are worth vectors of as many numbers."""
+
+ARITHMETIC = {"fadd", "fsub", "fmul", "fdiv", "fneg", "fcmp", "select"}
+
 SHORTEST_ROW = 16
 """The fewest elements of a row that are worth vectors: shorter ones take less time as a straight sequence."""
 
@@ -69,7 +76,7 @@ def innermost(
     if count is not None and count % lanes >= NARROWEST:
         lanes = NARROWEST  # what is left over runs one by one
     is_sum = has_wide_sums(loop, carried) and has_apart(loop)
-    if is_sum and functions and all(is_for(text, lanes) for text in functions):
+    if is_sum and (all(is_for(text, lanes) for text in functions) if functions else has_much_work(loop, body)):
         hints.append([ir.MetaDataString(body.module, "llvm.loop.vectorize.width"), ir.IntType(32)(lanes)])
     if hints:
         mark(back, body.module, *hints)
@@ -141,6 +148,15 @@ def vector_functions(block: ir.Block) -> list[str]:
 def is_for(text: str, lanes: int) -> bool:
     """True if a function of single precision, by its variants or the name of its formula, takes so many numbers."""
     return text.endswith(".float") or f"_ZGV_LLVM_N{lanes}v" in text
+
+
+def has_much_work(loop: For, body: ir.Block) -> bool:
+    """True if a loop without branches and calls computes much in single precision for each sum of doubles."""
+    operations = [i for i in body.instructions if i.opname in ARITHMETIC]
+    sums = sum(isinstance(i.type, ir.DoubleType) for i in operations)
+    calls = any(isinstance(i, ir.CallInstr) for i in body.instructions)
+    is_straight = not calls and all(isinstance(s, Assign | Store | Comment) for s in loop.body)
+    return is_straight and len(operations) - sums >= WORK * sums
 
 
 def has_wide_sums(loop: For, carried: Container[str]) -> bool:
