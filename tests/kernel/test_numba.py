@@ -42,6 +42,12 @@ ARITIES = dict.fromkeys(BY_KIND, 2) | {
 }
 
 
+@pytest.fixture(autouse=True)
+def _without_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have Numba leave out LLVM's passes, which take half of the time."""
+    monkeypatch.setattr(numba.core.config, "OPT", type(numba.core.config.OPT)(0))
+
+
 def by_numba(kernel: Kernel) -> Any:
     """Return a printed kernel as Numba compiles it, without fnad."""
     names: dict[str, Any] = {}
