@@ -523,6 +523,15 @@ def in_rows_read_elsewhere(x: Any, a: Any) -> Any:
     return y.sum() + (z * w * a).sum()
 
 
+def over_lists(x: Any, a: Any) -> Any:
+    s = 0.0
+    for v, w in zip(list(x), [a * v for v in x], strict=True):
+        s = s * 0.5 + (v if v > a else w)
+    for v in [a, 2 * a, -a]:
+        s += v if v > x[0] else 0.5
+    return s
+
+
 ONE: list[tuple[Callable[..., Any], int]] = [
     *((three_ways, 5), (nested, 10), (chained, 6), (smallest, 7), (going_on, 6), (counted, 6), (flags, 8)),
     *((drawdown, 6), (node_of_a_tree, 6)),
@@ -540,6 +549,7 @@ ONE: list[tuple[Callable[..., Any], int]] = [
     *((returning, 6), (looked_up, 6), (written_on_some_ways, 7), (read_within_bounds, 9), (sunk, 4), (replaced, 4)),
     *((replaced_and_restored, 5), (one_array_of_two_names, 5), (in_rows, 4), (in_rows_read_elsewhere, 6)),
     *((in_tables, 8), (lengths_of_runs, 6), (calls_of_an_elevator, 8), (left_with_a_variable, 6)),
+    (over_lists, 5),
     *(
         (warped, 3),
         (series, 4),

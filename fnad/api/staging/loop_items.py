@@ -83,7 +83,7 @@ def _stacked(values: Sequence[Any]) -> Any:
     """Traced numbers of one type as an array."""
     kinds = {(value.aval, value.is_weak) for value in values if isinstance(value, Handle) and value.is_scalar}
     is_alike = len(kinds) == 1 and all(isinstance(value, Handle) and value.is_scalar for value in values)
-    return Tracer(as_symbol(list(values))) if is_alike else None
+    return Tracer(as_symbol([value.symbol for value in values])) if is_alike else None
 
 
 def as_number(symbol: Symbol, weak: bool) -> Tracer:
