@@ -341,6 +341,9 @@ class Exported:
         given = {str(size): n for size, n in reversed(pairs) if str(size) in self.sizes.names}
         is_right = given.keys() == set(self.sizes.names) and [_aval_at(aval, given) for aval in own] == avals
         one = self.sizes.at(given) if is_right else None
+        if is_right and one is None:
+            message, remedy = self._standalone.missing, "export it for arguments of these sizes, too"
+            raise ArgumentTypeError(message, source=current_source(), remedy=remedy)
         return one and Exported(self.name, one.program, self.names, self.structure, self.output, one.captured)
 
     def __reduce__(self) -> Any:
