@@ -142,6 +142,23 @@ def test_transposes(name: str) -> None:
     assert_allclose(fnad.jit(lambda ct: fnad.linear_transpose(f, X)(ct)[0])(ct), matrix.T @ ct, rtol=1e-13)
 
 
+def test_a_derivative_of_a_loop_in_a_branch_is_linear() -> None:
+    """What a branch and a loop compute beside what depends on the tangents does not depend on them."""
+
+    def running(x: Any) -> Any:
+        step = lambda c, u: ((np.sin(c[0] * u), c[1] + u), (c[0], u * c[1]))  # noqa: E731
+        (end, total), (ends, totals) = fnad.scan(step, (x, np.sum(x)), np.cos(x))
+        return end + np.sum(ends, axis=0) + totals + total
+
+    def f(x: Any) -> Any:
+        branch = lambda x: fnad.cond(x[0] > 0, running, lambda y: y * running(y), x)  # noqa: E731
+        return fnad.jvp(lambda z: fnad.vjp(branch, z)[1](z)[0], (x,), (np.cos(x),))[1]
+
+    for x in (X, -X):
+        found = fnad.jit(lambda x: fnad.linear_transpose(fnad.linearize(f, x)[1], x)(X)[0])(x)
+        assert_allclose(found, fnad.vjp(f, x)[1](X)[0], rtol=1e-12)
+
+
 def test_a_transpose_of_several_arguments_and_of_complex_numbers() -> None:
     f = lambda x, p: {"s": np.sum(x) + p["a"], "d": 3.0 * p["a"]}  # noqa: E731
     dx, dp = fnad.linear_transpose(f, X, {"a": 1.0})({"s": 2.0, "d": 5.0})

@@ -15,7 +15,16 @@ import numpy as np
 
 from fnad.control.invariant import with_numbers
 from fnad.control.partition import partitioned
-from fnad.control.region_rules import check_avals, instantiated_inexact, pruning, pushing, returning, spread, taking
+from fnad.control.region_rules import (
+    check_avals,
+    instantiated_inexact,
+    pruning,
+    pushing,
+    reached,
+    returning,
+    spread,
+    taking,
+)
 from fnad.control.signatures import Cotangents, Flags, Pulled, Regions, Symbols
 from fnad.errors import DtypeError, ShapeError
 from fnad.ir.builder import current_builder, inline, trace
@@ -163,7 +172,7 @@ cond = register(
         "cond",
         _infer,
         _evaluate,
-        Structured(pushing(1), _pull),
+        Structured(pushing(1), _pull, lambda equation, active: reached(equation.regions, active[1:])),
         Cond(),
         _samples,
         "The region that the first operand numbers, run on the others.",

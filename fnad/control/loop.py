@@ -92,7 +92,15 @@ def derivative(as_loop: Callable[[Params, Regions], Loop], scan: Scan) -> Struct
     return Structured(
         lambda equation, primals, tangents: push(of(equation), primals, tangents),
         lambda equation, primals, needed: pull(of(equation), primals, needed, scan),
+        lambda equation, active: _reach(of(equation), active),
     )
+
+
+def _reach(loop: Loop, active: Flags) -> list[bool]:
+    """Which results of a loop carry a derivative where the `active` operands do."""
+    marked = settled(loop.body, loop.groups, active[loop.head :])
+    ys = reached([loop.body], marked)[loop.groups.carry :]
+    return [*loop.groups.split(marked)[1], *[False] * loop.counts, *ys]
 
 
 # ---- forward mode ----------------------------------------------------------------------------------------------------

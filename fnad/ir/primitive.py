@@ -104,10 +104,12 @@ class Structured(NamedTuple):
     `push(equation, primals, tangents) -> (results, tangents of the results)`, where a tangent may be None, a zero.
     `pull(equation, primals, needed) -> (results, pullback)`: what the reverse sweep needs is computed with the results;
     `pullback(cts)` takes and returns None for a zero. `needed` marks the operands whose cotangents are needed.
+    `reach(equation, active) -> flags` marks the results that carry a derivative where the `active` operands do.
     """
 
     push: Rule
     pull: Rule
+    reach: Rule = lambda equation, active: [True] * len(equation.results)
 
 
 class Unknown(NamedTuple):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import compress
 
-from fnad.ir.primitive import Bilinear, Linear, NonDifferentiable, Partials, Primitive
+from fnad.ir.primitive import Bilinear, Linear, NonDifferentiable, Partials, Primitive, Structured
 from fnad.ir.program import Atom, Equation, Program, Var
 from fnad.ir.types import is_inexact
 
@@ -13,9 +14,20 @@ def active_vars(program: Program, wrt: Sequence[bool]) -> set[Var]:
     """The variables that the inputs marked in `wrt` reach through differentiable operands."""
     active = {var for var, marked in zip(program.inputs, wrt, strict=True) if marked and is_inexact(var.aval.dtype)}
     for equation in program.equations:
-        if any(active_operands(equation, active)):
-            active.update(var for var in equation.results if is_inexact(var.aval.dtype))
+        operands = active_operands(equation, active)
+        if any(operands):
+            reached = _reached(equation, operands)
+            active.update(var for var in reached if is_inexact(var.aval.dtype))
     return active
+
+
+def _reached(equation: Equation, active: Sequence[bool]) -> Iterable[Var]:
+    """The results that carry a derivative where the active operands do."""
+    match equation.primitive.derivative:
+        case Structured(reach=reach):
+            return compress(equation.results, reach(equation, active))
+        case _:
+            return equation.results
 
 
 def needed_vars(program: Program, outputs: Iterable[Atom]) -> set[Var]:
