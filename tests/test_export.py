@@ -262,6 +262,46 @@ def test_user_code_from_numbas_cache_runs_the_derivative_of_its_process(tmp_path
     assert run(3) == "13.0 28.0 1"
 
 
+@pytest.mark.slow
+def test_the_module_for_numba_code_is_found_changed_by_cached_code(tmp_path: Path) -> None:
+    def run(power: int, *options: str) -> str:
+        (tmp_path / "source.py").write_text(f"def f(x): return (x ** {power}).sum()")
+        call = [
+            "export",
+            f"{tmp_path}/source.py:f",
+            "--args",
+            "f64[n]",
+            "--grad",
+            "--njit",
+            "-o",
+            f"{tmp_path}/model.py",
+        ]
+        fnad_cli = [sys.executable, "-m", "fnad", *call, *options]
+        assert subprocess.run(fnad_cli, capture_output=True, text=True, check=True).stdout.split()[-1].endswith(".json")
+        (tmp_path / "client.py").write_text(USER.replace("derivative", "f_grad"))
+        done = subprocess.run([sys.executable, "client.py"], cwd=tmp_path, capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+
+    assert run(2) == "5.0 7.0 0"
+    assert run(3, "--force") == "13.0 28.0 1"
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::numba.NumbaPendingDeprecationWarning")
+@pytest.mark.parametrize("given", [[1.0, 2.0], (1.0, 2.0), 1.0, None, np.ones(2, "f4"), np.ones((2, 2))])
+def test_numba_code_is_refused_what_is_not_an_array_of_the_exported_type(given: Any) -> None:
+    function = fnad.export(rosenbrock, np.ones(2)).njit()
+    with pytest.raises(numba.TypingError, match=r"x of rosenbrock is f64\[2\], not"):
+        function(given)
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+    found = fnad.export(rosenbrock, np.ones(2))
+    for write in (found.c, found.object, found.python, lambda file: fnad.save(file, found)):
+        with pytest.raises(ExportError, match=r"no is not a folder(.|\n)*create it, or give another path"):
+            write(tmp_path / "no" / "f")
+
+
 MODEL = """\
 import numpy as np
 import fnad

@@ -76,12 +76,13 @@ examples:
 EXPORT = """\
 Write a function, or a derivative, to files that need nothing of fnad: C, an object file, or a Python module. Prints the
 declaration in C and the files. Arguments and results are arrays of the given types, in C order; pytrees have a
-parameter a leaf.
+parameter a leaf. With --njit, write a module for Numba code, which needs fnad and takes the arguments of the function.
 """
 EXPORT_EXAMPLE = """\
 examples:
   fnad export model.py:loss --args 'f64[3], {"W": f32[4,5], "b": f32[5]}' --grad --c -o gradient.c
   fnad export package.model:loss --values 'np.linspace(0, 1, 5), scale=2.0' --value-and-grad --object -o loss.o
+  fnad export model.py:loss --args 'f64[n]' --grad --njit -o slope.py    (then, in @njit code: slope.loss_grad(x))
 """
 VIEW = """\
 Write a page that shows what became of a function: its source, its program, its derivative and its kernels side by side,
@@ -238,7 +239,7 @@ def _add_commands_on_calls(commands: Any) -> None:
     use = "check the derivatives of a function in every way they may be computed"
     add("check", reports.check, use, CHECK, CHECK_EXAMPLE)
     add("lint", _lint, "find operations that can reach a point where they are singular", LINT, LINT_EXAMPLE)
-    use = "write a function to C, an object file or Python, to be used without fnad"
+    use = "write a function to C, an object file or Python, to be used outside of fnad"
     export = add("export", reports.export, use, EXPORT, EXPORT_EXAMPLE, modes=EXPORT_MODES, which=ALL)
     forms = export.add_mutually_exclusive_group(required=True)
     for form, meaning in FORMS.items():

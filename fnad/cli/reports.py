@@ -11,9 +11,10 @@ from typing import Any, TypeAlias
 from fnad import config
 from fnad.api.functions.explain import Explanation
 from fnad.api.functions.explain import explain as explanation_of
+from fnad.api.functions.export import Exported, write_files
 from fnad.api.functions.export import export as exported_of
-from fnad.api.functions.export import write_files
 from fnad.api.functions.profile import profile as profile_of
+from fnad.api.functions.save_load import saved_text
 from fnad.api.functions.view import page_of
 from fnad.cli.calls import given_call
 from fnad.cli.load import load_target, user_code
@@ -27,8 +28,16 @@ Answer: TypeAlias = tuple[str, int]
 FORMS = {
     "c": "C source with a header, which needs the C library alone",
     "object": "an object file for this CPU with a header; link with -lmvec -lm",
-    "python": "a Python module that needs NumPy and Numba alone",
+    "python": "a Python module that needs NumPy and Numba alone, to be read, debugged or compiled",
+    "njit": "a module whose functions @njit code calls, with the program beside it in a JSON file; it needs fnad",
 }
+NJIT = """\
+import fnad
+
+_exported = fnad.load(__file__.removesuffix(".py") + ".json")
+{name} = _exported.njit()
+{name}_into = _exported.njit_into()
+"""
 
 
 def explain(request: Namespace) -> Answer:
@@ -72,6 +81,8 @@ def export(request: Namespace) -> Answer:
 
     def exported(*args: Any, **kwargs: Any) -> str:
         found = exported_of(*args, **kwargs)
+        if request.form == "njit":
+            return "\n".join(map(str, _write_for_njit(found, request.output, force=request.force)))
         options = {"blas": True} if request.blas else {}
         files = getattr(found, request.form)(request.output, force=request.force, **options)
         return "\n".join([*([] if request.blas else [found.prototype]), *map(str, files)])
@@ -79,6 +90,16 @@ def export(request: Namespace) -> Answer:
     if request.blas and request.form != "c":
         raise UsageError("--blas is for C sources: give --c")
     return _written(request, exported, request.output, with_names=True), 0
+
+
+def _write_for_njit(exported: Exported, file: str, *, force: bool) -> list[Path]:
+    """Write the module with the functions that `@njit` code calls, and the program that it loads."""
+    exported.njit()  # raises for a program that Numba code cannot call
+    stem = file.removesuffix(".py")
+    module, program = NJIT.format(name=exported.name), saved_text(exported)
+    files = {Path(f"{stem}.py"): module.encode(), Path(f"{stem}.json"): program.encode()}
+    write_files(files, force)
+    return list(files)
 
 
 def view(request: Namespace) -> Answer:

@@ -60,7 +60,8 @@ def _derivative(call: FunctionCall, mode: str, argnums: Sequence[int] | None) ->
     """The call of a derivative; `jvp` and `vjp` differentiate in all arguments with floats unless some are chosen."""
     chosen = checked_argnums(argnums or (), len(call.args))
     if mode in OF_A_FUNCTION:
-        return call._replace(function=OF_A_FUNCTION[mode](call.function, tuple(chosen or (0,))))
+        one_or_more: Any = tuple(chosen) if len(chosen) > 1 else [*chosen, 0][0]
+        return call._replace(function=OF_A_FUNCTION[mode](call.function, one_or_more))
     chosen = chosen or [i for i, arg in enumerate(call.args) if _has_floats(arg)] or [0]
     return _pushforward(call, chosen) if mode == "jvp" else _pullback(call, chosen)
 

@@ -61,7 +61,7 @@ def _no_derivative(host: int, results: Results) -> CallbackError:
     name = host.name if isinstance(host, Host) else Host.name
     return CallbackError(
         f"the result of fnad.callback is differentiated, and the derivative of {name} is not known",
-        remedy="state it by fnad.custom_vjp or fnad.custom_jvp around the call, or give the call "
+        remedy="call it by fnad.external or fnad.custom_vjp, which take its derivative, or give the call "
         "fnad.stop_gradient(x) for its arguments",
     )
 

@@ -359,7 +359,7 @@ def test_the_memory_over_time_is_drawn(fnad, refusal, tmp_path, monkeypatch) -> 
     assert re.search("a.png exists; .*or force=True .--force.", refusal(*call, str(tmp_path / "a.png")))
     fnad(*call, str(tmp_path / "a.png"), "--force")
     assert "Format 'xyz' is not supported" in refusal(*call, str(tmp_path / "a.xyz"))
-    assert "cannot be written: No such file" in refusal(*call, str(tmp_path / "no" / "a.png"))
+    assert "no is not a folder" in refusal(*call, str(tmp_path / "no" / "a.png"))
     assert "add --memory" in refusal(*call[:-2], "--plot", str(tmp_path / "b.png"))
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     assert "pip install matplotlib" in refusal(*call, str(tmp_path / "b.png"))

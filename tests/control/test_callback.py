@@ -15,7 +15,7 @@ from tests.together import together
 
 X = np.array([0.3, -1.2, 2.0])
 REMEDY = (
-    "state it by fnad.custom_vjp or fnad.custom_jvp around the call, or give the call "
+    "call it by fnad.external or fnad.custom_vjp, which take its derivative, or give the call "
     "fnad.stop_gradient(x) for its arguments"
 )
 

@@ -526,6 +526,10 @@ def write_files(contents: dict[Path, bytes], force: bool) -> None:
         raise ExportError(
             f"{there[0]} exists", source=current_source(), remedy="give another path, or force=True (--force)"
         )
+    if missing := [file.parent for file in contents if not file.parent.is_dir()]:
+        raise ExportError(
+            f"{missing[0]} is not a folder", source=current_source(), remedy="create it, or give another path"
+        )
     for file, content in contents.items():
         file.write_bytes(content)
 

@@ -55,6 +55,11 @@ def save(file: str | Path, exported: Exported, *, force: bool = False) -> None:
         >>> fnad.load(file)(np.array([1.0, 2.0]))
         array([2., 4.])
     """
+    write_files({Path(file): saved_text(exported).encode()}, force)
+
+
+def saved_text(exported: Exported) -> str:
+    """The text of a file with an exported program."""
     programs = [exported.program, *(one.program for one in (exported.sizes.ways if exported.sizes else ()))]
     if not all(is_told(equation) for program in programs for equation in all_equations(program)):
         raise ExportError(f"{exported.name} calls functions of this process", remedy="leave callbacks out of it")
@@ -71,8 +76,7 @@ def save(file: str | Path, exported: Exported, *, force: bool = False) -> None:
     }
     if exported.sizes is not None:
         content["format"], content["sizes"] = FORMAT, _sizes_text(exported.sizes)
-    text = json.dumps({**content, "digest": _digest(content)}, indent=1)
-    write_files({Path(file): text.encode()}, force)
+    return json.dumps({**content, "digest": _digest(content)}, indent=1)
 
 
 @boundary

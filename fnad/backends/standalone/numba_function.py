@@ -26,7 +26,6 @@ from fnad.backends.standalone.python_module import (
     number_check,
     result_checks,
     shape_check,
-    shared_with_results,
     size_lines,
 )
 from fnad.errors import ExportError
@@ -65,14 +64,7 @@ def numba_into(program: Standalone, arguments: str, leaves: list[str]) -> Any:
     """The Numba function of a program that writes results into arrays, which it takes after the arguments."""
     places = {**_places(program, leaves), **{p.buffer: p.name for p in program.results}}
     checked = [line for p in program.arguments for line in _checked(p)] + result_checks(program, _local)
-    arrays = [p for p in program.arguments if p.aval.shape != ()]
-    shared = [shared_with_results(program, parameter, _local) for parameter in arrays]
-    call = _call("fnad_call", map(_local, program.parameters))
-    if shared:
-        copied = _call("fnad_call", [f"{_local(p)}{'.copy()' * (p in arrays)}" for p in program.parameters])
-        checked += [f"if {' or '.join(shared)}:", f"    {copied}", "else:", f"    {call}"]
-    else:
-        checked.append(call)
+    checked.append(_call("fnad_call", map(_local, program.parameters)))
     lines = _attempt(program.parameters, [], places)
     names = ", ".join([*([arguments] if arguments else []), *[p.name for p in program.results]])
     return _njit(program, names, leaves, lines, checked, program.results, are_new=False)
@@ -149,11 +141,11 @@ def _converted(parameter: Parameter, leaf: str) -> list[str]:
 
 
 def _checked(parameter: Parameter) -> list[str]:
-    """The check of an array, and its conversion to what native code takes."""
+    """The check of an array, and its copy in C order, which shares no memory with results."""
     name = _local(parameter)
     if parameter.aval.shape == ():
         return []
-    return [*shape_check(name, parameter), f"{name} = fnad_np.ascontiguousarray({name})"]
+    return [*shape_check(name, parameter), f"{name} = {name}.copy()"]
 
 
 # ---- the table -------------------------------------------------------------------------------------------------------

@@ -145,8 +145,8 @@ def fnad_overlap(a, b):
 def _flat(parameter: Parameter, program: Standalone) -> str:
     """A flat array in the place of an argument or a result."""
     if parameter.aval.shape != ():
-        given = parameter.name if parameter in program.results else f"np.ascontiguousarray({parameter.name})"
-        return f"{given}.reshape({parameter.aval.size})"
+        flat = f"reshape({parameter.aval.size})" if parameter in program.results else "ravel()"
+        return f"{parameter.name}.{flat}"
     if parameter in program.results:
         return f"{parameter.name}.reshape(1)"
     return f"np.full(1, {parameter.name}, {dtype_text(parameter.aval.dtype)})"
