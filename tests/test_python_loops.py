@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import random
 import re
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import islice
@@ -792,6 +793,58 @@ def test_steps_that_draw_random_numbers_or_advance_iterators_stay_paths() -> Non
                     value, slope = f(x)
                     assert value == pytest.approx(shrunk(x))
                     assert slope == pytest.approx(value / x)
+
+
+def grown(x: Any, grow: Callable[[Any], Any], c: Any) -> Any:
+    s = 0.0
+    for v in x:
+        if v > 0:
+            grow(c)
+        s = 0.9 * s + v * len(c)
+    return s
+
+
+def grown_in_place(x: Any, more: Callable[[Any], Any], c: Any) -> Any:
+    s = 0.0
+    for v in x:
+        if v > 0:
+            c += more(c)
+        s = 0.9 * s + v * len(c)
+    return s
+
+
+def joined_in_place(x: Any, more: Callable[[Any], Any], c: Any) -> Any:
+    s = 0.0
+    for v in x:
+        if v > 0:
+            c |= more(c)
+        s = 0.9 * s + v * len(c)
+    return s
+
+
+CHANGED: list[tuple[Callable[..., Any], Callable[[Any], Any], Callable[[], Any]]] = [
+    (grown_in_place, lambda _: [1], list),
+    (grown_in_place, lambda _: (1,), deque),
+    (grown_in_place, lambda _: b"1", bytearray),
+    (grown_in_place, lambda c: Counter([len(c)]), Counter),
+    (joined_in_place, lambda c: {len(c)}, set),
+    (joined_in_place, lambda c: {len(c): 1}, dict),
+    (grown, lambda c: list.append(c, 1), list),
+    (grown, lambda c: set.update(c, [len(c)]), set),
+    (grown, lambda c: dict.__setitem__(c, len(c), 1), dict),
+    (grown, lambda c: c.__setitem__(len(c), 1), dict),
+    (grown, lambda c: partial(partial(c.append), 1)(), list),
+    (grown, lambda c: partial(list.append, c)(1), list),
+]
+"""Ways in which a step changes a container from before it."""
+
+
+@pytest.mark.parametrize(("f", "change", "made"), CHANGED)
+def test_steps_that_change_a_container_stay_paths(f: Any, change: Any, made: Any) -> None:
+    with fnad.config.override(executor="interpreter"):
+        values = jit(lambda x: f(x, change, made()))
+        for x in ([-1.0, -2.0, 0.5], [-1.0, 0.4, 0.5], [0.3, 0.4, -0.5]):
+            assert values(np.array(x)) == pytest.approx(f(x, change, made()))
 
 
 def test_errors_are_those_of_the_call() -> None:

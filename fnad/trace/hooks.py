@@ -414,6 +414,8 @@ def tally(owner: Any, name: str) -> Any:
 
 def changed(value: Any, operand: Any) -> Any:
     """The operand of an assignment that may change the value of a variable in place."""
+    if LOOPING.steps:
+        LOOPING.steps[-1].changes(value)
     if id(type(value)) in KEPT and is_tracing():
         kept(value)
     return operand

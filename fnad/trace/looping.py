@@ -14,7 +14,18 @@ import sys
 import threading
 from collections.abc import Callable, Collection
 from contextlib import suppress
-from types import BuiltinFunctionType, FrameType, FunctionType, MethodType, ModuleType
+from contextvars import ContextVar
+from functools import partial
+from types import (
+    BuiltinFunctionType,
+    FrameType,
+    FunctionType,
+    MethodDescriptorType,
+    MethodType,
+    MethodWrapperType,
+    ModuleType,
+    WrapperDescriptorType,
+)
 from typing import Any, Protocol
 
 import numpy as np
@@ -131,8 +142,21 @@ class Given(Shadow):
 
 # ---- what a step does ------------------------------------------------------------------------------------------------
 
-REFUSED = FILLING | {"delattr", "delitem", "next", "__next__", "send", "setattr", "shuffle"}
+REFUSED = FILLING | {
+    "__delattr__",
+    "__next__",
+    "__setattr__",
+    "delattr",
+    "delitem",
+    "next",
+    "send",
+    "setattr",
+    "shuffle",
+}
 """Functions that change an operand."""
+
+OF_OPERANDS = (MethodDescriptorType, MethodWrapperType, WrapperDescriptorType)
+"""Classes of methods in C, such as `list.append`, of which the object that they change may be an argument."""
 
 DRAWS = "a step draws random numbers"
 
@@ -163,15 +187,23 @@ class Step:
         if is_outside and not isinstance(owner, Handle):
             raise Refused(f"a step changes a {type(owner).__name__}")
 
+    def changes(self, owner: Any) -> None:
+        """Refuse an augmented assignment that may change a container from outside the step in place."""
+        is_array = isinstance(owner, (np.ndarray, Handle))
+        if not is_array and (hasattr(owner, "__iadd__") or hasattr(owner, "__ior__")):
+            self.writes(owner)
+
     def calls(self, function: Any) -> None:
         """Refuse a callee that may change anything from outside the step."""
+        while isinstance(function, partial):
+            function = function.func
         owner = getattr(function, "__self__", None) if isinstance(function, BuiltinFunctionType) else None
         name = getattr(function, "__name__", "")
         if draws_numbers(getattr(function, "__self__", None)):
             raise Refused(DRAWS)
         if owner is not None and not isinstance(owner, ModuleType) and name in CHANGING:
             self.writes(owner)
-        elif name in REFUSED and not isinstance(function, (FunctionType, MethodType)):
+        elif _changes_more(function, owner, name):
             raise Refused(f"a step calls {name}")
         effect = effect_of_callee(function)
         if effect is not None:
@@ -202,6 +234,14 @@ class Step:
         unknown = next((met.what for met in environment.met if met.anew), None)
         if unknown is not None:  # such as an iterator from outside, whose place may be another one now
             raise Refused(f"{unknown} in a step")
+
+
+def _changes_more(function: Any, owner: Any, name: str) -> bool:
+    """True if a callee may change an argument, an iterator or a context variable."""
+    if isinstance(function, OF_OPERANDS) and name in CHANGING:
+        return True
+    is_in_python = isinstance(function, (FunctionType, MethodType))
+    return (name in REFUSED and not is_in_python) or (type(owner) is ContextVar and name != "get")
 
 
 # ---- variables of a frame --------------------------------------------------------------------------------------------
