@@ -847,6 +847,33 @@ def test_steps_that_change_a_container_stay_paths(f: Any, change: Any, made: Any
             assert values(np.array(x)) == pytest.approx(f(x, change, made()))
 
 
+@pytest.mark.parametrize("use", [lambda c: c(), lambda c: c + 1, lambda c: c[0], lambda c: c.read, lambda c: [2, 1][c]])
+def test_steps_that_store_a_variable_by_an_operator_stay_paths(use: Any) -> None:
+    def counted_by_operators(x: Any) -> Any:
+        n, s = 0, 0.0
+
+        class Counting:
+            def count(self, *_: Any) -> int:
+                nonlocal n
+                n += 1
+                return 1
+
+            __call__ = __add__ = __getitem__ = __index__ = count
+            read = property(count)
+
+        counting = Counting()
+        for v in x:
+            if v > 0:
+                s += use(counting) * v
+            s = 0.9 * s + v * n
+        return s
+
+    with fnad.config.override(executor="interpreter"):
+        values = jit(counted_by_operators)
+        for x in ([-1.0, -2.0, 0.5], [-1.0, 0.4, 0.5], [0.3, 0.4, -0.5]):
+            assert values(np.array(x)) == pytest.approx(counted_by_operators(x))
+
+
 def test_errors_are_those_of_the_call() -> None:
     def checked(x: Any, a: Any) -> Any:
         s = 0.0

@@ -39,7 +39,7 @@ from fnad.trace.exchange import GIVEN, METHODS
 from fnad.trace.handle import Handle
 from fnad.trace.kinds import asking
 from fnad.trace.libraries import is_entered, is_of_numba, is_standard, is_trusted
-from fnad.trace.looping import LOOPING
+from fnad.trace.looping import LOOPING, Refused
 from fnad.trace.reading_calls import imported, imports, matched, recorded
 from fnad.trace.recording import RECORDING, Recorder
 from fnad.trace.rewriting import Facts
@@ -379,6 +379,9 @@ def same(a: Any, b: Any) -> bool:
 
 def enters(facts: Facts) -> None:
     """The begin of a function that uses variables of outer scopes."""
+    if LOOPING.steps and (facts.assigned or facts.rebound):
+        name = sys._getframe(1).f_code.co_name  # pyright: ignore[reportPrivateUsage]
+        raise Refused(f"a step calls {name}, which stores a variable of an outer scope")
     if (RECORDING.values or (UNDOING.values and facts.assigned)) and is_tracing():
         namespace = sys._getframe(1).f_globals  # pyright: ignore[reportPrivateUsage]
         for recorder in RECORDING.values:

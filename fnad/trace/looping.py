@@ -212,8 +212,6 @@ class Step:
         if not isinstance(own, FunctionType) or is_trusted(own.__code__.co_filename):
             return
         facts = facts_of(own)
-        if facts is not None and (facts.assigned or facts.rebound):
-            raise Refused(f"a step calls {name}, which stores a variable of an outer scope")
         if facts is None and converted_code(original_of(own.__code__), own.__globals__) is None:
             raise Refused(f"a step calls {name}, which has no source")
 
