@@ -182,6 +182,12 @@ def test_c_sources(tmp_path: Path) -> None:
         check(called(function, given, expected), expected, name)
 
 
+@pytest.mark.parametrize(("shape", "axis", "marks"), [((9, 40), 1, 1), ((40, 9), 0, 0), ((9, 16), 1, 0)])
+def test_c_marks_long_sums_of_neighbours_for_vectors(shape: tuple[int, int], axis: int, marks: int) -> None:
+    f = fnad.export(lambda x, y: np.moveaxis(x, axis, 1) @ y, np.ones(shape), np.ones(shape[axis]))
+    assert f.c_source().count("omp simd reduction") == marks
+
+
 @pytest.mark.skipif(GCC is None, reason="there is no gcc")
 def test_object_files_in_a_c_program(tmp_path: Path) -> None:
     fnad.export(fnad.value_and_grad(rosenbrock), np.ones(3)).object(tmp_path / "rosenbrock.o")

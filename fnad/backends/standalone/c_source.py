@@ -500,11 +500,16 @@ class _SourceWriter:
         return f"({ctype(kind)}){text}" if is_narrow else text
 
 
+UNROLLED = 16
+"""The number of iterations up to which gcc unrolls a loop, unless it is marked."""
+
+
 def _sums(loop: For) -> Sequence[str]:
-    """The sums of a loop, if its iterations pass nothing else to each other."""
+    """The sums of a loop that gcc runs as vectors, if its iterations pass nothing else to each other."""
     own = [s for s in loop.body if isinstance(s, Assign) and _is_sum(s)]
     sums = [s.targets[0].name for s in own]
-    if not all(isinstance(s, Assign | Store | Comment) for s in loop.body):
+    is_short = isinstance(loop.stop, Constant) and np.less_equal(loop.stop.value, UNROLLED)
+    if is_short or not all(isinstance(s, Assign | Store | Comment) for s in loop.body):
         return []
     later = {target.name for target in assigned(loop.body)}
     for statement in loop.body:
@@ -515,6 +520,8 @@ def _sums(loop: For) -> Sequence[str]:
     touched = [x for s in loop.body for x in (s, *expressions(s)) if isinstance(x, Store | Load)]
     stores = {x.array: x.index for x in touched if isinstance(x, Store)}
     is_apart = all(stores.get(x.array, x.index) == x.index for x in touched)
+    if any(loop.counter in subexpressions(product) for x in touched for product in _products(x.index)):
+        return []  # gathers of elements that are apart take longer than one after the other
     return (
         list(dict.fromkeys(sums)) if is_apart and all(_is_new(index, loop.counter) for index in stores.values()) else []
     )
@@ -524,6 +531,10 @@ def _is_sum(statement: Assign) -> bool:
     """True for a variable plus a number that becomes the variable."""
     value = statement.value
     return isinstance(value, Apply) and value.operation.name == "accumulate" and value.operands[0] in statement.targets
+
+
+def _products(index: Expression) -> list[Apply]:
+    return [part for part in subexpressions(index) if isinstance(part, Apply) and part.operation.name == "multiply"]
 
 
 def _is_new(index: Expression, counter: Name) -> bool:
