@@ -141,11 +141,12 @@ def _pushed_by(rule: Program, equation: Equation, primals: Symbols, tangents: Ta
 def _pull_jvp(equation: Equation, primals: Symbols, needed: Flags) -> Pulled:
     _check_closure(equation, needed)
     (function, rule), leaves = equation.regions, equation.params["leaves"]
-    results = list(custom_jvp(*primals, leaves=leaves, regions=equation.regions))
-    linear = replace(rule, outputs=rule.outputs[len(function.outputs) :])
+    count = len(function.outputs)
+    at = [zeros_like(x) for x in of_inexact(primals[:leaves])]
+    value, linear = replace(rule, outputs=rule.outputs[:count]), replace(rule, outputs=rule.outputs[count:])
+    results = inline(value, [*primals[:leaves], *at, *primals[leaves:]])
 
     def pullback(cts: Cotangents) -> list[Cotangent]:
-        at = [zeros_like(x) for x in of_inexact(primals[:leaves])]
         transpose = pulled_region(linear, [leaves <= i < leaves + len(at) for i in range(len(rule.inputs))])
         given = [*primals[:leaves], *at, *primals[leaves:], *instantiated_inexact(cts, results)]
         return spread(inline(transpose, given), _moved(equation, primals))

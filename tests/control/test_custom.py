@@ -15,6 +15,11 @@ executors = pytest.mark.parametrize("executor", ["interpreter", "compiled"])
 X = np.array([0.3, -1.2, 2.0])
 
 
+def along(f: Any) -> Any:
+    """Return the derivative of a function of a number, forwards."""
+    return lambda x: fnad.jvp(f, (x,), (1.0,))[1]
+
+
 @fnad.custom_vjp
 def tripled(x: Any, y: Any) -> Any:
     """Return x² y, whose rule says thrice the slope in x, and none in y."""
@@ -63,6 +68,26 @@ def test_a_rule_calls_its_own_function(executor: Any) -> None:
         derivative = fnad.jit(fnad.grad(fnad.grad(fnad.grad(sine))))
         assert_allclose(fnad.grad(sine)(0.4), np.cos(0.4))
         assert_allclose(derivative(0.4), -np.cos(0.4))
+
+
+@fnad.custom_jvp
+def rounded(x: Any) -> Any:
+    """Return the nearest integer, whose rule says that of the identity, once."""
+    return np.round(x)
+
+
+@rounded.defjvp
+def _(primals: Any, tangents: Any) -> Any:
+    return np.round(primals[0]), tangents[0]
+
+
+@pytest.mark.parametrize("outer", [fnad.grad, along], ids=["reverse", "forward"])
+@pytest.mark.parametrize("inner", [fnad.grad, along], ids=["reverse", "forward"])
+def test_a_derivative_takes_the_value_that_the_rule_returns(outer: Any, inner: Any) -> None:
+    slope = inner(lambda x: rounded(x) ** 2)
+    assert slope(1.7) == 4.0  # 2 round(x)
+    assert outer(slope)(1.7) == 0.0  # np.round has no slope of its own
+    assert fnad.jit(outer(slope))(1.7) == 0.0
 
 
 def test_a_rule_that_calls_itself_is_followed_so_far() -> None:
