@@ -49,6 +49,10 @@ from fnad.scalar.operations import DTYPES, FLOOR_DIVIDE, INVERT, LOGICAL_NOT, MI
 from fnad.scalar.template import CASTS
 
 LONGEST_LINE = 90
+"""The most characters of a value that is written where it is used, without the numbers of variables."""
+
+NUMBERED = re.compile(r"\b(v|k)\d+\b")
+"""The variables that are numbered in the order of the text."""
 
 WORDS = {LoopKind.PARALLEL: "prange", LoopKind.SPAN: "span"}
 """The functions of the counters of loops that are not in a `range`."""
@@ -263,7 +267,7 @@ class _Inliner:
         if others or self.assignments[first.name] > 1 or self.uses[first.name] != 1 or isinstance(first.kind, Pointer):
             return False
         has_effect = any(isinstance(e, Apply) and e.operation in EFFECTS for e in subexpressions(value))
-        return not has_effect and len(_value(value).text) <= LONGEST_LINE
+        return not has_effect and len(NUMBERED.sub(r"\1", _value(value).text)) <= LONGEST_LINE
 
     def _flushed(self, statement: Statement) -> list[Statement]:
         """The assignments that cannot wait until after a statement, since it changes what they read."""
@@ -308,6 +312,6 @@ def renumbered(text: str) -> str:
         return numbers[found]
 
     def line(text: str) -> str:
-        return text if text.lstrip().startswith("#") else re.sub(r"\b(v|k)\d+\b", name, text)
+        return text if text.lstrip().startswith("#") else NUMBERED.sub(name, text)
 
     return "\n".join(map(line, text.split("\n")))

@@ -40,12 +40,16 @@ box_cox = partial(special, over=(POSITIVE, UNIT), edges=((2.0, 0.0), (2.0, 1e-12
 
 
 def _transform(logarithm: str) -> str:
-    """The scalar expression of (exp(λL) - 1) / λ; where it overflows before the division, exp(64) is left for later."""
+    """The scalar expression of (exp(λL) - 1) / λ, which is L where λL would lose digits.
+
+    Where the power overflows before the division, exp(64) is left for later.
+    """
     size = f"f64({{1}}) * {logarithm}"
     is_far = f"({size} < f64(709))"
     power = f"expm1(select({is_far}, {size}, {size} - f64(64))) / f64({{1}})"
     whole = f"{power} * select({is_far}, f64(1), f64({math.exp(64)!r}))"
-    return f"{{dtype}}(select(abs(f64({{1}})) < f64(1e-19), {logarithm}, {whole}))"
+    near = f"select(abs({size}) < f64(1e-290), {logarithm}, {whole})"
+    return f"{{dtype}}(select(abs(f64({{1}})) < f64(1e-19), {logarithm}, {near}))"
 
 
 boxcox = native("boxcox(x, lmbda)", "(x**λ - 1) / λ, log x where λ is 0.", _transform("log(f64({0}))"),

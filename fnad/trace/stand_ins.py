@@ -17,7 +17,7 @@ from collections.abc import Callable
 from functools import update_wrapper, wraps
 from pkgutil import resolve_name
 from types import BuiltinFunctionType, FunctionType
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -242,10 +242,10 @@ def of_operands(function: Any) -> Callable[..., Any]:
     return call
 
 
-def length(x: Any, /) -> Any:
-    """`len(x)`, which may be a symbol for a traced array (`fnad.ir.size`)."""
-    size = x.aval.shape[0] if isinstance(x, Handle) and x.aval.shape else None
-    return size if is_size(size) else len(cast("Any", x))
+def length(*args: Any) -> Any:
+    """`len`, which may be a symbol for a traced array (`fnad.ir.size`)."""
+    sizes = [x.aval.shape[0] for x in args if isinstance(x, Handle) and x.aval.shape]
+    return sizes[0] if len(args) == 1 and any(map(is_size, sizes)) else len(*args)
 
 
 def calling_class(kind: Any, /, *args: Any, **kwargs: Any) -> Any:

@@ -84,7 +84,7 @@ def test_from_the_third_size_on_nothing_is_compiled(compiled: list[Kernel]) -> N
     gradient = fnad.grad(loss, (0, 1))
     native = agree(gradient, map(batch, (20, 21, 22)))
     assert len(compiled) == 3
-    for n in (*range(23, 40), 20, 150):
+    for n in (*range(23, 40), 20, 120):  # from 128 rows on loops over narrow rows run by tiles
         agrees(native, gradient, batch(n))
     assert len(compiled) == 3
 

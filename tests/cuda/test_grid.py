@@ -6,9 +6,9 @@ import random
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
-import mpmath
 import numpy as np
 import pytest
 
@@ -438,9 +438,10 @@ def test_squared_differences_are_summed_when_their_mean_is_and_as_accurately(dty
     (found,) = results(plan, (x,), 0)
     unit = float(np.finfo(dtype).eps) / 2
     for column, value in zip(x.T.astype(float).tolist(), found.tolist(), strict=True):
-        mean = mpmath.fsum(column) / len(column)
-        exact = mpmath.fsum((number - mean) ** 2 for number in column) / len(column)
-        least = (unit * mean) ** 2  # which the rounding of the mean itself adds
+        numbers = [Fraction(number) for number in column]
+        mean = sum(numbers) / len(numbers)
+        exact = float(sum((number - mean) ** 2 for number in numbers) / len(numbers))
+        least = (unit * float(mean)) ** 2  # which the rounding of the mean itself adds
         assert abs(value - exact) <= 60 * unit * exact + 2 * least
     x[5, 0], x[6, 1], x[7, 2] = np.inf, -np.inf, np.nan
     (found,) = results(plan, (x,), 0)
