@@ -154,7 +154,7 @@ class Text:
             (["for i, v in enumerate(x):"], []),
             ([f"for i in range({self.one_of('2', '3', str(N), '1 + i % 3')}):"], ["v = x[i]"]),
             ([f"for v, i in zip(x, range({N})):"], []),
-            ([f"{k} = 0", f"while {k} < {self.one_of('3', 'i', '2 + i % 2')} and {self.test()}:"], [f"{k} += 1"]),
+            ([f"{k} = 0", f"while {k} < {self.one_of('3', 'i', '2 + i % 2')} and ({self.test()}):"], [f"{k} += 1"]),
             ([f"{k} = abs(v)", f"while {k} > 0.3:"], [f"{k} = {k} * 0.5"]),
             ([f"{k} = 0", "while True:"], [f"if {k} >= 4:", "    break", f"{k} += 1"]),
             ([f"{k} = a", f"while {k} < 2:"], [f"{k} += 0.7", f"if {self.test()}:", "    break"]),
