@@ -26,7 +26,7 @@ from fnad.kernel.statements import Assign, Constant, Expression, For, Load, Name
 from fnad.kernel.writer import counter
 from fnad.lower.independence import chain
 from fnad.lower.loop_ir import Item, NestLoop, Reduce, effect_loads, effects, writes
-from fnad.lower.nodes import Buffer, BufferLoad, Node, Nodes, ScalarOperation, children, indices, loads
+from fnad.lower.nodes import Buffer, BufferLoad, Node, Nodes, ScalarOperation, all_nodes, indices, loads
 from fnad.lower.sharing import loop_effects
 from fnad.records import dataclass
 from fnad.scalar.operations import ADD, DIVIDE, FLOOR_DIVIDE, MULTIPLY, NEGATIVE, OPERATIONS, SUBTRACT
@@ -76,12 +76,8 @@ def _squared(items: Sequence[Item]) -> tuple[Node, Node] | None:
 
 def _varies(node: Node, fold: Reduce) -> bool:
     """True if a value may differ between the iterations of the loops of a fold."""
-    seen, pending = set[Node](), [node]
-    while pending:
-        if (inner := pending.pop()) not in seen:
-            seen.add(inner)
-            pending.extend(children(inner))
-    return any(index.reads(depth) for inner in seen for index in indices(inner) for depth in fold.depths)
+    read = (index for inner in all_nodes([node]) for index in indices(inner))
+    return any(index.reads(depth) for index in read for depth in fold.depths)
 
 
 def moments(squares: NestLoop) -> list[Reduce]:
