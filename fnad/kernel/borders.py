@@ -68,7 +68,7 @@ class _Splitting:
         return [part for statement in statements for part in self.statement(statement)]
 
     def statement(self, statement: Statement) -> list[Statement]:
-        inner = list(walk(statement.body)) if isinstance(statement, For) else []
+        inner = walk(statement.body) if isinstance(statement, For) else []
         if not isinstance(statement, For) or any(isinstance(s, While) for s in inner):
             return [with_bodies(statement, self.block)]
         found = {border for s in inner if isinstance(s, If) for border in _borders(s.condition, statement.counter)}
@@ -77,7 +77,7 @@ class _Splitting:
             return [with_bodies(statement, self.block)]
         parts = list(pairwise([None, *borders, None]))
         decided = [list(_decided(statement.body, statement.counter, low, high)) for low, high in parts]
-        if sum(len(list(walk(body))) for body in decided) > LARGEST:
+        if sum(len(walk(body)) for body in decided) > LARGEST:
             return [with_bodies(statement, self.block)]
         times = Counter(assigned(statement.body))
         own = {name.name for name in times if times[name] == self.assigned[name]}

@@ -243,7 +243,7 @@ class _Keeping:
 
     def stays(self, expression: Expression) -> bool:
         """True if a value is the same in all passes, but for the counters of their loops."""
-        parts = list(subexpressions(expression))
+        parts = subexpressions(expression)
         names = [part for part in parts if isinstance(part, Name)]
         return not any(isinstance(part, Load) for part in parts) and all(
             name.role is Role.COUNTER or self.assignments[name] <= 1 for name in names
@@ -373,6 +373,6 @@ def _indices(statements: Sequence[Statement]) -> dict[str, set[Expression]]:
 
 def _moves(array: Name, index: Expression, indices: dict[str, set[Expression]], inner: set[Name]) -> bool:
     """True if an access may be made before or after all others: nothing else touches the elements that it does."""
-    parts = list(subexpressions(index))
+    parts = subexpressions(index)
     is_known = not any(isinstance(part, Load) or (isinstance(part, Name) and part in inner) for part in parts)
     return is_known and not is_own(array) and len(indices.get(array.name, ())) <= 1
