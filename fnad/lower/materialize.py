@@ -77,9 +77,10 @@ def materialized_values(
     """
     outputs = {atom for atom in stored if isinstance(atom, Var)}
     read_at_the_end = set(read)
-    readers = _readers(program, {*outputs, *read_at_the_end, *whole})
+    used = {*outputs, *read_at_the_end, *whole}
+    readers = _readers(program, used)
     wanted = _wanted_whole(program, whole)
-    places = _places(program, readers, {*outputs, *read_at_the_end, *whole})
+    places = _places(program, readers, used)
     efforts = {var: _load(var) for var in program.inputs}
     materialized: set[Var] = set(program.inputs)
     for equation in program.equations:
