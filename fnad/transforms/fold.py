@@ -18,13 +18,16 @@ from fnad.ir.size import sizes_in
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval
 from fnad.ops.shape import broadcast_in_dim, broadcast_to, iota, reduce_sum
-from fnad.transforms.rewrite import application, constant_of, definition, rewrite
+from fnad.transforms.rewrite import application, constant_of, head_of, rewrite
 
 SMALL = 64
 """The most elements for which an equation on known arrays is evaluated, in case its result is uniform."""
 
 FOLDED = Scalar, IndexMap, Concatenation, Fold, ArgFold
 """The kinds of equations that are evaluated."""
+
+KNOWN = frozenset((Literal, broadcast_in_dim, iota))
+"""The heads of values that are literals, may be broadcast ones, or are indices."""
 
 EXACT_INTEGER = 2**53
 """Integers below it are exact in f64, in which floating-point sums are accumulated."""
@@ -37,7 +40,7 @@ def fold(program: Program) -> Program:
 
 def fold_constants(primitive: Primitive, operands: Sequence[Symbol], params: Params) -> Symbol | None:
     """The constant that an equation computes, if it is one."""
-    if not all(map(_may_be_known, operands)) or not isinstance(primitive.lower, FOLDED):
+    if not KNOWN.issuperset(map(head_of, operands)) or not isinstance(primitive.lower, FOLDED):
         return None
     if primitive is broadcast_in_dim and isinstance(operands[0].atom, Literal):
         return None  # is a constant as it should be
@@ -49,12 +52,6 @@ def fold_constants(primitive: Primitive, operands: Sequence[Symbol], params: Par
     aval = primitive.infer(*[operand.aval for operand in operands], **params)
     assert isinstance(aval, Aval)
     return broadcast_to(current_builder().literal(value), aval.shape)
-
-
-def _may_be_known(symbol: Symbol) -> bool:
-    """True if a value is a literal, may be a broadcast one, or is an index."""
-    equation = definition(symbol)
-    return isinstance(symbol.atom, Literal) if equation is None else equation.primitive in (broadcast_in_dim, iota)
 
 
 def _each(known: Callable[[Symbol], Any], operands: Sequence[Symbol]) -> list[Any] | None:

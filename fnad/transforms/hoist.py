@@ -13,7 +13,7 @@ from fnad.ir.program import Params, Program, Var
 from fnad.ir.size import estimate
 from fnad.ir.symbol import Symbol
 from fnad.ops.shape import Ints, broadcast_in_dim, concatenate, constant, reshape_to, transpose, transpose_to
-from fnad.transforms.rewrite import application, constant_of, definition, rewrite
+from fnad.transforms.rewrite import application, constant_of, definition, head_of, rewrite
 
 
 def hoist(program: Program) -> Program:
@@ -25,7 +25,7 @@ def broadcast_late(primitive: Primitive, operands: Sequence[Symbol], params: Par
     """The broadcast of an elementwise equation on operands that are broadcast alike, except for constants."""
     if not isinstance(primitive.axes, Elementwise) or primitive.raises:  # of no elements it would not raise
         return None
-    if not any(map(_is_broadcast, operands)):
+    if broadcast_in_dim not in map(head_of, operands):
         return None
     constants = [constant_of(operand) for operand in operands]
     origins = [application(o, broadcast_in_dim) for o, value in zip(operands, constants, strict=True) if value is None]
@@ -37,10 +37,6 @@ def broadcast_late(primitive: Primitive, operands: Sequence[Symbol], params: Par
     given = iter(origin[0][0] for origin in origins if origin is not None)
     inner = [next(given) if value is None else constant(value, value.dtype, shape) for value in constants]
     return broadcast_in_dim(primitive(*inner, **params), **first[1])
-
-
-def _is_broadcast(symbol: Symbol) -> bool:
-    return (found := definition(symbol)) is not None and found.primitive is broadcast_in_dim
 
 
 def transpose_late(primitive: Primitive, operands: Sequence[Symbol], params: Params) -> Symbol | None:

@@ -37,11 +37,9 @@ from fnad.ops.constructors import ANY
 from fnad.ops.shape import broadcast_in_dim
 from fnad.records import NamedTuple, dataclass
 from fnad.transforms.finite import is_finite
-from fnad.transforms.rewrite import Rewrite, application, constant_of, definition
+from fnad.transforms.rewrite import Head, Rewrite, application, constant_of, head_of
 
 Bindings: TypeAlias = dict[str, Any]
-Head: TypeAlias = "Primitive | type[Literal] | None"
-"""The primitive whose only result a value is, `Literal` for a literal, None for other values."""
 
 CONSTANTS = Literal, broadcast_in_dim
 """The heads of values that are filled with a scalar."""
@@ -266,7 +264,7 @@ def by_rules(rules: Sequence[Rule]) -> Rewrite:
     def apply(primitive: Primitive, operands: Sequence[Symbol], params: Params) -> Symbol | None:
         if primitive.name not in by_name:
             return None
-        for pattern, names, rule in fitting(primitive, tuple(map(_head, operands[:HEADS]))):
+        for pattern, names, rule in fitting(primitive, tuple(map(head_of, operands[:HEADS]))):
             bindings: Bindings = {}
             if operands[0].dtype in rule.on and pattern.match_parts(operands, params, bindings):
                 found = rule.action(*[bindings[name] for name in names])
@@ -284,10 +282,3 @@ HEADS = 3
 
 MOST_FITTING = 2**12
 """The most combinations of a primitive and heads whose rules are kept."""
-
-
-def _head(symbol: Symbol) -> Head:
-    if isinstance(symbol.atom, Literal):
-        return Literal
-    equation = definition(symbol)
-    return None if equation is None else equation.primitive

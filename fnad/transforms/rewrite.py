@@ -24,6 +24,8 @@ from fnad.transforms.dce import dce
 
 Rewrite: TypeAlias = Callable[[Primitive, Sequence[Symbol], Params], Symbol | None]
 
+Head: TypeAlias = "Primitive | type[Literal] | None"
+"""The primitive whose only result a value is, `Literal` for a literal, None for other values."""
 
 DEEPEST = 40
 """The deepest chain of rewrites that trigger one another; the next sweep continues."""
@@ -85,6 +87,14 @@ class Rewriter(Builder):
 def definition(symbol: Symbol) -> Equation | None:
     """The equation whose only result is this value; None for inputs and literals."""
     return symbol.builder.definitions.get(symbol.atom)
+
+
+def head_of(symbol: Symbol) -> Head:
+    """The head of a value."""
+    if isinstance(symbol.atom, Literal):
+        return Literal
+    equation = definition(symbol)
+    return None if equation is None else equation.primitive
 
 
 def operands_of(symbol: Symbol, equation: Equation) -> list[Symbol]:
