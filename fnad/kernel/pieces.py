@@ -13,7 +13,7 @@ from fnad.kernel.device import BLOCK, THREAD
 from fnad.kernel.device_build import DeviceBuilder, part_of, row_of_group
 from fnad.kernel.forward import forward
 from fnad.kernel.registers import kept, made, own_array
-from fnad.kernel.running import OfLoop, Published, run_over_tile, times
+from fnad.kernel.running import OfLoop, Published, lane_and_group, run_over_tile, times
 from fnad.kernel.runs import Runs
 from fnad.kernel.statements import (
     COUNTERS,
@@ -310,23 +310,22 @@ class Whole(Divided):
 
     def side_by_side(self, builder: DeviceBuilder) -> None:
         """Write the folds of neighbouring results: the threads of each have every so many parts of it."""
-        lane, line = (apply(o, apply(THREAD), integer(self.columns)) for o in (REMAINDER, FLOOR_DIVIDE))
+        lane, line = lane_and_group(self.columns)
         number = apply(ADD, apply(MULTIPLY, apply(BLOCK), integer(self.columns)), lane)
         is_result = apply(LESS, number, integer(self.results))
+        warps, (of_warp, warp) = self.threads // builder.warp, lane_and_group(builder.warp)
+        is_first, is_kept = (apply(LESS, one, integer(self.columns)) for one in (apply(THREAD), of_warp))
         with builder.inside(self.free, number):
             for fold in self.fold(builder, number, line, self.threads // self.columns, is_result):
-                variable, warps = builder.folds.names[fold.effect], self.threads // builder.warp
+                variable = builder.folds.names[fold.effect]
                 builder.folds.join_lanes(fold.effect, self.columns)
                 shared = builder.shared(variable, warps * self.columns)
-                lane, warp = (apply(o, apply(THREAD), integer(builder.warp)) for o in (REMAINDER, FLOOR_DIVIDE))
-                is_kept = apply(LESS, lane, integer(self.columns))
-                builder.add(If(is_kept, [Store(shared, plus(times(warp, self.columns), lane), variable)]))
+                builder.add(If(is_kept, [Store(shared, plus(times(warp, self.columns), of_warp), variable)]))
                 with builder.block(level=False) as body:
                     for n in range(1, warps):
                         place = apply(ADD, integer(n * self.columns), apply(THREAD))
                         builder.folds.join_value(fold.effect, Load(shared, place))
                     builder.folds.close(fold)
-                is_first = apply(LESS, apply(THREAD), integer(self.columns))
                 builder.add(If(apply(AND, is_first, is_result), body))
 
     def fold(

@@ -119,10 +119,8 @@ def run_over(builder: DeviceBuilder, effect: Scan, elements: OfLoop) -> None:
         vector = apply(ADD, chunk, apply(THREAD))
         with elements.vector(builder, vector):
             value = builder.value(effect.node)
-            longer = builder.select(
-                apply(EQUAL, element, integer(0)), value, builder.folds.folded(effect, total, value)
-            )
-            builder.add(Assign((total,), longer), Store(own, element, total))
+            fold_in(builder, effect, total, value, apply(EQUAL, element, integer(0)))
+            builder.add(Store(own, element, total))
         earlier, whole = before_thread(builder, effect, total)
         is_first, is_later = apply(EQUAL, apply(THREAD), integer(0)), apply(GREATER, chunk, integer(0))
         is_later = builder.assign("v", is_later)
@@ -181,8 +179,7 @@ class Published:
         with builder.block(level=False) as body:
             place = plus(times(number_of(turn), self.results), result)
             value = builder.assign("v", apply(PUBLISHED, self.values, self.marks, place))
-            longer = builder.folds.folded(effect, total, value)
-            builder.add(Assign((total,), builder.select(apply(EQUAL, turn, apply(THREAD)), value, longer)))
+            fold_in(builder, effect, total, value, apply(EQUAL, turn, apply(THREAD)))
         builder.add(For(turn, apply(THREAD), count, builder.threads, body))
         builder.folds.join(effect, count)
         return total
@@ -223,8 +220,7 @@ def run_over_tile(
         here = plus(element, integer(n * width))
         with builder.block(level=False) as body:
             value = builder.assign("v", Load(own, here))
-            longer = builder.folds.folded(effect, total, value)
-            builder.add(Assign((total,), builder.select(apply(EQUAL, element, integer(0)), value, longer)))
+            fold_in(builder, effect, total, value, apply(EQUAL, element, integer(0)))
             builder.add(Store(own, here, total))
         builder.add(For(element, integer(0), integer(width), 1, body, LoopKind.VECTOR))
         earlier, whole = before_thread(builder, effect, total)
@@ -243,10 +239,16 @@ def run_over_tile(
         builder.store(effect, builder.select(is_later, builder.folds.folded(effect, outside, inside), inside))
 
 
+def fold_in(builder: DeviceBuilder, effect: Scan, total: Name, value: Expression, is_first: Expression) -> None:
+    """Write the fold of a total and a value; the total of the first value is the value."""
+    longer = builder.folds.folded(effect, total, value)
+    builder.add(Assign((total,), builder.select(is_first, value, longer)))
+
+
 def before_thread(builder: DeviceBuilder, effect: Scan, total: Name) -> tuple[Expression, Expression]:
     """The fold of the threads before each one, which is any number for the first one, and that of all threads."""
     lanes, warps = builder.warp, builder.threads // builder.warp
-    lane, warp = (apply(operation, apply(THREAD), integer(lanes)) for operation in (REMAINDER, FLOOR_DIVIDE))
+    lane, warp = lane_and_group(lanes)
     distance = 1
     while distance < lanes:
         other = builder.assign("v", apply(SHUFFLE_UP, total, integer(distance)))
@@ -263,6 +265,11 @@ def before_thread(builder: DeviceBuilder, effect: Scan, total: Name) -> tuple[Ex
         builder.add(Assign((whole,), builder.folds.folded(effect, whole, builder.assign("v", Load(far, integer(n))))))
     both = builder.select(apply(EQUAL, lane, integer(0)), outside, builder.folds.folded(effect, outside, in_warp))
     return builder.assign("v", builder.select(apply(EQUAL, warp, integer(0)), in_warp, both)), whole
+
+
+def lane_and_group(lanes: int) -> tuple[Expression, Expression]:
+    """The number of a thread in its group of `lanes` threads, and the number of the group."""
+    return apply(REMAINDER, apply(THREAD), integer(lanes)), apply(FLOOR_DIVIDE, apply(THREAD), integer(lanes))
 
 
 def times(number: Expression, factor: int) -> Expression:
