@@ -407,6 +407,14 @@ def test_decisions_of_sizes_are_those_of_numbers(seed: int) -> None:
     assert decided > 50
 
 
+def test_a_remainder_that_is_negative_in_the_narrowed_intervals_is_refused() -> None:
+    """The comparison with the divisor is for n > 100, where the remainder has a sign."""
+    n, m = Scope(("n", "m")).sizes.values()
+    remainder = 50 * m - n * m - 1
+    with pytest.raises(ExportError, match="is not a polynomial"):
+        divmod(remainder, n * n - 10_000 + remainder)
+
+
 DECISIONS: dict[str, Callable[..., Any]] = {
     "less": lambda x, y, part, n, m: (x < y, x <= y, x == y, x != y, x > 2.5),
     "quotient": lambda x, y, part, n, m: divmod(y + 7, m),

@@ -303,7 +303,7 @@ class Size:
                 rest = dict(_sum(tuple(rest.items()), product))
         remainder, sign = _polynomial(left.items()), self.scope.sign
         for more, one in ((0, remainder), (-1, _sum(remainder, divisor))):
-            if (sign(one) or 0) >= 0 and sign(_sum(divisor, _negative(one))) == 1 and sign(one) is not None:
+            if sign(one) != -1 and sign(_sum(divisor, _negative(one))) == 1 and sign(one) in (0, 1):
                 total = _sum(_polynomial(quotient.items()), _constant(self.scope, more))
                 return _size(self.scope, total), _size(self.scope, one)
         return None
