@@ -69,14 +69,14 @@ class Scope:
 
         None for one without a sign, such as n - m.
         """
-        involved = [k for k in range(len(self.names)) if any(powers[k] for powers, _ in polynomial)]
+        involved = [name for k, name in enumerate(self.names) if any(powers[k] for powers, _ in polynomial)]
         if not involved:
             value = sum(c for _, c in polynomial)
             return (value > 0) - (value < 0)
         if len(involved) == 1:
-            return self._sign_of_one(self.names[involved[0]], _coefficients(polynomial, involved[0]))
+            return self._sign_of_one(involved[0], _coefficients(polynomial, self.names.index(involved[0])))
         for least in range(FEW):
-            low = {name: max(low, least if self.names.index(name) in involved else 0) for name, low in self.low.items()}
+            low = {name: max(low, least) if name in involved else low for name, low in self.low.items()}
             shifted = _shifted(polynomial, [low.get(name, 0) for name in self.names])
             signs = {c > 0 for _, c in shifted}
             if len(signs) == 1 and not any(shifted[0][0]):
