@@ -42,6 +42,7 @@ from fnad.kernel.statements import (
     While,
     assigned,
     expressions,
+    number_of,
     subexpressions,
 )
 from fnad.scalar.operation import BOOL, Dtype, Kind, Pointer
@@ -508,7 +509,8 @@ def _sums(loop: For) -> Sequence[str]:
     """The sums of a loop that gcc runs as vectors, if its iterations pass nothing else to each other."""
     own = [s for s in loop.body if isinstance(s, Assign) and _is_sum(s)]
     sums = [s.targets[0].name for s in own]
-    is_short = isinstance(loop.stop, Constant) and np.less_equal(loop.stop.value, UNROLLED)
+    stop = number_of(loop.stop)
+    is_short = stop is not None and stop <= UNROLLED
     if is_short or not all(isinstance(s, Assign | Store | Comment) for s in loop.body):
         return []
     later = {target.name for target in assigned(loop.body)}
@@ -522,9 +524,8 @@ def _sums(loop: For) -> Sequence[str]:
     is_apart = all(stores.get(x.array, x.index) == x.index for x in touched)
     if any(loop.counter in subexpressions(product) for x in touched for product in _products(x.index)):
         return []  # gathers of elements that are apart take longer than one after the other
-    return (
-        list(dict.fromkeys(sums)) if is_apart and all(_is_new(index, loop.counter) for index in stores.values()) else []
-    )
+    are_new = all(_is_new(index, loop.counter) for index in stores.values())
+    return list(dict.fromkeys(sums)) if is_apart and are_new else []
 
 
 def _is_sum(statement: Assign) -> bool:
@@ -538,7 +539,7 @@ def _products(index: Expression) -> list[Apply]:
 
 
 def _is_new(index: Expression, counter: Name) -> bool:
-    """True for an index that is another one in each iteration."""
+    """True for an index that differs in all iterations."""
     parts = subexpressions(index)
     operations = {part.operation.name for part in parts if isinstance(part, Apply)}
     is_linear = operations <= {"add", "subtract", "multiply"} and not any(isinstance(part, Load) for part in parts)
