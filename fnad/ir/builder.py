@@ -100,7 +100,7 @@ class Builder:
     def __init__(self) -> None:
         self.inputs: list[Var] = []
         self.equations: list[Equation] = []
-        self.definitions: dict[Any, Equation] = {}  # by their only results, where rewrites look for them
+        self.definitions: dict[Any, Equation] = {}  # by their only results; filled by a `Rewriter`
         self.captured: list[Captured] = []
         self.baked: list[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]] = []
         self.source: Source | None = None

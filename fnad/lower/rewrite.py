@@ -23,7 +23,7 @@ _Effect = TypeVar("_Effect", bound=BufferStore | Reduce | Update | ArgReduce | S
 
 
 class Rewrite:
-    """A change of a nest; its subclasses say what becomes of an index, of a depth and of a place in memory."""
+    """A change of a nest; subclasses define the new index, depth and place in memory."""
 
     def __init__(self, nodes: Nodes, outermost: int) -> None:
         self.nodes = nodes

@@ -48,7 +48,7 @@ class Rewriter(Builder):
         if found is not None:
             return found
         results = super().bind(primitive, symbols, params, regions)
-        self._note_definition()
+        self._record_definition()
         return results
 
     def bind_again(self, equation: Equation, operands: Sequence[Symbol]) -> Sequence[Symbol]:
@@ -57,10 +57,10 @@ class Rewriter(Builder):
         if found is not None:
             return found if isinstance(found, tuple) else (found,)
         results = self.add(equation, tuple([operand.atom for operand in operands]))
-        self._note_definition()
+        self._record_definition()
         return [Symbol(self, var, var.aval) for var in results]
 
-    def _note_definition(self) -> None:
+    def _record_definition(self) -> None:
         equation = self.equations[-1]
         if len(equation.results) == 1:
             self.definitions[equation.results[0]] = equation

@@ -43,7 +43,7 @@ where a loop along a row is short, with a gather for each column.
 """
 
 LOWEST, HIGHEST = 0, 3
-"""LLVM's levels of code generation: in a sixth of the time, and for the best code."""
+"""LLVM's levels of code generation: the fastest one, and the one of the best code."""
 
 
 def machine(level: int = HIGHEST) -> Any:

@@ -34,7 +34,7 @@ class NativeFunction(NativeCode):
 
 
 def compile_kernel(kernel: Kernel, text: str = "") -> NativeFunction:
-    """Compile a kernel, whose parameters are flat arrays; kernels of one `text`, if it is given, are the same."""
+    """Compile a kernel, whose parameters are flat arrays; those with the same `text`, if it is given, share code."""
     code = native_code(key_of(text or plain_text(kernel)), lambda: translate(kernel))
     return NativeFunction(code.key, code.call, code.nbytes, kernel)
 

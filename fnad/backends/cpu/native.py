@@ -84,10 +84,7 @@ room = int_at = least = largest = load_relaxed = store_relaxed = store_release =
 
 
 def linked(exports: Sequence[str], *modules: ModuleType, level: int = HIGHEST) -> Engine:
-    """The code of modules in this process, which has the addresses of the functions `exports`.
-
-    LLVM generates code at the lowest `level` in a sixth of the time.
-    """
+    """The code of modules in this process, generated at a `level`, with the addresses of the functions `exports`."""
     key = key_of(" ".join(module.__name__ for module in modules))  # sources of fnad are part of each key
     return link(object_code(key, lambda: llvm.parse_assembly(llvm_text(exports, *modules)), level))
 

@@ -8,8 +8,8 @@ So is a loop along a row of a matrix, where the lanes of the loop around it woul
 Where hardly ever more than one iteration runs, it is the loops inside that are worth vectors.
 
 It takes as many lanes as the widest type in memory or in a sum has room for. Sums of single precision are of doubles,
-so the functions of a loop that sums would be called for half as many numbers as they take at once. Its
-arithmetic would fill half a vector.
+so the functions of a loop that sums would be called for half as many numbers as they take at once. The arithmetic of
+such a loop would fill half a vector.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ def numba_function(program: Standalone, arguments: str, leaves: list[str], resul
     made = [f"{_local(p)} = fnad_np.empty({p.aval.shape}, fnad_{dtype_text(p.aval.dtype)})" for p in arrays]
     given = [*program.arguments, *arrays]
     checked = [line for p in program.arguments for line in _checked(p)]
-    returned = ", ".join(f"{_local(p)}" for p in numbers)
+    returned = ", ".join(map(_local, numbers))
     checked += [_call("fnad_call", map(_local, given), map(_local, numbers)), f"return {returned or None}"]
     lines = [*size_lines(program, lambda p: places[p.buffer]), *made, *_attempt(given, numbers, places)]
     lines += [f"{RESULT}{n} = {_local(p)}" for n, p in enumerate(program.results)]
@@ -79,7 +79,8 @@ def _places(program: Standalone, leaves: list[str]) -> dict[str, str]:
 def _attempt(given: list[Parameter], numbers: list[Parameter], places: dict[str, str]) -> list[str]:
     """The call for arrays that are as the code takes them, and the call of `fnad_checked` for others.
 
-    Only that one has variables that are arrays: their references are counted, which takes longer than small programs.
+    Only `fnad_checked` has variables that are arrays: Numba counts their references, which takes longer than small
+    programs.
     """
     values = [places[p.buffer] for p in given]
     returned = ", ".join(map(_local, numbers))
@@ -215,8 +216,8 @@ BLOCKS = ("start", "look", "found", "other", "missing")
 def _intrinsic(program: Standalone, key: int, arrays: list[Parameter], apart: list[Parameter] | None) -> Any:
     """The Numba intrinsic that runs the code of a key on arguments and result arrays, and returns numbers.
 
-    If arrays are named that are to be `apart` from others, it runs the code only if they are, and all arrays are in C
-    order and of the shapes that the code takes; the first number that it returns is True if it did.
+    With a list `apart`, it runs the code only if these arrays share no memory with others, and all arrays are in C
+    order and of the shapes that the code takes. The first number that it returns is then True if the code ran.
     """
     from numba import types  # noqa: PLC0415
     from numba.core.errors import TypingError  # noqa: PLC0415
