@@ -15,7 +15,7 @@ import functools
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
-from fnad.api.staging.leaves import Structure, pytrees
+from fnad.api.staging.leaves import Structure, map_leaves, pytrees
 from fnad.api.staging.leaves import flatten as _flatten
 from fnad.trace.missing import missing
 from fnad.tracebacks import boundary
@@ -60,8 +60,7 @@ def map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: Test = None) -> A
         >>> map(abs, (-1.0, {"a": -2.0}))
         (1.0, {'a': 2.0})
     """
-    values, structure = _flatten(tree, is_leaf)
-    return structure.unflatten(builtins.map(f, values, *builtins.map(structure.flatten_up_to, rest)))
+    return map_leaves(f, tree, *rest, is_leaf=is_leaf)
 
 
 def leaves(tree: Any, is_leaf: Test = None) -> list[Any]:

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from fnad.api.staging.leaves import flatten
+from fnad.api.staging.leaves import flatten, map_leaves
 from fnad.optim.hyperparameters import Number, as_dtype_of, check_positive, named
 from fnad.optim.transformation import GradientTransformation, State, stateless
-from fnad.optim.trees import Tree, tree_map
+from fnad.optim.trees import Tree
 
 
 @named
@@ -28,7 +28,7 @@ def clip(max_delta: Number) -> GradientTransformation:
         bound = as_dtype_of(u, max_delta)
         return np.clip(u, -bound, bound)
 
-    return stateless(lambda updates, state, params=None: (tree_map(clipped, updates), state))
+    return stateless(lambda updates, state, params=None: (map_leaves(clipped, updates), state))
 
 
 @named
@@ -46,7 +46,7 @@ def clip_by_global_norm(max_norm: Number) -> GradientTransformation:
 
     def update(updates: Tree, state: State, params: Tree | None = None) -> tuple[Tree, State]:
         factor = max_norm / np.maximum(global_norm(updates), max_norm)
-        return tree_map(lambda u: as_dtype_of(u, factor) * u, updates), state
+        return map_leaves(lambda u: as_dtype_of(u, factor) * u, updates), state
 
     return stateless(update)
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from fnad.api.staging.leaves import map_leaves
 from fnad.errors import UpdateError
 from fnad.optim.hyperparameters import Number, as_dtype_of, check_not_negative, named
 from fnad.optim.transformation import GradientTransformation, State, stateless
-from fnad.optim.trees import Tree, check_like, check_structure, tree_map
+from fnad.optim.trees import Tree, check_like, check_structure
 from fnad.trace.source import current_source
 
 
@@ -40,9 +41,9 @@ def add_decayed_weights(
             )
         check_like(updates, "gradients", params)
         if mask is None:
-            return tree_map(decayed, updates, params), state
+            return map_leaves(decayed, updates, params), state
         decays = mask(params) if callable(mask) else mask
         check_structure(decays, "mask", params)
-        return tree_map(decayed, updates, params, decays), state
+        return map_leaves(decayed, updates, params, decays), state
 
     return stateless(update)

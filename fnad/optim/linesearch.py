@@ -17,12 +17,12 @@ import fnad.numpy as fnp
 from fnad.api.functions.branches import cond
 from fnad.api.functions.grad import value_and_grad
 from fnad.api.functions.loops import while_loop
-from fnad.api.staging.leaves import function_name
+from fnad.api.staging.leaves import function_name, map_leaves
 from fnad.errors import HyperparameterError, UpdateError
 from fnad.flatten_util import ravel_pytree
 from fnad.optim.hyperparameters import Number, check_count, check_positive, named
 from fnad.optim.transformation import GradientTransformationExtraArgs, State
-from fnad.optim.trees import Tree, filled_like, tree_map
+from fnad.optim.trees import Tree, filled_like
 from fnad.records import NamedTuple
 from fnad.trace.source import current_source
 
@@ -143,7 +143,7 @@ def scale_by_zoom_linesearch(
             unravel(found.gradient),
             found.steps,
         )
-        return tree_map(lambda u: fnp.asarray(length).astype(u.dtype) * u, updates), after
+        return map_leaves(lambda u: fnp.asarray(length).astype(u.dtype) * u, updates), after
 
     return GradientTransformationExtraArgs(init, update)
 

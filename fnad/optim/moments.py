@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from fnad.api.staging.leaves import map_leaves
 from fnad.optim.hyperparameters import Number, as_dtype_of, check_decay, check_not_negative, named
 from fnad.optim.transformation import GradientTransformation, State
-from fnad.optim.trees import Tree, check_like, filled_like, tree_map
+from fnad.optim.trees import Tree, check_like, filled_like
 from fnad.records import NamedTuple
 
 
@@ -61,18 +62,18 @@ def average(values: Tree, state: Tree, decay: Number) -> Tree:
         rate = as_dtype_of(mean, decay)
         return rate * mean + (1 - rate) * value
 
-    return tree_map(step, values, state)
+    return map_leaves(step, values, state)
 
 
 def without_bias(averages: Tree, decay: Number, count: Number) -> Tree:
     """Averages over `count` steps that began at zero, corrected for that bias: divided by 1 - decayᵗ."""
     weight = 1 - decay**count
-    return tree_map(lambda mean: mean / as_dtype_of(mean, weight), averages)
+    return map_leaves(lambda mean: mean / as_dtype_of(mean, weight), averages)
 
 
 def squared(gradients: Tree) -> Tree:
     """The square of each leaf."""
-    return tree_map(lambda g: g * g, gradients)
+    return map_leaves(lambda g: g * g, gradients)
 
 
 def zeros(params: Tree) -> Tree:
@@ -107,8 +108,8 @@ def trace(decay: Number, nesterov: bool = False) -> GradientTransformation:
 
     def update(updates: Tree, state: State, params: Tree | None = None) -> tuple[Tree, State]:
         check_like(updates, "gradients", state.trace)
-        total = tree_map(add, updates, state.trace)
-        return tree_map(add, updates, total) if nesterov else total, TraceState(total)
+        total = map_leaves(add, updates, state.trace)
+        return map_leaves(add, updates, total) if nesterov else total, TraceState(total)
 
     return GradientTransformation(lambda params: TraceState(zeros(params)), update)
 
@@ -148,7 +149,7 @@ def scale_by_adam(
         else:
             direction = without_bias(mu, b1, count)
         size = without_bias(nu, b2, count)
-        return tree_map(divide, direction, size), ScaleByAdamState(count, mu, nu)
+        return map_leaves(divide, direction, size), ScaleByAdamState(count, mu, nu)
 
     return GradientTransformation(init, update)
 
@@ -171,7 +172,7 @@ def scale_by_rms(decay: Number = 0.9, eps: Number = 1e-8, initial_scale: Number 
     def update(updates: Tree, state: State, params: Tree | None = None) -> tuple[Tree, State]:
         check_like(updates, "gradients", state.nu)
         nu = average(squared(updates), state.nu, decay)
-        return tree_map(lambda g, v: g / np.sqrt(v + as_dtype_of(v, eps)), updates, nu), ScaleByRmsState(nu)
+        return map_leaves(lambda g, v: g / np.sqrt(v + as_dtype_of(v, eps)), updates, nu), ScaleByRmsState(nu)
 
     return GradientTransformation(lambda params: ScaleByRmsState(filled_like(params, initial_scale)), update)
 
@@ -197,7 +198,7 @@ def scale_by_stddev(decay: Number = 0.9, eps: Number = 1e-8, initial_scale: Numb
     def update(updates: Tree, state: State, params: Tree | None = None) -> tuple[Tree, State]:
         check_like(updates, "gradients", state.mu)
         mu, nu = average(updates, state.mu, decay), average(squared(updates), state.nu, decay)
-        return tree_map(direction, updates, mu, nu), ScaleByStddevState(mu, nu)
+        return map_leaves(direction, updates, mu, nu), ScaleByStddevState(mu, nu)
 
     return GradientTransformation(
         lambda params: ScaleByStddevState(zeros(params), filled_like(params, initial_scale)), update
@@ -225,8 +226,8 @@ def scale_by_rss(initial_accumulator_value: Number = 0.1, eps: Number = 1e-7) ->
 
     def update(updates: Tree, state: State, params: Tree | None = None) -> tuple[Tree, State]:
         check_like(updates, "gradients", state.sum_of_squares)
-        total = tree_map(np.add, squared(updates), state.sum_of_squares)
-        return tree_map(direction, updates, total), ScaleByRssState(total)
+        total = map_leaves(np.add, squared(updates), state.sum_of_squares)
+        return map_leaves(direction, updates, total), ScaleByRssState(total)
 
     return GradientTransformation(
         lambda params: ScaleByRssState(filled_like(params, initial_accumulator_value)), update
@@ -249,7 +250,7 @@ def scale_by_lion(b1: Number = 0.9, b2: Number = 0.99) -> GradientTransformation
 
     def update(updates: Tree, state: State, params: Tree | None = None) -> tuple[Tree, State]:
         check_like(updates, "gradients", state.mu)
-        direction = tree_map(np.sign, average(updates, state.mu, b1))
+        direction = map_leaves(np.sign, average(updates, state.mu, b1))
         return direction, ScaleByLionState(average(updates, state.mu, b2))
 
     return GradientTransformation(lambda params: ScaleByLionState(zeros(params)), update)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from fnad.api.staging.leaves import map_leaves
 from fnad.optim.hyperparameters import Number, Schedule, as_dtype_of, check_not_negative, named
 from fnad.optim.transformation import GradientTransformation, State, stateless
-from fnad.optim.trees import Tree, tree_map
+from fnad.optim.trees import Tree
 from fnad.records import NamedTuple
 
 
@@ -66,4 +67,4 @@ def scale_by_learning_rate(learning_rate: Number | Schedule) -> GradientTransfor
 
 
 def _times(number: Number, updates: Tree) -> Tree:
-    return tree_map(lambda u: as_dtype_of(u, number) * u, updates)
+    return map_leaves(lambda u: as_dtype_of(u, number) * u, updates)

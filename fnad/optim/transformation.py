@@ -17,9 +17,10 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from fnad.api.inspect.tables import html_table
+from fnad.api.staging.leaves import map_leaves
 from fnad.errors import UpdateError
 from fnad.optim.hyperparameters import made_again, named
-from fnad.optim.trees import Tree, check_like, tree_map
+from fnad.optim.trees import Tree, check_like
 from fnad.records import NamedTuple
 from fnad.trace.source import current_source
 from fnad.tracebacks import boundary
@@ -127,4 +128,4 @@ def apply_updates(params: Tree, updates: Tree) -> Tree:
     {'w': array([1.5, 1.5])}
     """
     check_like(updates, "updates", params)
-    return tree_map(np.add, params, updates)
+    return map_leaves(np.add, params, updates)

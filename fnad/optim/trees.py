@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from fnad.api.staging.leaves import Leaf, LeafError, flatten, leaf_of, leaves_of, of_trees, path, structure_text
+from fnad.api.staging.leaves import (
+    Leaf,
+    LeafError,
+    flatten,
+    leaf_of,
+    leaves_of,
+    map_leaves,
+    of_trees,
+    path,
+    structure_text,
+)
 from fnad.errors import UpdateError
 from fnad.trace.source import current_source
 
@@ -20,11 +29,6 @@ REMEDIES = (
 )
 
 
-def tree_map(function: Callable[..., Any], tree: Tree, *others: Tree) -> Tree:
-    """The pytree of `function` applied to corresponding leaves, in the containers of the first."""
-    return of_trees("tree_map", function, tree, *others)
-
-
 def filled_like(parameters: Tree, value: float) -> Tree:
     """An array of this value for each parameter, as an initial state; raises for a parameter that cannot be updated."""
     leaves, _ = leaves_of((parameters,), lambda _: "params")
@@ -35,7 +39,7 @@ def filled_like(parameters: Tree, value: float) -> Tree:
                 source=current_source(),
                 remedy=REMEDIES[leaf.aval.dtype.kind == "c"],
             )
-    return tree_map(lambda p: np.full_like(p, value), parameters)
+    return map_leaves(lambda p: np.full_like(p, value), parameters)
 
 
 def check_like(tree: Tree, name: str, parameters: Tree) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -79,6 +81,22 @@ def test_a_whole_run_as_the_carry_of_a_loop(name: str, dtype: Any) -> None:
     tolerance = 1e-5 if dtype is np.float32 else 1e-12
     assert_allclose(looped[0]["weight"], stepped[0]["weight"], rtol=tolerance, atol=tolerance)
     assert_allclose(looped[0]["bias"][0], stepped[0]["bias"][0], rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize(
+    "doubled",
+    [
+        lambda gradients: optim.scale(2.0).update(gradients, ())[0],
+        lambda gradients: optim.chain(optim.clip(9.0), optim.scale(2.0)).update(gradients, ((), ()))[0],
+    ],
+    ids=["scale", "chain"],
+)
+def test_a_dataclass_is_a_pytree_without_an_earlier_call(doubled: Callable[[Any], Any]) -> None:
+    @dataclass
+    class Gradients:
+        weight: Any
+
+    assert_allclose(doubled(Gradients(np.array([1.0, 5.0]))).weight, [2.0, 10.0])
 
 
 def test_decay_finds_the_minimum_of_the_penalized_function() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fnad import config
-from fnad.api.staging.leaves import Function, flatten, map_leaves, unflatten
+from fnad.api.staging.leaves import Function, map_leaves
 from fnad.errors import endless
 from fnad.ir.builder import is_tracing
 
@@ -43,5 +43,4 @@ def scanned(f: Function, carry: Any, xs: Any, length: int, reverse: bool) -> tup
         carry, y = f(carry, map_leaves(lambda x, i=i: x[i], xs))
         results.append(y)
     rows = reversed(results) if reverse else results
-    structure = flatten(results[0])[1]
-    return carry, unflatten(structure, map(np.stack, zip(*map(structure.flatten_up_to, rows), strict=True)))
+    return carry, map_leaves(lambda *leaves: np.stack(leaves), *rows)

@@ -134,10 +134,12 @@ def are_records(values: Sequence[Any]) -> bool:
     return dataclass_trees.are_records(values, pytrees())
 
 
-def map_leaves(function: Callable[[Any], Any], tree: Any) -> Any:
-    """The pytree with `function` applied to each leaf."""
-    values, structure = flatten(tree)
-    return unflatten(structure, map(function, values))
+def map_leaves(
+    function: Callable[..., Any], tree: Any, *others: Any, is_leaf: Callable[[Any], bool] | None = None
+) -> Any:
+    """The pytree of `function` applied to corresponding leaves, in the containers of the first pytree."""
+    values, structure = flatten(tree, is_leaf)
+    return unflatten(structure, map(function, values, *map(structure.flatten_up_to, others)))
 
 
 def unflatten(structure: Structure, leaves: Iterable[Any]) -> Any:
