@@ -510,22 +510,7 @@ enter(warnings.warn, warning_users)
 PENDING.add(("random", "shuffle", changing))
 
 for _hook in (
-    *(
-        attribute,
-        callee,
-        changed,
-        counter,
-        each,
-        enters,
-        filled,
-        handles,
-        imported,
-        imports,
-        item,
-        leaves,
-        matched,
-        method,
-    ),
-    *(operand, place, same, slice, stored, tally, turns, variable),
+    *(attribute, callee, changed, counter, each, enters, filled, handles, imported, imports, item, leaves),
+    *(matched, method, operand, place, same, slice, stored, tally, turns, variable),
 ):
     setattr(HOOKS, _hook.__name__, _hook)

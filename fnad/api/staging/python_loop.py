@@ -319,12 +319,9 @@ class PythonLoop:
         return None
 
     def _without_ways(self, start: int, alike: Mapping[int, int]) -> set[int]:
-        """The states that steps may begin in, and no way does."""
-        reached = {
-            start,
-            *(number for way in self.ways if not way.exits for number in (way.next, *way.others.values())),
-        }
-        return {alike.get(number, number) for number in reached} - {way.state for way in self.ways}
+        """The states in which a step may begin, except those of ways."""
+        begins = {start, *(way.next for way in self.ways if not way.exits)}
+        return {alike.get(number, number) for number in begins} - {way.state for way in self.ways}
 
     def _alike_behind(self, ends: set[int]) -> dict[int, int]:
         """For each state in which the loop may end the first one that code behind it cannot tell from that."""
