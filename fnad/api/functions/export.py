@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
-from pickle import PicklingError
 from typing import TYPE_CHECKING, Any, cast
 
 from fnad.api.functions.jit import Compiled, jit
@@ -31,10 +30,9 @@ from fnad.api.staging.leaves import (
     paths,
     to_user,
 )
-from fnad.api.staging.program_pickles import ProgramOfTrees
+from fnad.api.staging.program_pickles import ProgramOfTrees, pickled_code
 from fnad.api.staging.stage import Output
 from fnad.backends.base import STANDALONE
-from fnad.backends.keys import is_told
 from fnad.errors import ArgumentTypeError, ExportError, FnadError
 from fnad.forks import cached_property
 from fnad.ir.builder import is_tracing
@@ -43,10 +41,8 @@ from fnad.ir.printer import print_program
 from fnad.ir.program import Program, Source
 from fnad.ir.size import Scope, at_sizes, is_same
 from fnad.ir.types import DTYPES, Aval
-from fnad.ir.walk import all_equations
 from fnad.kernel.statements import MOST_SIZES
 from fnad.numpy.operands import as_symbol
-from fnad.placement import on_host
 from fnad.records import NamedTuple
 from fnad.trace.source import current_source, is_of_library
 from fnad.tracebacks import OWN, boundary
@@ -130,13 +126,13 @@ def _with_sizes(leaf: Any, sizes: Mapping[str, Any]) -> Any:
 def _for_all_sizes(traced: Callable[[Mapping[str, Any]], Exported], names: Sequence[str]) -> Exported:
     """The program of one trace for all sizes, with programs for the small sizes that the trace is not right for."""
 
-    def sized(fixed: Mapping[str, int]) -> tuple[Exported, Sized]:
+    def traced_for(fixed: Mapping[str, int]) -> tuple[Exported, Sized]:
         scope = Scope(names, fixed)
         one = traced({**scope.sizes, **fixed})
         return one, Sized(one.program, one.captured, dict(fixed), scope, scope.intervals)
 
     try:
-        found, general = sized({})
+        found, general = traced_for({})
     except ExportError as error:
         raise error.at(_line_of(error)) from None
 
@@ -144,7 +140,7 @@ def _for_all_sizes(traced: Callable[[Mapping[str, Any]], Exported], names: Seque
         if not fixed:
             return general
         with suppress(FnadError, ArithmeticError, LookupError, TypeError, ValueError):
-            one, way = sized(fixed)
+            one, way = traced_for(fixed)
             if one.output == found.output and _has_types(way, found.program) and not way.scope.is_for_one:
                 return way
         return None
@@ -244,9 +240,7 @@ class Sized(NamedTuple):
     intervals: Intervals
 
     def __reduce__(self) -> Any:
-        if not all(map(is_told, all_equations(self.program))):
-            raise PicklingError(f"{self.program.name} calls functions of this process: leave callbacks out of it")
-        text, captured = print_program(self.program), list(map(on_host, self.captured))
+        text, captured = pickled_code(self.program.name, self.program, self.captured)
         return sized, (text, captured, self.scope.names, self.fixed, self.intervals)
 
     def at(self, sizes: Mapping[str, int]) -> Sized | None:

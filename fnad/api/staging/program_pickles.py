@@ -29,19 +29,16 @@ class ProgramOfTrees(NamedTuple):
     captured: Sequence[Array]
 
     def __reduce__(self) -> Any:
-        if not all(map(is_told, all_equations(self.program))):
-            raise PicklingError(f"{self.name} calls functions of this process: leave callbacks out of it")
+        text, captured = pickled_code(self.name, self.program, self.captured)
         trees = [structure.unflatten(range(structure.num_leaves)) for structure in (self.structure, self.output[0])]
-        captured = list(map(on_host, self.captured))
-        return _restored, (
-            __version__,
-            self.name,
-            print_program(self.program),
-            [*self.names],
-            *trees,
-            self.output[1:],
-            captured,
-        )
+        return _restored, (__version__, self.name, text, [*self.names], *trees, self.output[1:], captured)
+
+
+def pickled_code(name: str, program: Program, captured: Sequence[Array]) -> tuple[str, list[Array]]:
+    """A program as text, and its captured arrays on the host; raise `PicklingError` if it calls user functions."""
+    if not all(map(is_told, all_equations(program))):
+        raise PicklingError(f"{name} calls functions of this process: leave callbacks out of it")
+    return print_program(program), list(map(on_host, captured))
 
 
 def _restored(
