@@ -202,11 +202,9 @@ def _convert(code: CodeType, namespace: dict[str, Any]) -> CodeType | None:
         return None
     text = text_around(lines, first)
     has_asserts = PYTESTS in code.co_names
-    imported = imported_in(code.co_filename, lines)  # of all functions of a statement, which is then compiled once
-    used = [name for name in imported if name in names_of(code)]
     attempts = (
         compiled(text, code.co_filename, flags, names, has_asserts)
-        for names in [imported, *islice(subsets(used), MOST)]
+        for names in _imports_tried(code, imported_in(code.co_filename, lines))
     )
     other = next(filter(None, (_proved(code, found) for found in attempts)), None)
     if other is None:
@@ -216,6 +214,13 @@ def _convert(code: CodeType, namespace: dict[str, Any]) -> CodeType | None:
 
 MOST = 16
 """The most sets of imported names that are tried, because the blocks of a page share a file."""
+
+
+def _imports_tried(code: CodeType, imported: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """The sets of imported names to compile code with: all of the file, then subsets of those that the code uses."""
+    yield imported  # first, so that a statement with several functions is compiled once
+    own = names_of(code)
+    yield from islice(subsets([name for name in imported if name in own]), MOST)
 
 
 def no_source(code: CodeType) -> str:
