@@ -34,7 +34,7 @@ class FnadError(Exception):
             lines.append(f"  {remedy}")
         text = "\n".join(lines)
         super().__init__(text)
-        self.args = (text,)  # that of an AxisError of NumPy does not set them
+        self.args = (text,)  # the constructor of NumPy's AxisError does not set them
         self.what, self.source, self.remedy = what, source, remedy
 
     def at(self, source: object, remedy: str | None = None) -> FnadError:

@@ -150,7 +150,7 @@ OF_PACKAGE = (
 
 
 class _Last(threading.local):
-    """The last escape, with its line, and the last one that C code raised which may have been writing a number."""
+    """The last escape with its line, and in `asked` the last error of a C function that may write numbers."""
 
     error: FnadError | None = None
     line: tuple[str, int] | None = None
@@ -360,13 +360,13 @@ def forget_escape() -> None:
 
 # Note [Errors that user code handles]
 # `u.put(0, t)`, `u.flat = t` or `map(u.__setitem__, places, ts)` of an ordinary array `u` calls C code, which reads the
-# number of `t`. That is an error, of which nobody knows that it was a write. If it leaves the function, the function
-# runs again, where `u` is traced. If an `except` of user code handles it, the run goes on without what NumPy would have
-# written. So the function runs again then, too. In the second run the error may be handled: `u` is traced there.
+# number of `t`. This read is an error, which does not show that the call was a write. If the error leaves the function,
+# the function runs again with `u` traced. If an `except` clause of user code handles the error, the rest of the run
+# lacks the write, so the function runs again, too. In the second run the error may be handled: `u` is traced there.
 
 
 def handled(error: BaseException | None) -> None:
-    """Note that user code handles an error, if C code raised it which may have been writing a number."""
+    """Make the function run again if user code handles an error of a C function that may write numbers."""
     asked = _LAST.asked
     if asked is not None and isinstance(error, Exception) and asked in (error, _behind(error)):
         MAKING.refuse(asked)

@@ -156,7 +156,7 @@ REFUSED = FILLING | {
 """Functions that change an operand."""
 
 OF_OPERANDS = (MethodDescriptorType, MethodWrapperType, WrapperDescriptorType)
-"""Classes of methods in C, such as `list.append`, of which the object that they change may be an argument."""
+"""Classes of methods in C, such as `list.append`, which may take the object that they change as an argument."""
 
 DRAWS = "a step draws random numbers"
 

@@ -43,7 +43,7 @@ def noting(note: Callable[..., None]) -> Callable[[Any], Any]:
 
 
 def followed(function: Any) -> Any:
-    """A function of the same results, which recorders follow: later calls return the same objects."""
+    """`function` with results that recorders follow, because later calls return the same objects."""
 
     def ask(*args: Any, **kwargs: Any) -> Any:
         found = function(*args, **kwargs)
