@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from fnad import config
 from fnad.api.functions.explain import Explanation
 from fnad.api.functions.explain import explain as explanation_of
-from fnad.api.functions.export import Exported, write_files
+from fnad.api.functions.export import Exported, write_files, write_of_one_name
 from fnad.api.functions.export import export as exported_of
 from fnad.api.functions.profile import profile as profile_of
 from fnad.api.functions.save_load import saved_text
@@ -95,11 +95,8 @@ def export(request: Namespace) -> Answer:
 def _write_for_njit(exported: Exported, file: str, *, force: bool) -> list[Path]:
     """Write the module with the functions that `@njit` code calls, and the program that it loads."""
     exported.njit()  # raises for a program that Numba code cannot call
-    stem = file.removesuffix(".py")
     module, program = NJIT.format(name=exported.name), saved_text(exported)
-    files = {Path(f"{stem}.py"): module.encode(), Path(f"{stem}.json"): program.encode()}
-    write_files(files, force)
-    return list(files)
+    return write_of_one_name(file, ".py", {".py": module.encode(), ".json": program.encode()}, force)
 
 
 def view(request: Namespace) -> Answer:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from argparse import Namespace
 from collections.abc import Callable, Sequence
 from inspect import Parameter, Signature
@@ -16,7 +15,7 @@ from fnad.api.functions.jacobian import jacobian
 from fnad.api.functions.jvp import jvp
 from fnad.api.functions.lowered import ShapeDtypeStruct, eval_shape
 from fnad.api.functions.vjp import vjp
-from fnad.api.inspect.input_names import unique
+from fnad.api.inspect.input_names import as_word, unique
 from fnad.api.staging.leaves import Function, argument_name, flatten, function_name
 from fnad.cli.calls import Types, checked_argnums, given_call
 from fnad.cli.load import load_target, user_code
@@ -121,7 +120,7 @@ def _of_arguments(
 def _named(call: FunctionCall, f: Function, mode: str, args: Sequence[Any], names: Sequence[str]) -> FunctionCall:
     """The call of a derivative with arguments behind those of the function, and with names for all."""
     known = [argument_name(call.function, i) for i in range(len(call.args))]
-    words = unique(re.sub(r"\W+", "_", name).strip("_") for name in [*known, *names])
+    words = unique(map(as_word, [*known, *names]))
     parameters = [Parameter(word, Parameter.POSITIONAL_OR_KEYWORD) for word in words]
     f.__signature__ = Signature(  # type: ignore[attr-defined]
         [*parameters, Parameter("keywords", Parameter.VAR_KEYWORD)]

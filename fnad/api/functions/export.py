@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from fnad.api.functions.jit import Compiled, jit
 from fnad.api.functions.lowered import ShapeDtypeStruct, TracedCall
-from fnad.api.inspect.input_names import input_names, unique
+from fnad.api.inspect.input_names import as_word, input_names, unique
 from fnad.api.inspect.known_paths import decision_lines, decisions_of
 from fnad.api.running.execution import prepared, staged
 from fnad.api.running.transformed import Transformed
@@ -212,7 +212,7 @@ def _exported(call: TracedCall, name: str) -> Exported:
             source=current_source(),
             remedy="decide within the program, by np.where, fnad.cond or fnad.while_loop",
         )
-    names = unique(re.sub(r"\W+", "_", own).strip("_") for own in call.names)  # those of *args have brackets
+    names = unique(map(as_word, call.names))  # names of elements of *args have brackets
     return Exported(name, path.traced, names, call.structure, path.output, list(path.captured))
 
 
@@ -409,18 +409,18 @@ class Exported:
         With `blas`, matrix products call CBLAS, and linear algebra LAPACKE.
         """
         header = _forms().c_source.header(self._with_blas if blas else self._standalone)
-        return _written(file, ".c", {".c": self.c_source(blas=blas).encode(), ".h": header.encode()}, force)
+        return write_of_one_name(file, ".c", {".c": self.c_source(blas=blas).encode(), ".h": header.encode()}, force)
 
     @boundary
     def object(self, file: str | Path, *, force: bool = False) -> list[Path]:
         """Write a relocatable object file for this CPU, and the header beside it; return both paths."""
         code = _forms().object_file(self._standalone)
-        return _written(file, ".o", {".o": code, ".h": self.c_header().encode()}, force)
+        return write_of_one_name(file, ".o", {".o": code, ".h": self.c_header().encode()}, force)
 
     @boundary
     def python(self, file: str | Path, *, force: bool = False) -> list[Path]:
         """Write the Python module; return its path."""
-        return _written(file, ".py", {".py": self.python_source().encode()}, force)
+        return write_of_one_name(file, ".py", {".py": self.python_source().encode()}, force)
 
     @cached_property
     def _standalone(self) -> Standalone:
@@ -505,7 +505,7 @@ def _forms() -> Any:
     return import_module(STANDALONE)
 
 
-def _written(path: str | Path, suffix: str, contents: dict[str, bytes], force: bool) -> list[Path]:
+def write_of_one_name(path: str | Path, suffix: str, contents: dict[str, bytes], force: bool) -> list[Path]:
     """Write files of one name."""
     path = Path(path)
     stem = path.with_suffix("") if path.suffix == suffix else path
@@ -535,7 +535,7 @@ def _name_of(f: Function) -> str:
         if not isinstance(f, Compiled):
             transforms.insert(0, f.transform_name)
         f = f.__wrapped__
-    return _identifier("_".join([re.sub(r"\W+", "_", function_name(f)).strip("_"), *transforms]))
+    return _identifier("_".join([as_word(function_name(f)), *transforms]))
 
 
 def _identifier(name: str) -> str:

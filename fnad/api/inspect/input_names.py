@@ -16,7 +16,7 @@ from fnad.ir.program import Program, Var
 
 def input_names(leaves: Sequence[str], program: Program) -> list[str]:
     """The names of all inputs of a program, the first of which are these leaves of arguments."""
-    words = [re.sub(r"\W+", "_", leaf).strip("_") or "x" for leaf in leaves]
+    words = [as_word(leaf) or "x" for leaf in leaves]
     return unique([*words, *["captured"] * (len(program.inputs) - len(leaves))])
 
 
@@ -31,6 +31,11 @@ def pullback_names(forward: Program, names: Sequence[str], staged: Staged) -> li
     residuals = forward.outputs[len(staged.program.outputs) :]
     found = [known[atom] if isinstance(atom, Var) else "residual" for atom in residuals]
     return unique([*found, *["ct"] * staged.outputs])
+
+
+def as_word(name: str) -> str:
+    """A name as a word, with underscores for all else: `w_0` for `w[0]`."""
+    return re.sub(r"\W+", "_", name).strip("_")
 
 
 def unique(words: Iterable[str]) -> list[str]:
