@@ -138,10 +138,27 @@ CASES: dict[str, Case] = {
     "vmap of a gradient": Case(fnad.vmap(fnad.value_and_grad(lambda r: np.sum(np.exp(np.sin(r))))), ROWS),
     "vmap of a jacobian": Case(fnad.vmap(fnad.jacobian(lambda r: np.sin(r) * r[0])), ROWS),
 }
+
+
+def as_operands(x: Any) -> Any:
+    n = len(x)
+    chosen = fnad.cond(np.sum(x) > 0, lambda m: m * 2.0, lambda m: m + 0.5, n)
+    steps, _ = fnad.scan(lambda count, row: (count + 1, row), n, x)
+    halved = fnad.while_loop(lambda m: m > 1, lambda m: m // 2, n)
+    return (
+        chosen,
+        steps,
+        halved,
+        fnad.checkpoint(lambda x, m: np.sum(x) * m)(x, n),
+        fnad.vmap(np.multiply, (0, None))(x, n),
+    )
+
+
 TABLE: Any = (("n", "m"),)
 LINEAR: Any = (("m",), ("n", "m"), ("n",))
 CASES |= {
     "lengths": Case(halves, ROW),
+    "lengths as operands": Case(as_operands, ROW),
     "differences in space": Case(heat, ROW),
     "identity": Case(lambda x: (x + np.eye(len(x)), np.tril(x), np.triu(x, 1), np.trace(x)), (("n", "n"),)),
     "covariance": Case(lambda x: np.cov(x, rowvar=False) * np.prod(x.shape), ROWS),

@@ -375,8 +375,8 @@ class Size:
     __int__ = __float__ = __complex__ = __index__
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
+        if name.startswith("__") or not hasattr(int, name):
+            raise AttributeError(f"'int' object has no attribute {name!r}")
         return getattr(self.scope.number(self), name)
 
     def __repr__(self) -> str:

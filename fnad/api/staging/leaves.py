@@ -23,6 +23,7 @@ from fnad.api.staging.dataclass_trees import NAMESPACE
 from fnad.errors import ArgumentTypeError, DtypeError, ExitError, FnadError, PlacementError
 from fnad.forks import end_threads
 from fnad.ir.program import Source
+from fnad.ir.size import is_size
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import NAMES, Aval, aval_of, in_native_order
 from fnad.numpy.operands import PYTHON_DTYPES
@@ -35,6 +36,7 @@ from fnad.trace.hooks import callee
 from fnad.trace.labelled import Labels, is_labelled, labels_of
 from fnad.trace.source import current_source
 from fnad.trace.tracer import Tracer
+from fnad.upward import UPWARD
 
 if TYPE_CHECKING:
     import optree
@@ -185,6 +187,7 @@ def structure_text(structure: Structure) -> str:
 
 def leaf_of(value: Any) -> Leaf:
     """A value as a leaf; raise `LeafError` where it is none."""
+    value = UPWARD.number_of_size(value) if is_size(value) else value
     if isinstance(value, Tracer) and tracing_builder([value]):
         return Leaf(value.symbol, value.aval, value.is_weak, is_zero_dimensional(value))
     array = array_of(value)
