@@ -956,6 +956,58 @@ def test_a_state_in_which_no_step_began_is_met_later(f: Callable[..., Any], call
             np.testing.assert_allclose(slope(*given), grad(f)(*given), rtol=1e-12)
 
 
+def lowered_late(x: Any, a: Any) -> Any:
+    y = np.ones(len(x))
+    y[-1] = a
+    for i in range(len(x)):
+        k = 0
+        while k < 3 and x[i] > y[i]:
+            k += 1
+            y[0] = 0.0
+    return (y * x).sum()
+
+
+def raised_late(x: Any, a: Any) -> Any:
+    s = 0.5
+    for v in x:
+        for j in range(3):
+            if v > s + 0.1 * a:
+                s += 0.1 * j * v
+    return s * a
+
+
+def left_late(x: Any, a: Any) -> Any:
+    s = 0.5
+    for v in x:
+        while v > s:
+            s = s + a
+            if s > 1.0:
+                break
+    return s
+
+
+@pytest.mark.parametrize("first", [0, 1, 2])
+@pytest.mark.parametrize("f", [lowered_late, raised_late, left_late], ids=lambda f: f.__name__)
+def test_a_loop_in_a_step_goes_more_ways_than_in_the_steps_before(f: Callable[..., Any], first: int) -> None:
+    """The steps before have those ways too, in the very call that meets them."""
+    values, slope = jit(f), jit(grad(f))
+    low, high = np.array([0.1, 0.2, 0.3]), np.array([0.1, 0.2, 0.3])
+    high[first] = 0.9
+    for x in (low, high, np.array([0.2, 0.95, 0.9])):
+        assert values(x, 0.5) == pytest.approx(f(x, 0.5), rel=1e-12)
+        np.testing.assert_allclose(slope(x, 0.5), grad(f)(x, 0.5), rtol=1e-12)
+    assert loops_of(values) == 2
+
+
+def test_a_loop_that_decides_otherwise_than_its_steps_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The call that traces it runs the guards of the loop, and begins again without it where one fails."""
+    monkeypatch.setattr("fnad.api.staging.python_loop.PythonLoop._has_more_ways", lambda *_: False)
+    values = jit(lowered_late)
+    for x in ([0.1, 0.2, 0.3], [0.1, 0.2, 0.9], [0.2, 0.95, 0.9]):
+        assert values(np.array(x), 0.5) == pytest.approx(lowered_late(np.array(x), 0.5), rel=1e-12)
+    assert loops_of(values) < 2
+
+
 # ---- random loops ----------------------------------------------------------------------------------------------------
 
 

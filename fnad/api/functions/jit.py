@@ -279,7 +279,11 @@ class Compiled(Transformed, Generic[P, R]):
             taken = self._trace(leaves, structure, form_or_all, args, kwargs, paths.loops)
             if before is not None:
                 self._check_traces(before.environment, taken.environment)
-            results = paths.run_new(taken, arrays, failures)
+            try:
+                results = paths.run_new(taken, arrays, failures)
+            except GuardFailed:
+                paths.loops.refuse("as one loop it does not decide as its steps do", paths.loops.used)
+                return self._call(args, kwargs)
         else:
             self._reused += 1
         if taken.written:

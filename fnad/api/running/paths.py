@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import count
 from typing import Any, TypeAlias
 
@@ -144,17 +145,22 @@ class TracedPath:
         self.runs = self.next_run()
         return results
 
-    def run_first(self, arrays: Sequence[Array]) -> list[Array]:
-        """The outputs for the arguments it was traced with; where it has guards, no compiler is waited for."""
+    def run_first(self, arrays: Sequence[Array], is_checked: bool) -> list[Array]:
+        """The outputs for the arguments it was traced with; where it has guards, no compiler is waited for.
+
+        If it `is_checked`, raise `GuardFailed` where the program decides otherwise than the trace.
+        """
         if not self.guards:
             return self.run(arrays)
-        if config.current().executor == "compiled" or self.device != "cpu":
-            try:
+        if is_checked or config.current().executor == "compiled" or self.device != "cpu":
+            with suppress(GuardFailed):  # See Note [Fallback]
                 return self.run(arrays)
-            except GuardFailed:  # See Note [Fallback]
-                pass
         self.runs = self.next_run()
-        return watched(staged(self.traced).executor(), [*arrays, *self.captured], lambda: self.traced)
+        operands = [*arrays, *self.captured]
+        *deciding, run = self._interpreters if is_checked else [staged(self.traced).executor()]
+        for decide in deciding:
+            decide(operands)
+        return watched(run, operands, lambda: self.traced)
 
     def _executors(self) -> list[Executor]:
         """The executors of the path, which is hot at the second run, or compiled at once if interpreting takes longer.
@@ -211,8 +217,11 @@ class Paths:
         return None, [], failures
 
     def run_new(self, path: TracedPath, arrays: Sequence[Array], failures: tuple[FailedPath, ...]) -> list[Array]:
-        """Run a path that was just traced for these arguments, after others had failed, and hold it."""
-        results = path.run_first(arrays)
+        """Run a path that was just traced for these arguments, after others had failed, and hold it.
+
+        Raise `GuardFailed` where loops that were put together in it decide otherwise than their steps did in Python.
+        """
+        results = path.run_first(arrays, is_checked=bool(self.loops.used))
         # a path of these answers failed a moment ago, so native code and the trace do not agree: see Note [Fallback]
         path.is_fallback = any(failed.identity == path.identity for failed, _ in failures)
         held = path if path.is_fallback else self._hold(path, may_share=bool(failures))

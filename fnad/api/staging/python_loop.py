@@ -241,11 +241,16 @@ class PythonLoop:
         if values.has_strayed:
             return
         inputs = {slot: symbol.atom for slot, symbol in symbols.items() if isinstance(symbol.atom, Var)}
+        is_first = not self.ways
         self._add(trace, Way(state.number, counter.atom, inputs, (), (), (), outputs, after.number, step.exits))  # pyright: ignore[reportArgumentType]
-        if grown != loops.grown and len(self.ways) > 1:
-            self._note(self.ways[-1])
-            raise RestartError  # a loop in this step has more ways than in the steps before
+        begins_again = not is_first and self._has_more_ways(grown)
         self._note(self.ways[-1])
+        if begins_again:
+            raise RestartError
+
+    def _has_more_ways(self, before: int) -> bool:
+        """True if a loop in this step has more ways than in the steps before."""
+        return self.loops.grown != before
 
     def _add(self, trace: Trace, way: Way) -> None:
         """Add a way with what was recorded of it."""

@@ -121,9 +121,13 @@ class PythonLoops:
                 break
         failed = [left.known for left in self.left[:1]] or self.used
         found = trace()
-        for known in failed:
-            known.refused = Refused(why)
+        self.refuse(why, failed)
         return found
+
+    def refuse(self, why: str, loops: Iterable[Known]) -> None:
+        """Have loops traced step by step from now on."""
+        for known in loops:
+            known.refused = Refused(why)
 
     def _avoids_given(self) -> bool:
         """True if all loops that were left had given answers, which are not given again."""
