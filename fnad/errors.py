@@ -22,7 +22,12 @@ from fnad.upward import UPWARD
 
 
 class FnadError(Exception):
-    """Base of all errors of fnad: `what` happened, at which `source`, and the `remedy`."""
+    """Base of all errors of fnad: `what` happened, at which `source`, and the `remedy`.
+
+    No `except` clause of a traced function ends an error that `is_final`: NumPy would have computed there.
+    """
+
+    is_final = False
 
     def __init__(self, what: str, *, source: object = None, remedy: str | None = None) -> None:
         lines = [what]
@@ -189,17 +194,25 @@ class DomainError(FnadError, ValueError):
 class UnsupportedFunctionError(FnadError, NotImplementedError):
     """A NumPy function, or an option of it, that has no rule here."""
 
+    is_final = True
+
 
 class MissingAttributeError(UnsupportedFunctionError, AttributeError):
     """An attribute that traced values do not have, or a name that another library has and fnad does not."""
+
+    is_final = False
 
 
 class TracerEscapeError(FnadError, TypeError):
     """A traced value was asked for its number (`float(x)`, `np.asarray(x)`, `if x > 0`) while it has none."""
 
+    is_final = True
+
 
 class UsedAfterTraceError(FnadError, RuntimeError):
     """A traced value was kept past the end of its trace and used there."""
+
+    is_final = True
 
 
 class ExitError(FnadError, RuntimeError):
@@ -231,6 +244,8 @@ class TapError(FnadError, ValueError):
 
 class RandomDrawError(FnadError, RuntimeError):
     """A body of a loop that draws from a generator that all share: it is run once, while tracing."""
+
+    is_final = True
 
 
 class LoopLimitError(FnadError, RuntimeError):

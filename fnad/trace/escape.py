@@ -13,7 +13,9 @@ import re
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from functools import lru_cache, partial
+from types import TracebackType
 from typing import Any, NoReturn
 
 import numpy as np
@@ -162,7 +164,7 @@ _LAST = _Last()
 
 def number_asked(aval: Aval, what: str) -> FnadError:
     """The error for float(x), int(x), complex(x), x.item(), x.tolist()."""
-    return _asked(aval, what, scipy_remedy(library_frames()) or _remedy_of_others() or NUMBER)
+    return _asked(aval, what, scipy_remedy(library_frames()) or _remedy_of_others() or NUMBER, of_arrays=False)
 
 
 def truth_asked(aval: Aval) -> FnadError:
@@ -181,7 +183,7 @@ def truths_asked(aval: Aval) -> FnadError:
 
 def integer_asked(aval: Aval, what: str) -> FnadError:
     """The error for the integer of a traced value that has no value yet: an index, a loop count."""
-    return _asked(aval, what, scipy_remedy(library_frames()) or UNDECIDED)
+    return _asked(aval, what, scipy_remedy(library_frames()) or UNDECIDED, of_arrays=False)
 
 
 def index_asked(aval: Aval) -> FnadError:
@@ -189,7 +191,7 @@ def index_asked(aval: Aval) -> FnadError:
     if aval.dtype.kind not in "biu" and is_tracing():
         what = f"a traced value of aval {aval} is no integer, and so no index, size or loop count"
         return _kept(ArgumentTypeError(what, source=current_source(), remedy="write int(x) for a number x"))
-    return _asked(aval, "an index", CHOOSE if aval.dtype == BOOL and aval.shape else INDEX)
+    return _asked(aval, "an index", CHOOSE if aval.dtype == BOOL and aval.shape else INDEX, of_arrays=False)
 
 
 def array_asked(aval: Aval) -> FnadError:
@@ -211,7 +213,7 @@ def _remedy_of_others() -> str | None:
 
 def hash_asked(aval: Aval) -> FnadError:
     """The error for a traced value in a set, as a key of a dict or an argument of a cached function."""
-    return _escape(aval, "its hash", write_it_in_a_file() or HASH)
+    return _escape(aval, "its hash", write_it_in_a_file() or HASH, of_arrays=False)
 
 
 def text_asked(aval: Aval) -> FnadError:
@@ -270,9 +272,9 @@ def _raise_number_asked(aval: Aval, what: str, *_: Any) -> NoReturn:
     raise number_asked(aval, what)
 
 
-def _asked(aval: Aval, what: str, remedy: str) -> FnadError:
+def _asked(aval: Aval, what: str, remedy: str, *, of_arrays: bool = True) -> FnadError:
     """The error where a function was asked that something may stand for."""
-    _LAST.asked = _escape(aval, what, write_it_in_a_file() or remedy)
+    _LAST.asked = _escape(aval, what, write_it_in_a_file() or remedy, of_arrays=of_arrays)
     return _LAST.asked
 
 
@@ -291,16 +293,17 @@ def write_it_in_a_file() -> str | None:
     return f"{no_source(code)}. {way}"
 
 
-def _escape(aval: Aval, what: str, remedy: str) -> FnadError:
+def _escape(aval: Aval, what: str, remedy: str, *, of_arrays: bool = True) -> FnadError:
+    """The error where a traced value is asked for what numbers have, and arrays too if it is `of_arrays`."""
     if not is_tracing():
         return used_after_trace(None)
-    return _kept(
-        TracerEscapeError(
-            f"a traced value of aval {aval} was asked for {what}: it has no numbers while tracing",
-            source=current_source(),
-            remedy=remedy,
-        )
+    error = TracerEscapeError(
+        f"a traced value of aval {aval} was asked for {what}: it has no numbers while tracing",
+        source=current_source(),
+        remedy=remedy,
     )
+    error.is_final = of_arrays or not aval.shape
+    return _kept(error)
 
 
 def nested_too_deeply(what: str) -> ArgumentTypeError:
@@ -363,13 +366,33 @@ def forget_escape() -> None:
 # number of `t`. This read is an error, which does not show that the call was a write. If the error leaves the function,
 # the function runs again with `u` traced. If an `except` clause of user code handles the error, the rest of the run
 # lacks the write, so the function runs again, too. In the second run the error may be handled: `u` is traced there.
+# Where a number would not have been an error, as in `if x > 0` for a row of `vmap`, the run would go on in the `except`
+# clause, which Python does not: the clause raises the error again.
 
 
 def handled(error: BaseException | None) -> None:
     """Make the function run again if user code handles an error of a C function that may write numbers."""
-    asked = _LAST.asked
-    if asked is not None and isinstance(error, Exception) and asked in (error, _behind(error)):
+    if not isinstance(error, Exception):
+        return
+    behind, asked = _behind(error) or error, _LAST.asked
+    if asked is not None and asked in (error, behind) and not MAKING.is_traced:
         MAKING.refuse(asked)
+    elif isinstance(behind, FnadError) and behind.is_final:
+        raise behind
+
+
+class Suppressing(suppress):
+    """`contextlib.suppress`, whose block handles errors as an `except` clause does."""
+
+    __doc__ = suppress.__doc__  # for user code
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool:
+        is_handled = bool(super().__exit__(kind, error, traceback))
+        if is_handled and is_tracing():
+            handled(error)
+        return is_handled
 
 
 def hidden_escape(error: Exception, source: Source | None = None) -> FnadError | None:

@@ -426,7 +426,7 @@ def changed(value: Any, operand: Any) -> Any:
 
 def handles() -> None:
     """The begin of an `except` clause. See Note [Errors that user code handles]."""
-    if is_tracing() and not MAKING.is_traced:
+    if is_tracing():
         escape.handled(sys.exception())
 
 

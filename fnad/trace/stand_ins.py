@@ -14,6 +14,7 @@ import itertools
 import operator
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from functools import update_wrapper, wraps
 from pkgutil import resolve_name
 from types import BuiltinFunctionType, FunctionType
@@ -31,6 +32,7 @@ from fnad.trace import objects
 from fnad.trace.classes import CLASSES
 from fnad.trace.dispatch import call, call_function, go_straight, has_traced
 from fnad.trace.entering import OPERATORS, holds_traced, operand
+from fnad.trace.escape import Suppressing
 from fnad.trace.handle import Handle
 from fnad.trace.kinds import asking
 from fnad.trace.libraries import is_library, package_of
@@ -297,3 +299,4 @@ enter(type, lambda _: class_of)
 enter(type.__call__, lambda _: calling_class)
 enter(hasattr, asking)
 enter(len, lambda _: length)
+enter(suppress, lambda _: Suppressing)

@@ -191,6 +191,93 @@ def test_an_escape_that_numpy_hides_is_told_from_another_error():
         traced(caught, S)
 
 
+# ---- errors that user code handles -----------------------------------------------------------------------------------
+
+
+def decides(x):
+    return x if x > 0.3 else -x
+
+
+def is_found(x):
+    return {0.5: 2.0}[x]
+
+
+def reads(x):
+    return TABLE[int(4 * x) :].sum()
+
+
+def without_rule(x):
+    return np.busday_offset(x, x)
+
+
+def by_except(x, ask):
+    try:
+        return ask(x)
+    except Exception:  # noqa: BLE001 - a user's own
+        return x * x
+
+
+def by_one_of_several(x, ask):
+    try:
+        try:
+            return ask(x)
+        except (KeyError, TypeError, NotImplementedError):
+            pass
+    except:  # noqa: E722
+        pass
+    return x * x
+
+
+def by_suppress(x, ask):
+    with contextlib.suppress(TypeError, NotImplementedError):
+        return ask(x)
+    return x * x
+
+
+ROWS = {
+    "vmap": lambda f: fnad.vmap(f)(np.array([0.1, 0.5, 0.2])),
+    "jit": lambda f: fnad.jit(fnad.vmap(f))(np.array([0.1, 0.5, 0.2])),
+    "scan": lambda f: fnad.scan(lambda c, x: (c, f(x)), 0.0, np.array([0.1, 0.5, 0.2]))[1],
+    "map": lambda f: fnad.map(f, np.array([0.1, 0.5, 0.2])),
+}
+
+
+@pytest.mark.parametrize("rows", ROWS.values(), ids=ROWS)
+@pytest.mark.parametrize("handling", [by_except, by_one_of_several, by_suppress], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    ("ask", "error"),
+    [
+        (decides, TracerEscapeError),
+        (is_found, TracerEscapeError),
+        (reads, TracerEscapeError),
+        (without_rule, UnsupportedFunctionError),
+    ],
+    ids=lambda each: each.__name__,
+)
+def test_an_error_where_a_number_is_none_is_not_for_user_code_to_handle(rows, handling, ask, error):
+    """It would go on where Python does not, with another result."""
+    with pytest.raises(error):
+        rows(lambda x: handling(x, ask))
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda x: {"a": x}["b"],
+        lambda x: x.absent,
+        lambda x: TABLE[3] * x,
+        lambda x: hash(np.stack([x, x])),
+        lambda x: float(np.stack([x, x])),
+        lambda x: bool(np.stack([x, x])),
+        lambda x: np.ones(2) @ np.ones((3, 3)) * x,
+    ],
+)
+def test_an_error_that_a_number_or_array_is_too_is_handled(ask):
+    for transform in ROWS.values():
+        np.testing.assert_allclose(transform(lambda x: by_except(x, ask)), [0.01, 0.25, 0.04])
+    assert fnad.grad(by_except)(0.5, ask) == 1.0
+
+
 # ---- into ordinary arrays --------------------------------------------------------------------------------------------
 
 
