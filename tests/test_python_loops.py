@@ -623,7 +623,31 @@ def test_derivatives_of_all_kinds() -> None:
         np.testing.assert_allclose(saving(x, a), grad(written)(x, a))
 
 
-@pytest.mark.parametrize("f", [three_ways, going_on, written, bisection, counted], ids=lambda f: f.__name__)
+def left_with_a_number(x: Any, a: Any) -> Any:
+    s, factor = 0.0, 1
+    for v in x:
+        if v > 1.5:
+            factor = 2
+        s += factor * v
+    return s * factor * a
+
+
+def left_in_a_direction(x: Any, a: Any) -> Any:
+    s, is_up = 0.0, True
+    for v in x:
+        if v > a:
+            s += v if is_up else 2.0
+            is_up = True
+        elif v < -a:
+            s -= 2.0 if is_up else v
+            is_up = False
+    return s
+
+
+OWN_WAYS = [three_ways, going_on, written, bisection, counted, left_with_a_number, left_in_a_direction]
+
+
+@pytest.mark.parametrize("f", OWN_WAYS, ids=lambda f: f.__name__)
 def test_rows_go_their_own_ways(f: Callable[..., Any]) -> None:
     values, slopes = jit(vmap(f)), jit(grad(lambda x, a: vmap(f)(x, a).sum(), (0, 1)))
     for seed in range(3):

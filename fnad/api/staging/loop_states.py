@@ -97,7 +97,7 @@ class States:
         number = self.numbers.setdefault(parts, len(self.numbers))
         if number not in self.met:
             if len(self.met) >= MOST_STATES:
-                self._carry_all()
+                self.carry_all("its variables have ever other values that are not numbers")
             self.met[number] = LoopState(number, parts, tuple(sorted(leaves)))
         return self.met[number]
 
@@ -177,11 +177,11 @@ class States:
             raise RestartError
         return "number", kind, key
 
-    def _carry_all(self) -> NoReturn:
-        """Carry all numbers that have had several values."""
+    def carry_all(self, why: str) -> NoReturn:
+        """Carry all numbers that have had several values; where there are none, refuse the loop, which says why."""
         several = {where for (where, _), values in self._values.items() if len(values) > 1} - self.carried
         if not several:
-            raise Refused("its variables have ever other values that are not numbers")
+            raise Refused(why)
         self.carried |= several
         raise RestartError
 

@@ -136,6 +136,8 @@ class PythonLoop:
             yield from self._record_row(tried)
             self.last.add(self.state.number)
             self.row += 1
+        if self.rows > 1 and len(self._general(self.last, self._joined()[2])) > 1:
+            self.states.carry_all("rows of vmap leave it in several ways")
 
     def _record_row(self, tried: set[tuple[int, Answers]]) -> Generator[Any]:
         """Record the ways of one row under `vmap`, or of the arguments at hand."""
@@ -328,11 +330,18 @@ class PythonLoop:
         begins = {start, *(way.next for way in self.ways if not way.exits)}
         return {alike.get(number, number) for number in begins} - {way.state for way in self.ways}
 
+    def _general(self, states: set[int], alike: Mapping[int, int]) -> dict[Any, int]:
+        """States by what the variables are behind the loop, those that are alike another one as that."""
+        return {self._behind(number): number for number in {alike.get(number, number) for number in states}}
+
+    def _behind(self, number: int) -> tuple[Any, ...]:
+        """What the variables that code behind the loop reads are in a state."""
+        return tuple(part for part in self.states.met[number].parts if part[0] in self.after)
+
     def _alike_behind(self, ends: set[int]) -> dict[int, int]:
         """For each state in which the loop may end the first one that code behind it cannot tell from that."""
         first: dict[Any, int] = {}
-        parts = {n: tuple(p for p in self.states.met[n].parts if p[0] in self.after) for n in sorted(ends)}
-        return {number: first.setdefault(part, number) for number, part in parts.items()}
+        return {number: first.setdefault(self._behind(number), number) for number in sorted(ends)}
 
     def _end(self, state: Symbol, alike: Mapping[int, int], alike_behind: Mapping[int, int]) -> int | None:
         """The number of the state in which the loop ends, which guards the path."""
@@ -344,11 +353,8 @@ class PythonLoop:
                     state = select(same, literal(np.int64(first)), state)
             self.loops.ends[state.atom] = frozenset(alike_behind.values())
             return guards.integer(state)
-        general = {alike.get(number, number) for number in self.last}
-        if len(general) > 1:
-            raise Refused("rows of vmap leave it in several ways")
-        (number,) = general
-        members = [other for other in self.states.met if alike.get(other, other) == number]
+        ((behind, number),) = self._general(self.last, alike).items()
+        members = [other for other in self.states.met if self._behind(alike.get(other, other)) == behind]
         same = [eq(state, self.builder.literal(np.int64(member))) for member in members]
         return number if guards.truth(reduce(bitwise_or, same)) else None
 
