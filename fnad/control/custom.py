@@ -24,6 +24,7 @@ from fnad.control.region_rules import (
     instantiated_inexact,
     of_inexact,
     pulled_region,
+    read_inputs,
     spread,
 )
 from fnad.control.signatures import Cotangents, Flags, Pulled, Pushed, Regions, Symbols, Tangents
@@ -88,6 +89,20 @@ def _moved(equation: Equation, primals: Symbols) -> list[bool]:
     return [i < equation.params["leaves"] and is_real for i, is_real in enumerate(inexact(primals))]
 
 
+FORWARDS = "differentiate with grad or vjp, which call the rule, or state one for tangents with custom_jvp"
+BACKWARDS = "differentiate with jvp or jacfwd, which call the rule, or state one for cotangents with custom_vjp"
+
+
+def _transposed(equation: Equation, rule: Program, places: range, of: str, remedy: str) -> Program:
+    """The transpose of a rule in the inputs at these places, in which it has to be linear."""
+    found = pulled_region(rule, [i in places for i in range(len(rule.inputs))])
+    if any(read_inputs(found)[places.start : places.stop]):
+        what = f"the rule of {equation.regions[0].name} is not linear in its {of}: it has no transpose"
+        source = next((e.source for e in rule.equations if e.source is not None), equation.source)
+        raise CustomRuleError(what, source=source, remedy=remedy)
+    return found
+
+
 # ---- custom_vjp ------------------------------------------------------------------------------------------------------
 
 
@@ -118,7 +133,7 @@ def _push_vjp(equation: Equation, primals: Symbols, tangents: Tangents) -> Pushe
     leaves, backward = equation.params["leaves"], equation.regions[2]
     at = [zeros_like(y) for y in of_inexact(results)]  # the rule is linear in its cotangents: anywhere will do
     first = len(residuals)
-    transpose = pulled_region(backward, [first <= i < first + len(at) for i in range(len(backward.inputs))])
+    transpose = _transposed(equation, backward, range(first, first + len(at)), "cotangents", FORWARDS)
     moved = instantiated_inexact(tangents[:leaves], primals[:leaves])
     return results, spread(inline(transpose, [*residuals, *at, *primals[leaves:], *moved]), inexact(results))
 
@@ -147,7 +162,7 @@ def _pull_jvp(equation: Equation, primals: Symbols, needed: Flags) -> Pulled:
     results = inline(value, [*primals[:leaves], *at, *primals[leaves:]])
 
     def pullback(cts: Cotangents) -> list[Cotangent]:
-        transpose = pulled_region(linear, [leaves <= i < leaves + len(at) for i in range(len(rule.inputs))])
+        transpose = _transposed(equation, linear, range(leaves, leaves + len(at)), "tangents", BACKWARDS)
         given = [*primals[:leaves], *at, *primals[leaves:], *instantiated_inexact(cts, results)]
         return spread(inline(transpose, given), _moved(equation, primals))
 

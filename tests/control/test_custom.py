@@ -171,6 +171,36 @@ def test_a_position_that_is_not_there() -> None:
     assert "test_custom.py" in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "rule", [np.abs, np.square, lambda t: np.where(t > 0, t, 0.5 * t), lambda t: np.clip(t, -1, 1)]
+)
+def test_a_rule_that_is_not_linear_has_no_transpose(rule: Any) -> None:
+    """Its derivative at 0 is another linear function, such as 0."""
+    forward, reverse = fnad.custom_jvp(lambda x: x**2), fnad.custom_vjp(lambda x: x**2)
+    forward.defjvp(lambda primals, tangents: (primals[0] ** 2, rule(tangents[0])))
+    reverse.defvjp(lambda x: (x**2, None), lambda _, ct: (rule(ct),))
+    assert fnad.jvp(forward, (3.0,), (-2.0,))[1] == rule(-2.0)
+    assert fnad.vjp(reverse, 3.0)[1](-2.0) == (rule(-2.0),)
+    for transform in (fnad.grad, fnad.jacrev, fnad.hessian, lambda f: fnad.jit(fnad.grad(f))):
+        with pytest.raises(CustomRuleError, match="is not linear in its tangents") as caught:
+            transform(forward)(3.0)
+        assert "test_custom.py" in str(caught.value)
+    for transform in (fnad.jacfwd, lambda f: lambda x: fnad.jvp(f, (x,), (1.0,))):
+        with pytest.raises(CustomRuleError, match="is not linear in its cotangents"):
+            transform(reverse)(3.0)
+
+
+def test_a_rule_may_be_linear_along_loops_and_branches() -> None:
+    def solved(t: Any, x: Any) -> Any:
+        t = fnad.fori_loop(0, 3, lambda i, c: 0.5 * c + t * x, t)
+        t = fnad.scan(lambda c, w: (c * w, c), t, np.array([x, 2.0]))[0]
+        return np.sum(np.stack([t, t]) / fnad.cond(x > 0, lambda t: 2 * t / t, lambda t: 3.0, 1.0))
+
+    f = fnad.custom_jvp(lambda x: x**2)
+    f.defjvp(lambda primals, tangents: (primals[0] ** 2, solved(tangents[0], primals[0])))
+    assert fnad.grad(f)(3.0) == pytest.approx(fnad.jvp(f, (3.0,), (1.0,))[1])
+
+
 def test_a_rule_may_be_stated_again() -> None:
     """As by a cell of a notebook that runs twice: whatever was traced with the rule before follows the new one."""
     reverse, forward = fnad.custom_vjp(lambda x: x**2), fnad.custom_jvp(lambda x: x**2)

@@ -335,7 +335,7 @@ class PythonLoop:
         return {self._behind(number): number for number in {alike.get(number, number) for number in states}}
 
     def _behind(self, number: int) -> tuple[Any, ...]:
-        """What the variables that code behind the loop reads are in a state."""
+        """The parts of a state that code behind the loop reads."""
         return tuple(part for part in self.states.met[number].parts if part[0] in self.after)
 
     def _alike_behind(self, ends: set[int]) -> dict[int, int]:
