@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import gc
 import os
+import platform
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -70,6 +71,12 @@ OPTIONS = {"xdist": ("--numprocesses", "--dist"), "timeout": ("--timeout",)}
 
 SETTINGS = {"timeout": ("timeout", "timeout_method")}
 """The same in pyproject.toml."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """On ARM64, leave out warnings of what OpenBLAS flags for small finite matrices, such as those of `np.matmul`."""
+    if platform.machine() in ("aarch64", "arm64"):
+        config.addinivalue_line("filterwarnings", "ignore:.* encountered in (matmul|det):RuntimeWarning")
 
 
 @pytest.hookimpl(optionalhook=True)
