@@ -81,14 +81,14 @@ def export(f: Function, /, *args: Any, **kwargs: Any) -> Exported:
     check_function(f, "export")
     compiled, name = f if isinstance(f, Compiled) else jit(f), _name_of(f)
     names = _names_of_sizes((args, kwargs))
-    if not names:
-        return _exported(compiled.lower(*args, **kwargs), name)
 
     def traced(sizes: Mapping[str, Any]) -> Exported:
-        given, by_name = map_leaves(lambda leaf: _with_sizes(leaf, sizes), (args, kwargs))
+        given, by_name = map_leaves(lambda leaf: _with_sizes(leaf, sizes), (args, kwargs)) if sizes else (args, kwargs)
         return _exported(compiled.lower(*given, **by_name), name)
 
-    return _for_all_sizes(traced, names)
+    exported = _for_all_sizes(traced, names) if names else traced({})
+    exported.qualname = _qualname(f)
+    return exported
 
 
 def _names_of_sizes(trees: Any) -> Sequence[str]:
@@ -296,6 +296,7 @@ class Exported:
         self.name, self.program, self.captured = name, program, captured
         self.names, self.structure, self.output = names, structure, output
         self.sizes: Sizes | None = None
+        self.qualname = ""
         trees = structure.unflatten(range(structure.num_leaves))
         self.leaves = paths(trees, names.__getitem__)
 
@@ -439,7 +440,7 @@ class Exported:
         results = ["out"] if count == 1 else [f"out{n}" for n in range(count)]
         results = [f"{name}_" if name in arguments else name for name in results]
         variants, sizes = self._variants(with_blas=with_blas), self.sizes.names if self.sizes else ()
-        return _forms().standalone(self.name, arguments, results, variants, sizes)
+        return _forms().standalone(self.name, arguments, results, variants, sizes)._replace(qualname=self.qualname)
 
     def _variants(self, *, with_blas: bool) -> list[Variant]:
         def lowered(program: Program, captured: Sequence[Array]) -> Variant:
@@ -536,6 +537,13 @@ def _name_of(f: Function) -> str:
             transforms.insert(0, f.transform_name)
         f = f.__wrapped__
     return _identifier("_".join([as_word(function_name(f)), *transforms]))
+
+
+def _qualname(f: Function) -> str:
+    """The module and the qualified name of the function below transforms."""
+    while isinstance(f, Transformed):
+        f = f.__wrapped__
+    return f"{getattr(f, '__module__', '')}.{getattr(f, '__qualname__', '')}"
 
 
 def _identifier(name: str) -> str:

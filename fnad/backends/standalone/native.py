@@ -8,6 +8,8 @@ if there is no program for the sizes.
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
@@ -18,6 +20,7 @@ import llvmlite.ir as ir
 import numpy as np
 
 from fnad.backends.cpu import codegen, loader
+from fnad.backends.cpu.functions import FUNCTIONS
 from fnad.backends.llvm.instructions import add_function, arrays_in_frame
 from fnad.backends.llvm.scalar import call, memory_type
 from fnad.backends.standalone.program import NO_SIZE, Standalone, Variant, element_type
@@ -35,14 +38,47 @@ ALIGNMENT = 64
 
 
 class LoadedFunction:
-    """A native function in this process, by its `address`; its code lives as long as this object."""
+    """A native function in this process, by its `address`; its code lives as long as this object.
+
+    `digest` is of its code, and `text` is its LLVM module if other code may contain it.
+    """
 
     def __init__(self, program: Standalone, entry: Callable[[ir.Module, Standalone], str] | None = None) -> None:
         with loader.LOCK:
             module = _module(program)
             name = program.name if entry is None else entry(module, program)
-            self._engine = loader.link(codegen.object_code(codegen.optimized(module)))
+            parsed = codegen.optimized(module)
+            self.text = _inlinable(parsed)
+            code = codegen.object_code(parsed)
+            self.digest = hashlib.sha256(code).digest()
+            self._engine = loader.link(code)
             self.address: int = self._engine.get_function_address(name)
+
+
+SCALAR = frozenset(f"{name}{suffix}" for name in ("fmod", *[f.symbol for f in FUNCTIONS]) for suffix in ("", "f"))
+"""The functions of the C library that each process has."""
+
+MOST_INLINED = 400
+"""The most instructions of a program that becomes part of its callers; a call takes a tenth of the time of these."""
+
+
+def _inlinable(module: Any) -> str | None:
+    """The text of an optimised module if it is small and calls scalar functions of the C library alone.
+
+    Sums that are ordered already stay in this order, so the results of its callers are those of the object code.
+    """
+    count = 0
+    for function in module.functions:
+        for block in function.blocks:
+            count += sum(1 for _ in block.instructions)
+            if count > MOST_INLINED:
+                return None
+    text = re.sub(
+        r'"vector-function-abi-variant"="[^"]*"|^@llvm.compiler.used = .*$', "", str(module), flags=re.MULTILINE
+    )
+    text = re.sub(r"(= f(?:add|sub|mul)) reassoc", r"\1", text)
+    called = set(re.findall(r"call [^@]*@(\w+)\(", text))
+    return text if called <= SCALAR else None
 
 
 def scalar_function(program: Standalone) -> LoadedFunction:
@@ -86,9 +122,14 @@ def _relocatable() -> Any:
     )
 
 
+def function_type(program: Standalone) -> ir.FunctionType:
+    """The type of the native function of a program."""
+    return ir.FunctionType(LONG, [*[LONG] * len(program.sizes), *[BYTES] * len(program.parameters)])
+
+
 def _module(program: Standalone) -> ir.Module:
     module = codegen.new_module(program.name)
-    kind = ir.FunctionType(LONG, [*[LONG] * len(program.sizes), *[BYTES] * len(program.parameters)])
+    kind = function_type(program)
     runs = [_variant(module, program, variant, kind) for variant in program.variants]
     if program.sizes:
         _dispatch(module, program, kind, runs)

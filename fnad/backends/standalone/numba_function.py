@@ -1,8 +1,12 @@
 """A program as a function that Numba-compiled code calls: fnad's native code, by its address.
 
 Numba keeps compiled user code on disk, and code with a symbol that is not there ends the process when it is loaded. So
-one symbol is linked, `fnad_lookup(key)`, which returns the address of a program by a key of its name and types. User
-code from the disk then runs the program as it is now; one that is not there is a RuntimeError.
+two symbols are linked: `fnad_table` and `fnad_lookup(key)`, which returns an address from this table. A program has two
+keys: one of its code, and one of its name and types. User code calls the program that it was compiled with if the
+process has exported it, and otherwise the program of this name. User code from the disk then runs a function that has
+changed; one that is not there, or several of one name, is a RuntimeError.
+
+A small program is a part of user code as well. This part runs if the table has the key of the code.
 """
 
 from __future__ import annotations
@@ -19,7 +23,7 @@ import numpy as np
 
 from fnad import forks
 from fnad.backends.cpu import codegen, loader
-from fnad.backends.standalone.native import LoadedFunction, number
+from fnad.backends.standalone.native import LoadedFunction, function_type, number
 from fnad.backends.standalone.program import NO_SIZE, Parameter, Standalone
 from fnad.backends.standalone.python_module import (
     dtype_text,
@@ -32,10 +36,12 @@ from fnad.errors import ExportError
 from fnad.records import NamedTuple
 
 SIZE = 2**12
-"""The number of places of the table, of keys and addresses."""
+"""The number of places of the table, of keys and addresses. User code on disk has places in it."""
 
 TABLE = (ctypes.c_int64 * (2 * SIZE))()
-_FUNCTIONS: dict[int, LoadedFunction] = {}
+_FUNCTIONS: dict[int, LoadedFunction | None] = {}
+"""The functions by key; None for a name that several have."""
+
 _LOCK = forks.lock()
 LONG, BYTES = ir.IntType(64), ir.IntType(8).as_pointer()
 
@@ -52,9 +58,9 @@ def numba_function(program: Standalone, arguments: str, leaves: list[str], resul
     made = [f"{_local(p)} = fnad_np.empty({p.aval.shape}, fnad_{dtype_text(p.aval.dtype)})" for p in arrays]
     given = [*program.arguments, *arrays]
     checked = [line for p in program.arguments for line in _checked(p)]
-    returned = ", ".join(map(_local, numbers))
-    checked += [_call("fnad_call", map(_local, given), map(_local, numbers)), f"return {returned or None}"]
-    lines = [*size_lines(program, lambda p: places[p.buffer]), *made, *_attempt(given, numbers, places)]
+    checked.append(f"return fnad_call({', '.join(map(_local, given))})")
+    lines = [*size_lines(program, lambda p: places[p.buffer]), *made]
+    lines.append(_call([places[p.buffer] for p in given], map(_local, numbers)))
     lines += [f"{RESULT}{n} = {_local(p)}" for n, p in enumerate(program.results)]
     lines += [f"return {result}"]
     return _njit(program, arguments, leaves, lines, checked, arrays, are_new=True)
@@ -64,8 +70,8 @@ def numba_into(program: Standalone, arguments: str, leaves: list[str]) -> Any:
     """The Numba function of a program that writes results into arrays, which it takes after the arguments."""
     places = {**_places(program, leaves), **{p.buffer: p.name for p in program.results}}
     checked = [line for p in program.arguments for line in _checked(p)] + result_checks(program, _local)
-    checked.append(_call("fnad_call", map(_local, program.parameters)))
-    lines = _attempt(program.parameters, [], places)
+    checked.append(f"fnad_call({', '.join(map(_local, program.parameters))})")
+    lines = [_call([places[p.buffer] for p in program.parameters])]
     names = ", ".join([*([arguments] if arguments else []), *[p.name for p in program.results]])
     return _njit(program, names, leaves, lines, checked, program.results, are_new=False)
 
@@ -74,18 +80,6 @@ def _places(program: Standalone, leaves: list[str]) -> dict[str, str]:
     """The expressions of the arguments, by their buffers; numbers are variables."""
     pairs = zip(program.arguments, leaves, strict=True)
     return {p.buffer: leaf if p.aval.shape else _local(p) for p, leaf in pairs}
-
-
-def _attempt(given: list[Parameter], numbers: list[Parameter], places: dict[str, str]) -> list[str]:
-    """The call for arrays that are as the code takes them, and the call of `fnad_checked` for others.
-
-    Only `fnad_checked` has variables that are arrays: Numba counts their references, which takes longer than small
-    programs.
-    """
-    values = [places[p.buffer] for p in given]
-    returned = ", ".join(map(_local, numbers))
-    otherwise = f"{returned}{' = ' * bool(returned)}fnad_checked({', '.join(values)})"
-    return [_call("fnad_try", values, ["fnad_done", *map(_local, numbers)]), "if not fnad_done:", f"    {otherwise}"]
 
 
 def _njit(
@@ -103,26 +97,25 @@ def _njit(
 
     pairs = zip(program.arguments, leaves, strict=True)
     given = [line for p, leaf in pairs if p.aval.shape == () for line in _converted(p, leaf)]
-    key = _registered(program)
+    entry = _registered(program)
     space: dict[str, Any] = {
         "fnad_np": np,
         "fnad_overlap": _overlap(),
-        "fnad_call": _intrinsic(program, key, arrays, None),
-        "fnad_try": _intrinsic(program, key, arrays, [] if are_new else arrays),
+        "fnad_call": _intrinsic(entry, arrays),
     }
     names = ", ".join(map(_local, [*program.arguments, *arrays]))
     checked = [*size_lines(program, _local), *checked]
     exec("\n    ".join([f"def fnad_checked({names}):", *checked]), space)
-    space["fnad_checked"] = njit(space["fnad_checked"])
+    space["fnad_run"] = _intrinsic(entry, arrays, Otherwise(njit(space["fnad_checked"]), [] if are_new else arrays))
     exec("\n    ".join([f"def {program.name}({parameters}):", *given, *lines]), space)
     # A call counts the references of its arguments. Numba cannot inline new arrays into parallel loops.
     return njit(space[program.name], inline="never" if are_new else "always")
 
 
-def _call(function: str, given: Iterable[str], returned: Iterable[str] = ()) -> str:
-    """The call of an intrinsic, which returns numbers."""
+def _call(given: Iterable[str], returned: Iterable[str] = ()) -> str:
+    """The call that runs the program, and returns numbers."""
     targets = "".join(f"{name}, " for name in returned)
-    return f"{targets}{'= ' * bool(targets)}{function}({', '.join(given)})"
+    return f"{targets}{'= ' * bool(targets)}fnad_run({', '.join(given)})"
 
 
 RESULT = "fnad_result"
@@ -152,34 +145,50 @@ def _checked(parameter: Parameter) -> list[str]:
 # ---- the table -------------------------------------------------------------------------------------------------------
 
 
-def _registered(program: Standalone) -> int:
-    """Enter the code of a program into the table; return its key."""
-    _link_lookup()
+class Entry(NamedTuple):
+    """A program in the table: by the keys of its code and of its name and types.
+
+    `text` is its LLVM module if it is small.
+    """
+
+    program: Standalone
+    by_code: int
+    by_name: int
+    text: str | None
+
+
+def _registered(program: Standalone) -> Entry:
+    """Enter a program into the table."""
+    _link_table()
     types = ", ".join(f"{parameter.name}: {parameter.aval}" for parameter in program.parameters)
-    text = f"{program.name}({types})"
-    key = int.from_bytes(hashlib.sha256(text.encode()).digest()[:7], "little") | 1
+    text = f"{program.qualname} {program.name}({types})"
     function = LoadedFunction(program)
+    by_code, by_name = _key(function.digest + text.encode()), _key(text.encode())
     with _LOCK:
-        if len(_FUNCTIONS) >= SIZE // 2 and key not in _FUNCTIONS:
-            raise ExportError(f"there are {len(_FUNCTIONS)} exported functions for Numba, and no room for more")
-        place = key % SIZE
-        while TABLE[2 * place] not in (0, key):
-            place = (place + 1) % SIZE
-        TABLE[2 * place + 1] = function.address
-        TABLE[2 * place] = key
-        if key in _FUNCTIONS:
-            _RETIRED.append(_FUNCTIONS[key])
-        _FUNCTIONS[key] = function
-    return key
+        if len(_FUNCTIONS) > SIZE // 2:
+            raise ExportError(f"{SIZE // 4} functions are exported for Numba, and there is no room for more")
+        if by_code not in _FUNCTIONS:
+            _enter(by_code, function)
+            _enter(by_name, None if by_name in _FUNCTIONS else function)
+    return Entry(program, by_code, by_name, function.text)
 
 
-_RETIRED: list[LoadedFunction] = []
-"""Code that another thread may still run."""
+def _key(content: bytes) -> int:
+    return int.from_bytes(hashlib.sha256(content).digest()[:7], "little") | 1
+
+
+def _enter(key: int, function: LoadedFunction | None) -> None:
+    place = key % SIZE
+    while TABLE[2 * place] not in (0, key):
+        place = (place + 1) % SIZE
+    TABLE[2 * place + 1] = function.address if function else 0
+    TABLE[2 * place] = key
+    _FUNCTIONS[key] = function
 
 
 @cache
-def _link_lookup() -> Any:
-    """Link `fnad_lookup` and register it with LLVM; the engine must be kept."""
+def _link_table() -> Any:
+    """Link `fnad_lookup` and register it and the table with LLVM; the engine must be kept."""
     module = codegen.new_module("fnad_lookup")
     function = ir.Function(module, ir.FunctionType(LONG, [LONG]), "fnad_lookup")
     start, look, found, other, missing = (function.append_basic_block(name) for name in BLOCKS)
@@ -204,6 +213,7 @@ def _link_lookup() -> Any:
     with loader.LOCK:
         engine = loader.link(codegen.object_code(codegen.optimized(module)))
         llvm.add_symbol("fnad_lookup", engine.get_function_address("fnad_lookup"))
+        llvm.add_symbol("fnad_table", ctypes.addressof(TABLE))
     return engine
 
 
@@ -213,60 +223,104 @@ BLOCKS = ("start", "look", "found", "other", "missing")
 # ---- the call --------------------------------------------------------------------------------------------------------
 
 
-def _intrinsic(program: Standalone, key: int, arrays: list[Parameter], apart: list[Parameter] | None) -> Any:
-    """The Numba intrinsic that runs the code of a key on arguments and result arrays, and returns numbers.
+class Otherwise(NamedTuple):
+    """The Numba function for arrays that are not as native code takes them.
 
-    With a list `apart`, it runs the code only if these arrays share no memory with others, and all arrays are in C
-    order and of the shapes that the code takes. The first number that it returns is then True if the code ran.
+    They are if they are in C order and of the shapes of the program, and those `apart` share no memory with others.
     """
+
+    checked: Any
+    apart: Sequence[Parameter]
+
+
+def _intrinsic(entry: Entry, arrays: list[Parameter], otherwise: Otherwise | None = None) -> Any:
+    """The Numba intrinsic that runs a program on arguments and result arrays, and returns numbers."""
     from numba import types  # noqa: PLC0415
-    from numba.core.errors import TypingError  # noqa: PLC0415
     from numba.extending import intrinsic  # noqa: PLC0415
     from numba.np.numpy_support import from_dtype  # noqa: PLC0415
 
+    program = entry.program
     parameters = [*program.arguments, *arrays]
     numbers = [parameter for parameter in program.results if parameter not in arrays]
-    is_checked = apart is not None
 
-    def check(given: Any) -> None:
-        for parameter, kind in zip(parameters, given, strict=True):
-            dtype, ndim = from_dtype(parameter.aval.dtype), len(parameter.aval.shape)
-            found = (kind.dtype, kind.ndim) if isinstance(kind, types.Array) else (kind, 0)
-            if found != (dtype, ndim) or (parameter in arrays and not kind.mutable):
-                raise TypingError(f"{parameter.name} of {program.name} is {parameter.aval}, not {kind}")
-
-    def call(given: Sequence[Any]) -> Any:
-        check(given)
-        kinds = [from_dtype(p.aval.dtype) for p in numbers]
-        returned = [types.boolean] * is_checked + kinds
-        result = types.Tuple(returned) if returned else types.none
+    def call(typing: Any, given: Sequence[Any]) -> Any:
+        _check_types(program, dict(zip(parameters, given, strict=True)), arrays)
+        kinds = {p.buffer: from_dtype(p.aval.dtype) for p in numbers}
+        result = types.Tuple(list(kinds.values())) if kinds else types.none
         in_order = all(kind.layout == "C" for kind in given if isinstance(kind, types.Array))
+        if otherwise is not None:
+            typing.resolve_value_type(otherwise.checked).get_call_type(typing, given, {})
 
         def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            made = dict(zip([p.buffer for p in numbers], kinds, strict=True))
-            results = {name: _stored(context, builder, k, context.get_constant_null(k)) for name, k in made.items()}
-            done = _stored(context, builder, types.boolean, context.get_constant(types.boolean, not is_checked))
-            values = _values(
-                context, builder, dict(zip((p.buffer for p in parameters), zip(args, given, strict=True), strict=True))
-            )
-            fits: Any = ir.IntType(1)(not is_checked)
-            if apart is not None and in_order:
-                fits = _fits(builder, program, values, apart)
-            with builder.if_then(fits):
-                _run(context, builder, program, key, values, results)
-                context.pack_value(builder, types.boolean, ir.IntType(1)(1), done)
-            places = [(types.boolean, done)] * is_checked + [(kind, results[name]) for name, kind in made.items()]
-            if not places:
+            results = {name: _stored(context, builder, k, context.get_constant_null(k)) for name, k in kinds.items()}
+            buffers = (p.buffer for p in parameters)
+            values = _values(context, builder, dict(zip(buffers, zip(args, given, strict=True), strict=True)))
+            fits: Any = ir.IntType(1)(otherwise is None)
+            if otherwise is not None and in_order:
+                fits = _fits(builder, program, values, otherwise.apart)
+            with builder.if_else(fits, likely=True) as (direct, other):
+                with direct:
+                    _run(context, builder, entry, values, results)
+                with other:
+                    if otherwise is not None:
+                        code = otherwise.checked.overloads[signature.args]
+                        found = _call_borrowing(context, builder, code, args)
+                        for n, (name, kind) in enumerate(kinds.items()):
+                            context.pack_value(builder, kind, builder.extract_value(found, n), results[name])
+            if not kinds:
                 return context.get_dummy_value()
-            loaded = [context.unpack_value(builder, kind, place) for kind, place in places]
+            loaded = [context.unpack_value(builder, kind, results[name]) for name, kind in kinds.items()]
             return context.make_tuple(builder, signature.return_type, loaded)
 
         return result(*given), emit
 
     names = ", ".join(f"given{n}" for n in range(len(parameters)))
     space: dict[str, Any] = {"call": call}
-    exec(f"def fnad_call(_, {names}): return call([{names}])", space)  # Numba passes no *args to an intrinsic
+    exec(f"def fnad_call(typing, {names}): return call(typing, [{names}])", space)  # Numba passes no *args
     return intrinsic(space["fnad_call"])
+
+
+def _check_types(program: Standalone, given: dict[Parameter, Any], arrays: list[Parameter]) -> None:
+    """Raise Numba's `TypingError` for types that are not those of the parameters; `arrays` are results."""
+    from numba import types  # noqa: PLC0415
+    from numba.core.errors import TypingError  # noqa: PLC0415
+    from numba.np.numpy_support import from_dtype  # noqa: PLC0415
+
+    for parameter, kind in given.items():
+        dtype, ndim = from_dtype(parameter.aval.dtype), len(parameter.aval.shape)
+        found = (kind.dtype, kind.ndim) if isinstance(kind, types.Array) else (kind, 0)
+        if found != (dtype, ndim) or (parameter in arrays and not kind.mutable):
+            raise TypingError(f"{parameter.name} of {program.name} is {parameter.aval}, not {kind}")
+
+
+def _call_borrowing(context: Any, builder: Any, code: Any, args: Sequence[Any]) -> Any:
+    """The result of compiled Numba code for arrays without owners.
+
+    Numba counts the references of arrays that it passes. With counts in one branch, LLVM removes none in the loop
+    around it, which takes longer than small programs.
+    """
+    from numba import types  # noqa: PLC0415
+
+    def borrowed(kind: Any, value: Any) -> Any:
+        if not isinstance(kind, types.Array):
+            return value
+        array = context.make_array(kind)(context, builder, value)
+        array.meminfo = context.get_constant_null(types.voidptr)
+        array.parent = context.get_constant_null(types.pyobject)
+        return array._getvalue()
+
+    given = [borrowed(kind, value) for kind, value in zip(code.signature.args, args, strict=True)]
+    context.add_linking_libs([code.library])
+    function, kinds = context.declare_function(builder.module, code.fndesc), code.signature
+    status, result = context.call_conv.call_function(
+        builder, function, kinds.return_type, kinds.args, given, attrs=("noinline",)
+    )
+    with builder.if_then(status.is_error, likely=False):
+        raising = builder.block
+        context.call_conv.return_status_propagate(builder, status)
+        for store in (each for each in raising.instructions if isinstance(each, ir.instructions.StoreInstr)):
+            store.set_metadata("numba_exception_output", builder.module.add_metadata([ir.IntType(1)(1)]))
+    return result
 
 
 class _Given(NamedTuple):
@@ -339,30 +393,97 @@ def _overlap() -> Any:
 
 def _stored(context: Any, builder: Any, kind: Any, value: Any) -> Any:
     """The address of a number, on the stack."""
-    with builder.goto_entry_block():
-        place = builder.alloca(context.get_data_type(kind))
+    place = _local_place(builder, context.get_data_type(kind))
     context.pack_value(builder, kind, value, place)
     return place
 
 
-def _run(
-    context: Any, builder: Any, program: Standalone, key: int, values: dict[str, _Given], results: dict[str, Any]
-) -> None:
-    """Call the code of a key; raise if it is not there, or ends in an error."""
+def _local_place(builder: Any, kind: Any) -> Any:
+    with builder.goto_entry_block():
+        return builder.alloca(kind)
+
+
+def _run(context: Any, builder: Any, entry: Entry, values: dict[str, _Given], results: dict[str, Any]) -> None:
+    """Run a program; raise if it is not there, or ends in an error."""
+    program, status = entry.program, _local_place(builder, LONG)
+    if entry.text is None:
+        builder.store(_by_address(context, builder, entry, values, results), status)
+    else:
+        inlined = _linked(context, builder, entry)
+        with builder.if_else(_is_entered(builder, entry.by_code), likely=True) as (is_same, otherwise):
+            with is_same:
+                builder.store(_called(builder, inlined, program, values, results), status)
+            with otherwise:
+                builder.store(_by_address(context, builder, entry, values, results), status)
+    found = builder.load(status)
+    if program.sizes:
+        with builder.if_then(builder.icmp_signed("==", found, LONG(NO_SIZE)), likely=False):
+            context.call_conv.return_user_exc(builder, ValueError, (program.missing,))
+    with builder.if_then(builder.icmp_unsigned("!=", found, LONG(0)), likely=False):
+        context.call_conv.return_user_exc(builder, ValueError, (f"{program.name} ended in an error",))
+
+
+def _linked(context: Any, builder: Any, entry: Entry) -> Any:
+    """The function of a small program, which Numba links into user code before LLVM inlines.
+
+    Fast-math flags of user code are only on its own instructions.
+    """
+    name = f"fnad_{entry.by_code:x}"
+    if name not in _LIBRARIES:
+        module = llvm.parse_assembly(entry.text)
+        function = module.get_function(entry.program.name)
+        function.name = name
+        function.add_function_attribute("alwaysinline")
+        library = context.codegen().create_library(name)
+        library.add_llvm_module(module)
+        library.finalize()
+        _LIBRARIES[name] = library
+    context.add_linking_libs([_LIBRARIES[name]])
+    return builder.module.globals.get(name) or ir.Function(builder.module, function_type(entry.program), name)
+
+
+_LIBRARIES: dict[str, Any] = {}
+"""Numba's libraries of small programs, by their names."""
+
+
+def _is_entered(builder: Any, key: int) -> Any:
+    """True if a key has its first place in the table; others are found by `fnad_lookup`."""
+    table = builder.module.globals.get("fnad_table")
+    if table is None:
+        table = ir.GlobalVariable(builder.module, ir.ArrayType(LONG, 2 * SIZE), "fnad_table")
+    return builder.icmp_unsigned("==", builder.load(builder.gep(table, [LONG(0), LONG(2 * (key % SIZE))])), LONG(key))
+
+
+def _by_address(context: Any, builder: Any, entry: Entry, values: dict[str, _Given], results: dict[str, Any]) -> Any:
+    """The status of the program that the table has under one of its keys; raise if there is none."""
     lookup = builder.module.globals.get("fnad_lookup")
     if lookup is None:
         lookup = ir.Function(builder.module, ir.FunctionType(LONG, [LONG]), "fnad_lookup")
-    address = builder.call(lookup, [LONG(key)])
+    place = _local_place(builder, LONG)
+    builder.store(builder.call(lookup, [LONG(entry.by_code)]), place)
+    with builder.if_then(builder.icmp_unsigned("==", builder.load(place), LONG(0)), likely=False):
+        builder.store(builder.call(lookup, [LONG(entry.by_name)]), place)
+    address = builder.load(place)
     with builder.if_then(builder.icmp_unsigned("==", address, LONG(0)), likely=False):
-        text = f"{program.name} is not there: export it in this process, as fnad.export(f, ...).njit()"
+        name = entry.program.name
+        text = f"{name} is not there: export it in this process, as fnad.export(f, ...).njit(). If several functions "
+        text += f"are called {name}, remove the code that Numba keeps on disk"
         context.call_conv.return_user_exc(builder, RuntimeError, (text,))
-    places = {**{buffer: given.address for buffer, given in values.items()}, **results}
+    function = builder.inttoptr(address, function_type(entry.program).as_pointer())
+    return _called(builder, function, entry.program, values, results)
+
+
+def _called(
+    builder: Any, function: Any, program: Standalone, values: dict[str, _Given], results: dict[str, Any]
+) -> Any:
+    """The status of a call. The numbers of its memory are copies: the other ones can then stay in registers."""
+    numbers = {buffer: given.address for buffer, given in values.items() if given.shape is None} | results
+    copies = {buffer: _local_place(builder, place.type.pointee) for buffer, place in numbers.items()}
+    for buffer, place in numbers.items():
+        builder.store(builder.load(place), copies[buffer])
+    places = {buffer: given.address for buffer, given in values.items()} | copies
     pointers = [builder.bitcast(places[p.buffer], BYTES) for p in program.parameters]
-    given = [*_sizes(program, values), *pointers]
-    kind = ir.FunctionType(LONG, [value.type for value in given])
-    status = builder.call(builder.inttoptr(address, kind.as_pointer()), given)
-    if program.sizes:
-        with builder.if_then(builder.icmp_signed("==", status, LONG(NO_SIZE)), likely=False):
-            context.call_conv.return_user_exc(builder, ValueError, (program.missing,))
-    with builder.if_then(builder.icmp_unsigned("!=", status, LONG(0)), likely=False):
-        context.call_conv.return_user_exc(builder, ValueError, (f"{program.name} ended in an error",))
+    status = builder.call(function, [*_sizes(program, values), *pointers])
+    for buffer, place in results.items():
+        builder.store(builder.load(copies[buffer]), place)
+    return status

@@ -64,13 +64,17 @@ class Variant(NamedTuple):
 
 
 class Standalone(NamedTuple):
-    """A lowered program; `sizes` are the names of the sizes that it takes before the arguments."""
+    """A lowered program; `sizes` are the names of the sizes that it takes before the arguments.
+
+    `qualname` is the qualified name of its function, with the module.
+    """
 
     name: str
     arguments: list[Parameter]
     results: list[Parameter]
     variants: list[Variant]
     sizes: Sequence[str] = ()
+    qualname: str = ""
 
     @property
     def faults(self) -> Sequence[Fault]:

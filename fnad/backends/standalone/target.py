@@ -8,6 +8,7 @@ import llvmlite.ir as ir
 
 from fnad.backends.cpu import functions, masks
 from fnad.backends.cpu.target import COSTS, CPU
+from fnad.backends.cpu.vector_math import libm
 from fnad.backends.llvm import accurate_sums, branchless, cast, complex_math, division, integer, operators, random_bits
 from fnad.backends.llvm.emitter import Builder, Kinds, Value, Values, by_kind
 from fnad.backends.llvm.formulas.catalogue import OWN, SPECIAL, emitters
@@ -19,6 +20,12 @@ from fnad.scalar.scipy_ufunc import PREFIX
 def emit_not_interrupted(builder: Builder, kinds: Kinds, values: Values) -> Value:
     """False: no signal handler of Python runs."""
     return ir.IntType(1)(0)
+
+
+def emit_exp(builder: Builder, kinds: Kinds, values: Values) -> Value:
+    """The exponential: the scalar function of libm before the first loop of a kernel, where nothing is vectorised."""
+    is_scalar = builder.block is builder.function.entry_basic_block and isinstance(values[0].type, ir.DoubleType)
+    return libm(builder, "exp", *values) if is_scalar else functions.INSTRUCTIONS["exp"](builder, kinds, values)
 
 
 FAMILIES = (
@@ -34,6 +41,7 @@ STANDALONE = replace(
         **{f"{PREFIX}{name}": by_kind(f=formula) for name, formula in emitters(SPECIAL).items()},
         **emitters(OWN),
         **{routine.name: CPU.instructions[routine.name] for routine in LOCAL_ARRAYS.values()},
+        "exp": emit_exp,
         "interrupted": emit_not_interrupted,
     },
     counts_steps=False,
