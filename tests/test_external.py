@@ -218,6 +218,21 @@ class ByDLPack(Tensor):
         return self.data.__dlpack_device__()
 
 
+class InterfaceAlone:
+    """An array with nothing but its array interface."""
+
+    def __init__(self, data: Any, *, copy: bool = True, **more: Any) -> None:
+        self.data = np.array(data) if copy else data
+        self.__array_interface__ = {**self.data.__array_interface__, **more}
+
+
+class DLPackAlone(ByDLPack):
+    """An array without a shape or a dtype."""
+
+    def __init__(self, data: Any) -> None:
+        self.data = np.array(data)
+
+
 class Stored(Tensor):
     """Data in a file, which is read when NumPy converts it to an array."""
 
@@ -249,7 +264,7 @@ def spread(x: Any, y: Any) -> Any:
     return np.sum(np.sin(x) * y) + x.std()
 
 
-@pytest.mark.parametrize("kind", [ByInterface, ByDLPack, Stored])
+@pytest.mark.parametrize("kind", [ByInterface, InterfaceAlone, ByDLPack, DLPackAlone, Stored])
 def test_arguments_may_be_arrays_of_other_libraries(kind: type[Tensor]) -> None:
     x = kind(P)
     slope = np.cos(P) * P + (P - P.mean()) / (3 * P.std())
@@ -266,7 +281,7 @@ def test_arguments_may_be_arrays_of_other_libraries(kind: type[Tensor]) -> None:
     assert_allclose(x.data, P)
 
 
-@pytest.mark.parametrize("kind", [ByInterface, ByDLPack])
+@pytest.mark.parametrize("kind", [ByInterface, InterfaceAlone, ByDLPack, DLPackAlone])
 def test_memory_of_other_libraries_is_not_copied_and_is_read_at_each_call(kind: type[Tensor]) -> None:
     x, total = kind(P), fnad.jit(np.sum)
     assert np.shares_memory(leaf_of(x).value, x.data)
@@ -278,7 +293,7 @@ def test_memory_of_other_libraries_is_not_copied_and_is_read_at_each_call(kind: 
     assert_allclose(pullback(1.0)[1], [3.0, 3.0, 3.0])
 
 
-@pytest.mark.parametrize("kind", [ByInterface, ByDLPack])
+@pytest.mark.parametrize("kind", [ByInterface, InterfaceAlone, ByDLPack, DLPackAlone])
 def test_arguments_that_are_not_differentiated_are_arrays_of_numpy(kind: type[Tensor]) -> None:
     def f(x: Any, y: Any) -> Any:
         return x * y.std()
@@ -287,11 +302,26 @@ def test_arguments_that_are_not_differentiated_are_arrays_of_numpy(kind: type[Te
     assert_allclose(fnad.jit(fnad.grad(f))(2.0, kind(P)), P.std(), rtol=1e-15)
 
 
+@pytest.mark.parametrize("part", [slice(None), slice(None, None, -2)])
+@pytest.mark.parametrize("version", [2, 3])
+def test_an_array_interface_alone_may_be_read_only_or_not_contiguous(part: slice, version: int) -> None:
+    memory = np.repeat(P, 2)
+    memory.flags.writeable = False
+    x = InterfaceAlone(memory[part], copy=False, version=version)
+    value = leaf_of(x).value
+    assert np.shares_memory(value, memory)
+    assert not value.flags.writeable
+    for call in (fnad.grad(lambda x: np.sum(x**2)), fnad.export(lambda x: 2 * x, x)):
+        assert_allclose(call(x), 2 * memory[part])
+
+
 REFUSED = {
     "labels": (WithLabels(P), "is of type .*WithLabels, not an array or a number"),
     "no array": (Graph(P), "is of type .*Graph, which gives NumPy no array: it requires a gradient: call detach"),
     "dtype": (ByInterface(P.astype("f2")), "has dtype float16"),
     "words": (Stored(np.array(["a"])), "has dtype <U1"),
+    "mask": (InterfaceAlone(P, mask=InterfaceAlone(P > 1)), "is of type .*Alone, whose __array_interface__ has a mask"),
+    "class": (ByInterface, "is of type type, not an array or a number"),
 }
 
 

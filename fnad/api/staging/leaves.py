@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import atexit
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from functools import cache
 from threading import Event, current_thread, main_thread
 from types import CodeType, ModuleType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
@@ -221,7 +221,8 @@ def array_of(value: Any) -> Array:
         return _values(value)
     if _is_memory(value):
         return _native_array(_shared(value))
-    remedy = "give np.asarray of it" if hasattr(value, "__array__") else CONTAINERS
+    is_array = hasattr(value, "__array__") and not isinstance(value, Mapping)  # datasets of xarray
+    remedy = "give np.asarray of it" if is_array else CONTAINERS
     raise LeafError(ArgumentTypeError, f"is of type {type_name(value)}, not an array or a number", remedy)
 
 
@@ -230,18 +231,24 @@ def _is_memory(value: Any) -> bool:
     kind = type(value)
     if hasattr(kind, "__array_function__") or hasattr(kind, "__array_ufunc__"):
         return False
-    exports = hasattr(kind, "__array__") or _exports_memory(kind)
-    return exports and hasattr(value, "shape") and hasattr(value, "dtype")
+    is_array = hasattr(kind, "__array__") and hasattr(value, "shape") and hasattr(value, "dtype")
+    return is_array or _exports_memory(value)
 
 
-def _exports_memory(kind: type) -> bool:
-    """True if objects of a class give their memory to other libraries without a copy."""
-    return hasattr(kind, "__dlpack__") or hasattr(kind, "__array_interface__")
+def _exports_memory(value: Any) -> bool:
+    """True if a value gives its memory to other libraries without a copy."""
+    return hasattr(type(value), "__dlpack__") or _interface(value) is not None
+
+
+def _interface(value: Any) -> dict[str, Any] | None:
+    """The array interface of a value, which classes have as a property."""
+    found = None if isinstance(value, type) else getattr(value, "__array_interface__", None)
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else None
 
 
 def plain(value: Any) -> Any:
     """A leaf as a function receives it: NumPy's array in the place of another library's."""
-    if isinstance(value, (np.ndarray, np.generic, Tracer)) or not _exports_memory(type(value)):
+    if isinstance(value, (np.ndarray, np.generic, Tracer)) or not _exports_memory(value):
         return value
     with suppress(LeafError):
         if _is_memory(value) and not is_on_device(value):
@@ -255,6 +262,9 @@ def _has_dlpack_alone(value: Any) -> bool:
 
 def _shared(value: Any) -> Array:
     """The memory of another library's array as an array, without a copy if the library permits it."""
+    if (_interface(value) or {}).get("mask") is not None:
+        what = f"is of type {type_name(value)}, whose __array_interface__ has a mask"
+        raise LeafError(ArgumentTypeError, what, "give its data, and the mask as an argument of its own")
     try:
         return np.from_dlpack(value) if _has_dlpack_alone(value) else np.asarray(value)
     except Exception as error:  # noqa: BLE001  whatever the library raises
