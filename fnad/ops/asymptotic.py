@@ -21,6 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import partial
+from itertools import zip_longest
 
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import is_complex
@@ -32,7 +33,7 @@ from fnad.ops.piecewise import abs_, maximum, sign
 from fnad.ops.power import pow_
 from fnad.ops.shape import full_like, zeros_like
 
-GAUSSIAN_BOUNDS, GAUSSIAN_TERMS = {4: 5.5, 8: 7.0}, 28
+GAUSSIAN_BOUNDS, GAUSSIAN_TERMS = {4: 5.5, 8: 7.0}, {4: 12, 8: 28}
 BESSEL_BOUND, BESSEL_TERMS = 30.0, 20
 HAZARD_BOUND, HAZARD_TERMS = 20.0, 14
 POWER_BOUND, POWER_TERMS = 1.0, 10
@@ -49,10 +50,13 @@ def _clamped(bound: float | Symbol, x: Symbol) -> Symbol:
 
 
 def _polynomial(coefficients: Sequence[float], t: Symbol) -> Symbol:
-    total = full_like(t, coefficients[-1])
-    for coefficient in coefficients[-2::-1]:
-        total = total * t + coefficient
-    return total
+    """The polynomial by Estrin's scheme, whose terms do not wait for each other."""
+    terms = [full_like(t, coefficient) for coefficient in coefficients]
+    while len(terms) > 1:
+        pairs = zip_longest(terms[::2], terms[1::2])
+        terms = [low if high is None else low + high * t for low, high in pairs]
+        t = t * t
+    return terms[0]
 
 
 # ---- exp(±x²) times its integral -----------------------------------------------------------------------------------
@@ -60,28 +64,29 @@ def _polynomial(coefficients: Sequence[float], t: Symbol) -> Symbol:
 
 def _gaussian(sign_of_terms: int) -> list[float]:
     """(2k+1) (±1/2)ᵏ (2k-1)!!, which times -1/x²ᵏ⁺² is the slope of the term k."""
-    double_factorials = [math.prod(range(1, 2 * k + 2, 2)) for k in range(GAUSSIAN_TERMS)]
+    double_factorials = [math.prod(range(1, 2 * k + 2, 2)) for k in range(GAUSSIAN_TERMS[8])]
     return [product * (sign_of_terms / 2) ** k for k, product in enumerate(double_factorials)]
 
 
 ERFCX, DAWSON = _gaussian(-1), _gaussian(1)
 
 
+def _gaussian_slope(factor: float, coefficients: Sequence[float], x: Symbol, near: Symbol) -> Symbol:
+    bound, terms = GAUSSIAN_BOUNDS[x.dtype.itemsize], GAUSSIAN_TERMS[x.dtype.itemsize]
+    t = 1.0 / _clamped(bound, x)
+    return _beyond(bound, x, t * t * factor * _polynomial(coefficients[:terms], t * t), near)
+
+
 def _erfcx_slope(x: Symbol, near: Symbol) -> Symbol:
     if is_complex(x.dtype):
         return near
-    bound = GAUSSIAN_BOUNDS[x.dtype.itemsize]
-    t = 1.0 / _clamped(bound, x)
-    far = t * t * (-1 / math.sqrt(math.pi)) * _polynomial(ERFCX, t * t)
-    return _beyond(bound, x, far, near)
+    return _gaussian_slope(-1 / math.sqrt(math.pi), ERFCX, x, near)
 
 
 def _dawson_slope(x: Symbol, near: Symbol) -> Symbol:
     if is_complex(x.dtype):
         return near
-    bound = GAUSSIAN_BOUNDS[x.dtype.itemsize]
-    t = 1.0 / _clamped(bound, abs_(x))
-    return _beyond(bound, abs_(x), t * t * -0.5 * _polynomial(DAWSON, t * t), near)
+    return _gaussian_slope(-0.5, DAWSON, abs_(x), near)
 
 
 def _faddeeva(coefficients: Sequence[float], power: int, z: Symbol, near: Symbol) -> Symbol:

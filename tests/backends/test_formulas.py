@@ -60,6 +60,13 @@ def erfcx(x: Any) -> Any:
     return mpmath.exp(x * x) * mpmath.erfc(x)
 
 
+def dawson(x: Any) -> Any:
+    """Return Dawson's integral; of large numbers the first terms of its series."""
+    if abs(x) > 1e3:
+        return (1 + 1 / (2 * x**2) + 3 / (4 * x**4)) / (2 * x)
+    return mpmath.exp(-x * x) * mpmath.erfi(x) * mpmath.sqrt(mpmath.pi) / 2
+
+
 def trigamma(x: Any) -> Any:
     return mpmath.polygamma(1, x)
 
@@ -118,6 +125,9 @@ CASES = (
     Case("erf", mpmath.erf, 1.1, ((-6, 6), *NEAR), TO_1),
     Case("erfc", mpmath.erfc, 1.2, ((-6, 27), *NEAR), ((0, 1), (INF, 0), (-INF, 2), AT_NAN)),
     Case("erfcx", erfcx, 1.0, ((-26, 30), *NEAR), ((0, 1), (INF, 0), (-INF, INF), (-1e4, INF), AT_NAN)),
+    Case("dawsn", dawson, 1.4, ((-7, 7), (1e-300, 1e300)), (*AT_0, (INF, 0), (-INF, -0.0), AT_NAN)),
+    Case("expi", mpmath.ei, 1.3, ((-730, 716), (-4, 6), (0.3, 0.4)), ((0, -INF), (-0.0, -INF), (-INF, -0.0), UP)),
+    Case("exp1", mpmath.e1, 1.3, ((1e-320, 1), (1, 730), (1, 5)), ((0, INF), (-0.0, INF), (-1, NAN), (INF, 0), AT_NAN)),
     Case("ndtr", ndtr, 1.1, ((-38, 8), *NEAR), ((0, 0.5), (INF, 1), (-INF, 0), AT_NAN)),
     Case("log_ndtr", log_ndtr, 1.1, ((-40, 38), *NEAR), ((INF, -0.0), (-INF, -INF), AT_NAN)),
     Case("erfinv", mpmath.erfinv, 1.2, ((-1, 1), (1e-30, 1)), (*AT_0, (1, INF), (-1, -INF), (2, NAN), *NOWHERE)),

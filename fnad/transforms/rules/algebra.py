@@ -13,6 +13,7 @@ from fnad.ir.symbol import Symbol
 from fnad.ops.arithmetic import add, div, mul, neg, strong_mul, sub
 from fnad.ops.autodiff import stop_gradient
 from fnad.ops.constructors import INEXACT, INTEGERS, NUMBERS, ORDERED, REALS
+from fnad.ops.gamma import trigamma
 from fnad.ops.piecewise import abs_
 from fnad.ops.power import integer_pow
 from fnad.ops.shape import ones_like, zeros_like
@@ -48,6 +49,7 @@ ALGEBRA = (
     Rule("maximum(x, x) = x", lambda x: x),
     Rule("minimum(x, x) = x", lambda x: x),
     Rule("stop_gradient(stop_gradient(x)) = stop_gradient(x)", stop_gradient),
+    Rule("zeta(2, x) = trigamma(x)", trigamma),
 )
 
 # The sign of a cotangent's zero has no meaning, and the strong product drops it anyway.

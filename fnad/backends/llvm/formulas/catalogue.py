@@ -7,6 +7,7 @@ from fnad.backends.llvm.formulas import (
     bessel,
     error_functions,
     exponential,
+    exponential_integrals,
     gamma,
     inverse_error_functions,
     trigonometric,
@@ -37,6 +38,9 @@ ELEMENTARY_F32: dict[str, Formula] = {
 """The same for f32 alone."""
 
 SPECIAL: dict[str, Formula] = {
+    "dawsn": error_functions.dawsn,
+    "expi": exponential_integrals.expi,
+    "exp1": exponential_integrals.exp1,
     "erfcx": error_functions.erfcx,
     "ndtr": error_functions.ndtr,
     "log_ndtr": error_functions.log_ndtr,

@@ -1,4 +1,4 @@
-"""The error function, its complements, the normal distribution function and its logarithm.
+"""The error function, its complements, Dawson's integral, the normal distribution function and its logarithm.
 
 Far from 0 all are exp(-x²) or exp(-x²/2) times a function that falls as 1/x. As (1/2 + x) times this function varies
 little, one polynomial in t = 1 - 8 / (4 + x) is enough for all large x (Shepherd & Laframboise, Math. Comp. 36 (1981),
@@ -67,6 +67,20 @@ def erfcx(x: Lane) -> Lane:
     twice = Twofold(growth.scaled(growth.value.high), growth.scaled(growth.value.low)).scaled(2.0)
     below = where(twice.high < INF, twice.plus_twofold(far.negative()).total(), twice.high)
     return where(size < 0.75, near, where(x < 0.0, below, above))
+
+
+def dawsn(x: Lane) -> Lane:
+    """Dawson's integral, by polynomials in three intervals and in 1/x².
+
+    As in W. J. Cody, K. A. Paciorek & H. C. Thacher, "Chebyshev approximations for Dawson's integral", Math. Comp. 24
+    (1970), 171.
+    """
+    size = abs(x)
+    inverse = 1.0 / size
+    far = precise("dawsn_far", inverse * inverse).over(twofold.of(size))
+    middle = choose(size < 3.0, precise("dawsn_1", size - 2.0), precise("dawsn_2", size - 4.5))
+    above = where(size < LARGE, choose(size < 6.0, middle, far).total(), inverse * 0.5)
+    return where(size < 1.0, precise("dawsn_0", x * x).product(size), above).signed(x)
 
 
 # ---- the normal distribution -------------------------------------------------------------------------------------
