@@ -20,10 +20,12 @@ CORNERS = (*SIGNS, (0.0, NAN), (NAN, 1.0), (INF, 1.0))
 
 X, Y = "f64({0})", "f64({1})"
 LEAST, DISTANCE = f"minimum({X}, {Y})", f"abs({X} - {Y})"
-NEAR, FAR = f"{DISTANCE} / {LEAST}", f"{DISTANCE} * f64({2.0**-537}) / ({LEAST} * f64({2.0**537}))"
-SIZE = f"select({NEAR} < f64(inf), log1p({NEAR}), log({FAR}) + f64({1074 * math.log(2)}))"
+NEAR, FAR = f"{DISTANCE} / {LEAST}", f"sqrt({DISTANCE}) * f64({2.0**-100}) / sqrt({LEAST})"
+IS_NEAR = f"({NEAR} < f64(inf))"
+LOG = f"log1p(select({IS_NEAR}, {NEAR}, {FAR}))"
+SIZE = f"select({IS_NEAR}, {LOG}, f64(2) * {LOG} + f64({200 * math.log(2)}))"
 LOG_QUOTIENT = f"select({LEAST} < f64(0), f64(nan), select({X} < {Y}, -{SIZE}, {SIZE}))"
-"""log(x / y) as ± log1p(|x - y| / min(x, y)), accurate where x is near y; the quotient may overflow."""
+"""log(x / y) as ± log1p(|x - y| / min(x, y)), accurate where x is near y; where the quotient overflows, by its root."""
 
 
 def _relative(name: str, doc: str, inside: str, on_axis: str, *, x: str, y: str) -> Primitive:
