@@ -50,7 +50,6 @@ from fnad.ops.piecewise import ceil, maximum, minimum
 from fnad.ops.power import pow_
 from fnad.ops.reduction import reduce_max
 from fnad.ops.shape import broadcast_in_dim, concatenate, constant, full_like, ones_like, reduce_sum, sample, zeros_like
-from fnad.placement import scipy_module
 from fnad.records import NamedTuple
 
 SHAPES = ((2, 2, 2), (1, 1), (0, 0))
@@ -205,21 +204,28 @@ LARGEST_EXPANDED = 32
 
 
 class _Accuracy(NamedTuple):
-    """The sizes up to which approximants are exact to rounding, by degree; the last one with halvings."""
+    """The size up to which Taylor's polynomial of degree 18 is exact to rounding, and the rounding error."""
 
-    sizes: dict[int, float]
+    size: float
     error: float
 
-    @property
-    def last(self) -> int:
-        return max(self.sizes)
 
+DOUBLE, SINGLE = _Accuracy(1.090863719290036, 2.0**-53), _Accuracy(3.010066362817634, 2.0**-24)
 
-DOUBLE = _Accuracy(
-    {3: 1.495585217958292e-2, 5: 0.2539398330063230, 7: 0.9504178996162932, 9: 2.097847961257068, 13: LARGEST}, 2.0**-53
+CONSTANTS = -9.04316832390810593223e-2, -1.09676396052962061844e1
+TAYLOR = np.array(
+    [
+        [-1.00365581030144618291e-1, -8.02924648241156932449e-3, -8.92138498045729985177e-4, 0.0],
+        [3.97849749499645077844e-1, 1.36783778460411720168, 4.98289622525382669416e-1, -6.37898194594723280150e-4],
+        [1.68015813878906206114, 5.71779846478865511061e-2, -6.98210122488052056106e-3, 3.34975017086070470649e-5],
+        [-6.76404519071381882256e-2, 6.75961301770459654925e-2, 2.95552570429315521194e-2, -1.39180257516060693404e-5],
+        [0.0, -9.23364619367118555360e-2, -1.69364939002081722752e-2, -1.40086798182036094347e-5],
+    ]
 )
-SINGLE = _Accuracy({3: 0.4258730016922831, 5: 1.880152677804762, 7: 3.925724783138660}, 2.0**-24)
-"""Higham, "The scaling and squaring method for the matrix exponential revisited" (2005), table 2.3."""
+TAYLOR[1] += CONSTANTS[0] * TAYLOR[2]
+"""The weights of the powers 1, 2, 3 and 6, without those of the identity."""
+
+DEGREE = 18
 
 LARGEST_SINGLE = 1e3
 """The size of matrices whose powers, and the coefficients of these, are normal numbers in single precision."""
@@ -229,63 +235,56 @@ MOST_HALVINGS = 40
 
 
 def _exponential(*given: Any) -> Any:
-    """The exponential of a matrix, and its derivative along another one: by the least degree that is exact to rounding.
+    """The exponential of a matrix, and its derivative along another one.
 
-    In the arithmetic of the matrix: single precision needs a degree of 7 where double precision needs 13.
+    Bader, Blanes & Casas, "Computing the matrix exponential with an optimized Taylor polynomial approximation" (2019):
+    the polynomial of degree 18 takes five products and no factorization. It is computed less 1, so that the exponential
+    of 0 is 1. Single precision needs fewer halvings.
     """
     a = np.stack(given)
     is_single = a.dtype.char in "fF" and _size(a) < LARGEST_SINGLE
-    accuracy = SINGLE if is_single else DOUBLE
     a = a if is_single else in_double(a)
-    size, halvings = _size(a), 0
-    degree = next((degree for degree, most in accuracy.sizes.items() if size <= most), accuracy.last)
-    powers = _even_powers(a, degree)
-    if size > accuracy.sizes[degree]:
-        halvings = _halvings_of(a, powers, degree, accuracy)
+    work = np.empty_like(a, shape=(9, *a.shape))  # one piece of memory, which the allocator keeps for the next call
+    powers, sums = work[:4], work[4:]
+    _set_powers(powers, a, sums[0])
+    halvings = _halvings_of(a, powers, SINGLE if is_single else DOUBLE)
     inner = halvings if halvings <= MOST_HALVINGS else 0
     if halvings > inner:
-        a = a * 2.0**-halvings
-        powers = _even_powers(a, degree)
-    weights = (_coefficients(degree) * 2.0 ** (-inner * np.arange(degree + 1.0))).astype(a.dtype)
-    even, odd = _polynomial(powers, weights[::2]), _product(a, _polynomial(powers, weights[1::2]))
-    found = _quotient_of(even + odd, even - odd)
+        _set_powers(powers, a * 2.0**-halvings, sums[0])
+    weights = (TAYLOR * 2.0 ** (-inner * np.array([1.0, 2.0, 3.0, 6.0]))).astype(a.dtype)
+    np.matmul(weights, powers.reshape(4, -1), out=sums.reshape(5, -1))
+    first, found, third, ninth, fifth = sums
+    product, spare, *_ = powers
+    ninth += _product(first, fifth, product, spare)
+    third += ninth
+    _add_to_diagonal(third, 2 * CONSTANTS[0] + CONSTANTS[1])
+    found += _product(third, ninth, product, spare)
+    _add_to_diagonal(found, 1.0)
     for _ in range(halvings):
-        found = _product(found, found)
-    return found.astype(given[0].dtype, copy=False)
+        found, product = _product(found, found, product, spare), found
+    return found.astype(given[0].dtype)
 
 
-def _product(x: Any, y: Any, out: Any = None) -> Any:
+def _product(x: Any, y: Any, out: Any, spare: Any) -> Any:
     """The product of matrices, each with its slope if there is one."""
-    out = np.empty_like(x) if out is None else out
     np.matmul(x[0], y[0], out=out[0])
     if len(x) > 1:
         np.matmul(x[0], y[1], out=out[1])
-        out[1] += x[1] @ y[0]
+        out[1] += np.matmul(x[1], y[0], out=spare[1])
     return out
 
 
-def _even_powers(a: Any, degree: int) -> Any:
-    """The powers 2, 4, … that an approximant has; a degree of 13 takes three, and products with the third."""
-    powers = np.empty_like(a, shape=(3 if degree == DOUBLE.last else degree // 2, *a.shape))
-    for n, out in enumerate(powers):
-        _product(powers[n - 1] if n else a, powers[0] if n else a, out)
-    return powers
+def _set_powers(powers: Any, a: Any, spare: Any) -> None:
+    """The powers 1, 2, 3 and 6."""
+    first, second, third, sixth = powers
+    first[:] = a
+    _product(first, first, second, spare)
+    _product(second, first, third, spare)
+    _product(third, third, sixth, spare)
 
 
-def _coefficients(degree: int) -> Any:
-    """The coefficients of Padé's approximant p(x) / p(-x), the first one 1."""
-    of, n = math.factorial, degree
-    return np.array([of(2 * n - k) * of(n) / (of(2 * n) * of(k) * of(n - k)) for k in range(n + 1)])
-
-
-def _polynomial(powers: Any, weights: Any) -> Any:
-    """The sum of the identity and the powers with these weights."""
-    _, *own = weights
-    total = np.tensordot(own[: len(powers)], powers, 1)
-    if len(own) > len(powers):
-        total += _product(powers[2], np.tensordot(own[len(powers) :], powers, 1))
-    total[0][np.diag_indices(total.shape[-1])] += weights[0]
-    return total
+def _add_to_diagonal(x: Any, number: float) -> None:
+    x[0][np.diag_indices(x.shape[-1])] += x.dtype.type(number)
 
 
 def _size(x: Any) -> float:
@@ -293,34 +292,30 @@ def _size(x: Any) -> float:
     return float(np.abs(x).sum(axis=(0, 1)).max())
 
 
-def _halvings_of(a: Any, powers: Any, degree: int, accuracy: _Accuracy) -> int:
-    """As of `_scaled` and `_more_halvings`: by the sizes of powers, and of the powers of sizes."""
-    size = max(_size(powers[1]) ** (1 / 4), _size(powers[2]) ** (1 / 6))
-    halvings = _whole(size / accuracy.sizes[degree])
+def _halvings_of(a: Any, powers: Any, accuracy: _Accuracy) -> int:
+    """As of `_scaled` and `_more_halvings`: by the sizes of powers, and of the powers of sizes.
+
+    The powers from 19 on are products of three or more sixth powers and one of the first five.
+    """
+    first, second, third, sixth = map(_size, powers)
+    others = 1.0, first, second, third, second * second, second * third
+    size = max(sixth ** (3 / (18 + n)) * other ** (1 / (18 + n)) for n, other in enumerate(others))
+    halvings = _whole(size / accuracy.size)
     sizes = np.abs(a) * 2.0**-halvings
+    size = float(sizes.sum(axis=(0, 1)).max())
+    if size <= accuracy.size:
+        return halvings
     row = np.ones_like(sizes[:, 0])
-    for _ in range(2 * degree + 1):
+    for _ in range(DEGREE + 1):
         value = row[0] @ sizes[0]
         row = [value] if len(a) == 1 else [value, row[0] @ sizes[1] + row[1] @ sizes[0]]
-    coefficient = math.factorial(degree) ** 2 / (math.factorial(2 * degree) * math.factorial(2 * degree + 1))
-    error = coefficient * float(row[-1].max()) / (float(sizes.sum(axis=(0, 1)).max()) * accuracy.error)
-    return halvings + _whole(error ** (1 / (2 * degree)))
+    error = float(row[-1].max()) / (math.factorial(DEGREE + 1) * size * accuracy.error)
+    return halvings + _whole(error ** (1 / DEGREE))
 
 
 def _whole(ratio: float) -> int:
     """The least whole number of halvings after which a ratio is at most 1; 0 of one that is not finite."""
     return max(math.ceil(math.log2(ratio)), 0) if 0 < ratio < math.inf else 0
-
-
-def _quotient_of(p: Any, q: Any) -> Any:
-    """The solution x of x q = p: LAPACK has the transposes of matrices that are stored by rows."""
-    linalg, out = scipy_module(q, "linalg"), np.empty_like(p)
-    factors = linalg.lu_factor(q[0].T, overwrite_a=True, check_finite=False)
-    slope_of_q = q[1:]
-    for n, block in enumerate(p):
-        right = block - out[0] @ slope_of_q[0] if n else block
-        out[n] = linalg.lu_solve(factors, right.T, overwrite_b=True, check_finite=False).T
-    return out
 
 
 class _Dual(NamedTuple):
