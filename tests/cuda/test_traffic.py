@@ -25,6 +25,7 @@ from fnad.lower.lowering import lower
 from tests.cuda.harness import Block, Watched
 from tests.cuda.ptx.counts import of_program
 from tests.cuda.test_grid import SMALL, layer_norm, plan_of, program_of, softmax
+from tests.cuda.test_ptx import has_libdevice
 
 N, ROWS, COLUMNS = 10**8, 10**5, 1000
 F4 = np.dtype(np.float32)
@@ -243,6 +244,7 @@ def test_occupancy_is_that_of_warps_on_four_partitions(arch: str) -> None:
                 assert occupancy(Resources(registers, 0, bytes_of_block), 32 * warps, arch) == blocks * warps / 64
 
 
+@pytest.mark.skipif(not has_libdevice(), reason="nvidia-nvvm, which has libdevice, is for Linux on x86-64")
 def test_without_an_assembler_explain_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fnad.backends.cuda.tools.file_of", lambda *place: None)
     monkeypatch.setenv("PATH", "/nowhere")
