@@ -186,6 +186,7 @@ class Simulated:
 
     arch = "sm_90"
     description = "a simulated device"
+    multiprocessors = 4
     array_type = Distant
     failures = (CudaError,)
 

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from functools import partial, reduce
 from itertools import count
 from math import gcd
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -39,9 +40,13 @@ from fnad.scalar.operations import (
     LESS,
     MIN,
     MULTIPLY,
+    OR,
     REMAINDER,
     SUBTRACT,
 )
+
+if TYPE_CHECKING:
+    from fnad.kernel.strips import Strips
 
 MOST_SHARED = 2**14
 """The bytes from which on a block uses the arrays that it shares again: it may have 48 KB, others need room, too."""
@@ -73,6 +78,7 @@ class DeviceBuilder(KernelBuilder):
         self.row_width = 0
         self.there: Expression | None = None
         self.row_loop: NestLoop | None = None
+        self.strip: Strips | None = None
         self.own_numbers = count()
         self.element: Expression | None = None
         self.adds_atomically = False
@@ -94,7 +100,9 @@ class DeviceBuilder(KernelBuilder):
 
     @property
     def number_in_group(self) -> Expression:
-        """The number of a thread among those that have a row."""
+        """The number of a thread among those that have a row, or a column of a strip."""
+        if self.strip is not None:
+            return self.strip.line
         return apply(THREAD) if self.group == self.threads else apply(REMAINDER, apply(THREAD), integer(self.group))
 
     @contextmanager
@@ -180,6 +188,8 @@ class DeviceBuilder(KernelBuilder):
         body = self.iterations_from(loops, index, width, write)
         unit = unit_of(loops, width)
         conditions = [apply(LESS, index, integer(total // width * unit))] if total % lanes else []
+        if conditions and self.strip is not None and total > lanes:  # no branch but in the last round: loads come first
+            conditions = [apply(OR, apply(LESS, number, integer(total // lanes)), *conditions)]
         start = times(first, unit)
         if (before := self.before_row(loops)) is not None:
             start = apply(SUBTRACT, start, before)

@@ -22,6 +22,7 @@ from fnad.kernel.device import BLOCK, SHUFFLE_DOWN, SHUFFLE_FIRST, THREAD
 from fnad.kernel.folds import Folds
 from fnad.kernel.registers import made, own_array
 from fnad.kernel.routines import COMPENSATED_ADD
+from fnad.kernel.running import lane_and_group, times
 from fnad.kernel.statements import (
     Assign,
     Constant,
@@ -36,10 +37,10 @@ from fnad.kernel.statements import (
     apply,
     integer,
 )
-from fnad.kernel.writer import counter
+from fnad.kernel.writer import counter, plus
 from fnad.lower.loop_ir import NestLoop, Reduce, Scan
 from fnad.scalar.operation import INDEX
-from fnad.scalar.operations import ADD, EQUAL, FLOOR_DIVIDE, LESS, MULTIPLY, REMAINDER, SUBTRACT
+from fnad.scalar.operations import ADD, EQUAL, LESS, MULTIPLY, SUBTRACT
 
 if TYPE_CHECKING:
     from fnad.kernel.device_build import DeviceBuilder
@@ -143,29 +144,37 @@ class DeviceFolds(Folds):
     def close(self, fold: Accumulator) -> None:
         if fold.effect in self.scattered:
             fold = self.settled(fold)
-            self.join(fold.effect)
+            if self.writer.strip is None:
+                self.join(fold.effect)
+            else:
+                self.writer.strip.join(self.writer, fold.effect)
         super().close(fold)
 
-    def join(self, effect: Folded, count: Expression | None = None) -> None:
-        """Put the accumulators of all threads of a group together, in each; with a count, those of the first ones."""
-        variable = self.names[effect]
-        self.join_lanes(effect, 1, count)
-        if self.writer.group <= self.writer.warp:
+    def join(self, effect: Folded, count: Expression | None = None, columns: int = 1) -> None:
+        """Put the accumulators of all threads of a group together, in each; with a count, those of the first ones.
+
+        Neighbouring threads may have neighbouring columns, whose accumulators are put together for each.
+        """
+        variable, lanes, warps = self.names[effect], self.writer.warp, self.writer.threads // self.writer.warp
+        self.join_lanes(effect, columns, count)
+        if self.writer.group <= lanes and columns == 1:
             self.writer.add(Assign((variable,), apply(SHUFFLE_FIRST, variable, integer(self.writer.group))))
             return
-        array = self.writer.shared(variable, self.writer.threads // self.writer.warp)
-        warp = apply(FLOOR_DIVIDE, apply(THREAD), integer(self.writer.warp))
-        is_first = apply(EQUAL, apply(REMAINDER, apply(THREAD), integer(self.writer.warp)), integer(0))
-        self.writer.add(If(is_first, [Store(array, warp, variable)]))
-        self.writer.add(Assign((variable,), Load(array, integer(0))))
-        for n in range(1, self.writer.threads // self.writer.warp):
-            is_there = None if count is None else apply(LESS, integer(n * self.writer.warp), count)
-            self.join_value(effect, Load(array, integer(n)), is_there)
+        (lane, warp), (column, _) = map(lane_and_group, (lanes, columns))
+        array = self.writer.shared(variable, warps * columns)
+        is_first = apply(EQUAL, lane, integer(0)) if columns == 1 else apply(LESS, lane, integer(columns))
+        self.writer.add(If(is_first, [Store(array, plus(times(warp, columns), column), variable)]))
+        self.writer.add(Assign((variable,), Load(array, column)))
+        if isinstance(count, Constant):
+            warps, count = min(warps, -(-int(count.value) // lanes)), None
+        for n in range(1, warps):
+            is_there = None if count is None else apply(LESS, integer(n * lanes), count)
+            self.join_value(effect, Load(array, plus(integer(n * columns), column)), is_there)
 
-    def join_lanes(self, effect: Folded, results: int, count: Expression | None = None) -> None:
-        """Put the accumulators of a warp or a group together, of as many results; the first lanes get one each."""
-        lanes = min(self.writer.warp, self.writer.group) // 2
-        while lanes >= results:
+    def join_lanes(self, effect: Folded, columns: int, count: Expression | None = None) -> None:
+        """Put the accumulators of a warp or a group together, of as many columns; the first lanes get one each."""
+        lanes = (self.writer.warp if columns > 1 else min(self.writer.warp, self.writer.group)) // 2
+        while lanes >= columns:
             is_there = None if count is None else apply(LESS, apply(ADD, apply(THREAD), integer(lanes)), count)
             self.join_value(effect, apply(SHUFFLE_DOWN, self.names[effect], integer(lanes)), is_there)
             lanes //= 2

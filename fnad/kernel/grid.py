@@ -43,6 +43,7 @@ from fnad.kernel.pieces import (
 from fnad.kernel.registers import LONGEST, words_for, words_of
 from fnad.kernel.running import CHUNKS, OfLoop
 from fnad.kernel.statements import Name
+from fnad.kernel.strips import Shape, Strips, shape_of
 from fnad.lower.collapse import collapse
 from fnad.lower.independence import chain, is_free
 from fnad.lower.interchange import distributed, nest_of, ordered
@@ -163,7 +164,9 @@ class Mapping:
         free = tuple(takewhile(lambda loop: is_free(loop, items), loops))
         inner = max(size(chain(item)) for item in items if isinstance(item, NestLoop))
         nest = nest_of(loops, items)
-        if free and inner < self.grid.warp:
+        if (shape := shape_of(nest, self.grid)) is not None:
+            yield from self.in_strips(nest, tuple(loops), shape, depth)
+        elif free and inner < self.grid.warp:
             yield self.on_threads(nest, free, depth)
         elif free and size(free) >= self.few(inner) and not any(map(self.is_across, items)):
             yield self.on_blocks(nest, free, inner, depth, self.threads_for_row(inner, items))
@@ -302,8 +305,24 @@ class Mapping:
         tiles = -(-found.ordered[0].extent // self.tile(found))
         arrays = tuple(Name(f"fold{next(self.numbers)}", Pointer(dtype)) for dtype in (effect.buffer.dtype, INDEX))
         divided = found.free, found.ordered, tiles, arrays, False
-        yield ClearedMarks([nest], depth, *self.shape(tiles * found.results), *divided)
-        yield Tiles([nest], depth, tiles * found.results, threads, *divided)
+        piece = Tiles([nest], depth, tiles * found.results, threads, *divided)
+        yield self.cleared(nest, arrays[-1], piece.published.size + 1, depth)
+        yield piece
+
+    def cleared(self, nest: NestLoop, marks: Name, count: int, depth: int) -> Piece:
+        """The piece that clears marks and tickets for a nest."""
+        return ClearedMarks([nest], depth, *self.shape(count), marks, count)
+
+    def in_strips(self, nest: NestLoop, loops: tuple[NestLoop, ...], shape: Shape, depth: int) -> Iterator[Piece]:
+        """The piece of columns that blocks keep, behind one that clears marks if several share them."""
+        blocks = -(-size(loops) // shape.columns) * shape.shares
+        folds = self.arrays(loop_effects(nest)) if shape.shares > 1 else ()
+        values = {fold.kind.dtype: fold for fold in folds if isinstance(fold.kind, Pointer)}
+        marks = Name(f"fold{next(self.numbers)}", Pointer(INDEX)) if folds else None
+        piece = Strips([nest], depth, blocks, shape.threads, loops, shape.columns, shape.shares, values, marks)
+        if marks is not None:
+            yield self.cleared(nest, marks, max(count for array, count in piece.partial if array is marks), depth)
+        yield piece
 
     def of_folds(self, nest: NestLoop, found: Roles, depth: int) -> Iterator[Piece]:
         """The pieces of folds within free loops."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import TypeAlias
 
@@ -35,6 +36,7 @@ from fnad.kernel.plan import PlacedProgram
 from fnad.kernel.python_source import kernel_text
 from fnad.kernel.registers import vectors
 from fnad.kernel.statements import COUNTERS, STATUS, Apply, Kernel, Statement, Store, bodies, expressions, walk
+from fnad.kernel.strips import Strips, in_strips
 from fnad.lower.allocation import Slot
 from fnad.lower.interchange import products_apart
 from fnad.lower.into_products import into_products
@@ -66,12 +68,14 @@ class Launch:
     """A kernel on a grid.
 
     Its parameters are flat arrays in the device's memory, by the names of their places; `STATUS` is the last one if the
-    kernel may report a fault, `COUNTERS` are those of the loops around it.
+    kernel may report a fault, `COUNTERS` are those of the loops around it. So many blocks `together` wait for one
+    another.
     """
 
     kernel: Kernel
     blocks: int
     threads: int
+    together: int = 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,6 +116,7 @@ class DevicePlan(PlacedProgram):
     def __init__(self, loops: LoopProgram, target: Target, donated: Sequence[int] = ()) -> None:
         self.target = target
         loops = into_products(loops, {loops.inputs[i] for i in donated})
+        loops = replace(loops, items=tuple(in_strips(loops.items, target)))
         parts = parts_of(loops.items, Mapping(target))
         statements = {piece: statements_of_piece(piece, target) for piece in pieces_of(parts)}
         of_some = {array for body in statements.values() for array in stored_by_some(body)}
@@ -147,7 +152,8 @@ class DevicePlan(PlacedProgram):
                 pass
             case Piece():
                 body = vectors(part.shared_out(self._statements[part]))
-                yield self._launch(part, "launch", guarded(body, guard), part.blocks, part.threads)
+                grid = part.blocks, part.threads, part.together
+                yield self._launch(part, "launch", guarded(body, guard), *grid)
             case (Switch() as switch, branches) if is_guardable(part) and count(branches) <= MOST_GUARDED:
                 place = self._next_counter()
                 yield self._launch((switch, 0), "choice", self.layout.place(choice(switch, place, guard)))
@@ -188,9 +194,11 @@ class DevicePlan(PlacedProgram):
         self.counters += 1
         return self.counters - 1
 
-    def _launch(self, key: object, name: str, body: Sequence[Statement], blocks: int = 1, threads: int = 1) -> Launch:
+    def _launch(
+        self, key: object, name: str, body: Sequence[Statement], blocks: int = 1, threads: int = 1, together: int = 1
+    ) -> Launch:
         """A new launch of statements that are laid out in memory."""
-        made = launch(f"{name}{len(self.launches)}", body, blocks, threads, self.target)
+        made = launch(f"{name}{len(self.launches)}", body, (blocks, threads, together), self.target)
         return self.launches.setdefault(key, made)
 
     @property
@@ -332,7 +340,10 @@ def stored_by_some(statements: Sequence[Statement]) -> Iterator[str]:
 def folds_in_parts(pieces: Iterable[Piece]) -> Iterator[Slot]:
     """The arrays for the parts of folds."""
     sizes = {
-        array: size for piece in pieces if isinstance(piece, OnBlocks | FoldParts) for array, size in piece.partial
+        array: size
+        for piece in pieces
+        if isinstance(piece, OnBlocks | FoldParts | Strips)
+        for array, size in piece.partial
     }
     for array, size in sizes.items():
         assert isinstance(array.kind, Pointer)
@@ -344,7 +355,7 @@ def known_as(operation: Operation) -> str:
     return f"scipy.special.{operation.ufunc.lstrip('_')}" if isinstance(operation, UfuncOperation) else operation.name
 
 
-def launch(name: str, body: Sequence[Statement], blocks: int, threads: int, target: Target) -> Launch:
+def launch(name: str, body: Sequence[Statement], grid: tuple[int, int, int], target: Target) -> Launch:
     """The launch of a kernel of statements, which are laid out in memory."""
     for statement in walk(body):
         for expression in expressions(statement):
@@ -354,4 +365,4 @@ def launch(name: str, body: Sequence[Statement], blocks: int, threads: int, targ
     local = {STATUS.name, COUNTERS.name, *local_arrays([body])}
     arrays = [array for array in used if array.name not in local]
     parameters = (*arrays, *[COUNTERS] * (COUNTERS in used), *[STATUS] * (STATUS in used))
-    return Launch(Kernel(name, parameters, list(body)), blocks, threads)
+    return Launch(Kernel(name, parameters, list(body)), *grid)

@@ -17,6 +17,7 @@ from fnad.kernel.running import OfLoop, Published, lane_and_group, run_over_tile
 from fnad.kernel.runs import Runs
 from fnad.kernel.statements import (
     COUNTERS,
+    STATUS,
     Assign,
     Expression,
     For,
@@ -47,6 +48,11 @@ class Piece:
     depth: int
     blocks: int = 1
     threads: int = 1
+
+    @property
+    def together(self) -> int:
+        """The number of blocks that wait for one another."""
+        return 1
 
     def write(self, builder: DeviceBuilder) -> None:
         """Write its statements."""
@@ -313,18 +319,11 @@ class Whole(Divided):
         lane, line = lane_and_group(self.columns)
         number = apply(ADD, apply(MULTIPLY, apply(BLOCK), integer(self.columns)), lane)
         is_result = apply(LESS, number, integer(self.results))
-        warps, (of_warp, warp) = self.threads // builder.warp, lane_and_group(builder.warp)
-        is_first, is_kept = (apply(LESS, one, integer(self.columns)) for one in (apply(THREAD), of_warp))
+        is_first = apply(LESS, apply(THREAD), integer(self.columns))
         with builder.inside(self.free, number):
             for fold in self.fold(builder, number, line, self.threads // self.columns, is_result):
-                variable = builder.folds.names[fold.effect]
-                builder.folds.join_lanes(fold.effect, self.columns)
-                shared = builder.shared(variable, warps * self.columns)
-                builder.add(If(is_kept, [Store(shared, plus(times(warp, self.columns), of_warp), variable)]))
+                builder.folds.join(fold.effect, columns=self.columns)
                 with builder.block(level=False) as body:
-                    for n in range(1, warps):
-                        place = apply(ADD, integer(n * self.columns), apply(THREAD))
-                        builder.folds.join_value(fold.effect, Load(shared, place))
                     builder.folds.close(fold)
                 builder.add(If(apply(AND, is_first, is_result), body))
 
@@ -403,13 +402,16 @@ class Tiles(FoldParts):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ClearedMarks(Tiles):
-    """Marks and tickets before tiles are computed."""
+class ClearedMarks(Piece):
+    """Marks and tickets before blocks wait for others."""
+
+    marks: Name = STATUS
+    count: int = 0
 
     def write(self, builder: DeviceBuilder) -> None:
-        index, (_, marks) = Name("g", INDEX), self.arrays
-        size, step = self.published.size + 1, self.blocks * self.threads
-        builder.add(For(index, builder.number_in_grid, integer(size), step, [Store(marks, index, integer(0))]))
+        index, step = Name("g", INDEX), self.blocks * self.threads
+        store = Store(self.marks, index, integer(0))
+        builder.add(For(index, builder.number_in_grid, integer(self.count), step, [store]))
 
 
 def statements_of_piece(piece: Piece, target: Target) -> list[Statement]:

@@ -46,7 +46,7 @@ from fnad.kernel.statements import (
     integer,
 )
 from fnad.kernel.writer import block_of, counter, plus
-from fnad.lower.loop_ir import NestLoop, Scan
+from fnad.lower.loop_ir import NestLoop, Reduce, Scan
 from fnad.lower.sharing import vector_width
 from fnad.records import dataclass
 from fnad.scalar.operation import INDEX
@@ -139,13 +139,14 @@ def run_over(builder: DeviceBuilder, effect: Scan, elements: OfLoop) -> None:
 class Published:
     """The folds of tiles, and behind them those of groups of tiles, each with a mark; the last mark has the tickets.
 
-    There are some for each of several results, side by side.
+    There are some for each of several results, side by side. A block has as many `columns` of them.
     """
 
     values: Name
     marks: Name
     tiles: int
     results: int = 1
+    columns: int = 1
 
     @property
     def group(self) -> int:
@@ -160,28 +161,29 @@ class Published:
         """Write that a block draws the number of its tile."""
         shared = builder.new_shared(INDEX, 1)
         drawn = Store(shared, integer(0), apply(TICKET, self.marks, integer(self.size)))
-        builder.add(If(apply(EQUAL, apply(THREAD), integer(0)), [drawn]))
+        builder.add(If(apply(LESS, apply(THREAD), integer(1)), [drawn]))
         return builder.assign("v", Load(shared, integer(0)))
 
     def publish(self, builder: DeviceBuilder, number: Expression, result: Expression, value: Expression) -> None:
-        """Write that the first thread of a block publishes a fold."""
+        """Write that the first thread of a block, of each column, publishes a fold."""
         place = plus(times(number, self.results), result)
         publication = Evaluate(apply(PUBLISH, self.values, self.marks, place, value))
-        builder.add(If(apply(EQUAL, apply(THREAD), integer(0)), [publication]))
+        builder.add(If(apply(LESS, apply(THREAD), integer(self.columns)), [publication]))
 
     def fold(
-        self, builder: DeviceBuilder, effect: Scan, result: Expression, count: Expression,
+        self, builder: DeviceBuilder, effect: Scan | Reduce, result: Expression, count: Expression,
         number_of: Callable[[Expression], Expression],
     ) -> Name:  # fmt: skip
         """Write the fold of as many published ones, of these numbers, for each of which a thread waits."""
         turn, total = Name("q", INDEX), changing(builder, effect)
+        _, first = lane_and_group(self.columns)
         builder.folds.names[effect] = total
         with builder.block(level=False) as body:
             place = plus(times(number_of(turn), self.results), result)
             value = builder.assign("v", apply(PUBLISHED, self.values, self.marks, place))
-            fold_in(builder, effect, total, value, apply(EQUAL, turn, apply(THREAD)))
-        builder.add(For(turn, apply(THREAD), count, builder.threads, body))
-        builder.folds.join(effect, count)
+            fold_in(builder, effect, total, value, apply(EQUAL, turn, first))
+        builder.add(For(turn, first, count, builder.threads // self.columns, body))
+        builder.folds.join(effect, times(count, self.columns), self.columns)
         return total
 
     def before(
@@ -239,7 +241,9 @@ def run_over_tile(
         builder.store(effect, builder.select(is_later, builder.folds.folded(effect, outside, inside), inside))
 
 
-def fold_in(builder: DeviceBuilder, effect: Scan, total: Name, value: Expression, is_first: Expression) -> None:
+def fold_in(
+    builder: DeviceBuilder, effect: Scan | Reduce, total: Name, value: Expression, is_first: Expression
+) -> None:  # fmt: skip
     """Write the fold of a total and a value; the total of the first value is the value."""
     longer = builder.folds.folded(effect, total, value)
     builder.add(Assign((total,), builder.select(is_first, value, longer)))
@@ -269,17 +273,21 @@ def before_thread(builder: DeviceBuilder, effect: Scan, total: Name) -> tuple[Ex
 
 def lane_and_group(lanes: int) -> tuple[Expression, Expression]:
     """The number of a thread in its group of `lanes` threads, and the number of the group."""
+    if lanes == 1:
+        return integer(0), apply(THREAD)
     return apply(REMAINDER, apply(THREAD), integer(lanes)), apply(FLOOR_DIVIDE, apply(THREAD), integer(lanes))
 
 
 def times(number: Expression, factor: int) -> Expression:
-    """A product, unless the factor is 1."""
+    """A product, unless the factor is 1; of two constants a constant."""
+    if isinstance(number, Constant):
+        return integer(int(number.value) * factor)
     return number if factor == 1 else apply(MULTIPLY, number, integer(factor))
 
 
-def changing(builder: DeviceBuilder, effect: Scan) -> Name:
+def changing(builder: DeviceBuilder, effect: Scan | Reduce) -> Name:
     """A variable for a fold."""
-    dtype = effect.buffer.dtype
+    dtype = effect.init.dtype if isinstance(effect, Reduce) else effect.buffer.dtype
     name = builder.name("acc", dtype)
     builder.changing.add(name.name)
     builder.add(Assign((name,), Constant(dtype.type(0))))

@@ -99,6 +99,9 @@ class Grid:
     most_arrays: int = 512
     """The most arrays that the nests of a kernel have, if they are several."""
 
+    together: int = 1
+    """The most blocks that wait for one another."""
+
     rounds: int = 1
     """The factor on the number of blocks where all blocks do equal work.
 

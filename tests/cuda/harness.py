@@ -14,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,10 @@ def power(x: Any, y: Any) -> Any:
     return np.power([x], [y], dtype=np.result_type(x, y))[0]
 
 
+RESIDENT = 4
+"""The most blocks that run at the same time: one begins when another one has ended."""
+
+
 def run(launch: Launch, arrays: Sequence[Array], schedule: random.Random, warp: int = 32) -> None:
     """Run a launch on flat arrays, in the order of its kernel's parameters; `schedule` draws who goes on."""
     if not (0 < launch.blocks <= MOST_BLOCKS and 0 < launch.threads <= MOST_THREADS):
@@ -48,8 +53,15 @@ def run(launch: Launch, arrays: Sequence[Array], schedule: random.Random, warp: 
     blocks = list(range(launch.blocks))
     schedule.shuffle(blocks)
     with np.errstate(all="ignore"):
-        for number in blocks:
-            Block(launch, number, warp).run(watched, schedule)
+        begin = (Block(launch, number, warp).run(watched, schedule) for number in blocks)
+        running = list(islice(begin, RESIDENT))
+        while running:
+            schedule.shuffle(running)
+            goes_on = [next(block, None) for block in running]
+            if not any(found is not False for found in goes_on):
+                raise KernelError("blocks wait for ever")
+            running = [block for block, found in zip(running, goes_on, strict=True) if found is not None]
+            running += islice(begin, RESIDENT - len(running))
 
 
 # ---- memory ------------------------------------------------------------------------------------------------------
@@ -175,7 +187,8 @@ class Block:
     shared: dict[str, Watched] = field(default_factory=dict[str, Watched])
     barriers: int = 0
 
-    def run(self, arrays: Sequence[Watched], schedule: random.Random) -> None:
+    def run(self, arrays: Sequence[Watched], schedule: random.Random) -> Generator[bool, None, None]:
+        """Run until all threads have ended; each time that they wait, give whether some go on without other blocks."""
         names = self._names()
         function = compiled(self.launch.kernel)
         exec(function, names)
@@ -184,12 +197,15 @@ class Block:
         self.waiting: dict[int, tuple[Any, ...]] = {}
         self.warp_barriers = [0] * -(-self.launch.threads // self.warp)
         ready: dict[int, Any] = dict.fromkeys(range(self.launch.threads))
-        while ready:
+        while True:
             order = list(ready)
             schedule.shuffle(order)
             for thread in order:
                 self._advance(thread, ready.pop(thread))
+            if all(where == ("end",) for where in self.waiting.values()):
+                return
             ready = self._released()
+            yield bool(ready)
 
     def _names(self) -> dict[str, Any]:
         names = namespace(kernel_text(self.launch.kernel))
@@ -225,8 +241,6 @@ class Block:
     def _released(self) -> dict[int, Any]:
         """The threads that go on, with what they are given."""
         kinds = {where[:2] for where in self.waiting.values()}
-        if kinds == {("end",)}:
-            return {}
         if len(kinds) == 1 and next(iter(kinds))[0] == "barrier":
             self.barriers += 1
             return dict.fromkeys(self.waiting)
@@ -242,7 +256,7 @@ class Block:
             elif self.waiting[start][0] == "warp_barrier":
                 self.warp_barriers[start // self.warp] += 1
                 found |= dict.fromkeys(lanes)
-        if not found:
+        if not found and "published" not in {kind for kind, *_ in kinds}:
             raise KernelError(f"not all threads come to the same barriers and shuffles: {sorted(kinds)}")
         return found
 

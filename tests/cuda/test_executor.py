@@ -295,7 +295,9 @@ def test_an_array_of_more_elements_than_32_bits_count() -> None:
     x, out = Sparse(count), Sparse(count)
     first, step = (launch.blocks - 1) * launch.threads * 4, launch.blocks * launch.threads * 4
     x.elements = {n + k: np.int8(3) for n in range(first, count, step) for k in range(4)}  # of the last block's first
-    Block(replace(launch, threads=1), launch.blocks - 1, 32).run([Watched("x", x), Watched("out", out)], Random(0))
+    list(
+        Block(replace(launch, threads=1), launch.blocks - 1, 32).run([Watched("x", x), Watched("out", out)], Random(0))
+    )
     assert max(out.elements) > 2**31
     assert out.elements == dict.fromkeys(x.elements, 9)
     if has_libdevice():

@@ -32,7 +32,7 @@ from tests.gpu import Simulated
 from tests.kernel_text import parse_kernel
 from tests.together import together
 
-SMALL = replace(CUDA, grid=Grid(threads=8, blocks=6, warp=4, most_threads=16))
+SMALL = replace(CUDA, grid=Grid(threads=8, blocks=6, warp=4, most_threads=16, together=4))
 RNG = np.random.default_rng(0)
 ROWS, LONG_ROWS, CUBE = (RNG.standard_normal(shape).astype(np.float32) for shape in ((20, 50), (2, 300), (3, 5, 40)))
 TALL, FLAT, WEIGHTS = (RNG.standard_normal(shape).astype(np.float32) for shape in ((300, 3), 600, 50))

@@ -134,7 +134,7 @@ TABLE = PROGRAMS | {
     "a long running sum": (np.cumsum, (array(N),)),
     "a transpose": (lambda x: np.sin(x).T * 2, (array(10000, 10000),)),
 }
-LEAST = {"Black-Scholes, with greeks": 0.8, "normalization over the first axis": 0.64}
+LEAST = {"Black-Scholes, with greeks": 0.8}
 """Where the model allows less than 0.9 of a copy's speed."""
 
 
@@ -209,7 +209,7 @@ def test_what_is_counted_is_what_threads_touch(name: str) -> None:
     sizes = {b.name: b.aval.size for b in (*plan.loops.inputs, *plan.loops.outputs)}
     arrays = [Watched(p.name, np.ones(sizes[p.name], F4)) for p in launch.kernel.parameters]
     for number in range(launch.blocks):
-        Block(launch, number, SMALL.grid.warp if SMALL.grid else 1).run(arrays, random.Random(0))
+        list(Block(launch, number, SMALL.grid.warp if SMALL.grid else 1).run(arrays, random.Random(0)))
     read, written = sum(len(a.read) for a in arrays), sum(len(a.written) for a in arrays)
     assert moved(launch, sizes) == (4 * read, 4 * written)
 

@@ -52,6 +52,9 @@ class Driver(Protocol):
     description: str
     """The name of the device, for people."""
 
+    multiprocessors: int
+    """The number of its multiprocessors, each of which runs a block at least."""
+
     array_type: type
     """The class of its arrays."""
 

@@ -37,7 +37,7 @@ from fnad.backends.cuda.frame import Frame, Run
 from fnad.backends.cuda.offers import offers
 from fnad.backends.cuda.products import products
 from fnad.backends.cuda.ptx import ALIGNMENT, ptx_of_all
-from fnad.backends.cuda.target import CUDA
+from fnad.backends.cuda.target import CUDA, MULTIPROCESSORS
 from fnad.backends.cuda.tools import machine_code
 from fnad.backends.flow import Read, choose, fail, in_order
 from fnad.errors import DeviceError, FnadError, PlacementError
@@ -71,15 +71,20 @@ PER_THREAD = 2
 """CUDA's number for a stream that each thread has its own of."""
 
 
-def plan(program: Program, donated: Sequence[int] = ()) -> DevicePlan:
+def plan(
+    program: Program, donated: Sequence[int] = (), multiprocessors: int = MULTIPROCESSORS
+) -> DevicePlan:  # fmt: skip
     """Lower a program and write its kernels."""
-    target = replace(CUDA, adds_atomically=config.current().scatter_add == "atomic")
+    assert CUDA.grid is not None
+    grid = replace(CUDA.grid, together=max(1, min(multiprocessors // 4, CUDA.grid.together)))
+    target = replace(CUDA, adds_atomically=config.current().scatter_add == "atomic", grid=grid)
     return DevicePlan(lower(program, target), target, donated)
 
 
 def compile_program(program: Program, donated: Sequence[int] = ()) -> DeviceExecutor:
     """The executor of a program; raises `LoweringError` for what the device cannot do."""
-    return DeviceExecutor(plan(program, donated), current())
+    device = current()
+    return DeviceExecutor(plan(program, donated, device.multiprocessors), device)
 
 
 class DeviceExecutor:

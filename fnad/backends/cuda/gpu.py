@@ -98,7 +98,7 @@ class Gpu:
         self._device = int(cupy.cuda.Device().id)
         properties = cupy.cuda.runtime.getDeviceProperties(self._device)
         size, version = properties["totalGlobalMem"] / 2**30, cupy.cuda.runtime.driverGetVersion()
-        name = properties["name"].decode()
+        name, self.multiprocessors = properties["name"].decode(), properties.get("multiProcessorCount", 1)
         self.description = f"{name}, {size:.0f} GiB, {arch}, driver for CUDA {version // 1000}.{version % 1000 // 10}"
         self._functions: dict[str, Callable[..., None]] = {}
         self._factors: dict[tuple[str, float], Array] = {}

@@ -7,6 +7,9 @@ from fnad.backends.llvm import accurate_sums, branchless, cast, complex_math, di
 from fnad.ir.primitive import LOAD
 from fnad.lower.target import Costs, Grid, Target
 
+MULTIPROCESSORS = 132
+"""The multiprocessors of an H100."""
+
 FAMILIES = (
     cast, operators, branchless, division, integer, complex_math, random_bits, accurate_sums, instructions,
 )  # fmt: skip
@@ -47,7 +50,9 @@ CUDA = Target(
     COSTS,
     {name: emit for family in FAMILIES for name, emit in family.INSTRUCTIONS.items()},
     routines=frozenset({"matmul"}),
-    # An H100 has 132 multiprocessors, each with room for eight such blocks.
-    grid=Grid(threads=256, blocks=132 * 8, warp=32, most_threads=1024, rounds=4),
+    # A multiprocessor has room for eight such blocks, and for one of the largest.
+    grid=Grid(
+        threads=256, blocks=8 * MULTIPROCESSORS, warp=32, most_threads=1024, together=MULTIPROCESSORS // 4, rounds=4
+    ),
     wide_sums=False,
 )

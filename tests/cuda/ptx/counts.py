@@ -134,8 +134,8 @@ def of_program(function: Any, arguments: Any) -> Row:
     sizes |= {b.name: (b.aval.size, b.aval.dtype) for b in outside} | {s.name: (s.size, s.dtype) for s in plan.slots}
     zeros = lambda place: np.zeros(len(place), np.int64)  # noqa: E731
     given = {"status": zeros, "counters": zeros}
-    marks = {name for launch in launches for name in marks_of(launch)}
-    places = {name: set_marks(memory, sizes[name][0]) for name in marks}
+    marks = {name: launch.blocks // 2 for launch in launches for name in marks_of(launch)}
+    places = {name: set_marks(memory, sizes[name][0], ticket) for name, ticket in marks.items()}
     places |= {
         name: memory.make_up(size * dtype.itemsize, given.get(name) or contents(dtype))
         for name, (size, dtype) in sizes.items()
@@ -158,11 +158,11 @@ def marks_of(launch: Launch) -> Iterator[str]:
                 pass
 
 
-def set_marks(memory: Memory, size: int) -> int:
-    """The address of marks that are all set, and of a ticket in the middle behind them."""
+def set_marks(memory: Memory, size: int, ticket: int) -> int:
+    """The address of marks that are all set, and of a ticket behind them."""
     place = memory.allocate(8 * size)
     marks = memory.array(place, 8 * size).view(np.int64)
-    marks[:-1], marks[-1] = 1, size // 2
+    marks[:-1], marks[-1] = 1, ticket
     memory.mark(place, 8 * size)
     return place
 

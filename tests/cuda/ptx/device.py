@@ -14,6 +14,8 @@ from tests.gpu import Simulated
 class Emulated(Simulated):
     """The simulated device with kernels of PTX, which run on copies of the arrays in the emulator's memory."""
 
+    multiprocessors = 132
+
     def __init__(self, seed: int | None = None) -> None:
         super().__init__()
         self.emulated = Memory(1 << 26)
@@ -37,7 +39,7 @@ class Emulated(Simulated):
             self.emulated.array(places[address], array.nbytes)[:] = array.view("u1")
             self.emulated.mark(places[address], array.nbytes)
         given = b"".join(places[address].to_bytes(8, "little") for address in addresses)
-        loaded.program.launch(loaded.name, launch.blocks, launch.threads, given)
+        loaded.program.launch(loaded.name, launch.blocks, launch.threads, given, together=loaded.together)
         for address, array in arrays.items():
             array.view("u1")[:] = self.emulated.array(places[address], array.nbytes)
             self.emulated.release(places[address])
@@ -48,3 +50,4 @@ class Emulation:
 
     def __init__(self, program: Program, launch: Launch) -> None:
         self.program, self.name, self.parameters = program, launch.kernel.name, launch.kernel.parameters
+        self.together = launch.together

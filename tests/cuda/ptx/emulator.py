@@ -285,19 +285,19 @@ class Launch:
         if not 1 <= threads <= 1024 or not 1 <= blocks < 2**31:
             raise EmulationError(f"{kernel.name}: a grid of {blocks} blocks of {threads} threads")
 
-    def run(self, some: Any = None) -> Stats:
-        """Run all blocks, or some, by their numbers."""
-        at_once = max(1, LANES // self.threads)
+    def run(self, some: Any = None, together: int = 1) -> Stats:
+        """Run all blocks, or some, by their numbers; so many together wait for one another."""
+        at_once = together * max(1, LANES // (together * self.threads))
         with np.errstate(all="ignore"):
             if some is not None:
                 for number in some:
-                    Chunk(self, number, 1).run()
+                    Chunk(self, [number]).run()
                 return self.stats
-            order = list(range(0, self.blocks, at_once))
+            order = np.arange(self.blocks)
             if self.program.random is not None:
                 self.program.random.shuffle(order)
-            for first in order:
-                Chunk(self, first, min(at_once, self.blocks - first)).run()
+            for first in range(0, self.blocks, at_once):
+                Chunk(self, order[first : first + at_once]).run()
         return self.stats
 
     def note(self, kind: str, text: str, detail: str) -> None:
@@ -311,15 +311,16 @@ class Launch:
 class Chunk:
     """Blocks of a launch that run at the same time."""
 
-    def __init__(self, launch: Launch, first: int, count: int) -> None:
-        self.launch, self.first, self.count, self.threads = launch, first, count, launch.threads
+    def __init__(self, launch: Launch, numbers: Any) -> None:
+        self.launch, self.numbers, self.threads = launch, np.asarray(numbers), launch.threads
+        self.count = count = len(numbers)
         self.lanes = count * self.threads
         lane = np.arange(self.lanes)
         self.block, self.tid = lane // self.threads, lane % self.threads
         self.warps_per_block = -(-self.threads // WARP)
         self.warp = self.block * self.warps_per_block + self.tid // WARP
         self.lane_id = self.tid % WARP
-        self.who = (first + self.block) * self.threads + self.tid
+        self.who = self.numbers[self.block] * self.threads + self.tid
         size = max(launch.kernel.shared_size, 1)
         self.shared_stride = -(-size // 16) * 16
         self.shared = np.full(count * self.shared_stride, 0xA5, np.uint8)
@@ -846,7 +847,7 @@ def read(function: Function, operand: Any, kind: str) -> Any:
 def special(name: str, dtype: Any) -> Any:
     """A special register."""
     one = {
-        "%tid.x": lambda c, a: c.tid[a], "%ctaid.x": lambda c, a: c.first + c.block[a],
+        "%tid.x": lambda c, a: c.tid[a], "%ctaid.x": lambda c, a: c.numbers[c.block[a]],
         "%laneid": lambda c, a: c.lane_id[a],
         "%ntid.x": lambda c, a: np.full(len(a), c.threads), "%nctaid.x": lambda c, a: np.full(len(a), c.launch.blocks),
         "%warpid": lambda c, a: c.tid[a] // WARP, "%tid.y": lambda c, a: 0 * a, "%tid.z": lambda c, a: 0 * a,
@@ -1223,8 +1224,10 @@ class Program:
     def order(self, count: int) -> Any:
         return range(count) if self.random is None else self.random.permutation(count)
 
-    def launch(self, name: str, blocks: int, threads: int, parameters: bytes, some: Any = None) -> Stats:
-        return Launch(self, self.module.functions[name], blocks, threads, parameters).run(some)
+    def launch(
+        self, name: str, blocks: int, threads: int, parameters: bytes, some: Any = None, together: int = 1
+    ) -> Stats:
+        return Launch(self, self.module.functions[name], blocks, threads, parameters).run(some, together)
 
 
 __all__ = ["EmulationError", "Finding", "Memory", "Program", "Stats", "UnsupportedError", "bits_of"]
