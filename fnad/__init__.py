@@ -185,7 +185,7 @@ if not TYPE_CHECKING:  # with a `__getattr__`, checkers accept any name
                 found = getattr(import_module(_MODULE_OF[name]), name)
                 globals()[name] = found = found if isinstance(found, type) else _at_boundary(found)
                 return found
-            raise import_module("fnad.trace.missing").missing("fnad", name)
+            raise import_module("fnad.trace.unknown").missing("fnad", name)
 
 
 @cache

@@ -299,4 +299,4 @@ if not TYPE_CHECKING:
     def __getattr__(name: str) -> NoReturn:
         if name.startswith("__"):  # what an import asks of every module
             raise AttributeError(name)
-        raise import_module("fnad.trace.missing").missing("fnad.config", name)
+        raise import_module("fnad.trace.unknown").missing("fnad.config", name)

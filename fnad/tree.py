@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 from fnad.api.staging.leaves import Structure, map_leaves, pytrees
 from fnad.api.staging.leaves import flatten as _flatten
-from fnad.trace.missing import missing
+from fnad.trace.unknown import missing
 from fnad.tracebacks import boundary
+from fnad.upward import UPWARD
 
 Test: TypeAlias = Callable[[Any], bool] | None
 """True if a container is taken as a leaf."""
@@ -60,7 +61,7 @@ def map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: Test = None) -> A
         >>> map(abs, (-1.0, {"a": -2.0}))
         (1.0, {'a': 2.0})
     """
-    return map_leaves(f, tree, *rest, is_leaf=is_leaf)
+    return map_leaves(UPWARD.callee(f), tree, *rest, is_leaf=is_leaf)
 
 
 def leaves(tree: Any, is_leaf: Test = None) -> list[Any]:
@@ -147,7 +148,7 @@ def reduce(
         6
     """
     given = () if initializer is _NO_INITIALIZER else (initializer,)
-    return functools.reduce(function, _flatten(tree, is_leaf)[0], *given)
+    return functools.reduce(UPWARD.callee(function), _flatten(tree, is_leaf)[0], *given)
 
 
 def all(tree: Any, *, is_leaf: Test = None) -> bool:  # noqa: A001 JAX's name
@@ -236,7 +237,7 @@ def map_with_path(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: Test = 
         {'a': ('a', 1.0)}
     """
     values, structure = _flatten(tree, is_leaf)
-    found = builtins.map(f, structure.paths(), values, *builtins.map(structure.flatten_up_to, rest))
+    found = builtins.map(UPWARD.callee(f), structure.paths(), values, *builtins.map(structure.flatten_up_to, rest))
     return structure.unflatten(found)
 
 

@@ -26,7 +26,7 @@ class Upward:
         traced: Calls the rule of a function.
         has_traced: True if nested lists, tuples and dicts have a traced value.
         callee, standing_for: The replacement for what user code calls, and for what it loads.
-        converted_code, watched_code: The code with hooks of a function, with and without source.
+        converted_code: The code with hooks of a function.
         number_of_size: From a size that is a symbol to a traced number.
         enter_imported: Enters replacements in modules that were imported late.
         decided: The bools or integers of a symbol for the arguments of this call, which guard the path; None if they
@@ -46,7 +46,6 @@ class Upward:
     callee: Callable[[Any], Any]
     standing_for: Callable[[Any], Any]
     converted_code: Callable[..., Any]
-    watched_code: Callable[[Any], Any]
     number_of_size: Callable[[Any], Handle]
     enter_imported: Callable[[], None]
     decided: Callable[..., Any]

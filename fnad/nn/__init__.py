@@ -33,7 +33,7 @@ from fnad.nn.activations import (
 )
 from fnad.nn.convolution import conv
 from fnad.nn.pooling import avg_pool, max_pool
-from fnad.trace.missing import missing
+from fnad.trace.unknown import missing
 from fnad.tracebacks import boundary
 
 __all__ = [

@@ -41,7 +41,7 @@ from fnad.optim.transformation import (
     chain,
     identity,
 )
-from fnad.trace.missing import missing
+from fnad.trace.unknown import missing
 from fnad.tracebacks import boundary
 
 __all__ = [

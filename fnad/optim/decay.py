@@ -11,6 +11,7 @@ from fnad.optim.hyperparameters import Number, as_dtype_of, check_not_negative, 
 from fnad.optim.transformation import GradientTransformation, State, stateless
 from fnad.optim.trees import Tree, check_like, check_structure
 from fnad.trace.source import current_source
+from fnad.upward import UPWARD
 
 
 @named
@@ -42,7 +43,7 @@ def add_decayed_weights(
         check_like(updates, "gradients", params)
         if mask is None:
             return map_leaves(decayed, updates, params), state
-        decays = mask(params) if callable(mask) else mask
+        decays = UPWARD.callee(mask)(params) if callable(mask) else mask
         check_structure(decays, "mask", params)
         return map_leaves(decayed, updates, params, decays), state
 

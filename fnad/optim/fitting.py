@@ -18,6 +18,7 @@ from fnad.ir.builder import is_tracing
 from fnad.trace.meters import counting
 from fnad.trace.source import current_source
 from fnad.tracebacks import boundary
+from fnad.upward import UPWARD
 
 EVALUATION = "evaluation"
 
@@ -65,7 +66,7 @@ def minimize(f: Function, params: Any, *args: Any, method: str = "L-BFGS-B", **o
 
     @wraps(f)  # errors name it
     def of_vector(vector: Any, *args: Any) -> Any:
-        return f(unravel(vector), *args)
+        return UPWARD.callee(f)(unravel(vector), *args)
 
     step = jit(value_and_grad(of_vector))
 

@@ -16,6 +16,7 @@ from fnad.trace.source import current_source
 from fnad.trace.tracer import Tracer
 from fnad.trace.unknown import explained
 from fnad.tracebacks import boundary
+from fnad.upward import UPWARD
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -48,7 +49,7 @@ class MadeSchedule:
 
 def made_again(make: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any]) -> T:
     """The transformation or schedule of a call that was pickled."""
-    return make(*args, **kwargs)
+    return UPWARD.callee(make)(*args, **kwargs)
 
 
 def named(make: Callable[P, T]) -> Callable[P, T]:

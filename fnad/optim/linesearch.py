@@ -25,6 +25,7 @@ from fnad.optim.transformation import GradientTransformationExtraArgs, State
 from fnad.optim.trees import Tree, filled_like
 from fnad.records import NamedTuple
 from fnad.trace.source import current_source
+from fnad.upward import UPWARD
 
 STRATEGIES = ("keep", "one")
 INSIDE = 0.1
@@ -130,7 +131,7 @@ def scale_by_zoom_linesearch(
                 source=current_source(),
                 remedy="write update(gradients, state, params, value=value, grad=gradients, value_fn=f)",
             )
-        function = value_and_grad(lambda params: value_fn(params, **extra))
+        function = value_and_grad(lambda params: UPWARD.callee(value_fn)(params, **extra))
         if value is None or grad is None:
             value, grad = function(params)
         trial = state.learning_rate if initial_guess_strategy == "keep" else 1.0

@@ -9,6 +9,7 @@ from fnad.optim.hyperparameters import Number, Schedule, as_dtype_of, check_not_
 from fnad.optim.transformation import GradientTransformation, State, stateless
 from fnad.optim.trees import Tree
 from fnad.records import NamedTuple
+from fnad.upward import UPWARD
 
 
 class ScaleByScheduleState(NamedTuple):
@@ -44,7 +45,7 @@ def scale_by_schedule(step_size_fn: Schedule) -> GradientTransformation:
     """
 
     def update(updates: Tree, state: State, params: Tree | None = None) -> tuple[Tree, State]:
-        return _times(step_size_fn(state.count), updates), ScaleByScheduleState(state.count + 1)
+        return _times(UPWARD.callee(step_size_fn)(state.count), updates), ScaleByScheduleState(state.count + 1)
 
     return GradientTransformation(lambda params: ScaleByScheduleState(np.zeros((), np.int64)), update)
 
@@ -61,7 +62,7 @@ def scale_by_learning_rate(learning_rate: Number | Schedule) -> GradientTransfor
     """
     if callable(learning_rate):
         schedule: Schedule = learning_rate
-        return scale_by_schedule(lambda count: -schedule(count))
+        return scale_by_schedule(lambda count: -UPWARD.callee(schedule)(count))
     check_not_negative("learning_rate", learning_rate)
     return scale(-learning_rate)
 

@@ -12,6 +12,7 @@ import numpy as np
 from fnad.errors import HyperparameterError
 from fnad.optim.hyperparameters import Number, Schedule, check_count, check_positive, named
 from fnad.trace.source import current_source
+from fnad.upward import UPWARD
 
 
 @named
@@ -190,9 +191,9 @@ def join_schedules(schedules: Sequence[Schedule], boundaries: Sequence[int]) -> 
         raise HyperparameterError(what, source=current_source(), remedy=remedy)
 
     def value(count: Any) -> Any:
-        result = schedules[0](count)
+        result = UPWARD.callee(schedules[0])(count)
         for boundary, schedule in zip(boundaries, schedules[1:], strict=True):
-            result = np.where(count < boundary, result, schedule(count - boundary))
+            result = np.where(count < boundary, result, UPWARD.callee(schedule)(count - boundary))
         return result
 
     return value

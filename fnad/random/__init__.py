@@ -18,7 +18,7 @@ from fnad.random.choices import categorical, choice, permutation
 from fnad.random.continuous import bernoulli, cauchy, exponential, gamma, gumbel, laplace, normal, uniform
 from fnad.random.integers import bits, rademacher, randint
 from fnad.random.keys import fold_in, key, split
-from fnad.trace.missing import missing
+from fnad.trace.unknown import missing
 from fnad.tracebacks import boundary
 
 __all__ = [

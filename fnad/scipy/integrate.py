@@ -17,6 +17,7 @@ import numpy as np
 
 from fnad.api.functions.ode import odeint as solve
 from fnad.numpy import array
+from fnad.upward import UPWARD
 
 PRECISION = 1.49012e-8
 """The tolerances of SciPy."""
@@ -46,7 +47,7 @@ def odeint(
     """
 
     def derivative(y: Any, t: Any, *args: Any) -> Any:
-        return _vector(func(t, y, *args) if tfirst else func(y, t, *args))
+        return _vector(UPWARD.callee(func)(*((t, y) if tfirst else (y, t)), *args))
 
     precision = PRECISION if rtol is None else rtol, PRECISION if atol is None else atol
     return solve(derivative, _vector(y0), t, *args, rtol=precision[0], atol=precision[1], max_steps=mxstep or MOST)

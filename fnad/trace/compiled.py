@@ -116,4 +116,4 @@ def on_traced(function: Any, other: Any) -> Call:
 
 def is_in_c(kind: type) -> bool:
     """True for the classes of functions and methods in C, Cython's among them."""
-    return kind is BuiltinFunctionType or kind.__name__ == "cython_function_or_method"
+    return issubclass(kind, BuiltinFunctionType) or kind.__name__ == "cython_function_or_method"

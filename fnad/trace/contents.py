@@ -10,7 +10,7 @@ import os
 import pickle
 import sys
 import weakref
-from collections import UserString, deque
+from collections import UserString, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextvars import ContextVar
@@ -150,6 +150,7 @@ PARTS: dict[type, Callable[[Any], tuple[Any, ...]]] = {
     functools.cached_property: lambda value: (value.func,),
     weakref.ref: lambda value: (value(),),
     CACHED: lambda value: (value.__wrapped__,),
+    defaultdict: lambda value: (value.default_factory,),
 }
 """The functions and objects inside wrappers, by class."""
 INSIDE = {id(kind): inside for kind, inside in PARTS.items()}

@@ -355,10 +355,12 @@ def converted(function: FunctionType) -> FunctionType:
     return twin
 
 
-def own_function(function: FunctionType) -> FunctionType:
-    """The user's function that a twin was made of; any other function itself."""
-    own = _OWN.get(function)
-    return (own and own()) or function
+def own_function(value: Any) -> Any:
+    """The user's function that a twin was made of; any other value itself."""
+    if type(value) is not FunctionType or original_of(value.__code__) is value.__code__:
+        return value
+    own = _OWN.get(value)
+    return (own and own()) or value
 
 
 def unconverted(value: Any) -> Any:

@@ -1,8 +1,8 @@
-"""Functions without a call in user code, which have other code while a trace runs.
+"""Methods of user classes without a call in user code, which have other code while a trace runs.
 
 `Point(x, y)` runs `__init__`, `p + q` runs `__add__`, `p.norm` may be a property. For classes of user code that a trace
-encounters, such methods have converted code (`fnad.trace.conversion`). So have user functions that user code reads
-without calling them, `stack.callback(f, x)`. In a thread that does not trace, the other code does what the own does.
+encounters, such methods have converted code (`fnad.trace.conversion`). In a thread that does not trace, the other code
+does what the own does.
 
 `METHODS.blocks` are the traces under way in all threads. `settle` gives all methods the code that follows from the
 blocks; it may be called at any time, and a second call does nothing. After an interrupt in `settle` the next call, at
@@ -11,23 +11,25 @@ the latest the begin of the next trace, finishes the work.
 
 from __future__ import annotations
 
-import functools
-import gc
-import operator
 import sys
-from collections import defaultdict
 from collections.abc import Iterator
-from types import CodeType, FunctionType
+from operator import is_
+from types import CellType, CodeType, FunctionType
 from typing import Any, cast
 
 from fnad.blocks import Holding, SharedBlocks
-from fnad.codes import original_of
+from fnad.codes import original_of, with_code
 from fnad.forks import lock
 from fnad.ir.builder import is_tracing
-from fnad.trace.contents import is_users
+from fnad.trace.contents import CACHED, is_users
 from fnad.trace.conversion import TWINS, converted_code, is_generated
+from fnad.trace.environment import content
 from fnad.trace.libraries import is_trusted
+from fnad.trace.sourceless import watched_code
 from fnad.upward import UPWARD
+
+WRAPPING = (FunctionType, CACHED)
+"""Classes of functions that may call another one, their `__wrapped__`."""
 
 
 def called_by_python(kind: type) -> Iterator[FunctionType]:
@@ -39,26 +41,30 @@ def called_by_python(kind: type) -> Iterator[FunctionType]:
             found = (member.fget, member.fset, member.fdel)
         elif hasattr(type(member), "__get__") and isinstance(getattr(member, "func", None), FunctionType):
             found = (member.func,)  # of a cached property
-        yield from (function for function in found if isinstance(function, FunctionType))
-    fields: dict[str, Any] = vars(kind).get("__dataclass_fields__", {})
-    yield from (f for field in fields.values() if isinstance(f := field.default_factory, FunctionType))
+        for function in found:
+            inner = getattr(function, "__wrapped__", None) if isinstance(function, WRAPPING) else None
+            yield from (each for each in (function, inner) if isinstance(each, FunctionType))
     optree: Any = None if type(kind).__hash__ is None else sys.modules.get("optree")
     node = None if optree is None else optree.register_pytree_node.get(kind, namespace="fnad")
     if node is not None:
         yield from (f for f in (node.flatten_func, node.unflatten_func) if isinstance(f, FunctionType))
 
 
-def is_constructor(function: FunctionType) -> bool:
-    """True for a constructor that `dataclasses` or `namedtuple` has made, which stores its arguments."""
-    return function.__name__ in ("__init__", "__new__") and is_generated(function)
+def constructing_code(function: FunctionType) -> CodeType:
+    """The code in the place of a constructor without source, which calls functions that make the default values."""
+    own, closure = function.__code__, function.__closure__ or ()
+    cells = tuple(map(_cell, closure))
+    return own if all(map(is_, cells, closure)) else watched_code(function, with_code(function, own, cells))
 
 
-GIVEN = {id(kind): kind for kind in (CodeType, FunctionType, defaultdict, type(functools.cmp_to_key(operator.lt)))}
-"""Classes, by identity, of functions, of their code, and of objects in C that call a function from no attribute."""
+def _cell(cell: CellType) -> CellType:
+    found = content(cell, "", None)
+    is_own = not isinstance(found, FunctionType) or is_trusted(found.__code__.co_filename)
+    return cell if is_own else CellType(UPWARD.callee(found))
 
 
 class Methods:
-    """The functions with other code, each with its own, and the blocks in which a trace is under way."""
+    """The methods with other code, each with its own, and the blocks in which a trace is under way."""
 
     def __init__(self) -> None:
         self.blocks: SharedBlocks[None] = SharedBlocks(self.settle)
@@ -69,7 +75,7 @@ class Methods:
         self._users: dict[FunctionType, tuple[CodeType, CodeType]] = {}
 
     def settle(self) -> None:
-        """Give all functions the code that follows from the blocks; `_are_others` is None meanwhile."""
+        """Give all methods the code that follows from the blocks; `_are_others` is None meanwhile."""
         with self._lock:
             is_under_way = bool(self.blocks.under_way)
             if self._are_others is is_under_way:
@@ -100,26 +106,12 @@ class Methods:
                         self.enter_class(type(member))
             self.kinds[id(base)] = base
 
-    def enter_value(self, value: Any) -> None:
-        """Give what other code may call of a value converted code."""
-        kind: type = type(value)
-        if kind is FunctionType:
-            self.enter_function(value)
-        elif id(kind) in GIVEN:
-            for each in gc.get_referents(value):
-                if isinstance(each, FunctionType):
-                    self.enter_function(each)
-        self.enter_class(kind)
-
-    def enter_function(self, function: FunctionType) -> None:
-        """Give a user function that other code may call converted code."""
-        if function not in self._users:
-            self._enter(function)
-
     def _enter(self, function: FunctionType) -> None:
         own = function.__code__
-        if not is_trusted(own.co_filename) and original_of(own) is own and not is_constructor(function):
-            other = converted_code(own, function.__globals__) or UPWARD.watched_code(function)
+        if not is_trusted(own.co_filename) and original_of(own) is own:
+            is_made = function.__name__ in ("__init__", "__new__") and is_generated(function)  # it stores its arguments
+            other = constructing_code(function) if is_made else converted_code(own, function.__globals__)
+            other = other or watched_code(function)
             with self._lock:
                 self._users[function] = own, other
                 if self.blocks.under_way:

@@ -2,7 +2,8 @@
 
 `callee` is the one place that decides what runs in the place of a callee: a replacement (`fnad.trace.stand_ins`), the
 twin of a user function (`fnad.trace.conversion`), or the callee itself. It returns what is to be called, and the user's
-code calls it, so that no frame is in between. In a thread that does not trace each hook does what the plain code does.
+code calls it. So no frame is in between, except around library callees (`calling_back`). In a thread that does not
+trace each hook does what the plain code does.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ import heapq
 import operator
 import sys
 import warnings
+from collections import defaultdict
 from collections.abc import Callable
 from itertools import repeat
-from types import CellType, CodeType, FunctionType, MethodType, ModuleType
+from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -31,11 +33,10 @@ from fnad.trace import escape, guards
 from fnad.trace.capture import READ
 from fnad.trace.compiled import is_in_c, of_compiled, of_numba, on_traced
 from fnad.trace.contents import CACHED, CONTAINERS, PARTS, is_numba_class, is_users
-from fnad.trace.conversion import HOOKS, converted, converted_code, facts_in
+from fnad.trace.conversion import HOOKS, converted, converted_code, facts_in, own_function
 from fnad.trace.dispatch import has_traced, is_written
 from fnad.trace.entering import constructing, entered, operand
-from fnad.trace.environment import content
-from fnad.trace.exchange import GIVEN, METHODS
+from fnad.trace.exchange import METHODS
 from fnad.trace.handle import Handle
 from fnad.trace.kinds import asking
 from fnad.trace.libraries import is_entered, is_of_numba, is_standard, is_trusted
@@ -45,16 +46,26 @@ from fnad.trace.recording import RECORDING, Recorder
 from fnad.trace.rewriting import Facts
 from fnad.trace.source import warning_users
 from fnad.trace.sourceless import without_source
-from fnad.trace.stand_ins import MADE, PENDING, STAND_INS, enter, enter_imported, filled, standing_for
+from fnad.trace.stand_ins import (
+    MADE,
+    ORDERING,
+    PENDING,
+    STAND_INS,
+    calling_back,
+    enter,
+    enter_imported,
+    filled,
+    is_given,
+    of_ordering,
+    standing_for,
+    twin,
+)
 from fnad.trace.standard import class_of
 from fnad.trace.undoing import CHANGING, KEPT, UNDOING, changing, kept, replayed
 from fnad.trace.vectorized import vectorized
 from fnad.upward import UPWARD
 
 Call = Callable[..., Any]
-
-CALLING = (FunctionType, MethodType, functools.partial)
-"""Classes of functions that a partial function may be given to call."""
 
 PLAIN_INDICES = {*map(id, (int, str, slice))}
 
@@ -110,7 +121,9 @@ def replaced(function: Any) -> Any:
         return of_c(function)
     if issubclass(kind, type):
         METHODS.enter_class(function)
-        return constructing(function)
+        return constructing(function) if is_users(function) else calling_back(constructing(function))
+    if kind is ORDERING:
+        return of_ordering(function)
     return of_instance(function, kind)
 
 
@@ -149,17 +162,10 @@ def of_library(function: FunctionType) -> Any:
     if is_of_numba(file):
         return of_numba(function)
     if is_entered(file):
-        return entered(function)
+        return calling_back(entered(function))
     if function.__closure__ is None or not is_standard(file):
-        return function
-    code = converted_code(function.__code__, function.__globals__) or function.__code__
-    return with_code(function, code, tuple(map(_cell, function.__closure__)))
-
-
-def _cell(cell: CellType) -> CellType:
-    found = content(cell, "", None)
-    is_users = isinstance(found, FunctionType) and not is_trusted(found.__code__.co_filename)
-    return CellType(of_user(found)) if is_users else cell
+        return calling_back(function)
+    return with_code(function, converted_code(function.__code__, function.__globals__) or function.__code__)
 
 
 def calling_method(caller: operator.methodcaller) -> Any:
@@ -182,8 +188,7 @@ def of_method(method: MethodType) -> Any:
 
 def of_partial(partial: functools.partial[Any]) -> functools.partial[Any]:
     """The callee for a partial function: a partial of the callees for the functions in it."""
-    args = (_reported(arg) if isinstance(arg, CALLING) else arg for arg in partial.args)
-    made = functools.partial(_reported(partial.func), *args, **partial.keywords)
+    made = functools.partial(_reported(partial.func), *map(twin, partial.args), **partial.keywords)
     vars(made).update(vars(partial))
     return made
 
@@ -211,7 +216,8 @@ def of_c(function: Any) -> Any:
         kept(owner)
         if function.__name__ == "fill" and type(owner) is np.ndarray:
             return filling(function)
-    return function if MAKING.innermost is None else of_ordinary(function)
+    made = calling_back(function)
+    return made if MAKING.innermost is None else of_ordinary(made)
 
 
 def filling(fill: Any) -> Call:
@@ -296,8 +302,10 @@ def item(owner: Any, index: Any) -> Any:
         recorder.element(owner, index)
     if issubclass(kind, type):
         METHODS.enter_class(owner)
-    if kind is dict or kind is list or id(type(index)) in PLAIN_INDICES:
+    if kind is dict or kind is list or (id(type(index)) in PLAIN_INDICES and kind is not defaultdict):
         return load(load(owner)[index])
+    if kind is defaultdict and index not in owner and is_given(owner.default_factory):
+        owner[index] = callee(owner.default_factory)()
     if kind is np.ndarray and has_traced(index):
         return traced(owner)[index] if is_native(owner) else owner[decided(index)]
     return load((INDEXED[id(kind)] if id(kind) in INDEXED else load(owner))[index])
@@ -370,8 +378,8 @@ def first_traced(values: Any) -> Any:
 
 
 def same(a: Any, b: Any) -> bool:
-    """`a is b`; the replacement for `type` is `type`."""
-    return a is b or (a is class_of and b is type) or (b is class_of and a is type)
+    """`a is b`; the replacement for `type` is `type`, a twin is the function itself."""
+    return own_function(a) is own_function(b) or (a is class_of and b is type) or (b is class_of and a is type)
 
 
 # ---- what is recorded alone ------------------------------------------------------------------------------------------
@@ -446,13 +454,14 @@ def storing(function: Any) -> Call:
 def read(value: Any) -> Any:
     """A value that user code reads: in a second run a traced value for an ordinary array (Note [A second run])."""
     kind = type(value)
-    if id(kind) not in METHODS.kinds or id(kind) in GIVEN:
-        METHODS.enter_value(value)
+    if kind is FunctionType:
+        return own_function(value)
+    if id(kind) not in METHODS.kinds:
         if kind is CodeType:
             return original_of(value)
         if hasattr(kind, "__next__") and not is_users(kind):
-            GIVEN[id(kind)] = kind
             return replayed(value) if OTHERS.isdisjoint(dir(kind)) else kept(value)
+        METHODS.enter_class(kind)
     return traced(value) if kind is np.ndarray and MAKING.innermost is not None and is_native(value) else value
 
 

@@ -20,13 +20,13 @@ import functools
 import sys
 import threading
 from abc import ABCMeta, get_cache_token
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Generator, Iterable
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from importlib import import_module
-from types import FunctionType, MemberDescriptorType, ModuleType, SimpleNamespace
+from types import FunctionType, MemberDescriptorType, MethodType, ModuleType, SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
@@ -73,7 +73,6 @@ from fnad.trace.contents import (
 from fnad.trace.conversion import converted_code, facts_of, is_generated, own_function
 from fnad.trace.effects import COMPUTED, DRAW, effect_of_callee, effect_of_object, reads_outside
 from fnad.trace.environment import NUMBERS, Environment, Get, Namespace, Noted, content, has_numbers
-from fnad.trace.exchange import METHODS
 from fnad.trace.handle import Handle
 from fnad.trace.libraries import is_trusted
 from fnad.trace.rewriting import COUNTED, EXTENDED, READ, WRITTEN, Facts
@@ -183,6 +182,8 @@ class Recorder:
             self.effect = effect_of_callee(function)
         self._note_outside(function)
         kind = type(function)
+        if kind is MethodType and (name := called_by_library(function)):
+            self.meet(f"a library calls {name}, so its reads are not recorded", current_source())
         if (
             kind is FunctionType
             and id(function) not in self.kept
@@ -412,7 +413,6 @@ class Recorder:
         defaults, by_name = function.__defaults__, function.__kwdefaults__
         self.environment.contents.append((FunctionCheck(function, code, defaults, by_name), function))
         self._hold(function, vars(function))
-        METHODS.enter_function(function)  # other code may call it, and then no hook reports what it reads
         self.follow(defaults)
         self.follow(by_name)
         facts = facts_of(function)
@@ -423,12 +423,21 @@ class Recorder:
             self._note_use(functools.partial(content, cell), cell, name, uses.get(name, READ))
 
     def _follow_names(self, function: FunctionType) -> None:
-        """Note the globals that code without hooks names, and all attributes of these."""
-        namespace = function.__globals__
-        for name in names_of(original_of(function.__code__)) & namespace.keys():
-            found = self._enter(namespace.get, namespace, name)
-            self._follow(found)
-            self.list_attributes(found)
+        """Note the globals of a function without hooks, or one that code in C calls, and all attributes of these."""
+        function = own_function(function)
+        namespace, code, facts = function.__globals__, original_of(function.__code__), facts_of(function)
+        if (id(code), id(namespace)) in self._entered or is_trusted(code.co_filename):
+            return
+        self._entered.add((id(code), id(namespace)))
+        if facts is not None:
+            self.enter(facts, namespace)
+        names = names_of(code) & namespace.keys()
+        found = [namespace[name] if facts else self._enter(namespace.get, namespace, name) for name in names]
+        for value in (*found, *(content(cell, "", None) for cell in function.__closure__ or ())):
+            self._follow(value)
+            self.list_attributes(value)
+            if type(value) is FunctionType:
+                self._follow_names(value)
 
     def _follow_object(self, value: Any) -> None:
         kind = type(value)
@@ -445,9 +454,8 @@ class Recorder:
         self._note_context(kind)
         for part in parts(value):
             self.follow(part)
-        inner = value.__wrapped__ if issubclass(kind, CACHED) else None
-        if isinstance(inner, FunctionType) and (facts := facts_of(inner)):
-            self.enter(facts, inner.__globals__)  # it may return without running
+            if type(part) is FunctionType and issubclass(kind, (CACHED, defaultdict)):
+                self._follow_names(part)  # code in C calls it
         if issubclass(kind, ContextVar):
             self._note(lambda _, default: value.get(default), value, "value")
         namespace = namespace_of(value)
@@ -512,6 +520,16 @@ class Recorder:
             self.environment.contents.append((check_of_elements(elements, before), value))
         for element in elements():
             self.follow(element)
+
+
+def called_by_library(method: MethodType) -> str | None:
+    """The name of a user function that the object of a library method has, and may call; None if there is none."""
+    owner: Any = method.__self__
+    if isinstance(owner, (type, ModuleType)) or any(map(is_users, type(owner).__mro__)) or is_own_class(type(owner)):
+        return None
+    held = (namespace_of(owner) or {}).values()
+    functions = (f for f in held if type(f) is FunctionType and original_of(f.__code__) is f.__code__)
+    return next((f.__qualname__ for f in functions if not is_trusted(f.__code__.co_filename)), None)
 
 
 RECORDING: ListedBlocks[Recorder] = ListedBlocks()

@@ -7,7 +7,6 @@ attributes of its arguments are recorded. Methods that `dataclasses` and `namedt
 from __future__ import annotations
 
 import functools
-import inspect
 import sys
 import textwrap
 import warnings
@@ -26,7 +25,6 @@ from fnad.trace.libraries import is_trusted
 from fnad.trace.recording import RECORDING
 from fnad.trace.source import current_source
 from fnad.trace.stand_ins import enter
-from fnad.upward import UPWARD
 
 
 def without_source(function: FunctionType) -> Any:
@@ -78,19 +76,15 @@ def refused(name: str, code: CodeType) -> TracerEscapeError:
     )
 
 
-PASSING = {0: "", inspect.CO_GENERATOR: "yield from ", inspect.CO_COROUTINE: "await "}
-"""The word before the call of a function of each kind in a function of this kind, by the flag of the kind."""
-
-
 @cache
-def _code(free: int, kind: int) -> CodeType:
-    """The code of functions of a kind with so many free variables: a frame copies as many as its function has."""
+def _code(free: int) -> CodeType:
+    """The code of functions with so many free variables: a frame copies as many as its function has."""
     names = ", ".join(["", *[f"v{i}" for i in range(free)]])
     source = f"""
 def around(_{names}):
-    {"async " * (kind == inspect.CO_COROUTINE)}def watched(*args, **kwargs):
+    def watched(*args, **kwargs):
         if False: (None{names})
-        return ({PASSING[kind]}"the callee"(*args, **kwargs))
+        return "the callee"(*args, **kwargs)
     return watched
 """
     namespace: dict[str, Any] = {}
@@ -99,13 +93,10 @@ def around(_{names}):
     return namespace["around"](*[None] * (free + 1)).__code__
 
 
-def watched_code(function: FunctionType) -> CodeType:
-    """Code in the place of the code of a function without source: it reports the call (`fnad.trace.hooks`)."""
-    own = function.__code__
-    if own.co_flags & inspect.CO_ASYNC_GENERATOR:
-        return own  # no code of this kind passes all that another one does
-    callee = without_source(with_code(function, own))
-    like = _code(len(own.co_freevars), own.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE))
+def watched_code(function: FunctionType, callee: Any = None) -> CodeType:
+    """Code in the place of the code of a function without source: it calls `callee`, or reports the call."""
+    own, like = function.__code__, _code(len(function.__code__.co_freevars))
+    callee = callee or without_source(with_code(function, own))
     made = like.replace(
         co_consts=tuple(callee if constant == "the callee" else constant for constant in like.co_consts),
         co_freevars=own.co_freevars,
@@ -116,9 +107,6 @@ def watched_code(function: FunctionType) -> CodeType:
     )
     notes_of(made)["original"] = weakref.ref(own)
     return made
-
-
-UPWARD.watched_code = watched_code
 
 
 def evaluating(function: Any) -> Any:

@@ -9,15 +9,15 @@ function, whatever its name, and made at the first call.
 from __future__ import annotations
 
 import functools
+import gc
 import importlib
 import itertools
 import operator
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from functools import update_wrapper, wraps
 from pkgutil import resolve_name
-from types import BuiltinFunctionType, FunctionType
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -30,12 +30,14 @@ from fnad.numpy.namespace import MAKING, NEW, on_trace
 from fnad.numpy.registry import RULES
 from fnad.trace import objects
 from fnad.trace.classes import CLASSES
+from fnad.trace.contents import CACHED
+from fnad.trace.conversion import own_function
 from fnad.trace.dispatch import call, call_function, go_straight, has_traced
 from fnad.trace.entering import OPERATORS, holds_traced, operand
 from fnad.trace.escape import Suppressing
 from fnad.trace.handle import Handle
 from fnad.trace.kinds import asking
-from fnad.trace.libraries import is_library, package_of
+from fnad.trace.libraries import is_library, is_trusted, package_of
 from fnad.trace.objects import call_or_make
 from fnad.trace.scipy_table import TABLE, offered_by
 from fnad.trace.selection import call_traced
@@ -53,6 +55,9 @@ LATER = {
 """Modules whose rules are imported when the module is there."""
 
 Make = Callable[[Any], Any]
+
+ORDERING = type(functools.cmp_to_key(operator.lt))
+"""The class of the results of `functools.cmp_to_key`."""
 
 STAND_INS: dict[int, tuple[Any, Make]] = {}
 """Functions and classes by identity, each with the function that makes its replacement."""
@@ -91,31 +96,11 @@ def _made_by_rule(value: Any) -> Make | None:
 UPWARD.standing_for = standing_for
 
 
-class StandIn:
-    """The replacement for a NumPy function; it is pickled as that function."""
-
-    __qualname__: str
-
-    def __init__(self, function: Any, call: Callable[..., Any]) -> None:
-        update_wrapper(self, call)
-        self._function, self._call = function, call
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._call(*args, **kwargs)
-
-    @property
-    def _rule(self) -> Any:
-        return RULES[self._function]
-
-    def __reduce__(self) -> tuple[Callable[[str], Any], tuple[str]]:
-        return resolve_name, (f"{self.__module__}:{self.__qualname__}",)
-
-
-class OfArrays(StandIn):
+class OfArrays:
     """The replacement for a NumPy function that follows its rule if an argument is traced."""
 
     def __init__(self, function: Any) -> None:
-        super().__init__(function, function)
+        self._function = function
         self._traced = call_or_make if function in objects.MAKING else call_traced
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -159,37 +144,16 @@ def filled(function: Any, names: tuple[str, ...]) -> Any:
     return own.filled if copied is None else functools.partial(standing_for(np.copy).filled, copied)
 
 
-class OfElements(StandIn):
-    """The replacement for a ufunc; it takes traced values in lists too."""
+class OfElements:
+    """The replacement for a ufunc; it takes traced values in lists too, which NumPy's protocols do not dispatch on."""
 
     def __init__(self, ufunc: np.ufunc) -> None:
-        super().__init__(ufunc, of_lists(ufunc))
-        self._count = ufunc.nin
+        self._function, self._count = ufunc, ufunc.nin
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if not kwargs and len(args) == self._count and go_straight(args):
             return call(RULES[self._function], args, kwargs)
-        return self._call(*args, **kwargs)
-
-
-class OfNumbers(StandIn):
-    """The replacement for a function of the standard library, which may call user code."""
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._call(*args, **kwargs)
-
-
-def of_lists(ufunc: np.ufunc) -> Callable[..., Any]:
-    """A ufunc that takes traced values in lists too, which NumPy's protocols do not dispatch on."""
-
-    @wraps(ufunc)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        for arg in args:
-            if isinstance(arg, (list, tuple)):
-                return ufunc(*map(array_of, args), **kwargs)
-        return ufunc(*args, **kwargs)
-
-    return call
+        return self._function(*map(array_of, args), **kwargs)
 
 
 def array_of(values: Any) -> Any:
@@ -201,7 +165,7 @@ def array_of(values: Any) -> Any:
 def replacement(function: Callable[..., Any]) -> Callable[..., Any]:
     """The replacement for a NumPy function: it follows the rule, and makes a traced array where that is asked for."""
     if function in CALLING:
-        return StandIn(function, handing_on(on_trace(function), functions_alone))
+        return handing_on(on_trace(function), functions_alone)
     is_new = function.__name__ in NEW and hasattr(np, function.__name__)
     return OfNew(function) if is_new else OfArrays(function)
 
@@ -221,27 +185,88 @@ def functions_alone(value: Any) -> Any:
 def handing_on(function: Callable[..., Any], given: Callable[[Any], Any] = any_callee) -> Callable[..., Any]:
     """A function that calls what it is given: it is given what replaces that."""
 
-    @wraps(function, updated=())
     def call(*args: Any, **kwargs: Any) -> Any:
-        return function(*map(given, args), **{name: given(value) for name, value in kwargs.items()})
+        return own_function(function(*map(given, args), **{name: given(value) for name, value in kwargs.items()}))
 
     return call
+
+
+KEEPING = {
+    *("_abc", "_codecs", "_collections", "_functools", "_io", "_operator", "_pickle", "_queue", "_random", "_signal"),
+    *("_struct", "_thread", "_weakref", "_weakrefset", "abc", "ast", "atexit", "builtins", "codecs", "collections"),
+    *("contextlib", "copy", "copyreg", "dataclasses", "datetime", "decimal", "dis", "enum", "fnad", "fractions"),
+    *("functools", "gc", "hashlib", "inspect", "io", "itertools", "logging", "marshal", "math", "multiprocessing"),
+    *("numba", "numpy", "operator", "pickle", "posix", "queue", "random", "signal", "struct", "sys", "time"),
+    *("traceback", "types", "typing", "uuid", "warnings", "weakref", "zlib"),
+}
+"""Packages whose functions store or describe the functions that they are given, and do not call them."""
+
+BACK = {
+    *("_GeneratorContextManager", "cache", "callback", "defaultdict", "finalize", "frompyfunc", "iter", "lru_cache"),
+    *("push", "sort"),
+}
+"""Functions and classes of these packages that call them."""
+
+
+@functools.lru_cache(maxsize=4096)
+def keeps(module: str, name: str) -> bool:
+    """True if a function or class, or a method of a class of this module, is given user functions as they are."""
+    is_known = module.partition(".")[0] in KEEPING and name not in BACK
+    return is_known or module == "concurrent.futures.process"  # which pickles functions
+
+
+def calling_back(function: Any) -> Any:
+    """The callee for a library function or class: if it may call what it is given, it is given twins."""
+    owner = getattr(function, "__self__", None) if type(function) is BuiltinFunctionType else None
+    kind = function if owner is None or type(owner) is ModuleType else type(owner)
+    module = str(getattr(kind, "__module__", ""))
+    return function if keeps(module, function.__name__) else handing_on(function, twin)
+
+
+HOLDING, LEADING = {*map(id, (list, tuple, dict))}, {*map(id, (MethodType, CACHED, ORDERING))}
+"""The identities of the classes of containers, and of objects in C, that user functions may be in."""
+
+SHORT = 16
+"""The most elements of a container that are examined for user functions."""
+
+
+def twin(value: Any) -> Any:
+    """The replacement for a user function, alone, bound or in a short container; any other value itself."""
+    kind = type(value)
+    if id(kind) not in HOLDING or len(value) > SHORT:
+        return UPWARD.callee(value) if is_given(value) else value
+    parts = value.values() if kind is dict else value
+    if not any(map(is_given, parts)):
+        return value
+    made = [UPWARD.callee(part) if is_given(part) else part for part in parts]
+    return dict(zip(value, made, strict=True)) if kind is dict else kind(made)
+
+
+def is_given(value: Any) -> bool:
+    """True for a user function, and for what leads to one: a method, a partial or cached function."""
+    kind = type(value)
+    if kind is FunctionType:
+        return not is_trusted(value.__code__.co_filename)
+    if kind is functools.partial:
+        return any(map(is_given, (value.func, *value.args)))
+    return id(kind) in LEADING and any(map(is_given, gc.get_referents(value)))
+
+
+def of_ordering(ordering: Any) -> Any:
+    """A key made by `functools.cmp_to_key`, with the replacement of the function in it."""
+    compare = next(each for each in gc.get_referents(ordering) if not isinstance(each, type))
+    return functools.cmp_to_key(UPWARD.callee(compare))
 
 
 def of_numbers(function: Any) -> Callable[..., Any]:
     """The replacement for a function on Python numbers; `min` and `max` take a function as `key`."""
     rule = on_numbers(function)
-    return OfNumbers(function, handing_on(rule) if function in (min, max) else rule)
+    return handing_on(rule) if function in (min, max) else rule
 
 
 def of_operands(function: Any) -> Callable[..., Any]:
     """The replacement for a function of `operator`."""
-
-    @wraps(function)
-    def call(x: Any, y: Any, /) -> Any:
-        return function(operand(x), y)
-
-    return call
+    return lambda x, y, /: function(operand(x), y)
 
 
 def length(*args: Any) -> Any:

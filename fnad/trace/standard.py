@@ -286,8 +286,12 @@ class Asking(type):
     """The class of what stands for `type`, and is equal to it."""
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        is_traced = len(args) == 1 and not kwargs and isinstance(args[0], Handle)
-        return args[0].__class__ if is_traced else type(*args, **kwargs)
+        if len(args) == 1 and not kwargs:
+            return args[0].__class__ if isinstance(args[0], Handle) else type(*args)
+        made = type(*args, **kwargs)
+        if made.__module__ == __name__:  # that of the caller
+            made.__module__ = sys._getframe(1).f_globals.get("__name__", "builtins")  # pyright: ignore[reportPrivateUsage]
+        return made
 
     def __eq__(cls, other: object) -> bool:
         return other is cls or other is type

@@ -1,27 +1,46 @@
 """User functions that other code calls: they compute with traced values in lists, and what they read is compared."""
 
+import bisect
 import collections
 import concurrent.futures
 import contextlib
+import contextvars
+import copy
 import dataclasses
 import functools
+import heapq
+import importlib.util
+import inspect
+import itertools
+import json
 import operator
+import pickle
+import queue
+import re
+import sched
+import signal
 import sys
+import time
 import types
+import weakref
 
 import numpy as np
 import pytest
+import scipy.integrate
+import scipy.ndimage
+import scipy.optimize
 
 import fnad
+from tests.together import together
 
 SCALE = 2.0
 
 
 def scaled(x):
-    return np.array([x, SCALE * x]).sum()
+    return np.array([x, SCALE * x]).sum() if type(x) is float else np.nan
 
 
-def scale():
+def scale(*_, **__):
     return SCALE
 
 
@@ -118,24 +137,6 @@ def change(monkeypatch):
     return lambda value: monkeypatch.setattr(sys.modules[__name__], "SCALE", value)
 
 
-@pytest.mark.parametrize("f", CALLS.values(), ids=CALLS)
-def test_what_other_code_calls_is_traced_and_compared(f, change):
-    compiled = fnad.jit(fnad.value_and_grad(f))
-    for value in (2.0, 2.0, 5.0, 7.0):
-        change(value)
-        own = f(3.0)
-        assert compiled(3.0) == (own, own / 3.0)  # all are linear
-        assert fnad.grad(f)(3.0) == own / 3.0
-
-
-def test_the_functions_have_their_own_code_after_a_trace():
-    codes = [f.__code__ for f in (scale, dispatched.__wrapped__, lent.__wrapped__, Descriptor.__get__)]
-    for f in CALLS.values():
-        fnad.grad(f)(3.0)
-    assert codes == [f.__code__ for f in (scale, dispatched.__wrapped__, lent.__wrapped__, Descriptor.__get__)]
-    assert not any("HOOKS" in str(code.co_consts) or "namespace(" in str(code.co_consts) for code in codes)
-
-
 @pytest.mark.filterwarnings("ignore::fnad.errors.RetraceWarning")
 def test_what_another_thread_reads_is_read_anew(change):
     def f(x):
@@ -155,40 +156,172 @@ def test_dotted_names_of_attrgetter_are_compared():
         assert compiled(1.0) == value
 
 
-def write(found, x):
-    found.append(x * SCALE)
+def key(a, b=0.0):
+    return (a - b) * (SCALE - 3)
 
 
-FUNCTIONS, TABLE, PARTIAL = [write], {"write": write}, functools.partial(write)
+def text(_):
+    return str(SCALE)
 
 
 class Writer:
     def write(self, found, x):
-        write(found, x)
+        kept(found, x)
 
 
-WRITER = Writer()
+WRITER, PARTIAL = Writer(), functools.partial(kept)
+FUNCTIONS, TABLE = [kept], {"kept": kept}
+ENCODER = json.JSONEncoder(default=scale)
+CACHE = functools.lru_cache(scale)
+PANDAS = importlib.import_module("pandas") if importlib.util.find_spec("pandas") else None
 
 
-def given(x, function):
+def given(function, x):
     found = []
     with contextlib.ExitStack() as stack:
         stack.callback(function, found, x)
     return found[0]
 
 
-GIVEN = {
-    "default": lambda x, function=write: given(x, function),
-    "element of a list": lambda x: [given(x, function) for function in FUNCTIONS][0],
-    "value of a dict": lambda x: [given(x, function) for function in TABLE.values()][0],
-    "partial function": lambda x: given(x, PARTIAL),
-    "bound method": lambda x: given(x, WRITER.write),
+def closed(x):
+    found, stack = [], contextlib.ExitStack()
+    stack.callback(kept, found, x)
+    stack.close()
+    return found[0]
+
+
+def scheduled(x):
+    found, scheduler = [], sched.scheduler(time.monotonic, lambda _: None)
+    scheduler.enter(0, 1, kept, (found, x))
+    scheduler.run()
+    return found[0]
+
+
+def finalized(x):
+    found, value = [], Holder()
+    weakref.finalize(value, kept, found, x)
+    del value
+    return found[0]
+
+
+def sort(x, order):
+    values = [1.0, 2.0]
+    values.sort(key=order)
+    return x * values[0]
+
+
+def cached(x):
+    CACHE.cache_clear()
+    return x * CACHE()
+
+
+def looked_up(x, find):
+    value = find(MADE)
+    MADE.clear()
+    return x * value
+
+
+@dataclasses.dataclass
+class Derived(Filled):
+    values: object = dataclasses.field(default_factory=lambda: scale)
+    function: object = scale
+
+
+def derived(x):
+    made = Derived()
+    assert made.function is scale
+    assert made.values is scale
+    return x * made.scale
+
+
+def class_made(x):
+    return x * type("Made", (), {"value": property(scale)})().value
+
+
+BY_LIBRARY = CALLS | {
+    "default": lambda x, function=kept: given(function, x),
+    "element of a list": lambda x: [given(function, x) for function in FUNCTIONS][0],
+    "value of a dict": lambda x: [given(function, x) for function in TABLE.values()][0],
+    "partial function": lambda x: given(PARTIAL, x),
+    "bound method": lambda x: given(WRITER.write, x),
+    "close": closed,
+    "scheduler": scheduled,
+    "finalizer": finalized,
+    "context": lambda x: contextvars.copy_context().run(scaled, x),
+    "sort": lambda x: sort(x, key),
+    "sort by cmp_to_key": lambda x: sort(x, ORDER),
+    "min by cmp_to_key": lambda x: x * min([1.0, 2.0], key=ORDER),
+    "heapq.merge": lambda x: x * next(heapq.merge([1.0], [2.0], key=key)),
+    "heapq.nsmallest": lambda x: x * heapq.nsmallest(1, [1.0, 2.0], key=key)[0],
+    "bisect": lambda x: x * (1 + bisect.bisect([1.0, 2.0], -3, key=key)),
+    "groupby": lambda x: x * [k for k, _ in itertools.groupby([1.0], key=key)][0],
+    "iter": lambda x: x * next(iter(scale, None)),
+    "re.sub": lambda x: x * float(re.sub("a", text, "a")),
+    "keyword": lambda x: x * float(re.sub("a", string="a", repl=text)),
+    "star": lambda x: x * float(re.sub(*("a", text, "a"))),
+    "method in C": lambda x: x * float(re.compile("a").sub(text, "a")),
+    "partial of a library": lambda x: x * float(functools.partial(re.sub, "a", text)("a")),
+    "json.dumps": lambda x: x * float(json.dumps(object(), default=scale)),
+    "json.loads": lambda x: x * json.loads("{}", object_hook=scale),
+    "object of a library": lambda x: x * float(ENCODER.encode(object())),
+    "cache made in the trace": lambda x: x * functools.lru_cache(scale)(),
+    "cache": cached,
+    "defaultdict, cleared": lambda x: looked_up(x, lambda made: made["b"]),
+    "defaultdict, by a library": lambda x: looked_up(x, operator.itemgetter("b")),
+    "ChainMap": lambda x: looked_up(x, lambda made: collections.ChainMap(made)["b"]),
+    "derived dataclass": derived,
+    "property of a class made in the trace": class_made,
+    "frompyfunc": lambda x: x * float(np.frompyfunc(scale, 1, 1)(1.0)),
+    "fnad.tree": lambda x: fnad.tree.map(scaled, [x])[0],
+    "scipy.integrate": lambda x: x * scipy.integrate.quad(scale, 0, 1)[0],
+    "scipy.ndimage": lambda x: x * scipy.ndimage.generic_filter(np.ones(3), scale, size=1)[0],
+    "scipy.optimize": lambda x: x * scipy.optimize.brentq(lambda t: t - scale(), -10, 10),
 }
+if PANDAS is not None:
+    BY_LIBRARY["pandas"] = lambda x: x * PANDAS.Series([1.0]).apply(scale).iloc[0]
+    BY_LIBRARY["pandas, by name"] = lambda x: x * PANDAS.DataFrame({"a": [1.0, 2.0]}).agg({"a": scale}).iloc[0]
 
 
-@pytest.mark.parametrize("f", GIVEN.values(), ids=GIVEN)
-def test_what_functions_read_that_library_code_is_given_is_compared(f, change):
-    compiled = fnad.jit(f)
-    for value in (2.0, 2.0, 5.0):
-        change(value)
-        assert compiled(1.0) == value
+@pytest.mark.filterwarnings("ignore::fnad.errors.RetraceWarning")
+def test_functions_that_libraries_call_are_traced_and_compared(change):
+    functions = (scale, scaled, kept, key, text, Writer.write, dispatched.__wrapped__, lent.__wrapped__)
+    codes = {f: f.__code__ for f in functions}
+    seen = set()
+
+    def call(f, x):
+        found = f(x)
+        seen.update(function.__name__ for function, code in codes.items() if function.__code__ is not code)
+        return found
+
+    with together() as check:
+        for name, f in BY_LIBRARY.items():
+            compiled = fnad.jit(lambda x, f=f: call(f, x))
+            with check(name):
+                for value in (2.0, 5.0):
+                    change(value)
+                    assert compiled(3.0) == f(3.0)
+                assert 3.0 * fnad.grad(lambda x, f=f: call(f, x))(3.0) == f(3.0)  # all are linear
+    assert seen == set()
+
+
+def test_functions_that_libraries_keep_are_the_own_ones():
+    kept_after = []
+
+    def keeping(x):
+        made = [{"f": scaled}, collections.OrderedDict(f=scaled), collections.UserDict(f=scaled)]
+        kept_after[:] = [*[each["f"] for each in made], functools.partial(scaled).func, weakref.ref(scaled)()]
+        kept_after.extend([collections.deque([scaled])[0], types.SimpleNamespace(f=scaled).f, copy.copy(scaled)])
+        calls, place = queue.SimpleQueue(), {scaled: 1.0}
+        calls.put(scaled)
+        with contextlib.ExitStack() as stack:
+            kept_after.extend([calls.get(), pickle.loads(pickle.dumps(scaled)), inspect.unwrap(scaled)])
+            assert stack.callback(scale) is scale
+        assert collections.defaultdict(scale).default_factory is scale
+        assert next(filter(callable, [scaled])) is scaled
+        assert sorted([scaled], key=id)[0] is scaled
+        assert place[scaled] == place.get(scaled) == 1.0
+        signal.signal(signal.SIGTERM, signal.signal(signal.SIGTERM, scale))
+        return scaled(x)
+
+    assert fnad.grad(keeping)(3.0) == fnad.grad(fnad.jit(keeping))(3.0) == 1.0 + SCALE
+    assert all(found is scaled for found in kept_after)

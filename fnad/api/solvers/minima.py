@@ -33,6 +33,7 @@ from fnad.numpy import array
 from fnad.ops.requirement import require
 from fnad.records import NamedTuple
 from fnad.trace.dispatch import has_traced
+from fnad.trace.hooks import callee
 from fnad.trace.tracing import symbol_of, trace_function
 from fnad.transforms.differentiation import gradient, jvp
 from fnad.transforms.interpret import interpret
@@ -131,11 +132,11 @@ def _parts(constraint: Any) -> list[tuple[bool, Callable[[Any], Any]]]:
     """The functions of a constraint, each with whether it is an equation."""
     if isinstance(constraint, dict):
         f, args = constraint["fun"], as_tuple(constraint.get("args", ()))
-        return [(constraint["type"].lower() == "eq", lambda x: np.ravel(array(f(x, *args))))]
+        return [(constraint["type"].lower() == "eq", lambda x: np.ravel(array(callee(f)(x, *args))))]
     low, high = np.broadcast_arrays(np.atleast_1d(constraint.lb), np.atleast_1d(constraint.ub))
 
     def values(x: Any) -> Any:
-        found = np.ravel(array(constraint.A @ x if hasattr(constraint, "A") else constraint.fun(x)))
+        found = np.ravel(array(constraint.A @ x if hasattr(constraint, "A") else callee(constraint.fun)(x)))
         return np.broadcast_to(found, np.broadcast_shapes(np.shape(found), low.shape))
 
     same = low == high
@@ -276,7 +277,7 @@ def minimize(
     limits, conditions = _Bounds.of(bounds, start.size), _Constraints.of(constraints, start)
     name = str(method).lower()
     _check_method(name, limits, conditions)
-    f = (lambda x: fun(x, *more)[0]) if jac is True else (lambda x: fun(x, *more))
+    f = (lambda x: callee(fun)(x, *more)[0]) if jac is True else (lambda x: callee(fun)(x, *more))
     problem = _Problem.of(f, start, limits, conditions)
     count = 0 if conditions is None else 1
 
@@ -365,7 +366,7 @@ def _minimum(name: str, f: Rule, args: Any, run: Rule, given: Sequence[Any] = ()
     `run` finds it from the function of numbers and the values of what is given.
     """
     more = as_tuple(args)
-    problem = _Problem.of(lambda x: f(x, *more), np.float64(0.0), None, None)
+    problem = _Problem.of(lambda x: callee(f)(x, *more), np.float64(0.0), None, None)
     bent = jvp(problem.slopes, problem.system.unknowns)
 
     def find(captured: Any, _: Any, *values: Any) -> list[Any]:
@@ -500,7 +501,7 @@ def least_squares(
     given: dict[str, Any] = {} if x_scale is None else {"x_scale": x_scale}
     run = squares(jac, method, ftol=ftol, xtol=xtol, gtol=gtol, max_nfev=max_nfev, **given)
     limits = bounds_of_fit(bounds, start.size)
-    found, fun_at, counts = fitted(lambda x: np.atleast_1d(array(fun(x, *more))), start, limits, run)
+    found, fun_at, counts = fitted(lambda x: np.atleast_1d(array(callee(fun)(x, *more))), start, limits, run)
     return result_of(found, counts, fun=fun_at, cost=0.5 * np.sum(fun_at**2))
 
 
@@ -543,7 +544,7 @@ def leastsq(
     more = as_tuple(args)
 
     def residuals(x: Any) -> Any:
-        return np.atleast_1d(array(func(x, *more)))
+        return np.atleast_1d(array(callee(func)(x, *more)))
 
     run = levenberg(Dfun is not None, ftol=ftol, xtol=xtol, gtol=gtol, maxfev=maxfev)
     x, values, (_, calls) = fitted(residuals, vector(x0), None, run)
@@ -595,7 +596,7 @@ def curve_fit(
     weigh = _weighing(sigma)
 
     def residuals(p: Any) -> Any:
-        return weigh(np.ravel(array(f(places, *p)) - wanted))
+        return weigh(np.ravel(array(callee(f)(places, *p)) - wanted))
 
     how = method or ("lm" if limits is None else "trf")
     run = levenberg(callable(jac), **options) if how == "lm" else squares(jac or "2-point", how, **options)

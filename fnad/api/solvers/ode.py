@@ -22,6 +22,7 @@ from fnad.ir.known import known_value
 from fnad.numpy import array
 from fnad.ops.autodiff import stop_gradient
 from fnad.trace import guards
+from fnad.trace.hooks import callee
 from fnad.trace.source import current_source
 from fnad.trace.tracing import symbol_of
 
@@ -55,7 +56,7 @@ def solve_ivp(
     _check(method, events)
 
     def slope(y: Any, t: Any, *args: Any) -> Any:
-        return np.ravel(np.atleast_1d(array(fun(t, y, *args))))
+        return np.ravel(np.atleast_1d(array(callee(fun)(t, y, *args))))
 
     def at(times: Any) -> Any:
         whole = np.concatenate([np.reshape(array(t_span[0]), (1,)), times]).astype(np.float64)

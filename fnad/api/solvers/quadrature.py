@@ -23,6 +23,7 @@ from fnad.ir.types import F64
 from fnad.numpy import array
 from fnad.ops.conversion import convert_to
 from fnad.ops.shape import reshape_to
+from fnad.trace.hooks import callee
 from fnad.trace.source import current_source
 from fnad.trace.tracing import symbol_of
 
@@ -105,7 +106,7 @@ def _limit(value: Any) -> Symbol:
 
 
 def _ends(limits: Any, *given: Any) -> Any:
-    return limits(*given) if callable(limits) else limits
+    return callee(limits)(*given) if callable(limits) else limits
 
 
 def _places(given: dict[str, Any]) -> tuple[Any, ...]:
@@ -122,7 +123,7 @@ def nquad(func: Any, ranges: Any, args: Any, opts: Any) -> tuple[Any, Any]:
     more = as_tuple(args)
 
     def over(axis: int, *outer: Any) -> tuple[Any, Any]:
-        inner = (lambda x: func(x, *outer, *more)) if axis == 0 else (lambda x: over(axis - 1, x, *outer)[0])
+        inner = (lambda x: callee(func)(x, *outer, *more)) if axis == 0 else (lambda x: over(axis - 1, x, *outer)[0])
         own = opts[axis] if isinstance(opts, (list, tuple)) else opts
         return quad(inner, *_ends(ranges[axis], *outer, *more), **(_ends(own, *outer, *more) or {}))
 
@@ -161,4 +162,4 @@ def fixed_quad(func: Any, a: Any, b: Any, args: Any, n: Any) -> tuple[Any, None]
     """The sum over the points of Gauss and Legendre, as SciPy's."""
     places, weights = np.polynomial.legendre.leggauss(n)
     half = (b - a) / 2.0
-    return half * np.sum(weights * func(half * (places + 1) + a, *as_tuple(args)), axis=-1), None
+    return half * np.sum(weights * callee(func)(half * (places + 1) + a, *as_tuple(args)), axis=-1), None

@@ -256,7 +256,7 @@ def root_scalar(
 ) -> Any:
     """SciPy's result with a traced root; derivatives that are given, or returned beside values, are those of f."""
     is_several = (fprime is not None and not callable(fprime)) or (fprime2 is not None and not callable(fprime2))
-    function = (lambda x, *args: f(x, *args)[0]) if is_several and (fprime or fprime2) else f
+    function = (lambda x, *args: callee(f)(x, *args)[0]) if is_several and (fprime or fprime2) else f
     ends = [] if bracket is None else list(bracket[:2])
     others = [*ends, *([] if x0 is None else [x0]), *([] if x1 is None else [x1])]
     _check_ends("root_scalar", *others)
@@ -295,8 +295,8 @@ def _slopes(system: System, captured: Sequence[Any], fprime: Any, fprime2: Any) 
 
 def _vector_function(f: Rule, x: Any, args: tuple[Any, ...], *, is_pair: bool = False) -> Rule:
     """A function whose result is an array, of the first of two results if it returns the Jacobian too."""
-    if isinstance(f(x, *args), (list, tuple)) or np.ndim(x) == 0 or is_pair:
-        return lambda x, *args: np.atleast_1d(array(f(x, *args)[0] if is_pair else f(x, *args)))
+    if isinstance(callee(f)(x, *args), (list, tuple)) or np.ndim(x) == 0 or is_pair:
+        return lambda x, *args: np.atleast_1d(array(callee(f)(x, *args)[0] if is_pair else callee(f)(x, *args)))
     return f
 
 
