@@ -13,11 +13,11 @@ Note [Blocks that share a strip]
     in the order of the shares: the result is the same at each call.
 
     Blocks end, though they wait for later ones: the number of a share is a ticket, and those of a strip follow one
-    another. Of the strips that are not finished, let the first be s. All blocks that run have drawn a ticket of s or of
-    a later strip, and the latter only if all of s are drawn. So if one of s is not drawn, all that run are of s, and
-    fewer than it has shares: the device has room for one more, if it has for as many blocks as share a strip. Programs
-    on k streams need room for k times as many. `Grid.together` is a fourth of the multiprocessors, which have room for
-    a block each.
+    another. Of the strips that are not finished, let the first be s. A block that begins draws a ticket before it
+    waits, and one of a later strip only if all of s are drawn. So if one of s is not drawn, all blocks that wait are of
+    s, and fewer than it has shares: the device has room for one more, if it has for as many blocks as share a strip.
+    Programs on k streams need room for k times as many. `Grid.together` is a fourth of the multiprocessors, which have
+    room for a block each.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 from fnad.kernel.accumulators import Folded
 from fnad.kernel.barriers import by_groups
 from fnad.kernel.device import BLOCK, THREAD
+from fnad.kernel.device_build import SECTOR, DeviceBuilder
 from fnad.kernel.moments import read_with_folds
 from fnad.kernel.pieces import Piece
 from fnad.kernel.registers import LONGEST, WORDS, words_for, words_of
@@ -57,14 +57,8 @@ from fnad.records import dataclass
 from fnad.scalar.operation import INDEX, Dtype
 from fnad.scalar.operations import ADD, AND, EQUAL, FLOOR_DIVIDE, LESS, MIN, REMAINDER
 
-if TYPE_CHECKING:
-    from fnad.kernel.device_build import DeviceBuilder
-
 STRIP, SHARE = Name("strip", INDEX), Name("share", INDEX)
 """The numbers of a block's strip, and of its share of the rows."""
-
-SECTOR = 32
-"""The bytes of memory that are read and written together."""
 
 FEWEST = 4
 """The fewest rows of a share for each thread, if blocks share a strip only to be more."""
@@ -226,8 +220,8 @@ class Strips(Piece):
 
     def published(self, dtype: Dtype) -> Published:
         assert self.marks is not None
-        results = self.columns
-        return Published(self.values[dtype], self.marks, len(self.folds) * self.blocks, results, self.columns)
+        tiles = len(self.folds) * self.blocks
+        return Published(self.values[dtype], self.marks, tiles, results=self.columns, columns=self.columns)
 
     @property
     def partial(self) -> Iterator[tuple[Name, int]]:
