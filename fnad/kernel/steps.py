@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
-from fnad.lower.loop_ir import Control, Item, LibraryCall, SequentialFor, Switch, effects, touched
+from fnad.lower.loop_ir import BufferStore, Control, Item, LibraryCall, SequentialFor, Switch, effects, touched
 from fnad.lower.nodes import Buffer
 from fnad.records import dataclass
 
@@ -43,20 +43,37 @@ def cut(items: Iterable[Item], largest: int, depth: int = 0) -> list[Step]:
     steps: list[Step] = []
     chunk: list[Item] = []
     weight = 0
-    for item in items:
+    for group in _groups(items):
+        item = group[-1]
         native = is_native(item)
-        size = sum(1 for _ in effects(item))
+        size = sum(1 for each in group for _ in effects(each))
         grown = weight + size
         is_full = grown > largest and (grown > 2 * largest or not _shares_number(chunk, item))
         if chunk and (not native or is_full):
             steps.append(Chunk(chunk, depth))
             chunk, weight = [], 0
         if native:
-            chunk.append(item)
+            chunk += group
             weight += size
         else:
             steps.append(item if isinstance(item, LibraryCall) else _structured(item, largest, depth))
     return [*steps, Chunk(chunk, depth)] if chunk else steps
+
+
+def _groups(items: Iterable[Item]) -> Iterator[list[Item]]:
+    """The items one by one, but a native loop with the stores before it that begin the numbers which it carries."""
+    stores: list[Item] = []
+    for item in items:
+        if isinstance(item, BufferStore):
+            stores.append(item)
+            continue
+        begun, is_loop = len(stores), isinstance(item, Control) and is_native(item)
+        while is_loop and begun and _shares_number(stores[begun - 1 : begun], item):
+            begun -= 1
+        yield from ([store] for store in stores[:begun])
+        yield [*stores[begun:], item]
+        stores = []
+    yield from ([store] for store in stores)
 
 
 def _shares_number(chunk: Sequence[Item], item: Item) -> bool:

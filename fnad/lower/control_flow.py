@@ -83,6 +83,12 @@ class Regions(Values):
         self.expressions.buffers.update(zip(variables, buffers, strict=True))
         return buffers
 
+    def _disown_numbers(self, variables: Iterable[Var]) -> None:
+        """Keep single numbers in variables, which are copied at the end."""
+        for var in variables:
+            if var.aval.size == 1:
+                self.own.pop(var, None)
+
     def _new(self, aval: Aval) -> Buffer:
         return self.shared.residual_stack(aval, self.depth) if aval.is_residual_stack else self.temporary(aval)
 
@@ -108,6 +114,7 @@ class Regions(Values):
             candidate.slot: candidate.result for candidate in in_place_candidates(equation) if candidate.result in taken
         }
         rest = [var for var in equation.results if var not in taken]
+        self._disown_numbers(rest)
         results = taken | dict(zip(rest, self._results(rest), strict=True))
         self.expressions.buffers.update(taken)
         branches = tuple(self._branch(equation, program, results, slots) for program in equation.regions)
@@ -177,11 +184,9 @@ class Regions(Values):
 
     def _carries(self, variables: Sequence[Var], inits: Sequence[Atom]) -> list[Buffer]:
         """The buffers of carries inside the loop; the initial values are stored there."""
-        for var in variables:
-            if var.aval.is_residual_stack:
-                raise LoweringError("a loop carries a residual stack")
-            if var.aval.size == 1:
-                self.own.pop(var, None)  # a single number is carried in a variable and copied at the end
+        if any(var.aval.is_residual_stack for var in variables):
+            raise LoweringError("a loop carries a residual stack")
+        self._disown_numbers(variables)
         taken = [self.taken(var) for var in variables]
         buffers = [
             buffer or self.own.get(v) or self.temporary(v.aval) for buffer, v in zip(taken, variables, strict=True)
