@@ -4,6 +4,9 @@ A branch that reads or writes an element of an array would have a derivative as 
 places that are known before the branches are read before them, and written behind them: the branches take and return
 elements. The branch that is not taken reads and writes nothing of its own: its place is replaced by the first one,
 unless counters determine it, so that it is a place in any case.
+
+A box that counters determine is read from what the step wrote there, without the array. Another write may be out of
+range, which only the write finds.
 """
 
 from __future__ import annotations
@@ -16,12 +19,13 @@ from fnad.blocks import LocalBlocks
 from fnad.control.closures import Closed, closed
 from fnad.control.cond import cond
 from fnad.control.region_rules import read_inputs, taking
+from fnad.control.row_scan import lies_inside
 from fnad.ir.builder import current_builder
 from fnad.ir.primitive import DynamicSlice, DynamicUpdate
 from fnad.ir.program import Atom, Equation, Literal, Program, Source, Var
-from fnad.ir.ranges import Range
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Shape, is_inexact
+from fnad.ir.walk import use_counts
 from fnad.ops.comparison import select
 from fnad.ops.indexing import dynamic_slice, dynamic_update_slice
 from fnad.ops.shape import Ints, reshape, reshape_to
@@ -43,6 +47,7 @@ class _Branch:
             zip(region.program.inputs, map(self.builder.lift, region.captured), strict=True)
         )
         self.makers: dict[Atom, Equation] = {var: e for e in region.program.equations for var in e.results}
+        self.uses: Mapping[Atom, int] = use_counts(region.program)  # pyright: ignore[reportAttributeAccessIssue]
         self.places: set[Atom] = set(self.before)
         self.boxes: dict[Atom, Equation] = {}
         self.rows: dict[Atom, Equation] = {}
@@ -112,8 +117,20 @@ class _Branch:
         found = self.makers.get(self.outputs[output])
         if found is None or not isinstance(found.primitive.lower, DynamicUpdate):
             return None
-        array, _, *starts = found.operands
-        return found if array in self.before and self._has_places(starts) else None
+        array, update, *starts = found.operands
+        while (before := self._overwritten(array, found)) is not None:
+            array = before
+        if array not in self.before or not self._has_places(starts):
+            return None
+        return Equation(found.results, found.primitive, (array, update, *starts), found.params, (), found.source)
+
+    def _overwritten(self, array: Atom, last: Equation) -> Atom | None:
+        """The array before a write that is only made to be overwritten."""
+        found, (_, update, *starts) = self.makers.get(array), last.operands
+        if found is None or not isinstance(found.primitive.lower, DynamicUpdate) or self.uses[array] > 1:
+            return None
+        before, first, *places = found.operands
+        return before if places == starts and first.aval == update.aval else None
 
     def returns(self, output: int, value: Symbol) -> None:
         """Return a value from before the branches, as `returns_box` does."""
@@ -149,28 +166,60 @@ COUNTS: LocalBlocks[Mapping[Atom, int]] = LocalBlocks()
 
 def _is_inside(start: Symbol, length: int, size: int) -> bool:
     """True if a box that begins at `start` lies in an axis of this length in every step of the loops around."""
-    found = _range(start)
-    return found is not None and found.low >= 0 and found.high + size <= length
+    (terms, constant), counts = _linear(start), COUNTS.innermost or {}
+    if not counts.keys() >= terms.keys():
+        return False
+    last = [factor * (counts[counter] - 1) for counter, factor in terms.items()]
+    return lies_inside(constant + sum(min(0, n) for n in last), constant + sum(max(0, n) for n in last), length, size)
 
 
-def _range(symbol: Symbol) -> Range | None:
-    """The range of an integer that counters determine; None of others."""
-    atom, builder = symbol.atom, symbol.builder
-    if isinstance(atom, Literal):
-        return Range.of(int(atom.value))
-    count = (COUNTS.innermost or {}).get(atom)
-    if count is not None:
-        return Range(0, count - 1)
-    for var, value in zip(builder.captured_variables, builder.captured, strict=True):
-        if var is atom:
-            return _range(value) if isinstance(value, Symbol) else None
-    maker = next((equation for equation in builder.equations if atom in equation.results), None)
+def _linear(symbol: Symbol) -> tuple[dict[Atom, int], int]:
+    """The factors of other integers in an integer, and what is added to their sum."""
+    symbol = _origin(symbol)
+    if isinstance(symbol.atom, Literal):
+        return {}, int(symbol.atom.value)
+    maker = _maker(symbol)
     if maker is None or maker.primitive.name not in ("add", "sub"):
-        return None
-    left, right = (_range(Symbol(builder, operand, operand.aval)) for operand in maker.operands)
-    if left is None or right is None:
-        return None
-    return left + right if maker.primitive.name == "add" else left - right
+        return {symbol.atom: 1}, 0
+    (terms, constant), (others, added) = (_linear(Symbol(symbol.builder, x, x.aval)) for x in maker.operands)
+    sign = 1 if maker.primitive.name == "add" else -1
+    factors = {atom: terms.get(atom, 0) + sign * others.get(atom, 0) for atom in terms | others}
+    return {atom: factor for atom, factor in factors.items() if factor}, constant + sign * added
+
+
+def _origin(symbol: Symbol) -> Symbol:
+    """The symbol of a value in the program that makes it, from that in a program that captures it."""
+    builder = symbol.builder
+    pairs = zip(builder.captured_variables, builder.captured, strict=True)
+    found = next((value for var, value in pairs if var is symbol.atom), None)
+    return _origin(found) if isinstance(found, Symbol) else symbol
+
+
+def _maker(symbol: Symbol) -> Equation | None:
+    return next((e for e in reversed(symbol.builder.equations) if symbol.atom in e.results), None)
+
+
+def read_box(array: Symbol, starts: Sequence[Symbol], sizes: Ints) -> Symbol:
+    """A box of an array: what was written into this box, or an element of the array before writes elsewhere."""
+    written = _origin(array)
+    equation = _maker(written)
+    if equation is None or not isinstance(equation.primitive.lower, DynamicUpdate):
+        return dynamic_slice(array, *starts, sizes=sizes)
+    before, update, *places = (Symbol(written.builder, atom, atom.aval) for atom in equation.operands)
+    if all(map(_is_inside, places, before.shape, update.shape)):
+        apart = list(map(_distance, starts, places))
+        if update.shape == sizes and apart == [0] * len(apart):
+            return current_builder().lift(update)
+        elsewhere = any(d is not None and d % n for d, n in zip(apart, before.shape, strict=True))
+        if prod(sizes) == update.aval.size == 1 and is_inexact(array.dtype) and elsewhere:
+            return read_box(before, starts, sizes)
+    return dynamic_slice(array, *starts, sizes=sizes)
+
+
+def _distance(start: Symbol, other: Symbol) -> int | None:
+    """The difference of two integers, if it is the same in every step."""
+    (terms, constant), (others, added) = _linear(start), _linear(other)
+    return constant - added if terms == others else None
 
 
 def choose(pred: Symbol, yes: Callable[[], list[Symbol]], no: Callable[[], list[Symbol]]) -> list[Symbol]:
@@ -232,7 +281,7 @@ def _write_of_one(branch: _Branch, write: Equation, other: _Branch, output: int)
         return None
     places = branch.place(starts, array.aval.shape, update.aval.shape)
     branch.returns_box(output, update)
-    other.returns(output, dynamic_slice(found, *places, sizes=update.aval.shape))
+    other.returns(output, read_box(found, places, update.aval.shape))
     return _Write(found, update.aval.shape, places, write.source)
 
 

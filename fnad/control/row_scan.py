@@ -1,7 +1,7 @@
 """Loops whose steps read and write the next row of arrays: a scan over these rows, with a row for each that is written.
 
-An array that is carried has a cotangent that is carried as well, and the steps of a loop that carries one depend on
-each other.
+The last few rows that were written are carried for steps that read them. An array that is carried has a cotangent that
+is carried as well, and the steps of a loop that carries one depend on each other.
 """
 
 from __future__ import annotations
@@ -14,30 +14,35 @@ import numpy as np
 from fnad.control.closures import Closed
 from fnad.ir.builder import current_builder
 from fnad.ir.primitive import DynamicSlice, DynamicUpdate
-from fnad.ir.program import Atom, Equation, Literal, Program, Var
+from fnad.ir.program import Atom, Equation, Literal, Program, Source, Var
 from fnad.ir.symbol import Symbol
+from fnad.ir.types import I64, Aval
 from fnad.ir.walk import use_counts
 from fnad.ops.indexing import dynamic_update_slice
-from fnad.ops.shape import Ints, reshape, slice_
+from fnad.ops.shape import Ints, iota, reshape, reshape_to, slice_
 from fnad.records import NamedTuple
+from fnad.transforms.dce import dce
 
 
 class RowScan(NamedTuple):
-    """A loop as a scan over rows: its step, the carry at the start and the rows.
+    """A loop of some `steps` as a scan over rows: its step, the carry at the start and the rows.
 
-    By the place of a carried array in whose rows the step writes, `written` has the array and where the rows begin.
+    The loop carries `width` values, the first of which is the number of the step. By the place of a carried array in
+    whose rows the step writes, `written` has the array and where the rows begin.
     """
 
     step: Closed
     init: list[Symbol]
     rows: list[Symbol]
     written: dict[int, tuple[Symbol, Ints]]
+    steps: int
+    width: int
 
     def carried(self, found: Sequence[Symbol]) -> list[Symbol]:
         """The values that the loop carries at its end, from the results of the scan."""
         rest, rows = iter(found), iter(found[len(self.init) :])
-        carried: list[Symbol] = []
-        for place in range(len(self.init) + len(self.written)):
+        carried = [current_builder().literal(np.int64(self.steps))]
+        for place in range(1, self.width):
             if place in self.written:
                 array, begins = self.written[place]
                 starts = [current_builder().literal(np.int64(begin)) for begin in begins]
@@ -50,50 +55,102 @@ class RowScan(NamedTuple):
 def with_rows(step: Closed, init: Sequence[Symbol], count: int) -> RowScan:
     """The loop as a scan. The step has an input, behind the others, for each read of the next row of an array.
 
-    An array that a step reads and writes at its own row alone is not carried: the step returns its row.
-    The number of the step grows by one at each, so none may be left undone.
+    An array is not carried if a step writes its next row alone, and reads the last few or rows that are not written
+    yet: the step returns its row, and carries the last few. The number of the step is a row too.
+    It grows by one at each, so none may be left undone.
     """
-    program, outside = step.program, dict(zip(step.program.inputs, step.captured, strict=False))
+    program, outside = dce(step.program), dict(zip(step.program.inputs, step.captured, strict=False))
     carry = program.inputs[len(outside) :]
     places: dict[Atom, tuple[int, int]] = {carry[0]: (1, 0)}
     boxes = {e: box for e in program.equations if (box := _rows(e, places_of(e, places), count))}
     written = {place: made for place in range(len(init)) if (made := _written(program, place, carry[place], boxes))}
     outside.update((carry[place], init[place]) for place in written)
-    builder, equations, inputs, rows = current_builder(), list[Equation](), list[Var](), list[Symbol]()
+    writes = [made.write for made in written.values()]
+    recent = {place: [Var(made.row) for _ in range(made.depth)] for place, made in written.items()}
+    read = {use: recent[place][lag - 1] for place, made in written.items() for use, lag in made.lags.items() if lag > 0}
+    builder, inputs, equations = current_builder(), [carry[0]], list[Equation]()
+    rows = [iota(dtype=I64, shape=(count,), axis=0)]
     for equation in program.equations:
-        if equation in written.values():
-            continue
-        if equation in boxes and isinstance(equation.primitive.lower, DynamicSlice) and equation.operands[0] in outside:
-            builder.source, (begins, box) = equation.source, boxes[equation]
-            limits = tuple(start + size for start, size in zip(begins, box, strict=True))
-            array = builder.lift(outside[equation.operands[0]])  # pyright: ignore[reportArgumentType]
-            rows.append(slice_(array, starts=begins, limits=limits, strides=(1,) * len(limits)))
-            inputs.append(Var(rows[-1].aval.with_shape(rows[-1].shape[1:])))
-            shape = equation.results[0].aval.shape
-            equation = Equation(equation.results, reshape, (inputs[-1],), {"shape": shape}, (), equation.source)  # noqa: PLW2901
-        equations.append(equation)
-    left = [place not in written for place in range(len(init))]
-    before = (*program.inputs[: len(step.captured)], *compress(carry, left))
-    updates = [(equation.operands[1], equation.source) for equation in written.values()]
-    made = [Var(update.aval.with_shape(update.aval.shape[1:])) for update, _ in updates]
-    for var, (update, source) in zip(made, updates, strict=True):
-        equations.append(Equation((var,), reshape, (update,), {"shape": var.aval.shape}, (), source))
-    outputs = (*compress(program.outputs, left), *made)
-    body = Program(program.name, (*before, *inputs), tuple(equations), outputs)
-    arrays = {place: (init[place], boxes[equation][0]) for place, equation in written.items()}
-    return RowScan(Closed(body, step.captured), list(compress(init, left)), rows, arrays)
+        var = read.get(equation)
+        is_read = var is None and equation in boxes and isinstance(equation.primitive.lower, DynamicSlice)
+        array = outside.get(equation.operands[0]) if is_read else None  # pyright: ignore[reportArgumentType]
+        if array is not None and _is_inside(equation, boxes[equation]):
+            builder.source = equation.source
+            rows.append(_box(builder.lift(array), *boxes[equation]))
+            var = Var(rows[-1].aval.with_shape(rows[-1].shape[1:]))
+            inputs.append(var)
+        if var is not None:
+            equation = _reshaped(equation.results[0], var, equation.source)  # noqa: PLW2901
+        equations += [equation] * (equation not in writes)
+    made = [Var(each.row) for each in written.values()]
+    equations += [_reshaped(var, write.operands[1], write.source) for var, write in zip(made, writes, strict=True)]
+    left = [place > 0 and place not in written for place in range(len(init))]
+    last = [var for own in recent.values() for var in own]
+    following = [each for var, own in zip(made, recent.values(), strict=True) for each in [var, *own][: len(own)]]
+    before = (*program.inputs[: len(step.captured)], *compress(carry, left), *last, *inputs)
+    body = Program(program.name, before, tuple(equations), (*compress(program.outputs, left), *following, *made))
+    starts = [*compress(init, left)]
+    for place, each in written.items():
+        starts += [_row_before(init[place], boxes[each.write], lag) for lag in range(1, each.depth + 1)]
+    arrays = {place: (init[place], boxes[each.write][0]) for place, each in written.items()}
+    return RowScan(Closed(body, step.captured), starts, rows, arrays, count, len(init))
 
 
-def _written(program: Program, place: int, array: Var, boxes: Mapping[Equation, tuple[Ints, Ints]]) -> Equation | None:
-    """The equation that writes the next row of a carried array; None if the step uses other rows."""
+def _reshaped(result: Var, atom: Atom, source: Source | None) -> Equation:
+    return Equation((result,), reshape, (atom,), {"shape": result.aval.shape}, (), source)
+
+
+def _box(array: Symbol, begins: Ints, sizes: Ints) -> Symbol:
+    limits = tuple(start + size for start, size in zip(begins, sizes, strict=True))
+    return slice_(array, starts=begins, limits=limits, strides=(1,) * len(limits))
+
+
+def _row_before(array: Symbol, box: tuple[Ints, Ints], lag: int) -> Symbol:
+    """The row this many steps before the first one of a box; those before the first of the array are its last."""
+    (first, *begins), (_, *sizes) = box
+    return reshape_to(_box(array, ((first - lag) % array.shape[0], *begins), (1, *sizes)), tuple(sizes))
+
+
+class _Written(NamedTuple):
+    """The write of the next row of a carried array, and for each read the steps since the row was written."""
+
+    write: Equation
+    lags: Mapping[Equation, int]
+
+    @property
+    def row(self) -> Aval:
+        update = self.write.operands[1].aval
+        return update.with_shape(update.shape[1:])
+
+    @property
+    def depth(self) -> int:
+        """The number of rows to carry."""
+        return max((0, *self.lags.values()))
+
+
+MOST_RECENT = 4
+"""The most rows of an array that are carried."""
+
+
+def _written(program: Program, place: int, array: Var, boxes: Mapping[Equation, tuple[Ints, Ints]]) -> _Written | None:
+    """The write of the next row of a carried array; None if the step uses other rows."""
     uses = [equation for equation in program.equations if array in equation.operands]
     writes = [equation for equation in uses if program.outputs[place] in equation.results]
-    if len(writes) != 1 or not isinstance(writes[0].primitive.lower, DynamicUpdate) or writes[0] not in boxes:
+    if len(writes) != 1 or not isinstance(writes[0].primitive.lower, DynamicUpdate):
         return None
-    is_read_once = program.outputs.count(array) == 0 and use_counts(program)[writes[0].results[0]] == 1
-    are_reads = all(isinstance(use.primitive.lower, DynamicSlice) for use in uses if use is not writes[0])
-    are_rows = all(use.operands.count(array) == 1 and boxes.get(use) == boxes[writes[0]] for use in uses)
-    return writes[0] if is_read_once and are_reads and are_rows else None
+    (write,), reads = writes, [use for use in uses if use not in writes]
+    is_read_once = program.outputs.count(array) == 0 and use_counts(program)[write.results[0]] == 1
+    are_reads = all(isinstance(use.primitive.lower, DynamicSlice) for use in reads)
+    if not (is_read_once and are_reads and all(use.operands.count(array) == 1 and use in boxes for use in uses)):
+        return None
+    (first, *begins), sizes = boxes[write]
+    lags = {use: first - boxes[use][0][0] for use in reads}
+    are_rows = all(boxes[use] == ((first - lag, *begins), sizes) for use, lag in lags.items())
+    are_near = all(
+        lag <= min(MOST_RECENT, array.aval.shape[0]) if lag > 0 else _is_inside(use, boxes[use])
+        for use, lag in lags.items()
+    )
+    return _Written(write, lags) if are_rows and are_near and _is_inside(write, boxes[write]) else None
 
 
 def _rows(equation: Equation, starts: Sequence[tuple[int, int] | None], count: int) -> tuple[Ints, Ints] | None:
@@ -110,10 +167,17 @@ def _rows(equation: Equation, starts: Sequence[tuple[int, int] | None], count: i
     first, *rest = starts
     if first is None or first[0] != 1 or sizes[0] != 1 or any(place is None or place[0] for place in rest):
         return None
-    begins, box = tuple(place[1] for place in starts if place), (count, *sizes[1:])
+    return tuple(place[1] for place in starts if place), (count, *sizes[1:])
+
+
+def _is_inside(equation: Equation, box: tuple[Ints, Ints]) -> bool:
     shape = equation.operands[0].aval.shape
-    is_inside = all(0 <= start <= n - size for start, size, n in zip(begins, box, shape, strict=True))
-    return (begins, box) if is_inside else None
+    return all(0 <= start <= n - size for start, size, n in zip(*box, shape, strict=True))
+
+
+def lies_inside(first: int, last: int, length: int, size: int) -> bool:
+    """True if boxes that begin between these places lie in an axis; -1 is the place of its last element."""
+    return (-length if size == 1 else 0) <= first and last + size <= length
 
 
 def places_of(equation: Equation, places: dict[Atom, tuple[int, int]]) -> list[tuple[int, int] | None]:

@@ -15,9 +15,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from fnad.control.branch_memory import COUNTS, choose, key_of
+from fnad.control.branch_memory import COUNTS, choose, key_of, read_box
 from fnad.control.invariant import is_expensive
-from fnad.control.row_scan import places_of
+from fnad.control.row_scan import lies_inside, places_of
 from fnad.control.signatures import Symbols
 from fnad.ir.builder import Captured, current_builder
 from fnad.ir.content import content_key, key_of_params
@@ -25,6 +25,7 @@ from fnad.ir.primitive import DynamicSlice
 from fnad.ir.program import Atom, Equation, Literal, Source, Var
 from fnad.ir.symbol import Symbol
 from fnad.ops.comparison import bitwise_and, bitwise_or, eq, lt, select
+from fnad.ops.shape import reshape, slice_
 from fnad.records import NamedTuple
 
 T = TypeVar("T")
@@ -84,6 +85,19 @@ class _Run:
         builder = current_builder()
         for var, value in way.outside:
             self.symbols[var] = value if isinstance(value, Symbol) else builder.capture(value)
+        for equation in way.equations:
+            self._read_before(equation)
+
+    def _read_before(self, equation: Equation) -> None:
+        """Read a part of an array from outside before the loop: its cotangent in a step is as large as the part."""
+        value = self.symbols.get(equation.operands[0]) if equation.primitive in (slice_, reshape) else None
+        if value is None or value.builder is current_builder() or equation.results[0].aval.ndim > value.ndim:
+            return
+        builder, source = value.builder, value.builder.source
+        with builder.innermost():
+            builder.source = equation.source
+            self.symbols[equation.results[0]] = builder.bind(equation.primitive, [value], equation.params)
+        builder.source = source
 
     def copy(self) -> _Run:
         made = object.__new__(_Run)
@@ -92,6 +106,14 @@ class _Run:
 
     def read(self, atom: Atom) -> Symbol:
         return current_builder().literal(atom.value) if isinstance(atom, Literal) else self.symbols[atom]
+
+    def latest(self, output: Atom | None, value: Symbol) -> Symbol:
+        """The content so far of an array that becomes an output; otherwise the value at the begin of the step."""
+        makers = {var: equation for equation in self.way.equations for var in equation.results}
+        while value.shape and isinstance(output, Var) and output not in self.symbols:
+            operands = makers[output].operands if output in makers else ()
+            output = next((atom for atom in operands if atom.aval == value.aval), None)
+        return self.symbols[output] if value.shape and isinstance(output, Var) else value
 
     def end(self, depth: int) -> int:
         """The number of equations before a decision."""
@@ -182,11 +204,7 @@ class LoopBody:
 
         def unseen(run: _Run) -> list[Symbol]:
             self.meets_unseen = True
-            outputs = [run.way.outputs.get(i) for i in range(len(values))]
-            kept = [
-                run.symbols.get(atom, value) if atom is not None and value.shape else value
-                for atom, value in zip(outputs, values, strict=True)
-            ]
+            kept = [run.latest(run.way.outputs.get(i), value) for i, value in enumerate(values)]
             return [*heads(state, UNSEEN), *kept]  # without copies of arrays: these values are not read
 
         def leaf(run: _Run) -> list[Symbol]:
@@ -206,7 +224,10 @@ class LoopBody:
     def _runs(self, counter: Symbol, carried: Sequence[Symbol]) -> list[_Run]:
         """The ways at the begin of a step, with the rows that they read."""
         values = carried[self.form.has_state + self.form.has_status :]
-        runs = [_Run(way, counter, values) for way in self.ways]
+        made = {
+            id(way): _Run(way, counter, values) for way in sorted(self.ways, key=lambda way: (way.state, way.answers))
+        }
+        runs = [made[id(way)] for way in self.ways]
         for run in runs if self.count is not None else ():
             _read_rows(run, self.count or 0)
         return runs
@@ -260,9 +281,7 @@ def _read_rows(run: _Run, count: int) -> None:
         starts = places_of(equation, places)
         if isinstance(equation.primitive.lower, DynamicSlice):
             sizes = zip(starts[1:], first.aval.shape if first else (), equation.params["sizes"], strict=False)
-            is_inside = all(
-                s and min(s[1], s[0] * (count - 1) + s[1]) >= 0 and _last(s, count) + n <= m for s, m, n in sizes
-            )
+            is_inside = all(place and lies_inside(*_ends(place, count), length, n) for place, length, n in sizes)
             if first not in read or len(rest) != len(first.aval.shape) or not is_inside:
                 continue
             read.update(equation.results)
@@ -274,8 +293,9 @@ def _read_rows(run: _Run, count: int) -> None:
         read.update(equation.results if name == "reshape" else ())
 
 
-def _last(place: tuple[int, int], count: int) -> int:
-    return max(place[1], place[0] * (count - 1) + place[1])
+def _ends(place: tuple[int, int], count: int) -> tuple[int, int]:
+    first, last = sorted((place[1], place[0] * (count - 1) + place[1]))
+    return first, last
 
 
 def _later(function: Callable[[int], list[Symbol]], number: int) -> Callable[[], list[Symbol]]:
@@ -351,7 +371,10 @@ def _go_on(equations: Sequence[Equation], runs: Sequence[_Run]) -> None:
         if [key_of(run.read(atom)) for atom in equation.operands] != keys:
             raise DifferError
     builder.source = first.source
-    results = builder.bind(first.primitive, operands, first.params, first.regions)
+    if isinstance(first.primitive.lower, DynamicSlice):
+        results = read_box(operands[0], operands[1:], first.params["sizes"])
+    else:
+        results = builder.bind(first.primitive, operands, first.params, first.regions)
     found = results if isinstance(results, tuple) else (results,)
     for equation, run in zip(equations, runs, strict=True):
         run.symbols.update(zip(equation.results, found, strict=True))
