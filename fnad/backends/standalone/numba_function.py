@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import re
 from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any
@@ -430,10 +431,9 @@ def _linked(context: Any, builder: Any, entry: Entry) -> Any:
     """
     name = f"fnad_{entry.by_code:x}"
     if name not in _LIBRARIES:
-        module = llvm.parse_assembly(entry.text)
-        function = module.get_function(entry.program.name)
-        function.name = name
-        function.add_function_attribute("alwaysinline")
+        head = rf"^define (.*)@{entry.program.name}(\(.*) {{$"
+        text = re.sub(head, rf"define \1@{name}\2 alwaysinline {{", str(entry.text), flags=re.MULTILINE)
+        module = llvm.parse_assembly(text)
         library = context.codegen().create_library(name)
         library.add_llvm_module(module)
         library.finalize()
