@@ -28,9 +28,6 @@ from fnad.trace.libraries import is_trusted
 from fnad.trace.sourceless import watched_code
 from fnad.upward import UPWARD
 
-WRAPPING = (FunctionType, CACHED)
-"""Classes of functions that may call another one, their `__wrapped__`."""
-
 
 def called_by_python(kind: type) -> Iterator[FunctionType]:
     """The functions of a class that are called without a call being written: special methods, properties, pytrees."""
@@ -42,7 +39,7 @@ def called_by_python(kind: type) -> Iterator[FunctionType]:
         elif hasattr(type(member), "__get__") and isinstance(getattr(member, "func", None), FunctionType):
             found = (member.func,)  # of a cached property
         for function in found:
-            inner = getattr(function, "__wrapped__", None) if isinstance(function, WRAPPING) else None
+            inner = getattr(function, "__wrapped__", None) if isinstance(function, (FunctionType, CACHED)) else None
             yield from (each for each in (function, inner) if isinstance(each, FunctionType))
     optree: Any = None if type(kind).__hash__ is None else sys.modules.get("optree")
     node = None if optree is None else optree.register_pytree_node.get(kind, namespace="fnad")

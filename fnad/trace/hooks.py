@@ -46,20 +46,7 @@ from fnad.trace.recording import RECORDING, Recorder
 from fnad.trace.rewriting import Facts
 from fnad.trace.source import warning_users
 from fnad.trace.sourceless import without_source
-from fnad.trace.stand_ins import (
-    MADE,
-    ORDERING,
-    PENDING,
-    STAND_INS,
-    calling_back,
-    enter,
-    enter_imported,
-    filled,
-    is_given,
-    of_ordering,
-    standing_for,
-    twin,
-)
+from fnad.trace.stand_ins import MADE, STAND_INS, calling_back, enter, enter_imported, filled, standing_for, twin
 from fnad.trace.standard import class_of
 from fnad.trace.undoing import CHANGING, KEPT, UNDOING, changing, kept, replayed
 from fnad.trace.vectorized import vectorized
@@ -122,8 +109,6 @@ def replaced(function: Any) -> Any:
     if issubclass(kind, type):
         METHODS.enter_class(function)
         return constructing(function) if is_users(function) else calling_back(constructing(function))
-    if kind is ORDERING:
-        return of_ordering(function)
     return of_instance(function, kind)
 
 
@@ -304,8 +289,8 @@ def item(owner: Any, index: Any) -> Any:
         METHODS.enter_class(owner)
     if kind is dict or kind is list or (id(type(index)) in PLAIN_INDICES and kind is not defaultdict):
         return load(load(owner)[index])
-    if kind is defaultdict and index not in owner and is_given(owner.default_factory):
-        owner[index] = callee(owner.default_factory)()
+    if kind is defaultdict and index not in owner and owner.default_factory is not None:
+        owner[index] = twin(owner.default_factory)()
     if kind is np.ndarray and has_traced(index):
         return traced(owner)[index] if is_native(owner) else owner[decided(index)]
     return load((INDEXED[id(kind)] if id(kind) in INDEXED else load(owner))[index])
@@ -516,7 +501,6 @@ for _function in (
 ):
     enter(_function, changing)
 enter(warnings.warn, warning_users)
-PENDING.add(("random", "shuffle", changing))
 
 for _hook in (
     *(attribute, callee, changed, counter, each, enters, filled, handles, imported, imports, item, leaves),

@@ -42,6 +42,7 @@ from fnad.trace.objects import call_or_make
 from fnad.trace.scipy_table import TABLE, offered_by
 from fnad.trace.selection import call_traced
 from fnad.trace.standard import STANDARD, class_of, on_numbers
+from fnad.trace.undoing import changing
 from fnad.upward import UPWARD
 
 CALLING = (np.apply_along_axis, np.apply_over_axes, np.fromiter, np.piecewise)
@@ -76,6 +77,9 @@ def enter(original: Any, make: Make) -> None:
 def standing_for(value: Any) -> Any:
     """The replacement for a value, or the value."""
     found = MADE.get(id(value))
+    if type(value) is ORDERING:
+        compare = next(each for each in gc.get_referents(value) if not isinstance(each, type))
+        return functools.cmp_to_key(UPWARD.callee(compare))
     if found is None:
         make = STAND_INS.get(id(value), (None, None))[1] or _made_by_rule(value)
         if make is None:
@@ -252,12 +256,6 @@ def is_given(value: Any) -> bool:
     return id(kind) in LEADING and any(map(is_given, gc.get_referents(value)))
 
 
-def of_ordering(ordering: Any) -> Any:
-    """A key made by `functools.cmp_to_key`, with the replacement of the function in it."""
-    compare = next(each for each in gc.get_referents(ordering) if not isinstance(each, type))
-    return functools.cmp_to_key(UPWARD.callee(compare))
-
-
 def of_numbers(function: Any) -> Callable[..., Any]:
     """The replacement for a function on Python numbers; `min` and `max` take a function as `key`."""
     rule = on_numbers(function)
@@ -302,7 +300,7 @@ def enter_imported() -> None:
 UPWARD.enter_imported = enter_imported
 
 
-PENDING: set[tuple[str, str, Make]] = set()
+PENDING: set[tuple[str, str, Make]] = {("random", "shuffle", changing)}
 """Functions of modules that `import fnad` does not load: module, name and the function that makes the replacement."""
 
 WAITING = set(TABLE)
