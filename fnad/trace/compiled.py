@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from types import BuiltinFunctionType, FunctionType
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -112,8 +112,3 @@ def on_traced(function: Any, other: Any) -> Call:
         return UPWARD.callee(other)(*args, **kwargs)
 
     return call
-
-
-def is_in_c(kind: type) -> bool:
-    """True for the classes of functions and methods in C, Cython's among them."""
-    return issubclass(kind, BuiltinFunctionType) or kind.__name__ == "cython_function_or_method"

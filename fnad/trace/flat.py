@@ -1,4 +1,7 @@
-"""x.flat of a traced array: its elements in C order, one after the other, which can be written to."""
+"""x.flat and x.flags of a traced array: its elements in C order, and whether it can be written to.
+
+How it lies in memory, a trace does not know.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from fnad.numpy.methods import flat_getitem, flat_setitem
+from fnad.trace import escape
 from fnad.trace.dispatch import assign, call, call_function, call_ufunc, check_number
 from fnad.trace.handle import Elements, Handle
 
@@ -81,3 +85,30 @@ for _name, _ufunc in {
     "ge": np.greater_equal,
 }.items():
     setattr(Flat, f"__{_name}__", _compared(_ufunc))
+
+
+KNOWN = {"writeable", "WRITEABLE", "W"}
+
+
+class Flags:
+    """The flags of a traced array."""
+
+    __slots__ = ("_array",)
+
+    def __init__(self, array: Handle) -> None:
+        object.__setattr__(self, "_array", array)
+
+    def __getitem__(self, name: Any) -> bool:
+        return self._array.is_writeable if name in KNOWN else self._refuse()
+
+    def __getattr__(self, name: str) -> bool:
+        if name.startswith("__"):
+            raise AttributeError(f"the flags of a traced value have no {name!r}", name=name, obj=self)
+        return self[name]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self._refuse()
+
+    def _refuse(self) -> Any:
+        """Raise the error for flags, which are no method."""
+        return escape.attribute_asked(self._array.aval, self._array.__class__, "flags")

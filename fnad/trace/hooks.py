@@ -17,7 +17,7 @@ import warnings
 from collections import defaultdict
 from collections.abc import Callable
 from itertools import repeat
-from types import CodeType, FunctionType, MethodType, ModuleType
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -31,7 +31,7 @@ from fnad.numpy.operands import as_symbol
 from fnad.numpy.views import Broadcast
 from fnad.trace import escape, guards
 from fnad.trace.capture import READ
-from fnad.trace.compiled import is_in_c, of_compiled, of_numba, on_traced
+from fnad.trace.compiled import of_compiled, of_numba, on_traced
 from fnad.trace.contents import CACHED, CONTAINERS, PARTS, is_numba_class, is_users
 from fnad.trace.conversion import HOOKS, converted, converted_code, facts_in, own_function
 from fnad.trace.dispatch import has_traced, is_written
@@ -104,7 +104,7 @@ def replaced(function: Any) -> Any:
         return of_partial(function)
     if kind is operator.methodcaller:
         return calling_method(function)
-    if is_in_c(kind):
+    if issubclass(kind, BuiltinFunctionType) or kind.__name__ == "cython_function_or_method":
         return of_c(function)
     if issubclass(kind, type):
         METHODS.enter_class(function)
@@ -201,8 +201,7 @@ def of_c(function: Any) -> Any:
         kept(owner)
         if function.__name__ == "fill" and type(owner) is np.ndarray:
             return filling(function)
-    made = calling_back(function)
-    return made if MAKING.innermost is None else of_ordinary(made)
+    return calling_back(function) if MAKING.innermost is None else of_ordinary(calling_back(function))
 
 
 def filling(fill: Any) -> Call:

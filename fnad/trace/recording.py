@@ -525,9 +525,8 @@ class Recorder:
 def called_by_library(method: MethodType) -> str | None:
     """The name of a user function that the object of a library method has, and may call; None if there is none."""
     owner: Any = method.__self__
-    if isinstance(owner, (type, ModuleType)) or any(map(is_users, type(owner).__mro__)) or is_own_class(type(owner)):
-        return None
-    held = (namespace_of(owner) or {}).values()
+    is_library = not isinstance(owner, (type, ModuleType)) and not any(map(is_users, type(owner).__mro__))
+    held = (namespace_of(owner) or {}).values() if is_library and not is_own_class(type(owner)) else ()
     functions = (f for f in held if type(f) is FunctionType and original_of(f.__code__) is f.__code__)
     return next((f.__qualname__ for f in functions if not is_trusted(f.__code__.co_filename)), None)
 

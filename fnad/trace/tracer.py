@@ -42,8 +42,7 @@ from fnad.trace.dispatch import (
     python_number,
     unmasked,
 )
-from fnad.trace.flags import Flags
-from fnad.trace.flat import Flat
+from fnad.trace.flat import Flags, Flat
 from fnad.trace.handle import TRACED, Aside, Cell, Handle
 from fnad.trace.kinds import ARRAY, ASKED, Kind, classes_of, kind_of
 from fnad.trace.objects import asks_for_objects, object_array
