@@ -337,7 +337,7 @@ def test_other_threads_see_no_trace():
         for _ in range(60):
             trace()
             traces += 1
-            if time.monotonic() > end:
+            if traces > 10 and time.monotonic() > end:
                 break
     finally:
         stop.set()
@@ -346,5 +346,4 @@ def test_other_threads_see_no_trace():
             thread.join()
     assert not wrong, wrong[0]
     assert len(counts) == 8
-    assert traces > 10
     assert_nothing_is_left()
