@@ -27,12 +27,8 @@ def keeps_plainly(owner: Any) -> bool:
         return kind.__setattr__ is type.__setattr__ and kind.__getattribute__ is type.__getattribute__
     is_plain = kind.__setattr__ is object.__setattr__ and kind.__getattribute__ is object.__getattribute__
     libraries = [base for base in kind.__mro__ if not is_users(base)]
-    return is_plain and not any("__dict__" in vars(base) or has_slots(base) for base in libraries)
-
-
-def has_slots(kind: type) -> bool:
-    """True if objects of a class keep attributes outside of a namespace."""
-    return any(isinstance(member, MemberDescriptorType) for member in vars(kind).values())
+    members = [member for base in libraries for member in vars(base).items()]
+    return is_plain and not any(name == "__dict__" or isinstance(m, MemberDescriptorType) for name, m in members)
 
 
 def hides_attributes(owner: Any) -> bool:

@@ -145,11 +145,6 @@ CLOCKS = {"now", "today", "utcnow"}
 """Methods of the classes of datetime that read the clock."""
 
 
-def _reads_files(name: str) -> bool:
-    """True for the methods of paths that read the file system: those that pure paths have not."""
-    return not hasattr(sys.modules["pathlib"].PurePath, name)
-
-
 def reads_outside(function: Any) -> tuple[str, bool] | None:
     """A name for the state outside Python values that a callee reads, and True if each call is traced for it."""
     is_function = issubclass(type(function), (FunctionType, MethodType, BuiltinFunctionType))
@@ -165,7 +160,7 @@ def reads_outside(function: Any) -> tuple[str, bool] | None:
     owner, name = getattr(function, "__self__", None), getattr(function, "__name__", "")
     kind = cast("type[Any]", owner if isinstance(owner, type) else type(owner))
     if "pathlib" in sys.modules and issubclass(kind, sys.modules["pathlib"].Path):
-        return (FILE, True) if _reads_files(name) else None
+        return None if hasattr(sys.modules["pathlib"].PurePath, name) else (FILE, True)  # pure paths read no files
     if name in CLOCKS and isinstance(owner, type) and owner.__module__ == "datetime":
         return CLOCK, False
     if name in LEVELS and own.__module__ == "logging":

@@ -230,14 +230,11 @@ def calling_back(function: Any) -> Any:
 HOLDING, LEADING = {*map(id, (list, tuple, dict))}, {*map(id, (MethodType, CACHED, ORDERING))}
 """The identities of the classes of containers, and of objects in C, that user functions may be in."""
 
-SHORT = 16
-"""The most elements of a container that are examined for user functions."""
-
 
 def twin(value: Any) -> Any:
-    """The replacement for a user function, alone, bound or in a short container; any other value itself."""
+    """The replacement for a user function, alone, bound or in a container of up to 16 elements."""
     kind = type(value)
-    if id(kind) not in HOLDING or len(value) > SHORT:
+    if id(kind) not in HOLDING or len(value) > 16:
         return UPWARD.callee(value) if is_given(value) else value
     parts = value.values() if kind is dict else value
     if not any(map(is_given, parts)):
