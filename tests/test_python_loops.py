@@ -746,6 +746,13 @@ def loops_of(f: Any) -> int:
     return sum(k.refused is None and bool(k.answers) for k in known)
 
 
+def test_a_helper_that_decides_often_makes_the_loop_around_its_call_one() -> None:
+    """The first call traces no more than its first steps one by one."""
+    f, x = jit(helped), np.random.default_rng(0).normal(size=300)
+    assert f(x, 0.5) == pytest.approx(helped(x, 0.5), rel=1e-12)
+    assert (len(f.paths()), loops_of(f)) == (1, 1)
+
+
 def test_derivatives_of_all_kinds() -> None:
     x, a = arguments(3)
     curvature, push = jit(hessian(three_ways)), jit(lambda x, a, t: jvp(three_ways, (x, a), (t, 1.0)))

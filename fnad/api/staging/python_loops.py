@@ -79,8 +79,11 @@ class PythonLoops:
 
     def parts(self, source: Source) -> None:
         """Begin the trace again with the loops around a line marked, if there are some that are not."""
-        if not LOOPING.steps and is_in_loop(source) and (source.file, source.line) not in self.marked:
-            self.marked.update(user_lines())
+        if LOOPING.steps or (source.file, source.line) in self.marked:
+            return
+        lines = user_lines()
+        if any(is_in_loop(Source(*line, "")) for line in lines):  # also of a caller
+            self.marked.update(lines)
             raise Parted
 
     def reasons(self, guards: Iterable[Guard]) -> Iterator[str]:
