@@ -16,7 +16,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache, partial
 from types import TracebackType
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import numpy as np
 
@@ -367,18 +367,25 @@ def forget_escape() -> None:
 # the function runs again with `u` traced. If an `except` clause of user code handles the error, the rest of the run
 # lacks the write, so the function runs again, too. In the second run the error may be handled: `u` is traced there.
 # Where a number would not have been an error, as in `if x > 0` for a row of `vmap`, the run would go on in the `except`
-# clause, which Python does not: the clause raises the error again.
+# clause, which Python does not: the clause raises the error again, if it does not name a class of fnad.
 
 
-def handled(error: BaseException | None) -> None:
-    """Make the function run again if user code handles an error of a C function that may write numbers."""
+def handled(error: BaseException | None, kinds: Any) -> None:
+    """Have the function run again, or raise the error again, if user code handles it by its classes."""
     if not isinstance(error, Exception):
         return
     behind, asked = _behind(error) or error, _LAST.asked
     if asked is not None and asked in (error, behind) and not MAKING.is_traced:
         MAKING.refuse(asked)
-    elif isinstance(behind, FnadError) and behind.is_final:
+    elif isinstance(behind, FnadError) and behind.is_final and not _is_by_name(error, kinds):
         raise behind
+
+
+def _is_by_name(error: Exception, kinds: Any) -> bool:
+    """True if one of the classes is a class of fnad, and that of the error."""
+    if isinstance(kinds, tuple):
+        return any(_is_by_name(error, kind) for kind in cast("tuple[Any, ...]", kinds))
+    return issubclass(kinds, FnadError) and isinstance(error, kinds)
 
 
 class Suppressing(suppress):
@@ -386,12 +393,16 @@ class Suppressing(suppress):
 
     __doc__ = suppress.__doc__  # for user code
 
+    def __init__(self, *exceptions: type[BaseException]) -> None:
+        super().__init__(*exceptions)
+        self.kinds = exceptions
+
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> bool:
         is_handled = bool(super().__exit__(kind, error, traceback))
         if is_handled and is_tracing():
-            handled(error)
+            handled(error, self.kinds)
         return is_handled
 
 

@@ -416,10 +416,10 @@ def changed(value: Any, operand: Any) -> Any:
     return operand
 
 
-def handles() -> None:
-    """The begin of an `except` clause. See Note [Errors that user code handles]."""
+def handles(kinds: Any = ()) -> None:
+    """The begin of an `except` clause of these classes. See Note [Errors that user code handles]."""
     if is_tracing():
-        escape.handled(sys.exception())
+        escape.handled(sys.exception(), kinds)
 
 
 def reading(get: Any) -> Call:

@@ -27,6 +27,7 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from copy import deepcopy
 from typing import Any
 
 from fnad.records import NamedTuple
@@ -417,8 +418,11 @@ class Hooked(ast.NodeTransformer):
         return self._visit_import(node) if self._scope.outer is not None else node
 
     def visit_ExceptHandler(self, node: ast.ExceptHandler) -> ast.AST:
-        node.type, first = None if node.type is None else self.visit(node.type), node.body[0]
-        node.body = [ast.copy_location(ast.Expr(hook("handles", first)), first), *self.all(node.body)]
+        first, plain = node.body[0], (ast.Name, ast.Attribute, ast.Tuple, ast.Load)
+        named = node.type is not None and all(isinstance(part, plain) for part in ast.walk(node.type))
+        kinds = [deepcopy(node.type)] if named and node.type is not None else []
+        node.type = None if node.type is None else self.visit(node.type)
+        node.body = [ast.copy_location(ast.Expr(hook("handles", first, *kinds)), first), *self.all(node.body)]
         return node
 
     def visit_Match(self, node: ast.Match) -> ast.AST:

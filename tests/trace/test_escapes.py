@@ -260,6 +260,25 @@ def test_an_error_where_a_number_is_none_is_not_for_user_code_to_handle(rows, ha
         rows(lambda x: handling(x, ask))
 
 
+def by_its_name(x):
+    try:
+        return decides(x)
+    except (KeyError, fnad.errors.TracerEscapeError):
+        return x * x
+
+
+def by_the_base(x):
+    with contextlib.suppress(fnad.errors.FnadError):
+        return decides(x)
+    return x * x
+
+
+@pytest.mark.parametrize("function", [by_its_name, by_the_base])
+def test_an_error_that_user_code_names_is_handled(function):
+    for transform in ROWS.values():
+        np.testing.assert_allclose(transform(function), [0.01, 0.25, 0.04])
+
+
 @pytest.mark.parametrize(
     "ask",
     [
