@@ -197,6 +197,17 @@ def read_within_bounds(x: Any, a: Any) -> Any:
     return s
 
 
+def read_beside_a_write(x: Any, a: Any) -> Any:
+    """The element decides, is read on one way and written on the other."""
+    y, z = np.ones(len(x)), x
+    for i, v in enumerate(x):
+        if x[i] > y[i]:
+            z = z * 0.8 + 0.1 * y[i]
+        else:
+            y[i] += (a * v - 0.3 * y[i - 1] * v) * 0.5
+    return (y * x).sum() + (z * z).sum()
+
+
 def sunk(x: Any, a: Any) -> Any:
     y = x * 1.0
     for i in range(len(x) - 1):
@@ -551,6 +562,7 @@ ONE: list[tuple[Callable[..., Any], int]] = [
     ),
     *((returning, 6), (looked_up, 6), (written_on_some_ways, 7), (read_within_bounds, 9), (sunk, 4), (replaced, 4)),
     *((replaced_and_restored, 5), (one_array_of_two_names, 5), (in_rows, 4), (in_rows_read_elsewhere, 6)),
+    (read_beside_a_write, 4),
     *((in_tables, 8), (lengths_of_runs, 6), (calls_of_an_elevator, 8), (left_with_a_variable, 6)),
     (over_lists, 5),
     *(

@@ -297,11 +297,16 @@ def key_of(symbol: Symbol) -> Hashable:
 
 def _cond(pred: Symbol, regions: Sequence[Closed]) -> list[Symbol]:
     """The results of one of the regions, which take what any of them reads."""
-    operands = {id(symbol.atom): symbol for region in regions for symbol in region.captured}
+    operands: dict[tuple[int, int], Symbol] = {}
+    keys: list[list[tuple[int, int]]] = []
+    for region in regions:
+        atoms = [id(symbol.atom) for symbol in region.captured]
+        keys.append([(atom, atoms[:place].count(atom)) for place, atom in enumerate(atoms)])  # each input has its own
+        operands.update(zip(keys[-1], region.captured, strict=True))
     places = {key: place for place, key in enumerate(operands)}
     avals = [symbol.aval for symbol in operands.values()]
     programs = tuple(
-        taking(region.program, avals, [places[id(symbol.atom)] for symbol in region.captured]) for region in regions
+        taking(region.program, avals, [places[key] for key in own]) for region, own in zip(regions, keys, strict=True)
     )
     results = cond(pred, *operands.values(), regions=programs)
     return list(results) if isinstance(results, tuple) else [results]
