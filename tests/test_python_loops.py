@@ -1053,6 +1053,52 @@ def test_steps_that_store_a_variable_by_an_operator_stay_paths(use: Any) -> None
             assert values(np.array(x)) == pytest.approx(counted_by_operators(x))
 
 
+def noted_within(x: Any, a: Any) -> Any:
+    s = 0.0
+    for v in x:
+        try:
+            s += v if v > a else -0.1 * v
+            SEEN.append(0.0)
+        except:  # noqa: E722
+            s += 100.0
+    return s
+
+
+def gathered(x: Any, a: Any) -> Any:
+    s, t = 0.0, []
+    for v in x:
+        try:
+            if v > a:
+                s += v
+            t.append(v)
+        except BaseException:  # noqa: BLE001
+            s += 100.0
+    return s + sum(t)
+
+
+def helped_within(x: Any, a: Any) -> Any:
+    s = 0.0
+    for v in x:
+        try:
+            s += large_or_not(v, a)
+        except:  # noqa: E722
+            s += 100.0
+    return s
+
+
+def large_or_not(v: Any, a: Any) -> Any:
+    return v if v > a else -v
+
+
+@pytest.mark.parametrize("f", [noted_within, gathered, helped_within], ids=lambda f: f.__name__)
+def test_user_code_handles_no_end_of_a_trace(f: Callable[..., Any]) -> None:
+    """What ends a trace in a step passes a clause for all exceptions."""
+    values = jit(f)
+    for seed in range(4):
+        x = np.random.default_rng(seed).normal(size=300)
+        assert values(x, 0.1) == pytest.approx(f(x, 0.1), rel=1e-12)
+
+
 def test_errors_are_those_of_the_call() -> None:
     def checked(x: Any, a: Any) -> Any:
         s = 0.0

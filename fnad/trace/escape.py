@@ -372,16 +372,16 @@ def forget_escape() -> None:
 
 def handled(error: BaseException | None, kinds: Any) -> None:
     """Have the function run again, or raise the error again, if user code handles it by its classes."""
-    if not isinstance(error, Exception):
+    if error is None:
         return
-    behind, asked = _behind(error) or error, _LAST.asked
+    behind, asked = (_behind(error) if isinstance(error, Exception) else None) or error, _LAST.asked
     if asked is not None and asked in (error, behind) and not MAKING.is_traced:
         MAKING.refuse(asked)
-    elif isinstance(behind, FnadError) and behind.is_final and not _is_by_name(error, kinds):
+    elif getattr(behind, "is_final", False) and not _is_by_name(error, kinds):
         raise behind
 
 
-def _is_by_name(error: Exception, kinds: Any) -> bool:
+def _is_by_name(error: BaseException, kinds: Any) -> bool:
     """True if one of the classes is a class of fnad, and that of the error."""
     if isinstance(kinds, tuple):
         return any(_is_by_name(error, kind) for kind in cast("tuple[Any, ...]", kinds))

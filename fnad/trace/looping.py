@@ -53,6 +53,8 @@ Answers = tuple[int, ...]
 class Refused(BaseException):
     """Ends a trace in which a loop cannot be one: the function is traced again. No `except` of user code catches it."""
 
+    is_final = True
+
     def __init__(self, why: str) -> None:
         super().__init__(why)
         self.why, self.source = why, current_source()
@@ -61,6 +63,8 @@ class Refused(BaseException):
 
 class Parted(BaseException):
     """Ends a trace in which a loop decides so often, and in several ways, that it had better be one loop."""
+
+    is_final = True
 
 
 class Loops(Protocol):

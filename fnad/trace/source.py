@@ -61,10 +61,10 @@ def user_frame() -> FrameType | None:
     return frame
 
 
-def user_lines() -> tuple[tuple[str, int], ...]:
-    """File and line of each frame outside the libraries, innermost first."""
+def user_lines(within: CodeType | None = None) -> tuple[tuple[str, int], ...]:
+    """File and line of each frame outside the libraries, innermost first, up to the one that runs a code."""
     frame, lines = user_frame(), []
-    while frame is not None:
+    while frame is not None and frame.f_code is not within:
         if not _OF_LIBRARIES[frame.f_code.co_filename]:
             lines.append((frame.f_code.co_filename, line_of(frame).line))
         frame = frame.f_back

@@ -104,7 +104,7 @@ class OfArrays:
     """The replacement for a NumPy function that follows its rule if an argument is traced."""
 
     def __init__(self, function: Any) -> None:
-        self._function = function
+        self._function, self.__name__ = function, function.__name__
         self._traced = call_or_make if function in objects.MAKING else call_traced
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -152,7 +152,7 @@ class OfElements:
     """The replacement for a ufunc; it takes traced values in lists too, which NumPy's protocols do not dispatch on."""
 
     def __init__(self, ufunc: np.ufunc) -> None:
-        self._function, self._count = ufunc, ufunc.nin
+        self._function, self._count, self.__name__ = ufunc, ufunc.nin, ufunc.__name__
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if not kwargs and len(args) == self._count and go_straight(args):

@@ -81,7 +81,7 @@ class PythonLoops:
         """Begin the trace again with the loops around a line marked, if there are some that are not."""
         if LOOPING.steps or (source.file, source.line) in self.marked:
             return
-        lines = user_lines()
+        lines = user_lines(PythonLoops.traced.__code__)
         if any(is_in_loop(Source(*line, "")) for line in lines):  # also of a caller
             self.marked.update(lines)
             raise Parted
