@@ -25,6 +25,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from types import MappingProxyType
 
 from fnad.kernel.accumulators import Folded
 from fnad.kernel.barriers import by_groups
@@ -207,7 +208,7 @@ class Strips(Piece):
     loops: tuple[NestLoop, ...] = ()
     columns: int = 1
     shares: int = 1
-    values: Mapping[Dtype, Name] = {}
+    values: Mapping[Dtype, Name] = MappingProxyType({})
     marks: Name | None = None
 
     @property
