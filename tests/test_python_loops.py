@@ -1092,7 +1092,7 @@ def large_or_not(v: Any, a: Any) -> Any:
 
 @pytest.mark.parametrize("f", [noted_within, gathered, helped_within], ids=lambda f: f.__name__)
 def test_user_code_handles_no_end_of_a_trace(f: Callable[..., Any]) -> None:
-    """What ends a trace in a step passes a clause for all exceptions."""
+    """The end of a trace within a step passes a clause for all exceptions."""
     values = jit(f)
     for seed in range(4):
         x = np.random.default_rng(seed).normal(size=300)

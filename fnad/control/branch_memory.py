@@ -174,7 +174,7 @@ def _is_inside(start: Symbol, length: int, size: int) -> bool:
 
 
 def _linear(symbol: Symbol) -> tuple[dict[Atom, int], int]:
-    """The factors of other integers in an integer, and what is added to their sum."""
+    """The factors of other integers in an integer, and the constant that is added to their sum."""
     symbol = _origin(symbol)
     if isinstance(symbol.atom, Literal):
         return {}, int(symbol.atom.value)
@@ -200,7 +200,7 @@ def _maker(symbol: Symbol) -> Equation | None:
 
 
 def read_box(array: Symbol, starts: Sequence[Symbol], sizes: Ints) -> Symbol:
-    """A box of an array: what was written into this box, or an element of the array before writes elsewhere."""
+    """A box of an array: the values last written into this box, or an element of the array before writes elsewhere."""
     written = _origin(array)
     equation = _maker(written)
     if equation is None or not isinstance(equation.primitive.lower, DynamicUpdate):

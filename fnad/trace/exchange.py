@@ -48,7 +48,7 @@ def called_by_python(kind: type) -> Iterator[FunctionType]:
 
 
 def constructing_code(function: FunctionType) -> CodeType:
-    """The code in the place of a constructor without source, which calls functions that make the default values."""
+    """The code that replaces a constructor without source. It calls the functions that make default values."""
     own, closure = function.__code__, function.__closure__ or ()
     cells = tuple(map(_cell, closure))
     return own if all(map(is_, cells, closure)) else watched_code(function, with_code(function, own, cells))

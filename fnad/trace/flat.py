@@ -110,5 +110,5 @@ class Flags:
         self._refuse()
 
     def _refuse(self) -> Any:
-        """Raise the error for flags, which are no method."""
+        """Raise the error for flags, because they are not a method."""
         return escape.attribute_asked(self._array.aval, self._array.__class__, "flags")

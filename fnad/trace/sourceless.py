@@ -94,7 +94,7 @@ def around(_{names}):
 
 
 def watched_code(function: FunctionType, callee: Any = None) -> CodeType:
-    """Code in the place of the code of a function without source: it calls `callee`, or reports the call."""
+    """Code that replaces the code of a function without source: it calls `callee`, or reports the call."""
     own, like = function.__code__, _code(len(function.__code__.co_freevars))
     callee = callee or without_source(with_code(function, own))
     made = like.replace(

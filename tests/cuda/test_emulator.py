@@ -186,10 +186,8 @@ WITHOUT = {
 }
 
 
-@pytest.mark.timeout(60)
-@pytest.mark.parametrize("what", WITHOUT)
-def test_tiles_need_their_tickets_and_marks(monkeypatch: pytest.MonkeyPatch, what: str) -> None:
-    """Without a part of the protocol there is a race, or blocks wait for what never comes."""
+def planted(monkeypatch: pytest.MonkeyPatch, what: str) -> str:
+    """Emulate programs without a part of the protocol by which blocks wait; return the problem that they have."""
     pattern, text, problem = WITHOUT[what]
 
     def changed(launches: Any, arch: str) -> bytes:
@@ -198,6 +196,14 @@ def test_tiles_need_their_tickets_and_marks(monkeypatch: pytest.MonkeyPatch, wha
 
     monkeypatch.setattr(emulator, "LANES", 256)
     monkeypatch.setattr(ptx_device, "kept_ptx", changed)
+    return problem
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("what", WITHOUT)
+def test_tiles_need_their_tickets_and_marks(monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+    """Without a part of the protocol there is a race, or blocks wait for what never comes."""
+    problem = planted(monkeypatch, what)
     x = np.ones(16 * 4096, np.float32)
     if problem is FOR_EVER:
         with pytest.raises(EmulationError, match=problem):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +11,6 @@ import pytest
 
 import fnad
 from fnad.backends.cuda.executor import DeviceExecutor, plan
-from fnad.backends.cuda.kept import kept_ptx
 from fnad.backends.cuda.target import CUDA
 from fnad.kernel.launches import DevicePlan
 from fnad.kernel.strips import Strips
@@ -21,11 +19,9 @@ from fnad.testing import assert_close, tolerance
 from fnad.transforms.interpret import interpret
 from tests.cuda import harness
 from tests.cuda.harness import KernelError
-from tests.cuda.ptx import device as ptx_device
-from tests.cuda.ptx import emulator
 from tests.cuda.ptx.device import Emulated
 from tests.cuda.ptx.emulator import EmulationError
-from tests.cuda.test_emulator import FOR_EVER, RACE, WITHOUT
+from tests.cuda.test_emulator import FOR_EVER, RACE, WITHOUT, planted
 from tests.cuda.test_grid import SMALL, program_of, results
 from tests.cuda.test_traffic import array, share_moved
 from tests.together import together as cases
@@ -85,7 +81,7 @@ def has_strips(planned: DevicePlan) -> bool:
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_strips_of_any_size(name: str, dtype: str) -> None:
-    """Of one block and of several, with and without columns and rows that are no whole number of what blocks have."""
+    """Of one block and of several, with and without columns and rows that fill no block."""
     rng, shares = np.random.default_rng(1), set[int]()
     with cases() as each:
         for shape in SHAPES:
@@ -202,14 +198,7 @@ def test_in_any_order_of_blocks_and_warps(name: str) -> None:
 @pytest.mark.parametrize("what", WITHOUT)
 def test_strips_need_their_tickets_and_marks(monkeypatch: pytest.MonkeyPatch, what: str) -> None:
     """Without a part of the protocol there is a race, or blocks wait for what never comes."""
-    pattern, text, problem = WITHOUT[what]
-
-    def changed(launches: Any, arch: str) -> bytes:
-        found = re.sub(pattern, text, kept_ptx(launches, arch).decode())
-        return found.replace("\t.reg .pred", "\t.reg .b32 \t%w;\n\t.reg .pred").encode()
-
-    monkeypatch.setattr(emulator, "LANES", 256)
-    monkeypatch.setattr(ptx_device, "kept_ptx", changed)
+    problem = planted(monkeypatch, what)
     x = np.random.default_rng(6).standard_normal((600, 70)).astype(np.float32)
     if problem is FOR_EVER:
         with pytest.raises(EmulationError, match=problem):

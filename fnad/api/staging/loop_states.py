@@ -178,7 +178,7 @@ class States:
         return "number", kind, key
 
     def carry_all(self, why: str) -> NoReturn:
-        """Carry all numbers that have had several values; where there are none, refuse the loop, which says why."""
+        """Carry all numbers that have had several values; refuse the loop for this reason if there are none."""
         several = {where for (where, _), values in self._values.items() if len(values) > 1} - self.carried
         if not several:
             raise Refused(why)
