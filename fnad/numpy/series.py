@@ -19,6 +19,7 @@ from numpy.polynomial import chebyshev, hermite, hermite_e, laguerre, legendre, 
 from fnad.errors import ShapeError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64
+from fnad.numpy.joining import arrays_of
 from fnad.numpy.operands import as_array, static_int, static_ints, to_dtype
 from fnad.numpy.registry import RULES, Rule, implements
 from fnad.numpy.ufuncs import add, multiply, negative, subtract
@@ -109,7 +110,7 @@ def _values_at_points(basis: Basis) -> Rule:
         *points, c = args
         first, *others = map(as_array, points)
         if any(point.shape != first.shape for point in others):
-            names = "x, y" if len(points) == 2 else "x, y, z"
+            names = {2: "x, y", 3: "x, y, z"}.get(len(points), "ordinates")
             raise ShapeError(f"{names} are incompatible")
         total = value(basis, first, c)
         for point in others:
@@ -179,8 +180,11 @@ def _weight(basis: Basis) -> Rule:
 
 def _enter(basis: Basis) -> None:
     implements(basis.function("val"))(lambda x, c, tensor=True: value(basis, x, c, tensor))
-    implements(basis.function("val2d"))(_values_at_points(basis))
-    implements(basis.function("val3d"))(_values_at_points(basis))
+    at_points = _values_at_points(basis)
+    implements(basis.function("val2d"))(at_points)
+    implements(basis.function("val3d"))(at_points)
+    if hasattr(basis.module, f"{basis.prefix}valnd"):
+        implements(basis.function("valnd"))(lambda pts, c: at_points(*arrays_of(pts), c))
     implements(basis.function("grid2d"))(_values_on_grid(basis))
     implements(basis.function("grid3d"))(_values_on_grid(basis))
     implements(basis.function("vander"))(lambda x, deg: vandermonde(basis, x, deg))

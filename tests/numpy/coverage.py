@@ -31,6 +31,7 @@ import scipy.linalg
 import scipy.signal
 import scipy.special
 
+import fnad.numpy.series_algebra
 import fnad.scipy.linalg
 import fnad.scipy.signal
 import fnad.scipy.special

@@ -21,6 +21,7 @@ OF_A_BASIS = {
     "val of complex numbers": (lambda f, z, c: f(z, c), Z, C),
     "val2d": (lambda f, x, y, k: f(x, y, k[..., 0]), X, Y, K),
     "val3d": (lambda f, x, y, k: f(x, y, x * y, k), X, Y, K),
+    "valnd": (lambda f, x, y, k: (f((x, y, x * y), k), f([x, y], k), f(x, k), f((y,), k)), X, Y, K),
     "grid2d": (lambda f, x, y, k: f(x[0], y, k[..., 0]), X, Y, K),
     "grid3d": (lambda f, x, y, k: f(x[0], y[1], x[1], k), X, Y, K),
     "vander": (lambda f, x: (f(x, 3), f(x[0, 0], 0), f(x, 1)), X),
