@@ -251,7 +251,7 @@ class Made(NamedTuple):
     time: int
 
 
-def made(entry: Entry) -> Made | None:
+def made(entry: CacheFile) -> Made | None:
     """The version and time in the header of an entry; None if the entry has no header or is gone."""
     with contextlib.suppress(OSError, ValueError), own_file(entry.path) as file:
         magic, _, _, version, when = (file.readline(1000) if file else b"").split()
@@ -259,7 +259,7 @@ def made(entry: Entry) -> Made | None:
     return None
 
 
-def is_damaged(entry: Entry) -> bool:
+def is_damaged(entry: CacheFile) -> bool:
     """True if a file can never be read as an entry."""
     try:
         with own_file(entry.path) as file:
@@ -275,7 +275,7 @@ def _checksum(payload: bytes) -> bytes:
     return blake2b(payload, digest_size=16).hexdigest().encode()
 
 
-class Entry(NamedTuple):
+class CacheFile(NamedTuple):
     """A file of the cache: when it was last used, in seconds, and its size."""
 
     used: float
@@ -364,7 +364,7 @@ class DiskCache:
             self._is_closed = True
             self._warn(f"{self.directory} cannot be written to: {error.strerror}")
 
-    def entries(self) -> Iterator[Entry]:
+    def entries(self) -> Iterator[CacheFile]:
         """All files, in no order."""
         try:
             with self._opened() as directory:
@@ -432,13 +432,13 @@ def _level_of_user() -> int:
     return level
 
 
-def entries_in(folder: Folder, path: Path) -> list[Entry]:
+def entries_in(folder: Folder, path: Path) -> list[CacheFile]:
     """The files in an open folder, those used least recently first."""
-    found: list[Entry] = []
+    found: list[CacheFile] = []
     for name in os.listdir(folder):  # noqa: PTH208 - by its descriptor
         with contextlib.suppress(FileNotFoundError):  # another process removes some, too
             status = os.stat(_place(folder, name), dir_fd=_descriptor(folder), follow_symlinks=False)
-            found.append(Entry(status.st_mtime, status.st_size, path / name))
+            found.append(CacheFile(status.st_mtime, status.st_size, path / name))
     return sorted(found)
 
 

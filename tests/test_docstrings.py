@@ -4,6 +4,7 @@ import ast
 import builtins
 import inspect
 import re
+from collections import Counter
 from collections.abc import Iterator
 from doctest import DocTestParser
 from pathlib import Path
@@ -79,6 +80,12 @@ def test_docstrings_name_the_thing_first() -> None:
 def test_possessives_have_a_noun() -> None:
     found = [(file.name, line) for file in FILES for line in file.read_text(encoding="utf-8").split("\n")]
     assert [place for place in found if POSSESSIVE.search(place[1])] == []
+
+
+def test_classes_have_names_of_their_own() -> None:
+    nodes = (node for file in FILES for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))))
+    names = Counter(node.name for node in nodes if isinstance(node, ast.ClassDef))
+    assert [name for name, times in names.items() if times > 1] == []
 
 
 def test_sentences_are_short() -> None:

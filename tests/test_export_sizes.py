@@ -20,7 +20,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import fnad
 import fnad.api.functions.save_load
 from fnad.errors import ArgumentTypeError, ExportError
-from fnad.ir.size import EXAMPLE, Scope, at_sizes, slice_bounds
+from fnad.ir.size import EXAMPLE, SizeScope, at_sizes, slice_bounds
 from fnad.tree import leaves
 
 S = fnad.ShapeDtypeStruct
@@ -397,7 +397,7 @@ def test_decisions_of_sizes_are_those_of_numbers(seed: int) -> None:
     random = np.random.default_rng(seed)
     decided = 0
     for _ in range(300):
-        scope = Scope(("n", "m"))
+        scope = SizeScope(("n", "m"))
         n, m = scope.sizes["n"], scope.sizes["m"]
         a, b, c, d, e = map(int, random.integers(-6, 7, size=5))
         m = m if seed % 2 else n
@@ -426,7 +426,7 @@ def test_decisions_of_sizes_are_those_of_numbers(seed: int) -> None:
 
 def test_a_remainder_that_is_negative_in_the_narrowed_intervals_is_refused() -> None:
     """The comparison with the divisor is for n > 100, where the remainder has a sign."""
-    n, m = Scope(("n", "m")).sizes.values()
+    n, m = SizeScope(("n", "m")).sizes.values()
     remainder = 50 * m - n * m - 1
     with pytest.raises(ExportError, match="is not a polynomial"):
         divmod(remainder, n * n - 10_000 + remainder)

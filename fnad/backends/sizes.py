@@ -16,7 +16,7 @@ EAGER = 3
 """The number of sizes that are compiled at their second call although each has code of its own."""
 
 
-class Sizes:
+class SizeRecord:
     """The programs of one outline. They have it as long as one of them is alive."""
 
     def __init__(self) -> None:
@@ -34,12 +34,12 @@ class Sizes:
         return self.is_shared or self._alone < EAGER
 
 
-_SIZES: WeakValueDictionary[int, Sizes] = WeakValueDictionary()
+_SIZES: WeakValueDictionary[int, SizeRecord] = WeakValueDictionary()
 
 
-def sizes_of(program: Program) -> Sizes:
+def sizes_of(program: Program) -> SizeRecord:
     """The record of programs that differ from this one in sizes and constants alone."""
-    return _SIZES.setdefault(hash(_outline(program)), Sizes())
+    return _SIZES.setdefault(hash(_outline(program)), SizeRecord())
 
 
 def _outline(program: Program) -> Hashable:

@@ -35,7 +35,7 @@ from fnad import config, forks
 from fnad.backends.background import BACKGROUND
 from fnad.backends.base import BACKENDS, Array, Backend, CallBefore, Compiler, Executor, Native
 from fnad.backends.reference import interpreter
-from fnad.backends.sizes import Sizes, sizes_of
+from fnad.backends.sizes import SizeRecord, sizes_of
 from fnad.control.rolled import rolled
 from fnad.errors import LoweringError
 from fnad.forks import cached_property
@@ -198,7 +198,7 @@ class TieredProgram:
         return BACKENDS[self._device]
 
     @cached_property
-    def _sizes(self) -> Sizes:
+    def _sizes(self) -> SizeRecord:
         return sizes_of(self.program)
 
     @cached_property

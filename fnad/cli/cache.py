@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from fnad import config, disk
 from fnad.api.inspect.tables import columns
 from fnad.cli.usage import UsageError
-from fnad.disk import DiskCache, Entry
+from fnad.disk import CacheFile, DiskCache
 
 
 def show() -> str:
@@ -49,7 +49,7 @@ def clear() -> str:
     return f"{len(entries)} entries removed, {size(entries)}"
 
 
-def size(entries: Iterable[Entry]) -> str:
+def size(entries: Iterable[CacheFile]) -> str:
     return f"{sum(entry.nbytes for entry in entries) / 1e6:.1f} MB"
 
 
@@ -62,14 +62,14 @@ def _used() -> DiskCache:
     return cache
 
 
-def _entries(cache: DiskCache) -> list[Entry]:
+def _entries(cache: DiskCache) -> list[CacheFile]:
     try:
         return list(cache.entries())
     except OSError as error:
         raise UsageError(f"{cache.directory} cannot be read: {error.strerror}") from None
 
 
-def _remove(entries: Iterable[Entry]) -> None:
+def _remove(entries: Iterable[CacheFile]) -> None:
     try:
         for entry in entries:
             entry.path.unlink(missing_ok=True)

@@ -1,8 +1,8 @@
 """Sizes that are symbols: polynomials in the sizes of axes, and the intervals of sizes for which a program is right.
 
 A program for all sizes is traced and lowered once. Each comparison of a size is decided for large sizes, by exact
-arithmetic, and its `Scope` keeps an interval for each axis in which all comparisons have the same result. Comparisons
-without one, such as `n < m`, are errors. A size that a function in C takes as a number, as `range(n)` does, has no
+arithmetic, and its `SizeScope` keeps an interval for each axis in which all comparisons have the same result.
+Comparisons without one, such as `n < m`, are errors. A size that a function in C takes as a number, as `range(n)` does, has no
 other value, and is an error. No other decision depends on a size, so the program is right within the intervals.
 
 Sizes such as n and m, which are equal for some numbers only, are unequal for fnad, and cannot be compared by user code:
@@ -39,7 +39,7 @@ FEW = 16
 """The least sizes are below this number where several sizes are compared."""
 
 
-class Scope:
+class SizeScope:
     """Intervals `low` to `high` of the sizes of axes, for which all decisions are those for large sizes.
 
     Of the names, those of `fixed` sizes are numbers in this program.
@@ -182,7 +182,7 @@ class Size:
 
     __slots__ = ("polynomial", "scope")
 
-    def __init__(self, scope: Scope, polynomial: Polynomial) -> None:
+    def __init__(self, scope: SizeScope, polynomial: Polynomial) -> None:
         self.scope, self.polynomial = scope, polynomial
 
     @property
@@ -484,7 +484,7 @@ def slice_bounds(entry: slice, n: int) -> tuple[int, int, int]:
     return bound(entry.start, low if step > 0 else high), bound(entry.stop, high if step > 0 else low), step
 
 
-def _constant(scope: Scope, number: Any) -> Polynomial:
+def _constant(scope: SizeScope, number: Any) -> Polynomial:
     return (((0,) * len(scope.names), number),) if number else ()
 
 
@@ -499,7 +499,7 @@ def _shifted(polynomial: Polynomial, low: Sequence[int]) -> Polynomial:
     return total
 
 
-def _size(scope: Scope, polynomial: Polynomial) -> Any:
+def _size(scope: SizeScope, polynomial: Polynomial) -> Any:
     if any(any(powers) for powers, _ in polynomial):
         return Size(scope, polynomial)
     return polynomial[0][1] if polynomial else 0

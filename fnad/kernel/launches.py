@@ -1,6 +1,6 @@
 """A lowered program as launches on a device, and the memory that they share.
 
-    step ::= Launch | Product | Products(loops, product) | LibraryCall | DeviceControl(control, [[step]])
+    step ::= Launch | Product | DeviceProducts(loops, product) | LibraryCall | DeviceControl(control, [[step]])
 
 A host runs the steps in order. A launch is one kernel on a grid of blocks. Control flow with more than a block's work
 inside is run by the host. Kernels note the counters of loops on the device, and where kernels can be guarded
@@ -79,7 +79,7 @@ class Launch:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Products:
+class DeviceProducts:
     """A matrix product in each iteration of loops, outer before inner, whose counters its offsets depend on."""
 
     loops: tuple[NestLoop, ...]
@@ -103,8 +103,8 @@ class DeviceControl:
     is_guarded: bool = False
 
 
-DeviceStep: TypeAlias = Launch | Product | Products | LibraryCall | DeviceControl
-Part: TypeAlias = "Piece | Product | Products | LibraryCall | tuple[Control, tuple[list[Part], ...]]"
+DeviceStep: TypeAlias = Launch | Product | DeviceProducts | LibraryCall | DeviceControl
+Part: TypeAlias = "Piece | Product | DeviceProducts | LibraryCall | tuple[Control, tuple[list[Part], ...]]"
 
 MOST_GUARDED = 16
 """The most launches in branches that are all launched: to wait for the device takes as long."""
@@ -219,7 +219,7 @@ def is_guardable(part: Part, own: Collection[Buffer] = (), depth: int | None = N
     match part:
         case Piece():
             return True
-        case Product() | Products():
+        case Product() | DeviceProducts():
             product = part if isinstance(part, Product) else part.product
             matrices = product.out, product.a, product.b
             return product.out.buffer.root in own and not any(m.offset.reads(depth) for m in matrices)
@@ -282,13 +282,13 @@ def grows(control: Control) -> bool:
     return not isinstance(control, Switch) and bool(control.residual_stacks)
 
 
-def _products(item: Item, loops: tuple[NestLoop, ...]) -> Products | None:
+def _products(item: Item, loops: tuple[NestLoop, ...]) -> DeviceProducts | None:
     """A product in loops."""
     match item:
         case NestLoop(_, _, [inner]):
             return _products(inner, (*loops, item))
         case Product():
-            return Products(loops, item)
+            return DeviceProducts(loops, item)
         case _:
             return None
 
@@ -314,7 +314,7 @@ def read_by_host(parts: Iterable[Part]) -> Iterator[Buffer]:
     """The buffers that must be arrays because the host or a library reads or writes them."""
     for part in parts:
         match part:
-            case Product() | Products():
+            case Product() | DeviceProducts():
                 product = part if isinstance(part, Product) else part.product
                 yield from (matrix.buffer.root for matrix in (product.out, product.a, product.b))
             case LibraryCall():

@@ -30,7 +30,7 @@ LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 """The labels that integers stand for, in their order."""
 
 
-class Term(NamedTuple):
+class EinsumOperand(NamedTuple):
     """An operand and the labels of its axes."""
 
     x: Symbol
@@ -49,7 +49,7 @@ def einsum(*operands: Any, out: None = None, optimize: Any = False, dtype: Any =
     if len(symbols) == 1 and set(output) == set(inputs[0]) and symbols[0].dtype == wanted:
         view = ArrayView(symbols[0], view_steps(symbols[0], inputs[0], output))
         return view if symbols[0].shape else view.read()
-    terms = [Term(as_symbol(s, wanted), labels) for s, labels in zip(symbols, inputs, strict=True)]
+    terms = [EinsumOperand(as_symbol(s, wanted), labels) for s, labels in zip(symbols, inputs, strict=True)]
     check_sizes(terms)
     return contract_all([without_repeats(term) for term in terms], output)
 
@@ -102,7 +102,7 @@ def _expand(text: str, dots: Labels) -> Labels:
     return (*before, *(dots if ellipsis else ()), *after)
 
 
-def check_sizes(terms: Sequence[Term]) -> None:
+def check_sizes(terms: Sequence[EinsumOperand]) -> None:
     """Raise where axes of one label differ in size and none of them is 1."""
     sizes: dict[str, int] = {}
     for term in terms:
@@ -136,22 +136,22 @@ def diagonals(x: Symbol, labels: Labels, *, is_writeable: bool) -> tuple[Steps, 
     return steps, labels
 
 
-def without_repeats(term: Term) -> Term:
+def without_repeats(term: EinsumOperand) -> EinsumOperand:
     """Take diagonals over repeated labels."""
     steps, labels = diagonals(term.x, term.labels, is_writeable=True)
-    return Term(read(steps, term.x), labels)
+    return EinsumOperand(read(steps, term.x), labels)
 
 
-def summed(term: Term, kept: Iterable[str]) -> Term:
+def summed(term: EinsumOperand, kept: Iterable[str]) -> EinsumOperand:
     """Sum over the labels that are not kept."""
     axes = tuple(i for i, label in enumerate(term.labels) if label not in kept)
     if not axes:
         return term
     labels = tuple(label for label in term.labels if label in kept)
-    return Term(reduce(SUM, term.x, axes), labels)
+    return EinsumOperand(reduce(SUM, term.x, axes), labels)
 
 
-def arranged(term: Term, output: Labels) -> Symbol:
+def arranged(term: EinsumOperand, output: Labels) -> Symbol:
     """The operand with its axes in the order of the output, sizes 1 for labels it has not."""
     order = tuple(term.labels.index(label) for label in output if label in term.labels)
     x = transpose_to(term.x, order)
@@ -162,7 +162,7 @@ def arranged(term: Term, output: Labels) -> Symbol:
 # ---- several operands ------------------------------------------------------------------------------------------------
 
 
-def contract_all(terms: list[Term], output: Labels) -> Symbol:
+def contract_all(terms: list[EinsumOperand], output: Labels) -> Symbol:
     """Contract pairs in NumPy's greedy order until one operand is left."""
     for positions in contraction_order(terms, output):
         chosen = [terms[i] for i in positions]
@@ -174,7 +174,7 @@ def contract_all(terms: list[Term], output: Labels) -> Symbol:
     return arranged(summed(terms[0], output), output)
 
 
-def contraction_order(terms: Sequence[Term], output: Labels) -> list[tuple[int, ...]]:
+def contraction_order(terms: Sequence[EinsumOperand], output: Labels) -> list[tuple[int, ...]]:
     """The operands contracted at each step, by position among those that are left."""
     if len(terms) <= 2:
         return [tuple(range(len(terms)))]
@@ -186,7 +186,7 @@ def contraction_order(terms: Sequence[Term], output: Labels) -> list[tuple[int, 
     return path[1:]
 
 
-def contract_pair(a: Term, b: Term, kept: set[str]) -> Term:
+def contract_pair(a: EinsumOperand, b: EinsumOperand, kept: set[str]) -> EinsumOperand:
     """Contract two operands over the labels that are not kept."""
     a, b = without_stretched(a, b), without_stretched(b, a)
     a, b = summed(a, kept | set(b.labels)), summed(b, kept | set(a.labels))
@@ -196,13 +196,13 @@ def contract_pair(a: Term, b: Term, kept: set[str]) -> Term:
     free = tuple(label for term in (a, b) for label in term.labels if label not in common)
     labels = (*batch, *free)
     if not over:
-        return Term(times(arranged(a, labels), arranged(b, labels)), labels)
-    return Term(
+        return EinsumOperand(times(arranged(a, labels), arranged(b, labels)), labels)
+    return EinsumOperand(
         contract(a.x, b.x, (_places(a, over), _places(b, over)), (_places(a, batch), _places(b, batch))), labels
     )
 
 
-def without_stretched(term: Term, other: Term) -> Term:
+def without_stretched(term: EinsumOperand, other: EinsumOperand) -> EinsumOperand:
     """Drop axes of size 1 that stand beside longer ones of the same label: they broadcast."""
     sizes = dict(zip(other.labels, other.x.shape, strict=True))
     kept = [
@@ -212,8 +212,8 @@ def without_stretched(term: Term, other: Term) -> Term:
     ]
     if len(kept) == len(term.labels):
         return term
-    return Term(reshape_to(term.x, tuple(term.x.shape[i] for i in kept)), tuple(term.labels[i] for i in kept))
+    return EinsumOperand(reshape_to(term.x, tuple(term.x.shape[i] for i in kept)), tuple(term.labels[i] for i in kept))
 
 
-def _places(term: Term, labels: Labels) -> tuple[int, ...]:
+def _places(term: EinsumOperand, labels: Labels) -> tuple[int, ...]:
     return tuple(term.labels.index(label) for label in labels)

@@ -46,7 +46,7 @@ class Term(NamedTuple):
     labels: Labels
 
 
-class Tree(NamedTuple):
+class ContractionTree(NamedTuple):
     """A set of operands contracted at the least cost: one operand, or two sets."""
 
     cost: float
@@ -65,7 +65,7 @@ def ordered(primitive: Primitive, operands: Sequence[Symbol], params: Params) ->
     """A product of products in a cheaper order; None for others, or if no order is cheaper by the factor `GAIN`."""
     if primitive is not dot_general or operands[0].dtype not in DOUBLES:
         return None
-    network = Network(operands, params)
+    network = ProductNetwork(operands, params)
     if len(network.terms) < 3:
         return None
     trees = network.cheapest()
@@ -105,7 +105,7 @@ def _diagonal_part(shape: Shape, flat: Shape, params: Params) -> tuple[int, int,
     return (row, column, size) if 0 < size <= min(rows - row, columns - column) else None
 
 
-class Network:
+class ProductNetwork:
     """The operands of nested products, the labels of the result, and the cost of the order in which it is written."""
 
     def __init__(self, operands: Sequence[Symbol], params: Params) -> None:
@@ -161,29 +161,29 @@ class Network:
     def _size(self, labels: Sequence[int] | set[int]) -> int:
         return prod(self.sizes[label] for label in labels)
 
-    def cheapest(self) -> list[Tree]:
+    def cheapest(self) -> list[ContractionTree]:
         """The cheapest tree of each set of operands, indexed by the bits of the set."""
         sets = 1 << len(self.terms)
-        trees = [Tree(0.0, (), ())]
+        trees = [ContractionTree(0.0, (), ())]
         for chosen in range(1, sets):
             if chosen.bit_count() == 1:
-                trees.append(Tree(0.0, self.terms[chosen.bit_length() - 1].labels, ()))
+                trees.append(ContractionTree(0.0, self.terms[chosen.bit_length() - 1].labels, ()))
                 continue
             needed = set(self.result).union(*(term.labels for i, term in enumerate(self.terms) if not chosen >> i & 1))
             trees.append(min((self._joined(trees, needed, *parts) for parts in _halves(chosen)), key=lambda t: t.cost))
         return trees
 
-    def _joined(self, trees: Sequence[Tree], needed: set[int], left: int, right: int) -> Tree:
+    def _joined(self, trees: Sequence[ContractionTree], needed: set[int], left: int, right: int) -> ContractionTree:
         x, y = trees[left], trees[right]
         labels = _product_labels(x.labels, y.labels, needed)
-        return Tree(x.cost + y.cost + self.pair_cost(x.labels, y.labels, labels), labels, (left, right))
+        return ContractionTree(x.cost + y.cost + self.pair_cost(x.labels, y.labels, labels), labels, (left, right))
 
-    def built(self, trees: Sequence[Tree]) -> Symbol:
+    def built(self, trees: Sequence[ContractionTree]) -> Symbol:
         """The result by the cheapest order."""
         term = self._built(trees, len(trees) - 1)
         return transpose_to(term.x, tuple(map(term.labels.index, self.result)))
 
-    def _built(self, trees: Sequence[Tree], chosen: int) -> Term:
+    def _built(self, trees: Sequence[ContractionTree], chosen: int) -> Term:
         tree = trees[chosen]
         if not tree.parts:
             return self.terms[chosen.bit_length() - 1]

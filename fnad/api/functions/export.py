@@ -39,7 +39,7 @@ from fnad.ir.builder import is_tracing
 from fnad.ir.parser import parse_program
 from fnad.ir.printer import print_program
 from fnad.ir.program import Program, Source
-from fnad.ir.size import Scope, at_sizes, is_same
+from fnad.ir.size import SizeScope, at_sizes, is_same
 from fnad.ir.types import DTYPES, Aval
 from fnad.kernel.statements import MOST_SIZES
 from fnad.numpy.operands import as_symbol
@@ -127,7 +127,7 @@ def _for_all_sizes(traced: Callable[[Mapping[str, Any]], Exported], names: Seque
     """The program of one trace for all sizes, with programs for the small sizes that the trace is not right for."""
 
     def traced_for(fixed: Mapping[str, int]) -> tuple[Exported, Sized]:
-        scope = Scope(names, fixed)
+        scope = SizeScope(names, fixed)
         one = traced({**scope.sizes, **fixed})
         return one, Sized(one.program, one.captured, dict(fixed), scope, scope.intervals)
 
@@ -236,7 +236,7 @@ class Sized(NamedTuple):
     program: Program
     captured: Sequence[Array]
     fixed: dict[str, int]
-    scope: Scope
+    scope: SizeScope
     intervals: Intervals
 
     def __reduce__(self) -> Any:
@@ -259,7 +259,7 @@ def sized(
     text: str, captured: Sequence[Array], names: Sequence[str], fixed: dict[str, int], intervals: Intervals
 ) -> Sized:
     """The program of a text, for sizes of these names that are `fixed` or in intervals."""
-    scope = Scope(names, fixed)
+    scope = SizeScope(names, fixed)
     for name in scope.open:
         scope.limit(name, *intervals[name])
     program = parse_program(text, {**scope.sizes, **fixed})

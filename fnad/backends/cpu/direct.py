@@ -27,7 +27,7 @@ import numpy as np
 from fnad.backends.background import BACKGROUND
 from fnad.backends.base import ANOTHER, Array, CallBefore, TreeShape
 from fnad.backends.cpu import direct_code, native
-from fnad.backends.cpu.direct_code import Kind
+from fnad.backends.cpu.direct_code import Tag
 from fnad.backends.cpu.loader import LOCK
 from fnad.backends.cpu.objects import builtin, function_of, numpy_function
 from fnad.ir.types import NAMES
@@ -171,7 +171,7 @@ class _Record:
 
     def _words(self, kind: str, *values: Any) -> list[int]:
         """A word and objects, 0 for none."""
-        return [Kind[kind], *[0 if value is MISSING else self._object(value) for value in values]]
+        return [Tag[kind], *[0 if value is MISSING else self._object(value) for value in values]]
 
     # ---- arguments -----------------------------------------------------------------------------------------------
 
@@ -210,11 +210,11 @@ class _Record:
 
     def _tree(self, tree: TreeShape, leaves: Any) -> list[int]:
         if tree.kind is None:
-            return [Kind[next(leaves)]]
+            return [Tag[next(leaves)]]
         if tree.kind is NoneType:
             return self._words("OBJECT", None)
         inside = [self._tree(child, leaves) for child in tree.children]
-        return [Kind[CONTAINERS[tree.kind]], *self._inside(tree, inside)]
+        return [Tag[CONTAINERS[tree.kind]], *self._inside(tree, inside)]
 
     def _calls(self, calls: Calls, places: Sequence[int]) -> Iterator[int]:
         for call, positions in calls:

@@ -13,11 +13,11 @@ from __future__ import annotations
 from enum import IntEnum
 
 from fnad.backends.cpu import objects
-from fnad.backends.cpu.native import Double, Int, Memory, Word, int_at, room
+from fnad.backends.cpu.native import Double, Int, StaticMemory, Word, int_at, room
 from fnad.kernel.residual_stack import FIELDS
 
 
-class Kind(IntEnum):
+class Tag(IntEnum):
     """The words that announce what follows in a section: conditions, then leaves and containers of pytrees."""
 
     NAME = 1
@@ -48,7 +48,7 @@ TYPE, DATA, SHAPE, DESCR = (n // 8 for n in (objects.TYPE, objects.DATA, objects
 RANK, FLAGS, PLAIN = objects.RANK, objects.FLAGS, objects.C_CONTIGUOUS_ALIGNED
 RAN, RAISED, FAILED = range(3)
 
-direct_ndarray = Memory(1, is_elsewhere=True)
+direct_ndarray = StaticMemory(1, is_elsewhere=True)
 """The type of arrays."""
 
 
@@ -135,30 +135,30 @@ def hold(conditions: Word) -> Word:  # noqa: C901, PLR0912 - a case for each kin
     cursor[0] = conditions
     while True:
         match take(cursor):
-            case Kind.NAME:
+            case Tag.NAME:
                 namespace = take(cursor)
                 found = PyDict_GetItemWithError(namespace, take(cursor))
-            case Kind.CELL:
+            case Tag.CELL:
                 found = PyCell_Get(take(cursor))
                 Py_DecRef(found)
-            case Kind.ATTRIBUTE:
+            case Tag.ATTRIBUTE:
                 owner = take(cursor)
                 found = PyObject_GetAttr(owner, take(cursor))
                 Py_DecRef(found)
                 if found == 0:
                     PyErr_Clear()
-            case Kind.KIND:
+            case Tag.KIND:
                 found = take(cursor)[TYPE]
-            case Kind.EMPTY:
+            case Tag.EMPTY:
                 if PyDict_Size(take(cursor)) != 0:
                     return 0
                 continue
-            case Kind.FUNCTION:
+            case Tag.FUNCTION:
                 function = take(cursor)
                 if PyFunction_GetCode(function) != take(cursor) or PyFunction_GetDefaults(function) != take(cursor):
                     return 0
                 found = PyFunction_GetKwDefaults(function)
-            case Kind.ASKED:
+            case Tag.ASKED:
                 answer = PyObject_CallNoArgs(take(cursor))
                 if answer == 0:
                     PyErr_Clear()
@@ -169,7 +169,7 @@ def hold(conditions: Word) -> Word:  # noqa: C901, PLR0912 - a case for each kin
                     PyErr_Clear()
                     return 0
                 continue
-            case Kind.CONTEXT:
+            case Tag.CONTEXT:
                 variable = take(cursor)
                 setting[0] = 0
                 PyContextVar_Get(variable, 0, setting)
@@ -190,28 +190,28 @@ def fits(value: Word, cursor: Word, slot: Word) -> Word:  # noqa: C901 - likewis
     if value[TYPE] != take(cursor):
         return 0
     match kind:
-        case Kind.ARRAY:
+        case Tag.ARRAY:
             descr = take(cursor)
             rank = take(cursor)
             if not is_like(value, descr, rank, take(cursor)):
                 return 0
             Py_IncRef(value)
             put(slot, value)
-        case Kind.NUMBER | Kind.INTEGER | Kind.COMPLEX | Kind.SCALAR:
+        case Tag.NUMBER | Tag.INTEGER | Tag.COMPLEX | Tag.SCALAR:
             cell = take(cursor)
             if not read(kind, value, cell[DATA]):
                 return 0
             Py_IncRef(cell)
             put(slot, cell)
-        case Kind.TUPLE | Kind.LIST:
+        case Tag.TUPLE | Tag.LIST:
             size = take(cursor)
-            if size != (PyTuple_Size(value) if kind == Kind.TUPLE else PyList_Size(value)):
+            if size != (PyTuple_Size(value) if kind == Tag.TUPLE else PyList_Size(value)):
                 return 0
             for n in range(size):
-                element = PyTuple_GetItem(value, n) if kind == Kind.TUPLE else PyList_GetItem(value, n)
+                element = PyTuple_GetItem(value, n) if kind == Tag.TUPLE else PyList_GetItem(value, n)
                 if not fits(element, cursor, slot):
                     return 0
-        case Kind.DICT:
+        case Tag.DICT:
             return fits_dict(value, cursor, slot)
         case _:
             pass
@@ -234,15 +234,15 @@ def fits_dict(value: Word, cursor: Word, slot: Word) -> Word:
 def read(kind: Word, value: Word, data: Word) -> Word:
     """True if a number fits into memory, where it is then. Of a bool, which is an integer, kernels read one byte."""
     match kind:
-        case Kind.INTEGER:
+        case Tag.INTEGER:
             data[0] = PyLong_AsLongLong(value)
             if data[0] == -1 and PyErr_Occurred():
                 PyErr_Clear()
                 return 0
-        case Kind.COMPLEX:
+        case Tag.COMPLEX:
             data[0] = PyComplex_RealAsDouble(value)
             data[1] = PyComplex_ImagAsDouble(value)
-        case Kind.SCALAR:
+        case Tag.SCALAR:
             PyArray_ScalarAsCtype(value, data)
         case _:
             data[0] = PyFloat_AsDouble(value)
@@ -272,14 +272,14 @@ def make(new: Word, slot: Word) -> Word:
     cursor[0] = new
     while True:
         match take(cursor):
-            case Kind.ARRAY:
+            case Tag.ARRAY:
                 descr = take(cursor)
                 rank = take(cursor)
                 Py_IncRef(descr)
                 made = PyArray_NewFromDescr(direct_ndarray, descr, rank, take(cursor), 0, 0, 0, 0)
-            case Kind.ASKED:
+            case Tag.ASKED:
                 made = PyObject_CallNoArgs(take(cursor))
-            case Kind.NUMBER:
+            case Tag.NUMBER:
                 made = take(cursor)
                 Py_IncRef(made)
             case _:
@@ -293,16 +293,16 @@ def build(cursor: Word, slot: Word) -> Word:
     """The pytree of results, which are taken from the slots; 0 if that fails."""
     kind = take(cursor)
     match kind:
-        case Kind.NUMBER:
+        case Tag.NUMBER:
             cell = take(slot)
             return PyArray_Scalar(cell[DATA], cell[DESCR], cell)
-        case Kind.OBJECT:
+        case Tag.OBJECT:
             value = take(cursor)
             Py_IncRef(value)
             return value
-        case Kind.TUPLE | Kind.LIST:
+        case Tag.TUPLE | Tag.LIST:
             size = take(cursor)
-            made = PyTuple_New(size) if kind == Kind.TUPLE else PyList_New(size)
+            made = PyTuple_New(size) if kind == Tag.TUPLE else PyList_New(size)
             if made == 0:
                 return 0
             for n in range(size):
@@ -310,12 +310,12 @@ def build(cursor: Word, slot: Word) -> Word:
                 if element == 0:
                     Py_DecRef(made)
                     return 0
-                if kind == Kind.TUPLE:
+                if kind == Tag.TUPLE:
                     PyTuple_SetItem(made, n, element)
                 else:
                     PyList_SetItem(made, n, element)
             return made
-        case Kind.DICT:
+        case Tag.DICT:
             return build_dict(cursor, slot)
         case _:
             array = slot[0][0]

@@ -1,6 +1,6 @@
 """Native code from functions in a small part of Python: what is not a kernel but reads objects or shares work.
 
-    module    ::= [function], with the names of its Python module: integers are constants, `Memory` is an address
+    module    ::= [function], with the names of its Python module: integers are constants, `StaticMemory` is an address
     function  ::= def name(parameters): [statement]; `...` if it is a C function or one of another module
     statement ::= variable = e | e[e] = e | e | return e | break | continue
                 | if/elif/else | while | for n in range(e) | match e, with integers as cases
@@ -50,7 +50,7 @@ SIGNS: dict[type[ast.cmpop], str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class StaticMemory:
     """Memory of so many words, all 0 in the beginning, or what another module or Python has under the name."""
 
     words: int
@@ -105,7 +105,7 @@ def llvm_text(exports: Sequence[str], *modules: ModuleType) -> str:
     for node in nodes:
         if not _is_declared(node):
             functions[node.name].linkage = "" if node.name in exports else "internal"
-            _Writer(functions, names, code).write(node)
+            _FunctionWriter(functions, names, code).write(node)
     return str(code)
 
 
@@ -124,7 +124,7 @@ class _Label:
         self.edges: list[tuple[ir.Block, Mapping[str, Value]]] = []
 
 
-class _Writer:
+class _FunctionWriter:
     """Writes a function; `values` are the variables at the end of the block that is written."""
 
     def __init__(self, functions: Mapping[str, ir.Function], names: Mapping[str, Any], code: ir.Module) -> None:
@@ -329,7 +329,7 @@ class _Writer:
         if name in self.functions:
             return self.functions[name].ptrtoint(WORD)
         found = self.names[name]
-        if not isinstance(found, Memory):
+        if not isinstance(found, StaticMemory):
             return WORD(found)
         memory = self.code.globals.get(name)
         if memory is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fnad.backends.cpu.native import Int, Memory, Word
+from fnad.backends.cpu.native import Int, StaticMemory, Word
 
 LARGE = 2**21
 """The bytes of a result from which its memory is of the pool.
@@ -21,11 +21,11 @@ CONTEXT, MALLOC, CALLOC, REALLOC, FREE = range(5)
 ALLOCATOR = 16
 """The word of a handler with its allocator: after its name and version."""
 
-pool_first: Any = Memory(1)
-pool_bytes: Any = Memory(1)
-pool_limit: Any = Memory(1)
-pool_default: Any = Memory(1)
-pool_handler: Any = Memory(ALLOCATOR + 5 + 2)
+pool_first: Any = StaticMemory(1)
+pool_bytes: Any = StaticMemory(1)
+pool_limit: Any = StaticMemory(1)
+pool_default: Any = StaticMemory(1)
+pool_handler: Any = StaticMemory(ALLOCATOR + 5 + 2)
 """The handler, and after it the name of its capsule."""
 
 

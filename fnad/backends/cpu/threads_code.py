@@ -12,7 +12,7 @@ from typing import Any
 
 from fnad.backends.cpu.native import (
     Int,
-    Memory,
+    StaticMemory,
     Word,
     add_relaxed,
     exchange_acquire,
@@ -75,11 +75,11 @@ CREDIT, DEBT, LOSSES = range(3)
 SPREAD = -7046029254386353131
 FOREVER = 2**63 - 1
 
-threads_state: Any = Memory(1, is_elsewhere=True)
-threads_next: Any = Memory(8 * PARTS)
+threads_state: Any = StaticMemory(1, is_elsewhere=True)
+threads_next: Any = StaticMemory(8 * PARTS)
 """The next task of each part, in a line of its own."""
 
-threads_loops: Any = Memory(4 * 4096)
+threads_loops: Any = StaticMemory(4 * 4096)
 """The records of loops, by a hash."""
 
 

@@ -44,7 +44,7 @@ from fnad.errors import DeviceError, FnadError, PlacementError
 from fnad.ir.primitive import HOST, Library
 from fnad.ir.program import Program
 from fnad.ir.types import I64
-from fnad.kernel.launches import DeviceControl, DevicePlan, DeviceStep, Launch, Products
+from fnad.kernel.launches import DeviceControl, DevicePlan, DeviceProducts, DeviceStep, Launch
 from fnad.kernel.statements import COUNTERS, STATUS
 from fnad.lower.loop_ir import LibraryCall, Product, SequentialFor, SequentialWhile, Switch
 from fnad.lower.lowering import lower
@@ -274,8 +274,8 @@ class DeviceExecutor:
             case Launch():
                 return self._launch(step)
             case Product():
-                return products(Products((), step), self._device, self._position)
-            case Products():
+                return products(DeviceProducts((), step), self._device, self._position)
+            case DeviceProducts():
                 return products(step, self._device, self._position)
             case DeviceControl():
                 return self._control(step)

@@ -8,7 +8,7 @@ from itertools import chain
 from fnad.backends.cuda.captures import nodes_of
 from fnad.backends.cuda.occupancy import Resources, occupancy, resources
 from fnad.errors import LoweringError
-from fnad.kernel.launches import DeviceControl, DevicePlan, DeviceStep, Launch, Products
+from fnad.kernel.launches import DeviceControl, DevicePlan, DeviceProducts, DeviceStep, Launch
 from fnad.kernel.traffic import additions, moved
 from fnad.lower.loop_ir import Product
 
@@ -42,7 +42,7 @@ def product_lines(step: DeviceStep) -> Iterator[str]:
         case DeviceControl():
             for body in step.bodies:
                 yield from chain.from_iterable(map(product_lines, body))
-        case Product() | Products():
+        case Product() | DeviceProducts():
             product = step if isinstance(step, Product) else step.product
             m, k, n, count = product.m, product.k, product.n, nodes_of(step)
             size = count * product.out.buffer.dtype.itemsize

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from fnad.backends.cuda.driver import Driver, Operand, Scale
 from fnad.backends.cuda.frame import Frame, Run
 from fnad.errors import LoweringError
-from fnad.kernel.launches import Products
+from fnad.kernel.launches import DeviceProducts
 from fnad.lower.index import Counter, Index, Quotient, Remainder
 from fnad.lower.loop_ir import Matrix
 from fnad.lower.nodes import Buffer
@@ -19,7 +19,7 @@ Offset: TypeAlias = Callable[[Sequence[int]], int]
 """From the counters of the loops around it to an offset in an array."""
 
 
-def products(step: Products, device: Driver, position: Callable[[Buffer], int]) -> Run:
+def products(step: DeviceProducts, device: Driver, position: Callable[[Buffer], int]) -> Run:
     """The run of products in loops: the innermost loop is one call, whose matrices lie at equal distances."""
     product, loops, batch = step.product, step.loops, None
     parts = product.out, product.a, product.b
