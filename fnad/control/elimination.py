@@ -1,7 +1,8 @@
 """Gaussian elimination with partial pivoting, as loops of the program: native code need not call a library for it.
 
-Step k brings the row with the largest element of column k, of those not used yet, to place k, and takes multiples of it
-from the rows below (Golub & Van Loan, "Matrix Computations", 2013, algorithm 3.4.1); then rows are solved upwards.
+Step k brings the row with the largest element of column k, of those not used yet, to place k. It subtracts multiples of
+this row from the rows below (Golub & Van Loan, "Matrix Computations", 2013, algorithm 3.4.1). Then rows are solved
+upwards.
 """
 
 from __future__ import annotations

@@ -157,8 +157,8 @@ class BlockRun:
     def segments(self) -> list[Segment]:
         """The blocks that become loops, if they are enough in all.
 
-        Where most would be left out since places or numbers do not grow evenly, or the loops would be of many lengths,
-        so that a loop around them is not found, these are taken from tables.
+        Places or numbers that do not grow evenly are taken from tables if most steps would be left out otherwise. So
+        they are if the loops would have many lengths, because a loop around them would not be found.
         """
         found = list(self._segments())
         lengths, covered = {each.count for each in found}, sum(each.count for each in found)

@@ -4,10 +4,10 @@ The inputs are curves x(t) = x0 + x1 t + x2 t² + …, given by their coefficien
 operands x, the coefficients follow from those of its tangent: y'(t) = T(x(t), x'(t)), so k y_k is coefficient k - 1 of
 T. The program T is what forward mode makes of the equation, and is followed in the same way, only as far as it is asked
 for. What T uses of y itself, as that of exp does, is known by then: coefficient k - 1 of T has it to k - 1 only. The
-same operation on the same curves is the same curve, so that sin and cos, each in the other's tangent, take a number of
-products that grows with the square of the order (Griewank and Walther, "Evaluating Derivatives", 2008, section 13.2);
-others with its cube. Linear and bilinear operations need no tangent. Nested forward mode takes a number of operations
-that doubles with each order.
+same operation on the same curves is the same curve. So the products of sin and cos, each in the other's tangent, grow
+with the square of the order (Griewank and Walther, "Evaluating Derivatives", 2008, section 13.2), those of others with
+its cube. Linear and bilinear operations need no tangent. Nested forward mode takes a number of operations that doubles
+with each order.
 """
 
 from __future__ import annotations

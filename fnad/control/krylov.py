@@ -1,9 +1,9 @@
 """GMRES: the solution of a linear equation A u = b from products with A alone.
 
 A cycle builds an orthonormal basis q₀ = r/|r|, q₁, … of the Krylov space of the residual r by Arnoldi's iteration, with
-A Q = Q⁺ H, and takes the correction Q y of the smallest residual, |r| e₀ - H y (Saad & Schultz, "GMRES: a generalized
-minimal residual algorithm for solving nonsymmetric linear systems", 1986). Each vector is made orthogonal twice, which
-is enough (Giraud et al., 2005). Cycles start again until the residual is small.
+A Q = Q⁺ H. It takes the correction Q y of the smallest residual, |r| e₀ - H y. The method is that of Saad & Schultz,
+"GMRES: a generalized minimal residual algorithm for solving nonsymmetric linear systems", 1986. Each vector is made
+orthogonal twice, which is enough (Giraud et al., 2005). Cycles start again until the residual is small.
 """
 
 from __future__ import annotations

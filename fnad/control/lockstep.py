@@ -2,8 +2,8 @@
 
 Together, all rows take the steps that the slowest of them takes, and all branches are computed for each row; what a row
 did not ask for is not selected. That is faster where it becomes vector instructions: then a step of a few rows takes
-hardly longer than one of a single row. It is done with arithmetic, where a row has the same results to the bit as alone
-and nothing that it did not ask for can be noticed, since it neither fails nor has an effect.
+hardly longer than one of a single row. It is done with arithmetic alone, in which a row has the same results to the bit
+as by itself. Arithmetic neither fails nor has an effect, so steps beyond the end of a row change nothing.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
 by it. `cotangent_tap` is its operand; where reverse mode comes to it, it marks the cotangent and is gone, so that
 derivatives of the derivative have no second mark. No program that runs has either: `with_taps` rewrites the whole
 program, when all derivatives have been taken, into one that returns what is marked. Out of a scan come the rows of all
-steps, out of a loop of unknown length what the step marked that ran last, out of a branch that is not taken nan (0 for
-integers).
+steps, and out of a loop of unknown length the value of its last step. Out of a branch that is not taken comes nan (0
+for integers).
 
 Marks have a name and the number of the call that made them, for the same call may stand in a program twice: what a
 checkpoint computes again is the value that was tapped before.

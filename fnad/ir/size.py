@@ -2,8 +2,9 @@
 
 A program for all sizes is traced and lowered once. Each comparison of a size is decided for large sizes, by exact
 arithmetic, and its `SizeScope` keeps an interval for each axis in which all comparisons have the same result.
-Comparisons without one, such as `n < m`, are errors. A size that a function in C takes as a number, as `range(n)` does, has no
-other value, and is an error. No other decision depends on a size, so the program is right within the intervals.
+Comparisons without one, such as `n < m`, are errors. A size that a function in C takes as a number, as `range(n)`
+does, has no other value, and is an error. No other decision depends on a size, so the program is right within
+the intervals.
 
 Sizes such as n and m, which are equal for some numbers only, are unequal for fnad, and cannot be compared by user code:
 fnad computes the same with arrays of shapes that it takes for different, or raises an error.

@@ -213,8 +213,8 @@ class DevicePlan(PlacedProgram):
 def is_guardable(part: Part, own: Collection[Buffer] = (), depth: int | None = None) -> bool:
     """True if kernels can see themselves that there is nothing to do.
 
-    A product cannot, but it does no harm if nobody else has the buffer that it writes (`own`), and if what it reads is
-    not at the counter of the loop at this depth, which may have gone on.
+    A product cannot. It does no harm if it alone has the buffer that it writes (`own`), and if it does not read at the
+    counter of the loop at this depth, which may have gone on.
     """
     match part:
         case Piece():

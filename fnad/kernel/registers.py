@@ -1,10 +1,10 @@
 """The registers of a device thread: arrays of its own, indexed by counters of unrolled loops.
 
-The passes over a row are loops in one block of statements. Where they have the same bounds, a thread comes to the same
-elements in each, in the same order, so what one pass loads or stores, a later one finds in an array of the thread
-(`kept`). A vector is a few neighbouring elements. All its loads come first and all its stores last, since what is
-between may have branches, and loads and stores of neighbours become one of sixteen bytes where nothing is between them
-(`vectors`).
+The passes over a row are loops in one block of statements. Where they have the same bounds, a thread visits the same
+elements in each, in the same order. So a later pass reads what an earlier one loaded or stored from an array of the
+thread (`kept`). A vector is a few neighbouring elements. All its loads come first and all its stores last, since what
+is between may have branches, and loads and stores of neighbours become one of sixteen bytes where nothing is between
+them (`vectors`).
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Memory allocation: temporaries whose lifetimes do not overlap share an array.
 
-A temporary is live from the first item that touches it to the last. In order of birth, each temporary is allocated in
-a free array of its dtype: that of an output which is written only later, else the nearest in size of those that other
+A temporary is live from the first item that touches it to the last. In order of birth, each temporary is allocated in a
+free array of its dtype: that of an output which is written only later, else the nearest in size of those that other
 temporaries no longer need, else a new one. A temporary may share the array of an output even in the item that computes
-the output from it, if that item reads each element no later than it stores the output's element in its place. An output
-may likewise take the memory of an input that the caller donates.
+the output from it. That item must read each element no later than it stores the output's element in its place. An
+output may likewise take the memory of an input that the caller donates.
 
 Items are numbered through control flow. What is touched only inside a loop body is live within the iteration; what is
 touched outside as well, such as a carry, is live as long as the loop runs, and so is an output.

@@ -1,8 +1,8 @@
 """Collapsing two nested loops into one, where memory does not distinguish their counters.
 
-Two loops, one directly inside the other, are one loop over the product of their extents if in every address and every
-index the coefficient of the outer counter is that of the inner one times its extent. Elementwise work on a matrix
-becomes one long loop: fewer loops to compile, and no short inner loop that starts over for each row.
+Two loops, one directly inside the other, may become one loop over the product of their extents. In every address and
+every index the coefficient of the outer counter must be that of the inner one times its extent. Elementwise work on a
+matrix becomes one long loop: fewer loops to compile, and no short inner loop that starts over for each row.
 """
 
 from __future__ import annotations

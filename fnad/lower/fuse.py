@@ -1,10 +1,10 @@
 """Fusion: merging a new nest into the nests before it.
 
-Nests come in the order of the program. A new one is placed as early as its dependences allow. If the nest it depends on
-has an outermost loop of the same extent, and each iteration of that loop touches only its own part of the shared
-buffers, the two loops become one, and the same question is asked again one level further in. So chains of elementwise
-work and folds become one nest, and a fold over rows followed by work on the rows becomes two inner loops in one outer
-loop, where the row is still in the cache.
+Nests come in the order of the program. A new one is placed as early as its dependences allow. The two loops become one
+if the nest it depends on has an outermost loop of the same extent, each iteration of which touches only its own part of
+the shared buffers. The loops one level further in are merged in the same way. So chains of elementwise work and folds
+become one nest. A fold over rows followed by work on the rows becomes two inner loops in one outer loop, where the row
+is still in the cache.
 """
 
 from __future__ import annotations

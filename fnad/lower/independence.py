@@ -1,10 +1,10 @@
 """Which loops of a nest are free: their iterations touch different elements, whatever the other counters are.
 
-An address is  stride · i<d> + rest + high, where the terms in `high` are multiples of a number M. If the stride is the
-same in all accesses, the rests of all of them lie within less than one stride, and all of it within less than M, then
-the address modulo M tells i<d>: no two of its iterations touch the same element. So such a loop may be moved to the
-outside, and its iterations run in any order. This says more than Note [Aligned accesses] in `footprint.py`, which
-compares iterations for which the outer counters agree.
+An address is stride · i<d> + rest + high, where the terms in `high` are multiples of a number M. Let the stride be the
+same in all accesses, their rests lie within less than one stride, and all of it within less than M. Then the address
+modulo M tells i<d>: no two of its iterations touch the same element. So such a loop may be moved to the outside, and
+its iterations run in any order. This says more than Note [Aligned accesses] in `footprint.py`, which compares
+iterations for which the outer counters agree.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Index expressions: integers that a loop nest computes to address its arrays.
 
-An index is an affine combination of atoms, constant + Σ coefficient · atom, kept in a canonical form, so that equal
+An index is an affine combination of atoms, constant + Σ coefficient · atom. Its form is canonical, so that equal
 addresses are equal objects and a store can be recognised in a later load. An atom is a loop counter, an integer loaded
 at run time, or a quotient or remainder that did not simplify. Every atom has a range, from which
 

@@ -105,8 +105,8 @@ class Scan:
 class Update:
     """buffer[address] = step(buffer[address], node), in order.
 
-    With `in_runs`, the addresses that are equal but for the counters of other loops follow one another in the innermost
-    loop, and the step may be applied to parts of such a run, and then to these. If it is `in_any_order`, the step is an
+    With `in_runs`, addresses that differ in the counters of other loops alone follow one another in the innermost loop.
+    The step may be applied to parts of such a run, and then to the results. If it is `in_any_order`, the step is an
     addition, and iterations need not keep their order.
     """
 

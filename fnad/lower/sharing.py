@@ -1,7 +1,7 @@
 """The loops of a nest that a machine with many threads may share out.
 
-Of loops that follow one another, around effects alone, each is *free* (`independence.py`), or *folded*, if its
-iterations are independent but for folds over it whose parts may be put together, or else they run in order.
+Of loops that follow one another, around effects alone, each is *free* (`independence.py`), *folded* or in order. A loop
+is folded if its iterations are independent except for folds over it whose parts may be put together.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@
       y[i] = min(p[i, :])                             y[i] = min(p[i, :])
 
 A product whose result or operand is too large for the cache is placed as a loop over its rows, or over the terms of its
-sums, so that `fuse.py` merges it with the loops before and after. A loop with such products is then divided into tiles.
-In each tile every item runs for all its iterations before the next item: a product of so many rows, by the BLAS, then a
+sums. So `fuse.py` merges it with the loops before and after. A loop with such products is then divided into tiles. In
+each tile every item runs for all its iterations before the next item: a product of so many rows, by the BLAS, then a
 loop over them. That is right since the iterations of a merged loop touch disjoint parts, and nothing in it reads a sum
 over it. What only one tile touches has memory for a tile (`rows.py`). A product alone in its loop is whole again.
 """

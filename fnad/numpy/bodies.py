@@ -5,9 +5,9 @@ What is not, `asarray(m)`, `empty(n)` that is filled afterwards and lists of tra
 made once more of the same code, over globals with `fnad.numpy` in the place of NumPy, and so are the functions that it
 finds there. NumPy's functions and modules are left alone.
 
-A function stands here if its program is not larger than what a rule makes, if its derivatives are as good, and if it
-asks no traced value for its truth, which would be a guard. To trace a body takes two to four times as long as a rule,
-0.1 to 0.3 ms, so what is called in inner loops, as `np.diff` is, has a rule.
+A function is listed here if its program is not larger than that of a rule and its derivatives are as good. It must not
+branch on a traced value, which would be a guard. To trace a body takes two to four times as long as a rule, 0.1 to 0.3
+ms, so what is called in inner loops, as `np.diff` is, has a rule.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The computation of a ufunc: NumPy's choice of loop, conversion to its dtypes, broadcasting, then symbols.
 
-Its methods `outer` and `at` follow from its rule. Of `at`, an operation in place at some elements as often as each is
-named, places that are known while tracing are taken in rounds, the first time each element is named, then the second,
-and so on: within a round no element is named twice, so it is read, computed and written at once. Places that are traced
+Its methods `outer` and `at` follow from its rule. `at` is an operation in place at some elements, as often as each is
+named. Places that are known while tracing are taken in rounds: the first time each element is named, then the second,
+and so on. Within a round no element is named twice, so it is read, computed and written at once. Places that are traced
 are taken one after the other. Sums are made at once, wherever they are.
 """
 

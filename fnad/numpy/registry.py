@@ -80,9 +80,8 @@ NOT_GIVEN = {"keepdims": False, "where": True}
 OF_SPEED = {"assume_unique", "check_finite", "lapack_driver", "lwork"}
 OVERWRITING = {"overwrite_a", "overwrite_ab", "overwrite_b", "overwrite_input"}
 WITHOUT_EFFECT = {"device", "like", "order", "out", "sorted", "subok"} | OF_SPEED | OVERWRITING
-"""Options that a rule need not name, whatever they are: a traced array has no layout in memory, no subclass and no
-device, some are a matter of speed, what NumPy leaves unsorted may be sorted, and `out` is written to where the rule is
-called."""
+"""Options that a rule need not name. A traced array has no layout in memory, no subclass and no device; some options
+are a matter of speed; what NumPy leaves unsorted may be sorted. `out` is written to by the caller of the rule."""
 
 OF_UFUNCS: dict[str, Rule] = {
     "reduce": lambda array, axis=0, dtype=None, out=None, keepdims=False, initial=UNSET, where=True: None,

@@ -5,8 +5,8 @@ All are integrals over t > 0 of products of powers (DLMF 19.16), of which the de
     C(x, y, z; p, q, r) = ∫ (t+x)**(-p-1/2) (t+y)**(-q-1/2) (t+z)**(-r-1/2) dt,   ∂C/∂x = -(p+1/2) C(x, y, z; p+1, q, r)
 
 Nothing in them is subtracted, whereas the recurrences by which R_F and R_D give the others are 0/0 where two operands
-meet. On log t the integrand is smooth over a strip of half-width π and falls at both ends, so that the trapezoidal rule
-with STEP there has no error to be seen (Trefethen & Weideman, SIAM Review 56 (2014), 385).
+meet. On log t the integrand is smooth over a strip of half-width π and falls at both ends. There the error of the
+trapezoidal rule with STEP is below rounding (Trefethen & Weideman, SIAM Review 56 (2014), 385).
 """
 
 from __future__ import annotations

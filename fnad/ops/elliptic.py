@@ -4,8 +4,8 @@ Their slopes in m are integrals of one family, of which the slopes are again (DL
 
     G(φ, m; a, k) = ∫ sin(θ)**2a (1 - m sin²θ)**(-k-1/2) dθ over (0, φ),   ∂G/∂m = (k+1/2) G(φ, m; a+1, k+1)
 
-F is G(0, 0), E is G(0, -1). With sin²θ = s² / (1 + t), s = sin φ, they are Carlson's integrals of any order, positive
-and without the 0/0 at m = 0 and m = 1 of the recurrences among F and E (DLMF 19.4.4).
+F is G(0, 0), E is G(0, -1). With sin²θ = s² / (1 + t), s = sin φ, they are Carlson's integrals of any order. These are
+positive, without the 0/0 at m = 0 and m = 1 of the recurrences among F and E (DLMF 19.4.4).
 """
 
 from __future__ import annotations

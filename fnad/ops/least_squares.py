@@ -1,16 +1,17 @@
 """QR factorization, pseudoinverse and least squares, on stacks of matrices.
 
-QR of a matrix of full column rank: with C = dA R⁻¹ and S = Qᴴ C, dQ = Q Ω + (I - Q Qᴴ) C and dR = (S - Ω) R, where Ω is
-skew-Hermitian and has what of S is below the diagonal, and is imaginary on it, for R's diagonal is real (Walter &
-Lehmann, "Algorithmic differentiation of linear algebra functions with application in optimum experimental design",
-2010; Seeger et al., 2017). Of a wide matrix [A₁ A₂] it is the factorization of A₁, and R₂ = Qᴴ A₂.
+QR of a matrix of full column rank: with C = dA R⁻¹ and S = Qᴴ C, dQ = Q Ω + (I - Q Qᴴ) C; dR = (S - Ω) R. Ω is
+skew-Hermitian, equals S below the diagonal, and is imaginary on it because R's diagonal is real. The formula is that of
+Walter & Lehmann, "Algorithmic differentiation of linear algebra functions with application in optimum experimental
+design", 2010, and of Seeger et al., 2017. Of a wide matrix [A₁ A₂] it is the factorization of A₁, and R₂ = Qᴴ A₂.
 
 The columns that complete Q are those of LAPACK's product of reflections, which the others determine: with the first n
 columns Q₁ over Q₂, they are [0; I] + ([I; 0] - [Q₁; Q₂]) (I - Q₁)⁻ᴴ Q₂ᴴ (Ballard et al., "Reconstructing Householder
 vectors from tall-skinny QR", 2014).
 
-The pseudoinverse P has dP = -P dA P + P Pᴴ dAᴴ (I - A P) + (I - P A) dAᴴ Pᴴ P (Golub & Pereyra, "The differentiation
-of pseudo-inverses and nonlinear least squares problems whose variables separate", 1973, eq. 4.12) at constant rank.
+The pseudoinverse P has dP = -P dA P + P Pᴴ dAᴴ (I - A P) + (I - P A) dAᴴ Pᴴ P at constant rank. The formula is equation
+4.12 of Golub & Pereyra, "The differentiation of pseudo-inverses and nonlinear least squares problems whose variables
+separate", 1973.
 """
 
 from __future__ import annotations

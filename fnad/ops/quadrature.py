@@ -6,10 +6,10 @@ The functions are integrals of densities, whose slopes in a parameter are the de
     ∂I/∂a = ∫ β(t) (log t - ψ(a) + ψ(a+b)) dt over (0, x),  β(t) = t**(a-1) (1-t)**(b-1) / B(a, b)
 
 Over all t they vanish, so that beyond the mean it is minus the integral over the rest that is taken: there, as below
-it, the density falls. With t = x exp(-s), t = x + s and logit t = logit x - s these integrals extend over s > 0, where
-s = h exp(π/2 sinh τ), h about the length over which the density falls, makes the trapezoidal rule converge
-exponentially (Takahasi & Mori, Publ. RIMS 9 (1974), 721). For x <= 1 the series of P is shorter. Against fifty digits
-the error of first slopes is below 1e-12 for parameters from 1e-3 to 1e3.
+it, the density falls. With t = x exp(-s), t = x + s and logit t = logit x - s these integrals extend over s > 0. With
+s = h exp(π/2 sinh τ) the trapezoidal rule converges exponentially (Takahasi & Mori, Publ. RIMS 9 (1974), 721); h is
+about the length over which the density falls. For x <= 1 the series of P is shorter. Against fifty digits the error of
+first slopes is below 1e-12 for parameters from 1e-3 to 1e3.
 """
 
 from __future__ import annotations

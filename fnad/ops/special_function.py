@@ -1,8 +1,8 @@
 """The constructor of special functions: each is a row of a table, and a ufunc of scipy.special that SciPy computes.
 
-A row states the signature, the meaning with the source of the derivative (a section of the NIST Digital Library of
-Mathematical Functions, https://dlmf.nist.gov, or another), and a formula (`formula`) an operand for the derivative in
-it, `y` being the value:
+A row states the signature, the meaning, the source of the derivative, and for each operand a formula of the derivative
+in it (`formula`). The source is a section of the NIST Digital Library of Mathematical Functions, https://dlmf.nist.gov,
+or another. `y` is the value:
 
     jv = special("jv(v, x)", "Bessel function J; DLMF 10.6.1.", x="0.5 * (jv(v - 1.0, x) - jv(v + 1.0, x))")
 

@@ -1,9 +1,9 @@
 """Keys: how one is made from a seed, and how others are derived from it.
 
 A key is a single u64, the key of Philox. A derived key is half a block under its parent, at counters that draws do not
-use (`fnad.draws.SPLIT`, `fnad.draws.FOLD_IN`), so that under one key no draw, part of a split or folded-in number
-shares a block with another. Under different keys Philox gives unrelated sequences; two of n derived keys are equal with
-a probability of about n²/2**65.
+use (`fnad.draws.SPLIT`, `fnad.draws.FOLD_IN`). So under one key no draw, part of a split or folded-in number shares a
+block with another. Under different keys Philox gives unrelated sequences; two of n derived keys are equal with a
+probability of about n²/2**65.
 """
 
 from __future__ import annotations

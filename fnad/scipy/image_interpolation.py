@@ -1,8 +1,9 @@
 """scipy.ndimage between elements: SciPy's bodies on traced arrays, over what its compiled functions do.
 
 A value is that of a spline, Σ c_k B(x - k) along each axis, where B is the B-spline of the order. Its coefficients c
-are the elements filtered by 1/Σ B(k) z^k, which is a recursion in both directions for each pole within the unit circle
-(Unser, Aldroubi & Eden, "Fast B-spline transforms for continuous image representation and interpolation", 1991).
+are the elements filtered by 1/Σ B(k) z^k, which is a recursion in both directions for each pole within the unit circle.
+The method is that of Unser, Aldroubi & Eden, "Fast B-spline transforms for continuous image representation and
+interpolation", 1991.
 """
 
 from __future__ import annotations

@@ -532,8 +532,8 @@ def eigh(
 ) -> Any:
     """The eigenvalues of a Hermitian matrix, ascending, and its eigenvectors in columns.
 
-    With a positive definite b those of a v = w b v (`type` 1), a b v = w v (2) or b a v = w v (3), where vᴴ b v, or for
-    the third vᴴ b⁻¹ v, is 1. The vectors are those of NumPy's driver, and may have another sign than SciPy's.
+    With a positive definite b those of a v = w b v (`type` 1), a b v = w v (2) or b a v = w v (3). For vectors
+    vᴴ b v = 1, or for the third vᴴ b⁻¹ v = 1. They are those of NumPy's driver, and may have another sign than SciPy's.
 
     >>> eigh([[2.0, 0.0], [0.0, 1.0]])[0]
     array([1., 2.])

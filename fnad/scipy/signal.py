@@ -5,8 +5,8 @@
 >>> fnad.grad(lambda x: convolve(x, np.array([1.0, 2.0]))[1])(np.array([3.0, 4.0]))
 array([2., 1.])
 
-Along an axis the full convolution of n with m elements has n + m - 1, of which "same" keeps the middle n, and "valid"
-the n - m + 1 (or m - n + 1) that no missing element takes part in.
+Along an axis the full convolution of n with m elements has n + m - 1. Of these "same" keeps the middle n, and "valid"
+the n - m + 1 (or m - n + 1) that overlap completely.
 """
 
 from __future__ import annotations

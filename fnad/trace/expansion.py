@@ -6,9 +6,9 @@ equations are added to the program under construction from then on: to infer, co
 of a trace, and programs call the same functions on the same shapes over and over. It is run so when its kinds of
 arguments come the second time.
 
-What depends on more than that is run each time: on arrays from outside, which are compared by their content, on values
-that are known while tracing or decide, on user code, with effects, where the user's line is warned of
-something, and where there is an error.
+A function that depends on more than that is run each time. Examples are arrays from outside, which are compared by
+their content, values that are known while tracing or decide, and user code. So are effects, warnings of the user's
+line, and errors.
 """
 
 from __future__ import annotations

@@ -121,9 +121,9 @@ class Scope:
 class Hooked(ast.NodeTransformer):
     """Puts hooks into the syntax of a module; annotations and patterns stay as they are.
 
-    `_class` is the name of the class around a node, `_local` has its variables that are not of outer scopes, `_scope`
-    is the function around it, `_reads` counts how often that function reads variables, `_live` has those that may be
-    read behind its loops, `_around` are the loops. `_makers` has the calls that make an array to be filled.
+    `_class` is the name of the class around a node, and `_local` has its variables that are not of outer scopes.
+    `_scope` is the function around it, `_reads` counts how often that function reads variables. `_live` has those that
+    may be read behind its loops, `_around` are the loops. `_makers` has the calls that make an array to be filled.
     """
 
     def __init__(self) -> None:

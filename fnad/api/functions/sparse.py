@@ -99,8 +99,9 @@ class Sparsity(NamedTuple):
 def sparse_jacobian(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> SparseDerivative:
     """The function that computes the Jacobian of `f` as a sparse matrix.
 
-    It runs `f` once along as many directions as the pattern has colours of columns (forward mode) or rows (reverse
-    mode), whichever are fewer (Curtis, Powell and Reid, "On the estimation of sparse Jacobian matrices", 1974).
+    It runs `f` once along as many directions as the pattern has colours of columns (forward mode) or of rows (reverse
+    mode), whichever are fewer. The method is that of Curtis, Powell and Reid, "On the estimation of sparse Jacobian
+    matrices", 1974.
 
     Parameters:
         f (function): Takes and returns pytrees of arrays and numbers.

@@ -1,6 +1,6 @@
 """Memory over time: the bytes of the live arrays at each loop nest of a function and of its pullback.
 
-An argument is live throughout, a result from the nest that computes it to the end, a residual from there to the last
+An argument is live throughout, and a result from the nest that computes it to the end. A residual is live to the last
 nest of the pullback that reads it, a temporary from its first to its last nest. The nests of a loop body count once,
 and a residual stack counts as one row.
 """

@@ -1,10 +1,10 @@
 """The last call of a compiled function, ready to be made again.
 
-Most calls are like the one before: arguments of the same structure, types, dtypes and shapes, under the same settings,
-where what the function reads is as it was, and one path that is native code and asks nothing of the values, or only
-whether loops go known ways. Such a call is a comparison of each of these and the native code. Any other one is looked
-up by its signature (`functions/jit.py`). What came some times in a row is one call of a builtin, where the backend
-has one (`Native.direct`).
+Most calls are like the one before. Their arguments have the same structure, types, dtypes and shapes, the settings are
+the same, and the values that the function reads are unchanged. Their path is native code without guards, or with guards
+of the ways of loops alone. Such a call compares each of these and runs the native code. Any other one is looked up by
+its signature (`functions/jit.py`). What came some times in a row is one call of a builtin, where the backend has one
+(`Native.direct`).
 """
 
 from __future__ import annotations

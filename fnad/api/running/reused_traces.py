@@ -1,12 +1,12 @@
 """Traces without `jit` that are used again.
 
-Without `jit` a function is traced at each call, and any Python may run. But to run it again is in vain where it would
-do the same: where it reads what it read (`fnad.trace.environment`), has no effect (`fnad.trace.effects`) and leaves
-what it reads as it was, where what Python decides by traced values comes out the same, and where the arguments that are
-not differentiated are those of the trace. Such a trace is used again at the next call.
+Without `jit` a function is traced at each call, and any Python may run. A trace is used again at the next call if the
+function would do the same. That is so if it reads the same values (`fnad.trace.environment`), has no effect
+(`fnad.trace.effects`) and changes nothing that it reads. What Python decides by traced values must come out the same,
+and the arguments that are not differentiated must be those of the trace.
 
-To watch what a function reads takes time too. So its first call with arguments of given shapes is not watched, since
-it may be the only one, and no call is any more where an effect was met, or watching has saved less than it has cost.
+Recording what a function reads takes time too. Its first call with arguments of given shapes is not recorded, because
+it may be the only one. After an effect, or if recording has saved less than it has cost, no call is recorded.
 """
 
 from __future__ import annotations

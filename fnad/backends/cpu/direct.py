@@ -54,9 +54,9 @@ Calls: TypeAlias = Sequence[tuple[Callable[..., None], Sequence[int]]]
 class Kernels(NamedTuple):
     """The builtins to run, each with the positions of its arrays.
 
-    The arrays are those of the arguments, then captured ones, new results, and the memory of the program, of which the
-    last one is its status, and one the table of its residual `stacks`, which are freed after each call. A result is
-    made by a function with its shape and dtype.
+    The arrays are those of the arguments, then captured ones, new results, and the memory of the program. The last
+    array of the memory is its status, and one is the table of its residual `stacks`, which are freed after each call. A
+    result is made by a function with its shape and dtype.
     """
 
     calls: Calls

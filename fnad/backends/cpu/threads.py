@@ -2,9 +2,10 @@
 
 A parallel loop is a function (context, n, scratch) and a number of tasks, which are the same however many threads there
 are: so are the results, to the bit. `share` runs task 0 alone, unless the loop is known to take `long`. If the others
-will take longer than a few times what it costs to wake threads, each thread takes the tasks of its own part, one after
-the other, then those that are left of other parts. So a thread finds what it computed in the loop before in the caches
-of its core, and one that gets no core, on a busy machine, delays nothing but the task that it is at; nobody spins.
+will take longer than a few times what it costs to wake threads, all threads share them. Each thread takes the tasks of
+its own part, one after the other, then those that are left of other parts. So a thread finds what it computed in the
+loop before in the caches of its core. Threads do not spin: one that gets no core, on a busy machine, delays only its
+current task.
 
 Whether that pays is measured: how long the tasks of a loop take on this thread alone, in two of its first runs and of
 each 256, by the processor's time, and how long on several. A program shares all its long loops or none: what one core

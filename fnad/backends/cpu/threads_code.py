@@ -1,8 +1,8 @@
 """The native code of parallel loops (`fnad.backends.cpu.threads`), which `fnad.backends.cpu.native` compiles.
 
-`open` and `active` change under the mutex, which orders everything else on processors that reorder memory, such as ARM:
-what this thread wrote before it unlocked the mutex, to arrays too, is there for workers that locked it later, and what
-their tasks wrote is there for this thread when it has locked it and found none active.
+`open` and `active` change under the mutex, which orders everything else on processors that reorder memory, such as ARM.
+Workers that locked the mutex later read what this thread wrote before it unlocked it, to arrays too. This thread reads
+what their tasks wrote once it has locked it and found none active.
 """
 
 from __future__ import annotations

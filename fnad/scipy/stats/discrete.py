@@ -1,7 +1,7 @@
 """The discrete distributions: Poisson, Bernoulli and binomial.
 
-Probabilities are the densities of the gamma and the beta distribution in their other variable, whose slopes are exact
-where a parameter is at the end of its range (Johnson, Kemp & Kotz, Univariate Discrete Distributions, 3.4 and 4.2):
+Probabilities are the densities of the gamma and the beta distribution in their other variable (Johnson, Kemp & Kotz,
+Univariate Discrete Distributions, 3.4 and 4.2). Their slopes are exact where a parameter is at the end of its range:
 
     P(k; mu) = γ(mu; k+1),   P(k; n, p) = β(p; k+1, n-k+1) / (n+1)
 """

@@ -1,8 +1,8 @@
 """Algebraic identities that hold in floating point to the bit.
 
-What is *not* here, because it is false: x * 0 = 0 (x may be inf or nan), x + 0 = x and 0 - x = -x (-0.0 would become
-0.0), x - x = 0, x / x = 1, and anything that reassociates. Adding -0.0 and subtracting 0.0 change nothing. Complex
-multiplication by 1 is not the identity either: (inf + 1j) * (1 + 0j) has a nan in it.
+Rules that are *not* here, because they are false: x * 0 = 0, x - x = 0 and x / x = 1 (x may be inf or nan); x + 0 = x
+and 0 - x = -x (-0.0 would become 0.0); all rules that reassociate. Adding -0.0 and subtracting 0.0 change nothing.
+Complex multiplication by 1 is not the identity either: (inf + 1j) * (1 + 0j) has a nan in it.
 """
 
 from __future__ import annotations
