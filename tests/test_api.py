@@ -285,7 +285,7 @@ def test_an_array_in_a_dataclass_is_not_changed() -> None:
 @pytest.mark.parametrize(
     ("argnums", "expected"), [(0, 6.0), (1, 3.0), (-1, 2.0), ((0, 2), (6.0, 2.0)), ([2, 0], (2.0, 6.0)), ((1,), (3.0,))]
 )
-def test_argnums(argnums: Any, expected: Any) -> None:
+def test_argnums_choose_what_grad_differentiates_in(argnums: Any, expected: Any) -> None:
     f = lambda x, y, z: x * y * z  # noqa: E731
     args = 1.0, 2.0, 3.0
     expected = {0: 6.0, 1: 3.0, -1: 2.0}.get(argnums, expected) if isinstance(argnums, int) else expected
@@ -300,7 +300,7 @@ def test_keyword_arguments_reach_the_function() -> None:
     assert jit(grad(lambda x, *, k: x * k))(2.0, k=3.0) == 3.0
 
 
-def test_has_aux() -> None:
+def test_has_aux_returns_a_pytree_beside_the_gradient() -> None:
     def f(x: Any) -> Any:
         return np.sum(x * x), {"twice": 2.0 * x, "note": "seen", "constant": 3, "nothing": None}
 
@@ -439,7 +439,7 @@ def test_vjp_of_a_function_that_returns_its_argument() -> None:
 # ---- jvp -------------------------------------------------------------------------------------------------------------
 
 
-def test_jvp() -> None:
+def test_jvp_of_pytrees_has_tangents_of_their_structure() -> None:
     out, tangent = jvp(lambda x, t: {"s": x * t["a"], "i": np.argmax(x)}, (X, {"a": 2.0}), (np.ones(3), {"a": 1}))
     assert_allclose(out["s"], 2 * X)
     assert_allclose(tangent["s"], 2 + X)
@@ -518,7 +518,7 @@ def test_grad_of_jit_is_jit_of_grad_is_grad() -> None:
             assert_allclose(got[name], expected[name], rtol=1e-13)
 
 
-def test_stop_gradient() -> None:
+def test_stop_gradient_is_constant_in_every_mode() -> None:
     assert grad(lambda x: x * stop_gradient(x))(3.0) == 3.0
     assert grad(grad(lambda x: x * stop_gradient(x)))(3.0) == 0.0
     assert jvp(lambda x: x * stop_gradient(x), (3.0,), (1.0,))[1] == 3.0
@@ -622,7 +622,7 @@ def arrays() -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", arrays())
 @pytest.mark.parametrize("executor", ["interpreter", "compiled"])
-def test_any_layout(name: str, executor: Any) -> None:
+def test_arrays_of_any_layout_are_differentiated_in(name: str, executor: Any) -> None:
     x = arrays()[name]
     with fnad.config.override(executor=executor):
         for f in (
@@ -635,7 +635,7 @@ def test_any_layout(name: str, executor: Any) -> None:
             assert gradient.dtype == x.dtype.newbyteorder("=")
 
 
-def test_memmap(tmp_path: Any) -> None:
+def test_a_memmap_is_taken_as_an_array(tmp_path: Any) -> None:
     np.save(tmp_path / "x.npy", X)
     x = np.load(tmp_path / "x.npy", mmap_mode="r")
     assert isinstance(x, np.memmap)
@@ -647,6 +647,6 @@ def test_a_list_is_a_container_of_numbers() -> None:
     assert grad(lambda t: t[0] * t[1])([2.0, 3.0]) == [3.0, 2.0]
 
 
-def test_one_version() -> None:
+def test_version_is_that_of_the_project() -> None:
     project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
     assert fnad.__version__ == project["version"]

@@ -148,7 +148,9 @@ def test_a_process_that_fails_is_a_row() -> None:
         (["--rounds", "0"], "'0' is not a positive integer"),
     ],
 )
-def test_wrong_arguments(argv: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_arguments_of_the_benchmarks_are_named(
+    argv: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit, match="2"):
         session.arguments(argv)
     assert message in capsys.readouterr().err

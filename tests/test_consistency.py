@@ -509,7 +509,7 @@ def check(found: dict[str, list[Any]], truth: Truth, rounding: float) -> None:
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_interpreted(name: str) -> None:
+def test_each_function_interpreted_has_its_true_derivatives(name: str) -> None:
     f, truth = FUNCTIONS[name][0], truth_of(name)
     x, together = truth.x.copy(), jit(lambda x, dx: results(f, x, dx))
     with config.override(executor="interpreter"):
@@ -519,7 +519,7 @@ def test_interpreted(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_compiled(name: str) -> None:
+def test_each_function_compiled_has_its_true_derivatives(name: str) -> None:
     f, truth = FUNCTIONS[name][0], truth_of(name)
     with config.override(executor="compiled"):
         check(results_in_short(f, truth.x, truth.dx), truth, ROUNDING[np.float64])

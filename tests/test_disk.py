@@ -687,7 +687,7 @@ def test_an_entry_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.Monkey
         assert compiled(tmp_path / "c") == 3
 
 
-def test_no_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_home_the_cache_has_a_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("FNAD_CACHE_DIR")
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.chdir(tmp_path)
@@ -712,7 +712,9 @@ def test_no_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ({"HOME": "/h"}, "/h/.cache/fnad"),
     ],
 )
-def test_which_directory(monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], expected: str | None) -> None:
+def test_variables_of_the_environment_choose_the_directory(
+    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], expected: str | None
+) -> None:
     monkeypatch.setattr(sys, "platform", "linux")
     for name in ("FNAD_CACHE_DIR", "XDG_CACHE_HOME", "HOME"):
         monkeypatch.delenv(name, raising=False)
@@ -838,7 +840,9 @@ def test_a_limit_of_nothing(cache: DiskCache) -> None:
 # ---- the command -----------------------------------------------------------------------------------------------------
 
 
-def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_cache_command_lists_and_clears(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     def run(*arguments: str, status: int = 0) -> str:
         assert main(["cache", *arguments]) == status
         return capsys.readouterr().out.strip()

@@ -37,7 +37,7 @@ def parameters(public: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("name", PUBLIC)
-def test_docstring(name: str) -> None:
+def test_docstrings_of_public_names_have_their_sections(name: str) -> None:
     public = PUBLIC[name]
     text = (inspect.getdoc(public) or "") + "\n"
     sentence, sections = text.partition("\n")[0], dict(SECTION.findall(text))

@@ -95,7 +95,7 @@ def test_output_of_several_elements(transform: Any) -> None:
         transform(square)(X)
 
 
-def test_complex_output() -> None:
+def test_grad_of_a_complex_result_is_refused_with_a_remedy() -> None:
     with raises(
         errors.NonScalarOutputError,
         "holomorphic returned c128[], where grad takes one real element",
@@ -105,7 +105,7 @@ def test_complex_output() -> None:
         grad(holomorphic)(1.0 + 2.0j)
 
 
-def test_integer_output() -> None:
+def test_grad_of_an_integer_result_is_refused_with_a_remedy() -> None:
     with raises(
         errors.NonScalarOutputError,
         "counting returned i64[], where grad takes one real element",
@@ -115,7 +115,7 @@ def test_integer_output() -> None:
         grad(counting)(X)
 
 
-def test_pytree_output() -> None:
+def test_grad_of_a_pytree_is_refused_with_a_remedy() -> None:
     with raises(
         errors.NonScalarOutputError,
         "both returned a pytree, {'value': *, 'square': *}, where grad takes one real element",
@@ -219,7 +219,7 @@ def test_a_long_line_is_cut() -> None:
         ({"a": 1, "n": [np.arange(2), 2]}, "x['a'] is i64[]", "1.0"),
     ],
 )
-def test_integer_argument(argument: Any, path: str, offer: str) -> None:
+def test_grad_in_an_integer_is_refused_with_a_float_offered(argument: Any, path: str, offer: str) -> None:
     lines = (
         f"{path}, which has no derivative",
         HERE,
@@ -357,7 +357,7 @@ def test_subclasses_of_arrays() -> None:
         (np.zeros(2, [("a", float)]), "x has dtype [('a', '<f8')]"),
     ],
 )
-def test_unsupported_dtype(argument: Any, what: str) -> None:
+def test_arguments_of_unsupported_dtypes_are_refused_by_name(argument: Any, what: str) -> None:
     lines = f"{what}, which is not supported", HERE, CONVERT
     with raises(errors.DtypeError, *lines):
         grad(total)(argument)
@@ -440,7 +440,7 @@ def test_cotangent_that_is_no_array() -> None:
         pullback("one")
 
 
-def test_tangents() -> None:
+def test_tangents_unlike_their_primals_are_refused_by_path() -> None:
     remedy = "  give it the shape and dtype of the primals"
     with raises(errors.TangentError, "tangents[0] is f64[2], but has to be f64[3]", HERE, remedy):
         jvp(total, (X,), (np.ones(2),))
@@ -503,7 +503,7 @@ def test_static_arguments_that_are_not_there() -> None:
 # ---- inside the traced function --------------------------------------------------------------------------------------
 
 
-def test_shape_mismatch() -> None:
+def test_operands_of_other_shapes_are_refused_at_their_line() -> None:
     def mismatched(x: Any) -> Any:
         return np.sum(x + np.ones(2))
 
@@ -742,7 +742,7 @@ class Doubled:
         return 2.0 * x
 
 
-def test_methods() -> None:
+def test_an_unbound_method_is_refused_with_remedies() -> None:
     what = f"self is of type {__name__}.Doubled, not an array or a number"
     remedy = (
         "  transform the bound method, or a function of the other arguments inside the method; or register the class "
@@ -770,7 +770,7 @@ def test_methods_of_objects_without_weak_references() -> None:
 # ---- config ----------------------------------------------------------------------------------------------------------
 
 
-def test_settings() -> None:
+def test_wrong_settings_are_refused_with_the_right_ones() -> None:
     with raises(errors.SettingError, "executor is 'gpu'", "  set it to 'auto' or 'interpreter' or 'compiled'"):
         fnad.config.set_default(executor="gpu")
     settings = (

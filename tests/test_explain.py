@@ -41,7 +41,7 @@ def test_what_is_found():
     assert found.operations["dot_general"] == 1
 
 
-def test_text():
+def test_text_of_explain_lists_what_a_trace_found():
     x = np.ones(3)
     text = str(fnad.explain(lambda x: np.sin(x) * 2, x))
     assert text == (
@@ -75,7 +75,7 @@ def test_what_the_store_has():
     assert fnad.explain(f, x).made == ()
 
 
-def test_decisions():
+def test_decisions_of_explain_have_answers_and_lines():
     def f(x):
         while np.sum(x) < 10:
             x = x * 2

@@ -165,7 +165,7 @@ def test_the_python_module_as_plain_python(name: str) -> None:
 
 
 @pytest.mark.skipif(GCC is None, reason="there is no gcc")
-def test_c_sources(tmp_path: Path) -> None:
+def test_exported_c_sources_compute_as_the_function(tmp_path: Path) -> None:
     made = [(name, *exported(name)) for name in PROGRAMS]
     for n, (_, found, _, _) in enumerate(made):
         found.name = f"program{n}"

@@ -208,7 +208,7 @@ def test_sources_and_objects(form: str, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["gmm", "lorenz", "kmeans", "options"])
-def test_numba(name: str) -> None:
+def test_problems_exported_to_numba_compute_as_the_function(name: str) -> None:
     found, _, expected = exported(name)
     check(leaves(found.njit()(*PROBLEMS[name][1])), expected, name)
 

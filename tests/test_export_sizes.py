@@ -227,7 +227,7 @@ def check_by_address(call: Callable[..., int], case: Case) -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_native_code(name: str) -> None:
+def test_native_exports_of_any_size_compute_as_the_function(name: str) -> None:
     check_by_address(exported(name).cfunc().call, CASES[name])
 
 
@@ -264,7 +264,7 @@ def test_the_python_module_and_calls(name: str) -> None:
 
 
 @pytest.mark.skipif(GCC is None, reason="there is no gcc")
-def test_c_sources(tmp_path: Path) -> None:
+def test_c_exports_of_any_size_compute_as_the_function(tmp_path: Path) -> None:
     sources: list[str] = []
     for n, name in enumerate(CASES):
         found = exported(name)
@@ -284,7 +284,7 @@ def test_c_sources(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["gradient of rosenbrock", "moments", "extrema", "products"])
-def test_numba(name: str) -> None:
+def test_numba_exports_of_any_size_compute_as_the_function(name: str) -> None:
     case, function = CASES[name], exported(name).njit()
     for n in SIZES:
         if n in case.refused:

@@ -43,7 +43,7 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
 
 @each
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_functions(jacobian: Any, name: str) -> None:
+def test_jacobians_are_those_of_complex_steps(jacobian: Any, name: str) -> None:
     f = FUNCTIONS[name]
     expected = complex_step(f, X)
     for found in (jacobian(f)(X), fnad.jit(jacobian(f))(X)):
@@ -52,7 +52,7 @@ def test_functions(jacobian: Any, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in FUNCTIONS if name != "scalar"])
-def test_hessians(name: str) -> None:
+def test_hessians_are_differences_of_gradients(name: str) -> None:
     f = lambda x: np.sum(FUNCTIONS[name](x) ** 2)  # noqa: E731
     gradient = fnad.grad(f)
     expected = np.stack([(gradient(X + 1e-5 * unit) - gradient(X - 1e-5 * unit)) / 2e-5 for unit in np.eye(4)])
@@ -103,7 +103,7 @@ def test_pytrees_and_leaves_that_are_constant(jacobian: Any) -> None:
 
 
 @each
-def test_several_arguments(jacobian: Any) -> None:
+def test_jacobians_in_several_arguments_pass_over_the_others(jacobian: Any) -> None:
     f = lambda x, label, y, *, scale=1.0: scale * x * y if label == "product" else x  # noqa: E731
     in_y = jacobian(f, argnums=2)(X, "product", 2 * X, scale=3.0)
     np.testing.assert_allclose(in_y, np.diag(3 * X))
@@ -185,7 +185,7 @@ def test_errors_name_the_user_s_function(jacobian: Any) -> None:
         fnad.hessian(np.sin)(X)
 
 
-def test_bad_arguments() -> None:
+def test_jacobians_refuse_wrong_arguments_by_name() -> None:
     with pytest.raises(ArgumentTypeError, match=r"holomorphic of jacfwd is of type numpy\.ndarray"):
         fnad.jacfwd(np.sin, 0, False, X)
     with pytest.raises(NonDifferentiableArgumentError, match="which has no derivative"):
@@ -240,7 +240,7 @@ def analytic_slope() -> Any:
 
 
 @each
-def test_holomorphic_functions(jacobian: Any) -> None:
+def test_jacobians_of_holomorphic_functions_are_complex(jacobian: Any) -> None:
     found = jacobian(analytic, holomorphic=True)(Z)
     np.testing.assert_allclose(found, analytic_slope(), rtol=1e-12)
     both = jacobian(lambda p: {"a": analytic(p[0]) * p[1], "b": p[1]}, holomorphic=True)((Z, 2j))

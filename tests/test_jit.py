@@ -167,7 +167,7 @@ def test_a_compiled_function_that_uses_outer_values() -> None:
     assert jit(outer)(2.0) == 3 * 2.0**3
 
 
-def test_recursion() -> None:
+def test_a_jitted_function_may_call_itself() -> None:
     @functools.partial(jit, static_argnums=1)
     def power(x: Any, n: int) -> Any:
         return x * power(x, n - 1) if n else 1.0
@@ -192,7 +192,7 @@ def test_an_exception_while_tracing_leaves_nothing_behind() -> None:
     assert f(1.0) == 2.0
 
 
-def test_threads() -> None:
+def test_a_jitted_function_runs_in_several_threads() -> None:
     f = jit(grad(lambda x: np.sum(np.sin(x) * x)))
     found: list[Any] = []
 
@@ -367,7 +367,7 @@ def of_scale(x: Any) -> Any:
     return x * scale
 
 
-def test_globals() -> None:
+def test_a_changed_global_is_read_anew() -> None:
     f = jit(of_scale)
     for value in (2.0, 3.0, 2, np.float32(4.0), -0.0, 0.0, 2.0):
         set_global("scale", value)
@@ -387,7 +387,7 @@ def test_a_global_that_is_read_in_a_function_called() -> None:
     assert_array_equal(f(X), 6 * X)
 
 
-def test_closures() -> None:
+def test_a_changed_variable_of_a_closure_is_read_anew() -> None:
     scale = 2.0
     nothing: Any
 
@@ -419,7 +419,7 @@ def test_a_function_redefined() -> None:
     assert run(1.0) == 4.0
 
 
-def test_defaults() -> None:
+def test_changed_defaults_are_read_anew() -> None:
     def f(x: Any, a: Any = 2.0, *, b: Any = 1.0) -> Any:
         return x * a + b
 
@@ -461,7 +461,7 @@ def test_same_code_other_closure() -> None:
     assert run(1.0) == 5.0
 
 
-def test_captured_arrays() -> None:
+def test_changed_captured_arrays_are_read_anew() -> None:
     w = np.array([1.0, 2.0])
     run = jit(lambda x: np.sum(w * x))
     assert run(X) == 5.0
@@ -551,7 +551,7 @@ def test_read_only_arrays_are_not_compared() -> None:
         (functools.partial(max, [1.0]), lambda v: v.args[0].append(2.0)),
     ],
 )
-def test_containers(value: Any, change: Any) -> None:
+def test_a_changed_container_ends_what_was_read_of_it(value: Any, change: Any) -> None:
     environment = following(value)
     assert environment.holds()
     change(value)
@@ -718,7 +718,7 @@ def test_an_attribute_that_is_not_used_may_change(monkeypatch: pytest.MonkeyPatc
     assert f(1.0) == 11.0
 
 
-def test_slots() -> None:
+def test_changed_slots_are_read_anew() -> None:
     class Slotted:
         __slots__ = ("a", "late")
 

@@ -133,7 +133,7 @@ LINEAR = {
 
 
 @pytest.mark.parametrize("name", LINEAR)
-def test_transposes(name: str) -> None:
+def test_linear_transpose_multiplies_by_the_transposed_matrix(name: str) -> None:
     f, matrix = LINEAR[name]
     ct = RNG.normal(size=len(matrix))
     for like in (X, fnad.ShapeDtypeStruct((4,), float)):

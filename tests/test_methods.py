@@ -188,7 +188,7 @@ def test_objects_that_refer_to_each_other() -> None:
     assert f(1.0) == 3.0
 
 
-def test_objects_go() -> None:
+def test_objects_with_jitted_methods_are_freed() -> None:
     for make in (lambda: Layer(1.0), family):
         layer: Any = make()
         reference, paths = weakref.ref(layer), len(Layer.apply.paths())
@@ -203,7 +203,7 @@ def test_objects_go() -> None:
         assert len(Layer.apply.paths()) == paths
 
 
-def test_classes_go() -> None:
+def test_classes_with_jitted_methods_are_freed() -> None:
     kind: Any = type("Passing", (Layer,), {})
     reference, layer = weakref.ref(kind), kind(2.0)
     assert layer.apply(1.0) == 2.0
@@ -212,7 +212,7 @@ def test_classes_go() -> None:
     assert reference() is None
 
 
-def test_in_transforms() -> None:
+def test_jitted_methods_within_transforms_read_changes() -> None:
     layer = Layer(2.0)
     layer.w = np.array([1.0, 2.0])
     f = lambda x: np.sum(layer.apply(x) ** 2)  # noqa: E731

@@ -207,7 +207,7 @@ def test_fifty_lines_or_more(name: str) -> None:
 
 @pytest.mark.slow
 @pieces
-def test_gradients(name: str) -> None:
+def test_gradients_of_numpy_code_are_true(name: str) -> None:
     case = CASES[name](load(name))
     gradient = case.truth(case.f, case.xs)
     directions = tuple(np.cos(1.0 + np.arange(np.size(x))).reshape(np.shape(x))[()] for x in case.xs)

@@ -196,7 +196,7 @@ def test_what_is_computed_again_decides_alike() -> None:
 
 
 @pytest.mark.parametrize("kind", [int, np.int8, np.uint8, np.int64, np.uint64, np.float32, float, bool])
-def test_integers(kind: Any) -> None:
+def test_integers_of_any_dtype_that_are_decided_on_have_paths(kind: Any) -> None:
     def f(n: Any, x: Any) -> Any:
         total = x
         for k in range(int(n)):
@@ -493,7 +493,7 @@ def test_a_fallback_takes_over_where_native_code_answers_otherwise(monkeypatch: 
 # ---- threads ---------------------------------------------------------------------------------------------------------
 
 
-def test_threads() -> None:
+def test_paths_are_found_in_several_threads_at_once() -> None:
     f = jit(value_and_grad(newton))
     starts = [4.1, 9.0, 100.0, 1e-3]
     failures: list[BaseException] = []
@@ -572,7 +572,7 @@ def test_too_many_paths(monkeypatch: pytest.MonkeyPatch, f: Any, arguments: Any,
 # ---- what the user sees ----------------------------------------------------------------------------------------------
 
 
-def test_listing() -> None:
+def test_paths_are_listed_with_their_decisions_and_lines() -> None:
     f = jit(grad(piecewise))
     assert str(f.paths()) == repr(f.paths()) == "0 paths"
     for x in (2.0, 0.5, 3.0, 4.0, np.float32(2.0)):

@@ -74,7 +74,7 @@ def test_what_is_loaded_computes_the_same() -> None:
                 assert repr(loaded) == repr(f) or name in ("lowered", "made")
 
 
-def test_optimizers() -> None:
+def test_pickled_optimizers_and_states_update_as_before() -> None:
     params, gradients = {"w": X}, {"w": X**2}
     for optimizer in OPTIMIZERS:
         loaded, state = again(optimizer), optimizer.init(params)

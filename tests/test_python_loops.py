@@ -584,7 +584,7 @@ def arguments(seed: int) -> tuple[Any, float]:
 
 
 @pytest.mark.parametrize(("f", "traces"), ONE, ids=lambda f: getattr(f, "__name__", ""))
-def test_one_loop(f: Callable[..., Any], traces: int) -> None:
+def test_python_loops_traced_as_one_compute_as_python(f: Callable[..., Any], traces: int) -> None:
     """Values in native code, and slopes by the interpreter."""
     values, slopes = jit(f), jit(grad(f, (0, 1)))
     for seed in range(CALLS):
@@ -1237,6 +1237,6 @@ def test_a_loop_that_decides_otherwise_than_its_steps_is_none(monkeypatch: pytes
 
 
 @pytest.mark.parametrize("first", range(0, 60, 10))
-def test_random_loops(first: int) -> None:
+def test_random_python_loops_compute_as_python(first: int) -> None:
     with fnad.config.override(executor="interpreter"):
         assert sum(map(check, range(first, first + 10))) > 0

@@ -133,7 +133,7 @@ def check(seed: int, executor: Any) -> int:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::fnad.errors.ControlFlowWarning")
-def test_random_functions() -> None:
+def test_random_control_flow_has_the_values_and_slopes_of_python() -> None:
     compared = sum(check(seed, "interpreter") for seed in range(STEPS))
     assert compared > STEPS * 6, "most points are smooth"
 

@@ -214,7 +214,7 @@ def test_nothing_to_differentiate(shape: tuple[int, ...]) -> None:
     assert found.nnz == 0
 
 
-def test_a_scalar() -> None:
+def test_sparse_jacobian_of_a_scalar_is_one_by_one() -> None:
     assert fnad.sparse_jacobian(np.sin)(0.5).toarray() == [[np.cos(0.5)]]
 
 

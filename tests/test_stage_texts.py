@@ -49,7 +49,7 @@ M, V = np.ones((64, 64)), np.ones(64)
         ),
     ],
 )
-def test_summaries(f, args, expected: str) -> None:
+def test_summaries_of_stages_are_as_expected(f, args, expected: str) -> None:
     assert summary(f, *args) == expected
 
 

@@ -298,7 +298,7 @@ def test_one_thread_compiles_for_all(compiler: Compiler) -> None:
     assert sorted(program.name for program in compiler.given) == ["0", "1", "2"]
 
 
-def test_settings_decide(zeros: Zeros) -> None:
+def test_the_executor_setting_decides_before_tiers(zeros: Zeros) -> None:
     program = TieredProgram(example())
     with fnad.config.override(executor="interpreter"):
         assert_array_equal(program.executor(eager=True)([X])[0], np.sin(X) * X)

@@ -48,7 +48,7 @@ def test_results_are_those_of_numpy(name: str) -> None:
             assert_allclose(mine, theirs, rtol=1e-13)
 
 
-def test_derivatives() -> None:
+def test_gradients_of_vectorized_functions_are_exact() -> None:
     x, y = normal(2, 1, 3), normal(4, 3)
     f = fnad.vectorize(lambda x, y: np.sum(x * y) ** 2, signature="(n),(n)->()")
     expected = np.sum(2 * np.einsum("aon,bn->ab", x, y)[:, :, None] * y, axis=1, keepdims=True)

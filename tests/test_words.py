@@ -106,7 +106,7 @@ MISSPELT = {
 
 
 @pytest.mark.parametrize("name", MISSPELT)
-def test_misspelt_names(name: str) -> None:
+def test_misspelt_names_get_the_right_one_offered(name: str) -> None:
     with pytest.raises(errors.MissingAttributeError, match=f"\n  did you mean {re.escape(MISSPELT[name])}\\?$"):
         fnad.grad(lambda x: np.sum(eval(f"{name}", {"fnad": fnad, "x": x})))(X)
     parent, _, last = name.rpartition(".")
@@ -114,7 +114,7 @@ def test_misspelt_names(name: str) -> None:
         assert not hasattr(resolved(parent), last)
 
 
-def test_misspelt_keywords() -> None:
+def test_misspelt_keywords_get_the_right_one_offered() -> None:
     for call, meant in (
         (lambda: fnad.grad(np.sum, argnum_s=0), "argnums="),
         (lambda: fnad.optim.adam(0.1, b_1=0.9), "b1="),

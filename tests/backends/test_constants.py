@@ -26,7 +26,7 @@ def of_constants(values: list[np.generic]) -> Program:
 
 
 @pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
-def test_complex_constants(dtype: type[np.complexfloating]) -> None:
+def test_printed_complex_constants_compile_to_their_bits(dtype: type[np.complexfloating]) -> None:
     real = np.dtype(dtype).type(0).real.dtype
     values = [np.array(pair, real).view(dtype)[0] for pair in product(PARTS, PARTS)]
     program = parse_program(print_program(of_constants(list(values))))
@@ -37,7 +37,7 @@ def test_complex_constants(dtype: type[np.complexfloating]) -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_real_constants(dtype: type[np.floating]) -> None:
+def test_compiled_real_constants_keep_value_and_sign(dtype: type[np.floating]) -> None:
     values = [dtype(part) for part in PARTS]
     for found, value in zip(compile_program(of_constants(list(values)))([]), values, strict=True):
         np.testing.assert_array_equal(found, value)

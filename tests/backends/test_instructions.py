@@ -157,7 +157,7 @@ def test_a_truth_as_a_number_is_chosen(dtype: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", [*INTEGERS, *FLOATS, *COMPLEX])
-def test_operators(dtype: str) -> None:
+def test_compiled_operators_compute_as_numpy(dtype: str) -> None:
     arrays = pairs(dtype)
     ulps = 2.0
     assert_as_plain("a + b", np.add, dtype, *arrays)
@@ -173,7 +173,7 @@ def test_operators(dtype: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", [*INTEGERS, *FLOATS, *COMPLEX, "b1"])
-def test_comparisons(dtype: str) -> None:
+def test_compiled_comparisons_answer_as_numpy(dtype: str) -> None:
     signs = {"==": np.equal, "!=": np.not_equal}
     if np.dtype(dtype).kind != "c":
         signs |= {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}
@@ -193,7 +193,7 @@ def test_operands_of_two_dtypes_are_refused() -> None:
 
 @pytest.mark.parametrize("dtype", [*INTEGERS, *FLOATS])
 @pytest.mark.parametrize("name", ["floor_divide", "remainder", "fmod"])
-def test_division(name: str, dtype: str) -> None:
+def test_compiled_divisions_round_and_sign_as_numpy(name: str, dtype: str) -> None:
     arrays = pairs(dtype)
     assert_as_plain(f"{name}(a, b)", getattr(np, name), dtype, *arrays)
     rng = np.random.default_rng(0)
@@ -225,7 +225,7 @@ def test_integer_power_and_shifts(dtype: str) -> None:
 
 @pytest.mark.parametrize("dtype", [*INTEGERS, *FLOATS, "b1"])
 @pytest.mark.parametrize("name", ["minimum", "maximum", "fmin", "fmax"])
-def test_extrema(name: str, dtype: str) -> None:
+def test_compiled_extrema_choose_as_numpy(name: str, dtype: str) -> None:
     assert_as_plain(f"{name}(a, b)", getattr(np, name), dtype, *pairs(dtype))
 
 
@@ -237,7 +237,7 @@ def test_sign_and_abs(dtype: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", [*FLOATS, *COMPLEX])
-def test_tests(dtype: str) -> None:
+def test_compiled_isnan_isinf_isfinite_and_signbit_answer_as_numpy(dtype: str) -> None:
     for name in ("isnan", "isinf", "isfinite"):
         assert_as_plain(f"{name}(a)", getattr(np, name), "?", special(dtype))
     if dtype in FLOATS:
@@ -253,7 +253,7 @@ def test_strong_multiply_gives_zero_for_zero(dtype: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["b1", "u1", *FLOATS, *COMPLEX])
-def test_select(dtype: str) -> None:
+def test_compiled_select_chooses_as_where(dtype: str) -> None:
     left, right = pairs(dtype)
     condition = np.arange(left.size) % 3 == 0
     assert_as_plain("select(a, b, c)", np.where, dtype, condition, left, right)
@@ -379,7 +379,7 @@ def test_complex_power_is_numpys(dtype: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", COMPLEX)
-def test_complex_parts(dtype: str) -> None:
+def test_parts_of_compiled_complex_numbers_are_numpys(dtype: str) -> None:
     real = f"f{np.dtype(dtype).itemsize // 2}"
     values = special(dtype)
     assert_as_plain("real(a)", np.real, real, values)
@@ -442,7 +442,9 @@ def random(dtype: str, size: int, seed: int = 0) -> Array:
 @pytest.mark.parametrize("dtype", [*FLOATS, *COMPLEX])
 @pytest.mark.parametrize("transposed", list(itertools.product([False, True], repeat=2)))
 @pytest.mark.parametrize("sizes", [(3, 4, 5), (1, 1, 7), (0, 3, 2), (3, 0, 2), (3, 2, 0), (17, 9, 33)])
-def test_gemm(sizes: tuple[int, int, int], transposed: tuple[bool, bool], dtype: str) -> None:
+def test_gemm_multiplies_any_layout_into_any_rows(
+    sizes: tuple[int, int, int], transposed: tuple[bool, bool], dtype: str
+) -> None:
     (m, n, k), (at, bt) = sizes, transposed
     a_shape, b_shape = ((k, m) if at else (m, k)), ((n, k) if bt else (k, n))
     lda, ldb, ldc = a_shape[1] + 2, b_shape[1] + 1, n + 3
@@ -477,7 +479,9 @@ LARGE = [(150, 300, 211), (300, 150, 1000), (2, 1100, 460), (1030, 3, 400), (33,
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("transposed", list(itertools.product([False, True], repeat=2)))
 @pytest.mark.parametrize("sizes", LARGE)
-def test_large_products(sizes: tuple[int, int, int], transposed: tuple[bool, bool], dtype: str) -> None:
+def test_large_products_add_to_what_the_output_had(
+    sizes: tuple[int, int, int], transposed: tuple[bool, bool], dtype: str
+) -> None:
     (m, n, k), (at, bt) = sizes, transposed
     a, b, c = random(dtype, m * k), random(dtype, k * n, 1), random(dtype, m * (n + 3), 2)
     left = a.reshape(k, m).T if at else a.reshape(m, k)
@@ -545,7 +549,7 @@ def program(a, b, c):
 @pytest.mark.parametrize("dtype", [*FLOATS, *COMPLEX])
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize("sizes", [(4, 3), (1, 5), (0, 3), (3, 0)])
-def test_gemv(sizes: tuple[int, int], transposed: bool, dtype: str) -> None:
+def test_gemv_multiplies_strided_vectors(sizes: tuple[int, int], transposed: bool, dtype: str) -> None:
     m, n = sizes
     rows, columns = (n, m) if transposed else (m, n)
     a, x, y = random(dtype, 3 + rows * (columns + 2)), random(dtype, 4 + 2 * n, 1), random(dtype, 5 + m, 2)

@@ -13,7 +13,7 @@ QUESTIONS = pathlib.Path(__file__).with_name("object_questions.py")
 
 
 @pytest.mark.parametrize("version", VERSIONS, ids="{0[0]}.{0[1]}".format)
-def test_questions(version):
+def test_each_python_lays_out_its_objects_as_objects_says(version):
     ask(version, QUESTIONS, "numpy")
 
 

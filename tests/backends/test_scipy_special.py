@@ -271,7 +271,7 @@ def test_printed_source_runs_in_python() -> None:
     np.testing.assert_array_equal(out, scipy.special.jv(0.5, scipy.special.i0(x)))
 
 
-def test_several_threads() -> None:
+def test_scipys_functions_run_in_several_threads_at_once() -> None:
     x = np.linspace(0.1, 4.0, 20_000)
     functions = [SPECIAL["gamma"], SPECIAL["si"]]
     program = compiled(functions, [x], F64)

@@ -391,7 +391,7 @@ def test_small_numbers_are_not_lost_beside_one(name: str, run: Run):
 
 @pytest.mark.parametrize("order", [0, 1, 2])
 @pytest.mark.parametrize("name", [name for name, function in FUNCTIONS.items() if function.plane])
-def test_complex_function(name: str, order: int, run: Run):
+def test_derivatives_in_the_plane_are_mpmaths(name: str, order: int, run: Run):
     function = FUNCTIONS[name]
     for z in function.plane:
         expected = complex(mpmath.diff(function.truth, mpmath.mpc(z), order))

@@ -268,7 +268,7 @@ QUICK = [case for case in distinct(is_of_numpy) if case.primitive.name in IN_SHO
 
 
 @over(QUICK)
-def test_extreme_operands(case: Case) -> None:
+def test_quick_primitives_compile_to_the_interpreters_extreme_values(case: Case) -> None:
     check_extremes(case)
 
 

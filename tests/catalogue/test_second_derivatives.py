@@ -84,7 +84,7 @@ def check_second_derivatives(case: Case, run: Run) -> None:
 
 
 @by_primitive(SMOOTH)
-def test_second_derivatives(cases: list[Case], run: Run):
+def test_second_derivatives_agree_in_all_nestings(cases: list[Case], run: Run):
     check_each(cases, check_second_derivatives, run)
 
 

@@ -223,7 +223,7 @@ def test_modules_by_name(fnad, refusal) -> None:
     )
 
 
-def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
+def test_version_option_prints_the_installed_version(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as exit_:
         main(["--version"])
     assert (exit_.value.code, capsys.readouterr().out) == (0, f"fnad {version('fnad')}\n")
@@ -512,7 +512,7 @@ def test_the_driver_is_for_the_version_of_cupy(monkeypatch, cupy: str, number: i
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["dump", "--help"], ["ops", "--help"], ["doctor", "--help"]])
-def test_help(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:
+def test_help_of_a_command_shows_an_example(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:
     with pytest.raises(SystemExit) as exit_:
         main(arguments)
     assert exit_.value.code == 0
@@ -554,7 +554,9 @@ def test_a_function_without_a_line() -> None:
 
 
 @pytest.mark.parametrize("command", ["dump", "explain", "check", "lint"])
-def test_an_interrupt(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_interrupted_command_ends_with_130_and_one_line(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = tmp_path / "model.py"
     file.write_text("def f(x):\n    raise KeyboardInterrupt\n")
     assert main([command, f"{file}:f", "--args", "f64[3]"]) == 130

@@ -32,7 +32,7 @@ def cases() -> Iterator[tuple[Any, Any, int]]:
 
 
 @pytest.mark.parametrize("reverse", [False, True])
-def test_prefixes(reverse: bool) -> None:
+def test_associative_scan_combines_prefixes_in_order(reverse: bool) -> None:
     for fn, x, axis in cases():
         found = fnad.associative_scan(fn, x, reverse=reverse, axis=axis)
         np.testing.assert_allclose(found, one_by_one(fn, x, reverse, axis), rtol=1e-14)
@@ -67,7 +67,7 @@ def test_a_linear_recurrence_over_a_pytree(reverse: bool) -> None:
     np.testing.assert_allclose(found, expected[::-1] if reverse else expected, rtol=1e-14)
 
 
-def test_refusals() -> None:
+def test_associative_scan_refuses_wrong_elements_and_functions() -> None:
     with pytest.raises(ShapeError, match="axes of one length"):
         fnad.associative_scan(lambda a, b: a, (np.ones(2), np.ones(3)))
     with pytest.raises(ShapeError, match="axes of one length"):

@@ -225,7 +225,7 @@ def test_axes_of_different_lengths():
     assert isinstance(error, ArgumentTypeError)
 
 
-def test_counts():
+def test_wrong_lengths_and_bounds_of_loops_are_named():
     step = lambda s, _: (s, None)  # noqa: E731
     for call, what in (
         (lambda x: fnad.scan(step, x, length=-1)[0], "length is -1"),

@@ -53,7 +53,7 @@ def test_row_52_square_root_from_the_solution_and_from_elsewhere(name: str, dtyp
 
 
 @square_roots
-def test_third_derivative(name: str) -> None:
+def test_third_derivative_of_a_solution_is_exact(name: str) -> None:
     f = fnad.grad(fnad.grad(fnad.grad(lambda a: SQUARE_ROOTS[name](a, 2.0))))
     np.testing.assert_allclose(f(4.0), 3 / 256, rtol=1e-10)
 
@@ -165,7 +165,7 @@ def test_rotation_has_no_symmetric_part() -> None:
     np.testing.assert_allclose(x, np.linalg.solve(turn, b), rtol=0, atol=1e-9)
 
 
-def test_pytrees() -> None:
+def test_root_solves_for_a_pytree_with_derivatives_in_one() -> None:
     def f(x: Any, p: Any) -> Any:
         return {"a": x["a"] ** 3 - p["c"], "b": (x["b"][0] - x["a"] * p["d"],)}
 
@@ -237,7 +237,7 @@ def rosenbrock(x: Any, a: Any) -> Any:
 
 
 @pytest.mark.slow
-def test_rosenbrock() -> None:
+def test_minimize_finds_the_minimum_of_rosenbrock_and_its_hessian() -> None:
     found = fnad.minimize(rosenbrock, np.array([-1.2, 1.0]), 1.0)
     np.testing.assert_allclose(found.x, [1, 1], rtol=1e-10)
     assert 0 <= found.fun < 1e-18
@@ -254,7 +254,7 @@ def test_value_at_the_minimum_has_the_partial_derivative() -> None:
 
 
 @pytest.mark.parametrize("n", [5, DENSE + 20])
-def test_ridge_regression(n: int) -> None:
+def test_minimize_of_a_quadratic_is_the_solution_of_normal_equations(n: int) -> None:
     data, b = matrix(n), np.cos(np.arange(n))
 
     def weights(penalty: Any) -> Any:
@@ -319,7 +319,7 @@ def test_no_convergence_where_compiled() -> None:
         f(2.0)
 
 
-def test_singular_jacobian() -> None:
+def test_root_with_a_singular_jacobian_raises_at_the_line_of_the_user() -> None:
     with raises(FactorizationError, "Singular matrix", "test_implicit.py:"):
         fnad.root(lambda x: np.stack([x[0] + x[1] - 1, x[0] + x[1] - 1]), np.zeros(2))
 
@@ -329,7 +329,7 @@ def test_derivative_at_a_double_root_is_infinite() -> None:
     assert fnad.grad(lambda a: fnad.root(lambda x: x * x - a, 0.0))(0.0) == np.inf
 
 
-def test_another_structure() -> None:
+def test_root_refuses_a_residual_of_another_structure() -> None:
     with raises(
         StructureError,
         "the result of <lambda> (test_implicit.py:",
@@ -342,7 +342,7 @@ def test_another_structure() -> None:
         fnad.fixed_point(lambda x: {"a": x["a"], "b": np.ones(3)}, {"a": 1.0, "b": np.ones(2)})
 
 
-def test_other_dtypes() -> None:
+def test_solvers_refuse_to_start_with_integers_or_complex_numbers() -> None:
     for solve, f in ((fnad.fixed_point, abs), (fnad.root, lambda x: x - 1), (fnad.minimize, lambda x: 1.0 * x)):
         with raises(DtypeError, "x_init is i64[]", "start with floats"):
             solve(f, 1)
@@ -350,7 +350,7 @@ def test_other_dtypes() -> None:
         fnad.root(lambda x: x, {"z": np.ones(2, complex)})
 
 
-def test_unsuitable_arguments() -> None:
+def test_solvers_refuse_unsuitable_arguments_by_name() -> None:
     with raises(
         NonScalarOutputError, "<lambda> (test_implicit.py:", ") returned f64[2], where minimize takes one real element"
     ):

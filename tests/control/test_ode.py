@@ -58,7 +58,7 @@ def complex_step(f: Callable[[Any], Any], x: Any) -> Any:
 @pytest.mark.slow
 @adjoints
 @times
-def test_linear_equation(name: str, adjoint: str) -> None:
+def test_solution_of_a_linear_equation_and_its_derivatives_are_exact(name: str, adjoint: str) -> None:
     t = TIMES[name]
     weights = np.cos(np.arange(2 * len(t))).reshape(-1, 2)
 
@@ -184,7 +184,7 @@ def test_continuous_adjoint_of_a_damped_equation_takes_close_times_or_ends_in_an
 
 @pytest.mark.slow
 @adjoints
-def test_pytrees(adjoint: str) -> None:
+def test_odeint_solves_for_a_pytree(adjoint: str) -> None:
     def swing(y: Any, t: Any, w: Any) -> Any:
         return {"q": y["p"], "p": -w["w"] * y["q"]}
 
@@ -201,7 +201,7 @@ def test_pytrees(adjoint: str) -> None:
 
 
 @adjoints
-def test_single_precision(adjoint: str) -> None:
+def test_odeint_stays_in_single_precision(adjoint: str) -> None:
     def f(k: Any) -> Any:
         return fnad.odeint(lambda y, t: k * np.cos(t) * y, np.float32([1]), [0.0, 1.0], adjoint=adjoint)[-1, 0]
 
@@ -234,7 +234,7 @@ def test_dtypes_are_promoted() -> None:
     assert fnad.odeint(lambda y, t: -0.5 * y, 1, [0, 1]).dtype == np.float64
 
 
-def test_empty() -> None:
+def test_odeint_of_an_empty_state_is_empty() -> None:
     assert fnad.odeint(lambda y, t: y, (), [0.0, 1.0]) == ()
     assert fnad.odeint(lambda y, t: y, np.zeros((0, 2)), [0.0, 1.0, 2.0]).shape == (3, 0, 2)
 
@@ -340,14 +340,14 @@ def test_times_that_turn_back() -> None:
             fnad.odeint(lambda y, t: -y, 1.0, t)
 
 
-def test_another_structure() -> None:
+def test_odeint_refuses_a_slope_of_another_structure() -> None:
     with raises(StructureError, "the result of <lambda> (test_ode.py:", ") is (*, *), and y0 is *", "at test_ode.py"):
         fnad.odeint(lambda y, t: (y, y), 1.0, [0.0, 1.0])
     with raises(StructureError, "y0['b'] is f64[3]", "f64[2]", "test_ode.py"):
         fnad.odeint(lambda y, t: {"b": y["b"][:2]}, {"b": np.zeros(3)}, [0.0, 1.0])
 
 
-def test_unsuitable_arguments() -> None:
+def test_odeint_refuses_unsuitable_arguments_by_name() -> None:
     decay = lambda y, t: -y  # noqa: E731
     for y0, name in ((1, "y0 is i64[]"), (np.ones(2, complex), "y0 is c128[2]")):
         with raises(DtypeError, name, "start with floats"):

@@ -712,7 +712,9 @@ def test_arrays_made_in_each_step_are_one_input() -> None:
 
 @pytest.mark.parametrize("seed", [2, 6, 15, 22, 26, 33, 51, 1051])
 @pytest.mark.parametrize("in_order", [True, False], ids=["in order", "irregular"])
-def test_random_loops(seed: int, in_order: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rolled_random_loops_compute_as_unrolled_ones(
+    seed: int, in_order: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for module in (flow, reroll):
         monkeypatch.setattr(module, "FEWEST", 3)
         monkeypatch.setattr(module, "SMALLEST", 1)

@@ -353,7 +353,7 @@ def test_any_number_of_steps_in_a_turn(length):
 
 
 @ways
-def test_no_steps(executor):
+def test_scan_of_no_steps_returns_the_carry_and_empty_outputs(executor):
     with fnad.config.override(executor=executor):
         run = fnad.jit(lambda s, x: fnad.scan(lambda s, x: (s * np.sum(x), {"y": x * s}), s, x))
         carry, ys = run(0.3, np.zeros((0, 2)))
@@ -447,7 +447,7 @@ def test_integer_results_have_no_derivative(executor):
 # ---- pytrees and arrays of the caller --------------------------------------------------------------------------------
 
 
-def test_pytrees():
+def test_scan_carries_and_stacks_pytrees():
     init = {"w": np.ones(2), "rest": (np.float64(2.0), None, [np.float64(3.0)])}
 
     def body(s, x):

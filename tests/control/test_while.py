@@ -184,7 +184,7 @@ def test_row_52_the_derivative_is_that_of_the_steps_taken(executor):
 
 
 @ways
-def test_many_steps(executor):
+def test_while_loop_of_many_steps_has_a_gradient(executor):
     """The residual stack grows: y after n steps of y = y (1 + x / n) is (1 + x / n)^n."""
 
     def f(x, n):
@@ -211,7 +211,7 @@ def test_the_same_program_takes_other_numbers_of_steps(executor):
 
 
 @ways
-def test_max_steps(executor):
+def test_while_loop_beyond_max_steps_raises(executor):
     f = fnad.jit(
         fnad.value_and_grad(lambda x, limit: fnad.while_loop(lambda s: s < limit, lambda s: s * x, x, max_steps=5))
     )

@@ -19,7 +19,7 @@ PARTS = 8
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(PARTS))
-def test_on_threads(part: int) -> None:
+def test_each_primitive_on_simulated_threads_is_interpreted(part: int) -> None:
     for n, case in enumerate(CASES[part::PARTS]):
         try:
             plan = DevicePlan(lower(case.program(), SMALL), SMALL)

@@ -72,7 +72,7 @@ def check(program: Program, arguments: Sequence[Any], seed: int | None = None) -
 
 
 @pytest.mark.parametrize("part", range(4))
-def test_the_catalogue(part: int) -> None:
+def test_each_primitive_in_the_emulator_is_interpreted(part: int) -> None:
     with together() as each:
         for case in CASES[part::16]:
             with each(str(case)):
@@ -80,7 +80,7 @@ def test_the_catalogue(part: int) -> None:
 
 
 @pytest.mark.parametrize("seed", [None, 1])
-def test_programs(seed: int | None) -> None:
+def test_programs_in_the_emulator_are_interpreted(seed: int | None) -> None:
     with together() as each:
         for name, (function, arguments) in PROGRAMS.items():
             with each(name):
@@ -125,7 +125,7 @@ SHAPES += [
 
 
 @pytest.mark.parametrize("name", ALONG)
-def test_sizes(name: str) -> None:
+def test_folds_and_copies_of_any_size_in_the_emulator_are_interpreted(name: str) -> None:
     """Each fold and copy along each axis, at sizes around those of vectors, warps, blocks and tiles."""
     rng = np.random.default_rng(5)
     with together() as each:

@@ -62,18 +62,18 @@ def check(f: Any, *args: Any) -> None:
         assert_close(a, b)
 
 
-def test_exp_sin() -> None:
+def test_exp_sin_on_the_device_is_that_of_the_host() -> None:
     module = example("exp_sin")
     check(lambda x: (fnad.grad(module.f)(x[0]), fnad.grad(fnad.grad(module.f))(x[1])), np.linspace(0.5, 3, 7))
     check(fnad.grad(module.total), np.linspace(0, 3, 7))
 
 
-def test_vector_output() -> None:
+def test_vector_output_on_the_device_is_that_of_the_host() -> None:
     module = example("vector_output")
     check(lambda x, weights: (module.f(x), fnad.vjp(module.f, x)[1](weights)), module.x, module.weights)
 
 
-def test_linear_regression() -> None:
+def test_linear_regression_on_the_device_is_that_of_the_host() -> None:
     module = example("linear_regression")
 
     def step(model: Any, _: Any) -> Any:
@@ -93,41 +93,41 @@ def test_python_control_flow() -> None:
 
 
 @pytest.mark.slow
-def test_logistic_regression() -> None:
+def test_logistic_regression_on_the_device_is_that_of_the_host() -> None:
     module = example("logistic_regression", train=slice(0, 20))
     check(fnad.value_and_grad(module.loss), DRAWN.standard_normal(31))
 
 
 @pytest.mark.slow
-def test_digits(capfd: pytest.CaptureFixture[str]) -> None:
+def test_digits_on_the_device_are_those_of_the_host(capfd: pytest.CaptureFixture[str]) -> None:
     module = example("digits", SIZES=(64, 12, 10), BATCH=8)
     check(module.training(IMAGES[:16], LABELS[:16], IMAGES[16:], LABELS[16:], 2), KEY)
     check_printed_twice(capfd)
 
 
 @pytest.mark.slow
-def test_cnn() -> None:
+def test_cnn_on_the_device_is_that_of_the_host() -> None:
     module = example("cnn", CHANNELS=(1, 2, 3), DENSE=12)
     params = module.initial_parameters(DRAWN)
     check(fnad.value_and_grad(module.loss), params, IMAGES[:2].reshape(2, 8, 8), LABELS[:2])
 
 
 @pytest.mark.slow
-def test_char_rnn(capfd: pytest.CaptureFixture[str]) -> None:
+def test_char_rnn_on_the_device_is_that_of_the_host(capfd: pytest.CaptureFixture[str]) -> None:
     module = example("char_rnn", UNITS=3, BATCH=2, LENGTH=3, HELD_OUT=0.3)
     check(module.training(DRAWN.integers(0, 4, 12), 4, 5), KEY)
     check_printed_twice(capfd)
 
 
 @pytest.mark.slow
-def test_eight_schools(capfd: pytest.CaptureFixture[str]) -> None:
+def test_eight_schools_on_the_device_are_those_of_the_host(capfd: pytest.CaptureFixture[str]) -> None:
     module = example("eight_schools", STEPS=2)
     check(lambda key: module.chain(key, 1, 3), KEY)
     check_printed_twice(capfd)
 
 
 @pytest.mark.slow
-def test_neural_ode() -> None:
+def test_neural_ode_on_the_device_is_that_of_the_host() -> None:
     module = example("neural_ode")
 
     def total(rates: Any) -> Any:
@@ -138,7 +138,7 @@ def test_neural_ode() -> None:
 
 
 @pytest.mark.slow
-def test_burgers(capfd: pytest.CaptureFixture[str]) -> None:
+def test_burgers_on_the_device_is_that_of_the_host(capfd: pytest.CaptureFixture[str]) -> None:
     module = example("burgers", SIZES=(2, 4, 1), POINTS=4)
     check(module.training(2), KEY)
     check_printed_twice(capfd)

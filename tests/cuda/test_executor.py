@@ -164,7 +164,7 @@ def test_transforms_without_jit(device: Simulated) -> None:
 
 
 @pytest.mark.parametrize("policy", ["", "carry", "sqrt", "binomial"])
-def test_checkpoints(device: Simulated, policy: str) -> None:
+def test_checkpointed_loops_on_the_device_have_the_gradient_of_the_host(device: Simulated, policy: str) -> None:
     """The steps of a loop that a policy does not save, or none of them, are computed again there."""
 
     def total(x: Any, wrap: Any = lambda f: f) -> Any:

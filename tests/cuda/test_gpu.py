@@ -50,7 +50,7 @@ def _gpu() -> None:
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-def test_the_catalogue(part: int) -> None:
+def test_each_primitive_on_the_gpu_is_interpreted(part: int) -> None:
     with together() as check:
         for case in CASES[part::PARTS]:
             with check(str(case)):
@@ -114,7 +114,7 @@ def factors(vectors: Any) -> Any:
 SETTLED = {"eig": in_order, "eigvals": in_order, "eigh": with_signs, "svd": of_singular_values}
 
 
-def test_programs() -> None:
+def test_programs_on_the_gpu_compute_as_numpy() -> None:
     with together() as check:
         for name, (f, args) in CALLS.items():
             with check(name):
@@ -126,7 +126,7 @@ def test_programs() -> None:
                     assert_array_equal(found, repeated)
 
 
-def test_graphs() -> None:
+def test_captured_graphs_on_the_gpu_compute_again() -> None:
     """Each is captured: the fallback, kernel by kernel, is not taken."""
     with together() as check:
         for name, (f, args) in PROGRAMS.items():
@@ -134,7 +134,7 @@ def test_graphs() -> None:
                 run_again(f, args)
 
 
-def test_draws() -> None:
+def test_draws_on_the_gpu_are_those_of_the_host() -> None:
     with together() as check:
         for name, draw in DRAWS.items():
             with check(name):
@@ -142,7 +142,7 @@ def test_draws() -> None:
                 assert_array_equal(fnad.to_host(fnad.jit(draw, device="cuda")(key)), draw(key), strict=True)
 
 
-def test_atomic_additions() -> None:
+def test_atomic_additions_on_the_gpu_sum_as_the_host() -> None:
     with together() as check, fnad.config.override(scatter_add="atomic"):
         for name, (f, args, _) in ATOMICS.items():
             with check(name):

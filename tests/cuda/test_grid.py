@@ -190,7 +190,7 @@ def plan_of(name: str, target: Target = SMALL) -> DevicePlan:
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_on_threads(name: str) -> None:
+def test_programs_on_simulated_threads_are_interpreted_in_any_order(name: str) -> None:
     function, arguments = PROGRAMS[name]
     program = program_of(function, arguments)
     plan = DevicePlan(lower(program, SMALL), SMALL)
@@ -246,7 +246,7 @@ def test_expressions_that_need_no_memory_do_not_grow_deep() -> None:
 )
 def test_arrays_that_a_block_shares_are_used_again(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setattr(device_build, "MOST_SHARED", 0)
-    test_on_threads(name)
+    test_programs_on_simulated_threads_are_interpreted_in_any_order(name)
 
 
 def one_by_one(x: Any) -> Any:

@@ -117,7 +117,7 @@ def test_what_threads_leave_for_others_is_found(name: str) -> None:
 
 
 @pytest.mark.slow
-def test_programs() -> None:
+def test_programs_compiled_for_a_gpu_are_interpreted() -> None:
     """Blocks run one after the other here, so none may wait for those behind it."""
     alone = replace(SMALL, grid=replace(SMALL.grid, together=1))
     with together() as check:

@@ -56,7 +56,7 @@ def check(program: Program, arguments: Sequence[Any], wanted: Sequence[Any], see
 @pytest.mark.slow
 @given(examples(most=10), st.integers(0, 99))
 @settings(max_examples=25)
-def test_random_programs(example: Example, seed: int) -> None:
+def test_random_programs_on_simulated_threads_are_interpreted(example: Example, seed: int) -> None:
     program, arguments = example.program, example.arguments
     check(program, arguments, interpret(program, arguments), seed)
     derived, given_ = simplify(joint(program, marks(program))), [*arguments, *cotangents(program, 10)]

@@ -92,7 +92,7 @@ def cases(dtype: str) -> list[tuple[str, list[Array], np.dtype[Any]]]:
 
 
 @pytest.mark.parametrize("dtype", ["b1", "i1", "u8", "f4", "f8", "c16"])
-def test_each_operation(dtype: str) -> None:
+def test_numba_computes_each_operation_as_native_code(dtype: str) -> None:
     """One kernel for all operations on a dtype, with one loop for each size: Numba's front end takes long for both."""
     signs = {operation.name: operation.symbol for operation in TABLE}
     lines: defaultdict[int, list[str]] = defaultdict(list)
@@ -119,7 +119,7 @@ def test_each_operation(dtype: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "types", "mode"), CASES)
-def test_whole_programs(name: str, types: str, mode: str) -> None:
+def test_numba_computes_dumped_programs_as_native_code(name: str, types: str, mode: str) -> None:
     for text in dump(Request(f"{FUNCTIONS}:{name}", types, mode, None, "simplified")).split("\n\n"):
         check_program(text, types)
 

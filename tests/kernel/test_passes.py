@@ -414,7 +414,7 @@ def test_an_accumulator_that_only_feeds_itself_is_dead() -> None:
     assert text(live(kernel(body).body, {"t"})) == "y[0] = x[0]"
 
 
-def test_effects_stay() -> None:
+def test_statements_with_effects_are_live() -> None:
     body = "if interrupted():\n    return\nk0 = indices[0]\nif k0 < 0:\n    status[0] = 1\n    k0 = 0\nt[0] = x[k0]"
     left = text(live(kernel(body).body, {"t"}))
     assert "interrupted()" in left

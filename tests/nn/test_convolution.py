@@ -93,7 +93,7 @@ def arrays(*shapes: tuple[int, ...], dtype: Any = np.float64) -> list[np.ndarray
 
 @pytest.mark.parametrize("dtype", TOLERANCE)
 @pytest.mark.parametrize("name", CASES)
-def test_values(name: str, dtype: Any) -> None:
+def test_conv_equals_the_sum_over_windows(name: str, dtype: Any) -> None:
     images, kernel, geometry = geometry_of(name)
     x, w = arrays(images, kernel, dtype=dtype)
     expected = reference(np.float64(x), np.float64(w), *geometry)
@@ -104,7 +104,7 @@ def test_values(name: str, dtype: Any) -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_first_derivatives(name: str) -> None:
+def test_first_derivatives_of_conv_are_adjoint(name: str) -> None:
     """With y = conv(x, w): ⟨ct, conv(u, w)⟩ = ⟨x̄, u⟩ and ⟨ct, conv(x, v)⟩ = ⟨w̄, v⟩ for all u and v."""
     images, kernel, geometry = geometry_of(name)
     x, w, u, v = arrays(images, kernel, images, kernel)
@@ -137,7 +137,7 @@ def test_every_element_of_a_gradient(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_second_derivatives(name: str) -> None:
+def test_second_derivatives_of_conv_agree_with_a_polynomial(name: str) -> None:
     """Of ⅓ Σ y³ along (u, v), where y(t) = a + bt + ct² is a polynomial: Σ 2ab² + 2a²c, by four nestings."""
     images, kernel, geometry = geometry_of(name)
     x, w, u, v = arrays(images, kernel, images, kernel)
@@ -228,7 +228,7 @@ def test_no_images_and_no_outputs(images: Any, kernel: Any) -> None:
     assert_allclose(w_bar, np.zeros(kernel))
 
 
-def test_no_channels() -> None:
+def test_conv_of_no_channels_is_zero() -> None:
     x, w = arrays((2, 0, 5, 5), (4, 0, 2, 2))
     for f in (conv, fnad.jit(conv, static_argnums=(2, 3))):
         assert_allclose(f(x, w, (1, 1), "VALID"), np.zeros((2, 4, 4, 4)))

@@ -44,7 +44,7 @@ def pooled(reduce: Any, x: np.ndarray, sizes: Any, strides: Any, padding: Any) -
 
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i4"])
 @pytest.mark.parametrize("geometry", GEOMETRIES, ids=str)
-def test_values(geometry: Any, dtype: str) -> None:
+def test_pooling_equals_a_fold_over_windows(geometry: Any, dtype: str) -> None:
     shape, sizes, strides, padding = geometry
     x = (10 * RNG.standard_normal(shape) - 20).astype(dtype)
 
@@ -92,7 +92,7 @@ def test_nan_and_infinities() -> None:
     assert_array_equal(max_pool(x, (2,), (2,)), [[[np.nan, -np.inf, np.inf]]])
 
 
-def test_second_derivatives() -> None:
+def test_second_derivatives_of_max_pool_stay_at_maxima() -> None:
     x = RNG.permutation(24).reshape(1, 1, 4, 6) / 4.0
     u = RNG.standard_normal(x.shape)
     slope = fnad.jvp(fnad.grad(lambda x: np.sum(max_pool(x, (2, 2), (2, 2)) ** 3)), (x,), (u,))[1]

@@ -13,16 +13,16 @@ from tests.numpy.calls import CASES, EINSUM, C, E, S, V, W, X
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_value(name):
+def test_traced_array_functions_compute_as_numpy(name):
     check(*CASES[name])
 
 
 @pytest.mark.parametrize("case", EINSUM, ids=lambda case: case[0])
-def test_einsum(case):
+def test_traced_einsum_computes_as_numpy(case):
     check(lambda *xs: np.einsum(case[0], *xs), *case[1:])
 
 
-def test_einsum_forms():
+def test_traced_einsum_takes_lists_of_axes_and_options():
     check(lambda x, w: (np.einsum(x, [0, 1], w, [1, 2], [0, 2]), np.einsum(x, [0, 1], w, [1, 2])), X, W)
     check(lambda x, w: (np.einsum("ij,jk", x, w, optimize=True), np.einsum("ij->j", x, dtype=complex)), X, W)
 
@@ -36,7 +36,7 @@ AXES = (None, 0, 1, -1, (0, -1))
 
 @pytest.mark.parametrize("dtype", NAMES)
 @pytest.mark.parametrize("name", REDUCTIONS)
-def test_reduction(name, dtype):
+def test_traced_reductions_compute_as_numpy_in_any_dtype(name, dtype):
     function = getattr(np, name)
     for axis in AXES:
         check_or_refused(partial(function, axis=axis), sample((2, 3, 2), dtype))
@@ -51,7 +51,7 @@ def test_reduction_along_one_axis(name, dtype):
 
 
 @pytest.mark.parametrize("name", [*REDUCTIONS, *POSITIONS, "cumsum"])
-def test_method(name):
+def test_methods_of_traced_arrays_compute_as_numpys(name):
     if hasattr(np.ndarray, name):
         check(lambda x: (getattr(x, name)(), getattr(x, name)(axis=1)), X)
 
@@ -172,7 +172,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_error(name):
+def test_traced_array_functions_refuse_what_numpy_refuses(name):
     check_error(*REFUSED[name])
 
 

@@ -75,7 +75,7 @@ def quotient(run, h=1e-4):
 
 
 @pytest.mark.parametrize("name", DIFFERENTIABLE)
-def test_derivative(name):
+def test_derivatives_of_calls_are_differences(name):
     function, *xs = case = DIFFERENTIABLE[name]
     program, operands = program_of(case)
     dxs = directions(program, len(xs), 0)
@@ -91,7 +91,7 @@ def test_derivative(name):
 
 
 @pytest.mark.parametrize("name", DIFFERENTIABLE)
-def test_second_derivative(name):
+def test_second_derivatives_of_calls_are_differences(name):
     """Forward mode over forward mode against differences of the tangents, reverse over forward against it."""
     xs = DIFFERENTIABLE[name][1:]
     program, operands = program_of(DIFFERENTIABLE[name])
@@ -152,7 +152,7 @@ COMPILED, COMPILED_AS_LARGE = set[object](), set[object]()
     [list(ALL)[first : first + 150] for first in range(0, len(ALL), 150)],
     ids=lambda names: f"{names[0]} to {names[-1]}",
 )
-def test_compiled(names):
+def test_calls_and_gradients_compiled_are_interpreted(names):
     """Value, and gradient where there is one, in native code against the interpreter.
 
     LLVM's passes, to which loops are alike, are left out: tests of single primitives and random programs run them.

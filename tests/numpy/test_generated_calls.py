@@ -191,7 +191,7 @@ def is_known(name, found):
 
 
 @pytest.mark.parametrize(("module", "name"), FUNCTIONS)
-def test_generated_calls(module, name):
+def test_generated_calls_return_or_refuse_as_numpy(module, name):
     function, full = getattr(MODULES[module], name), f"{module}.{name}"
     differences = {}
     with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
@@ -203,7 +203,7 @@ def test_generated_calls(module, name):
     assert not calls
 
 
-def test_bodies():
+def test_bodies_of_numpy_itself_compute_when_traced():
     """A few calls of each function that is NumPy's own body, which another version may have written anew."""
     bodies = [f for f, rule in RULES.items() if isinstance(rule, Body) and f.__module__.startswith("numpy")]
     bodies = [f for f in bodies if f is not np.may_share_memory]  # which has no signature before NumPy 2.4

@@ -20,7 +20,7 @@ def numbers(seed, shape, dtype):
 
 @pytest.mark.parametrize("dtype", ["c8", "c16"])
 @pytest.mark.parametrize("shape", [(4,), (3, 4), (2, 3, 2)], ids=str)
-def test_extrema(shape, dtype):
+def test_extrema_of_complex_numbers_are_lexicographic(shape, dtype):
     for seed in range(12):
         z, w = numbers(seed, shape, dtype), numbers(seed + 100, shape, dtype)
         for axis in (None, 0, -1):

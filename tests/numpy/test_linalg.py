@@ -125,7 +125,7 @@ def test_condition_of_singular_matrices_is_infinite() -> None:
             exactly(lambda a: la.cond(a, order), a if order else a[:2])  # noqa: B023
 
 
-def test_named_results() -> None:
+def test_results_of_linalg_have_the_names_of_numpy() -> None:
     def f(a: Any) -> Any:
         w, _ = la.eigh(a)
         _, s, _ = la.svd(a)

@@ -66,11 +66,11 @@ def lists(xp, t):
 
 
 @pytest.mark.parametrize("function", [rotation, constructors, filled_in_a_loop])
-def test_as_numpy(function):
+def test_functions_that_make_arrays_return_as_numpy(function):
     check(function, S)
 
 
-def test_lists():
+def test_lists_with_traced_elements_become_arrays():
     check(lists, S)
 
 

@@ -22,7 +22,7 @@ def test_ufuncs_without_a_rule_are_those_listed():
 
 
 @pytest.mark.parametrize("name", ELEMENTWISE)
-def test_value(name):
+def test_traced_ufuncs_compute_as_numpy_in_any_dtype(name):
     ufunc = UFUNCS[name]
     with together() as check:
         for dtype in NAMES:
@@ -31,7 +31,7 @@ def test_value(name):
 
 
 @pytest.mark.parametrize("name", ELEMENTWISE)
-def test_singular_values(name):
+def test_traced_ufuncs_compute_as_numpy_at_singular_values(name):
     ufunc = UFUNCS[name]
     values = np.array([0.0, -0.0, 1.0, -1.0, -2.5, 0.5, 3.0, np.inf, -np.inf, np.nan])
     operands = np.meshgrid(*[values] * ufunc.nin)
@@ -39,7 +39,7 @@ def test_singular_values(name):
         check_or_refused(ufunc, *operands)
 
 
-def test_no_rule():
+def test_a_ufunc_without_a_rule_is_refused_by_name():
     with pytest.raises(UnsupportedFunctionError, match=r"numpy\.isnat has no rule for traced values"):
         traced(np.isnat, np.ones(2, np.int64))
 
@@ -94,7 +94,7 @@ def test_integers_that_do_not_fit():
     check(lambda x, y: (x < y, x >= y, y > x, x != y), np.array([-1, 2, 5]), np.array([2**64 - 1, 2, 4], np.uint64))
 
 
-def test_integers_wrap():
+def test_traced_integers_wrap_around_as_numpys():
     check(lambda x: x * 3, np.array([100], np.int8))
     check(lambda x: x - 2, np.array([1], np.uint8))
     check(lambda x: x + 1, np.array([np.iinfo(np.int32).max], np.int32))
@@ -109,7 +109,7 @@ def test_big_endian_arrays_from_outside():
 # ---- options and methods ---------------------------------------------------------------------------------------------
 
 
-def test_options():
+def test_traced_ufuncs_take_dtype_order_and_subok():
     x, v = sample((2, 3), "f64"), sample(3, "f32", 1)
     check(lambda x, v: np.add(x, v, dtype=np.float32), x, v)
     check(lambda x, v: np.multiply(x, v, order="F", subok=False), x, v)
@@ -128,7 +128,7 @@ def test_options_without_a_rule_are_named():
         traced(lambda x: np.array(x, ndmax=3), sample(3, "f64"))
 
 
-def test_methods():
+def test_methods_of_traced_ufuncs_compute_as_numpy():
     x, v = sample((2, 3), "f64"), sample(3, "f32", 1)
     check(lambda x, v: (np.add.outer(x, v), np.multiply.outer(v, 2), np.less.outer(2, x)), x, v)
     check(lambda x: (np.add.reduce(x), np.multiply.reduce(x, axis=1), np.maximum.reduce(x, axis=None)), x)

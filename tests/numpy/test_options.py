@@ -41,7 +41,7 @@ def parameters(function):
 
 
 @pytest.mark.parametrize(("module", "name"), FUNCTIONS)
-def test_every_parameter(module, name):
+def test_rules_have_every_parameter_of_numpy_and_read_it(module, name):
     theirs, rule = parameters(getattr(MODULES[module], name)), inspect.unwrap(rule_of(module, name))
     own = parameters(rule)
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in own.values()):
@@ -85,7 +85,7 @@ WEIGHTED = {
 
 
 @pytest.mark.parametrize("name", WEIGHTED)
-def test_weighted_quantiles(name):
+def test_weighted_quantiles_and_their_gradients_are_numpys(name):
     check(WEIGHTED[name], X, W, V)
     gradient = fnad.grad(lambda x: sum(np.sum(part) for part in np.atleast_1d(WEIGHTED[name](x, W, V)[0])))(X)
     steps = [(WEIGHTED[name](X + h, W, V)[0] - WEIGHTED[name](X - h, W, V)[0]).sum() / 2e-7 for h in basis(X)]
@@ -120,7 +120,7 @@ def test_a_mean_that_is_given():
     )
 
 
-def test_casting():
+def test_joins_cast_or_refuse_as_numpy():
     check(lambda x: (np.concatenate([x, x], dtype=int, casting="unsafe"), np.stack([x, x], dtype="f")), X)
     for join in (np.concatenate, np.stack, np.hstack, np.vstack):
         check_error(lambda x, join=join: join([x, x], dtype=int), X)

@@ -27,14 +27,14 @@ def test_along_an_axis(name, dtype):
 
 @pytest.mark.parametrize("dtype", NAMES)
 @pytest.mark.parametrize("name", OVER)
-def test_over_axes(name, dtype):
+def test_orders_over_axes_are_numpys(name, dtype):
     for axis in (None, 0, -1, (0, 2)):
         check_or_refused(partial(getattr(np, name), axis=axis), sample((2, 3, 2), dtype))
         check_or_refused(partial(getattr(np, name), axis=axis, keepdims=True), sample((2, 1, 2), dtype))
 
 
 @pytest.mark.parametrize("dtype", NAMES)
-def test_quantiles(dtype):
+def test_quantiles_of_any_dtype_are_numpys(dtype):
     for q in (0.3, 1, [0.25, 0.5], np.float32(0.7)):
         for name in ("quantile", "nanquantile"):
             if dtype != "bool":  # NumPy takes a difference of bools, which it does not have, by some methods
@@ -42,7 +42,7 @@ def test_quantiles(dtype):
 
 
 @pytest.mark.parametrize("dtype", NAMES)
-def test_other_functions(dtype):
+def test_searches_insertions_and_choices_are_numpys(dtype):
     x = sample((2, 3), dtype)
     check_or_refused(lambda x: (np.searchsorted(np.sort(x[0]), x), np.isin(x, x[0]), np.lexsort(x)), x)
     check_or_refused(
@@ -111,7 +111,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_error(name):
+def test_ordering_functions_refuse_what_numpy_refuses(name):
     check_error(*REFUSED[name])
 
 
@@ -210,7 +210,7 @@ COMPILED = {
 
 
 @pytest.mark.parametrize("name", COMPILED)
-def test_compiled(name):
+def test_compiled_ordering_functions_are_interpreted(name):
     found = {}
     for executor in ("interpreter", "compiled"):
         with fnad.config.override(executor=executor):

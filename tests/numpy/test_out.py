@@ -63,7 +63,7 @@ def call_of(function):
 
 
 @pytest.mark.parametrize(("module", "name"), FUNCTIONS)
-def test_out(module, name):
+def test_traced_out_receives_what_numpy_writes(module, name):
     function = getattr(MODULES[module], name)
     given, found = call_of(function)
 
@@ -117,7 +117,7 @@ def test_out_by_position():
     check(f, X)
 
 
-def test_wrong_out():
+def test_out_of_a_wrong_shape_or_dtype_is_refused_as_by_numpy():
     check_error(lambda x: np.sum(x, axis=0, out=np.zeros_like(x)), X)
     check_error(lambda x: np.add.reduce(x, out=np.zeros_like(x)), X)
     check_error(lambda x: np.concatenate([x], out=np.zeros_like(x, shape=(2, 3, 4))), X)

@@ -14,7 +14,7 @@ INF = np.inf
 
 
 @pytest.mark.parametrize("name", ["erf", "erfc", "expit", "logit", "log_expit"])
-def test_ufuncs(name):
+def test_traced_special_ufuncs_compute_as_scipy(name):
     ufunc = getattr(scipy.special, name)
     assert getattr(special, name) is ufunc
     for dtype in (np.float32, np.float64):
@@ -37,7 +37,7 @@ CALLS = {
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_functions(name):
+def test_traced_special_functions_compute_as_scipy(name):
     ours, scipys = getattr(special, name), getattr(scipy.special, name)
     for options in CALLS[name]:
         for x in (X, X * 1000, X.astype(np.float32), np.arange(3) * np.ones((2, 1), int)):
@@ -57,7 +57,7 @@ def test_all_minus_infinity():
     np.testing.assert_array_equal(fnad.grad(fnad.grad(lambda t: special.logsumexp([t, -INF])))(0.5), 0)
 
 
-def test_gradients():
+def test_gradients_of_special_functions_are_known_formulas():
     np.testing.assert_allclose(fnad.grad(special.logsumexp)(X), scipy.special.softmax(X), rtol=1e-14)
     np.testing.assert_allclose(
         fnad.grad(lambda x: special.log_softmax(x, axis=1)[0, 0])(X)[0],

@@ -24,7 +24,7 @@ def thirty_digits() -> Generator[None, None, None]:
 
 @pytest.mark.parametrize("order", [1, 2, 5])
 @pytest.mark.parametrize("z", POINTS)
-def test_polygamma(z: complex, order: int) -> None:
+def test_complex_polygamma_is_mpmaths(z: complex, order: int) -> None:
     evaluate = PRIMITIVES["complex_polygamma"].evaluate
     found = evaluate(np.array([order]), np.array([z]))[0]
     shift = max(0, int(20 - z.real))  # mpmath's own is slow and inexact left of the axis
@@ -36,7 +36,7 @@ def test_polygamma(z: complex, order: int) -> None:
 
 @pytest.mark.parametrize("name", ["gamma", "loggamma", "rgamma", "psi"])
 @pytest.mark.parametrize("z", [1.3 + 0.4j, 2 - 1j, -3.7 + 0.2j])
-def test_derivatives(name: str, z: complex) -> None:
+def test_derivatives_of_complex_gamma_functions_are_mpmaths(name: str, z: complex) -> None:
     f = getattr(scipy.special, name)
     truth: dict[str, Any] = {"gamma": mpmath.gamma, "loggamma": mpmath.loggamma, "rgamma": mpmath.rgamma}
     exact = truth.get(name, mpmath.digamma)

@@ -59,7 +59,7 @@ def test_every_declared_formula_names_only_what_there_is() -> None:
         each.check()
 
 
-def test_signatures() -> None:
+def test_signatures_of_formulas_are_parsed_or_refused() -> None:
     assert parse_signature("eval_jacobi(n: int, alpha, x)") == ("eval_jacobi", ["n: int", "alpha", "x"])
     with pytest.raises(ValueError, match=r"a signature is like f\(x, y\), not jv"):
         parse_signature("jv")

@@ -88,7 +88,7 @@ def refused(error: type[FnadError], primitive: Primitive, *avals: Aval, **params
     return str(raised.value)
 
 
-def test_wrong_indices():
+def test_gather_refuses_wrong_indices_by_name():
     x = Aval(F64, (4, 3))
     assert refused(ShapeError, gather, x) == "gather takes 1 to 2 index arrays for f64[4,3], got 0"
     assert "an index of gather does not take f64" in refused(DtypeError, gather, x, Aval(F64, (2,)))
@@ -97,7 +97,7 @@ def test_wrong_indices():
     )
 
 
-def test_wrong_updates():
+def test_scatter_refuses_wrong_updates_by_name():
     x, i = Aval(F64, (4, 3)), Aval(I64, (2,))
     assert refused(ShapeError, scatter, x, Aval(F64, (3,)), i) == "scatter takes updates of shape (2, 3), got f64[3]"
     assert refused(DtypeError, scatter_add, x, Aval(F32, (2, 3)), i) == (
@@ -105,7 +105,7 @@ def test_wrong_updates():
     )
 
 
-def test_wrong_boxes():
+def test_dynamic_slice_refuses_wrong_boxes_by_name():
     x, start = Aval(F64, (4, 3)), Aval(I64)
     assert refused(ShapeError, dynamic_slice, x, start, sizes=(2, 2)) == (
         "dynamic_slice takes a start and a size for each axis of f64[4,3], got 1 and 2"

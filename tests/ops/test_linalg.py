@@ -159,12 +159,12 @@ CASES = [
 
 
 @over(CASES)
-def test_value(case: Composition, run: Run):
+def test_composed_linear_algebra_equals_its_closed_form(case: Composition, run: Run):
     check_value(case, run)
 
 
 @over(CASES)
-def test_derivatives(case: Composition, run: Run):
+def test_derivatives_of_composed_linear_algebra_are_differences(case: Composition, run: Run):
     check_derivatives(case, run)
 
 

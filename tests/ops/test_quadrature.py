@@ -11,7 +11,7 @@ from fnad.ops.quadrature import BLOCK, beta_slope, gamma_slope
 
 @pytest.mark.parametrize("order", [1, 2, 3])
 @pytest.mark.parametrize(("a", "x"), [(0.4, 0.2), (0.4, 3.0), (7.0, 6.0), (7.0, 9.5), (60.0, 50.0)])
-def test_gamma(a: float, x: float, order: int):
+def test_derivatives_of_gammainc_in_its_order_are_mpmaths(a: float, x: float, order: int):
     with mp.workdps(50):
         expected = float(mp.diff(lambda a: mp.gammainc(a, 0, mp.mpf(x), regularized=True), mp.mpf(a), order))
     assert gamma_slope(np.array(a), np.array(x), order=order) == pytest.approx(expected, rel=1e-10)
@@ -19,7 +19,7 @@ def test_gamma(a: float, x: float, order: int):
 
 @pytest.mark.parametrize("orders", [(1, 0), (0, 1), (2, 1), (0, 3)])
 @pytest.mark.parametrize(("a", "b", "x"), [(0.4, 2.0, 0.1), (0.4, 2.0, 0.9), (30.0, 20.0, 0.55), (3.0, 0.2, 0.99)])
-def test_beta(a: float, b: float, x: float, orders: tuple[int, int]):
+def test_derivatives_of_betainc_in_its_orders_are_mpmaths(a: float, b: float, x: float, orders: tuple[int, int]):
     with mp.workdps(50):
         exact = mp.mpf(x)
         expected = float(
@@ -35,7 +35,7 @@ def test_more_elements_than_a_block():
     np.testing.assert_array_equal(found[0, [0, -1]], gamma_slope(np.full(2, 2.5), x[0, [0, -1]], order=1))
 
 
-def test_ends():
+def test_slopes_at_the_ends_of_the_range_are_zero_and_nan_outside():
     with np.errstate(all="ignore"):
         of_gamma = gamma_slope(np.array([2.0, 2.0, 2.0, -1.0]), np.array([0.0, np.inf, np.nan, 1.0]), order=1)
         of_beta = beta_slope(np.full(4, 2.0), np.full(4, 3.0), np.array([0.0, 1.0, np.nan, 2.0]), orders=(1, 0))
@@ -43,7 +43,7 @@ def test_ends():
     np.testing.assert_array_equal(of_beta, [0, 0, np.nan, np.nan])
 
 
-def test_single_precision():
+def test_gamma_slope_stays_in_single_precision():
     found = gamma_slope(np.float32([2.5]), np.float32([2.0]), order=1)
     assert found.dtype == np.float32
     np.testing.assert_allclose(found, gamma_slope(np.array([2.5]), np.array([2.0]), order=1), rtol=1e-6)

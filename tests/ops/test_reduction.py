@@ -37,7 +37,7 @@ def test_logical_reduction_over_axes(axes: tuple[int, ...], run: Run):
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2])
-def test_positions(axis: int, run: Run):
+def test_argmax_and_argmin_take_the_first_of_ties(axis: int, run: Run):
     x = np.round(X)  # with ties
     for primitive, numpy in ((argmax, np.argmax), (argmin, np.argmin)):
         np.testing.assert_array_equal(value(run, lambda x, p=primitive: p(x, axis=axis), x), numpy(x, axis=axis))
@@ -51,14 +51,14 @@ def test_positions_of_nan_and_of_zeros_of_either_sign(run: Run):
 
 @pytest.mark.parametrize("axis", [0, 1, 2])
 @pytest.mark.parametrize("reverse", [False, True])
-def test_cumsum(axis: int, reverse: bool, run: Run):
+def test_cumsum_adds_along_an_axis_from_either_end(axis: int, reverse: bool, run: Run):
     flipped = np.flip(X, axis) if reverse else X
     sums = np.cumsum(flipped, axis)
     found = value(run, lambda x: cumsum(x, axis=axis, reverse=reverse), X)
     np.testing.assert_allclose(found, np.flip(sums, axis) if reverse else sums, rtol=1e-14, atol=1e-15)
 
 
-def test_no_elements(run: Run):
+def test_reductions_of_no_elements_are_identities_or_refused(run: Run):
     x = np.zeros((2, 0))
     np.testing.assert_array_equal(value(run, lambda x: reduce_sum(x, axes=(1,)), x), [0, 0])
     np.testing.assert_array_equal(value(run, lambda x: reduce_prod(x, axes=(1,)), x), [1, 1])

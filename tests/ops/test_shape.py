@@ -59,7 +59,7 @@ def test_movements_are_those_of_numpy(run: Run):
     np.testing.assert_array_equal(value(run, lambda x: concatenate(x, x, axis=1), X), np.hstack([X, X]))
 
 
-def test_constants(run: Run):
+def test_constants_have_their_shape_and_dtype(run: Run):
     np.testing.assert_array_equal(value(run, lambda x: full_like(x, 2.5), X), np.full((3, 4), 2.5))
     found = value(run, lambda x: constant(3, F32, (2,)), X)
     assert (found.dtype, found.tolist()) == (F32, [3, 3])
@@ -78,7 +78,7 @@ def refused(error: type[FnadError], primitive: Primitive, *avals: Aval, **params
     return str(raised.value)
 
 
-def test_errors():
+def test_shape_primitives_refuse_wrong_params_by_name():
     x = Aval(F64, (3, 4))
     assert refused(ShapeError, broadcast_in_dim, x, shape=(3, 5), dims=(0, 1)) == (
         "cannot broadcast f64[3,4] to shape (3, 5) along axes (0, 1)"

@@ -256,7 +256,7 @@ def derivative(run: Run, name: str, xs: list[Any], ways: tuple[int, ...]) -> Any
 
 @pytest.mark.parametrize("order", [0, 1, 2])
 @pytest.mark.parametrize("name", TRUTHS)
-def test_function(name: str, order: int, run: Run):
+def test_special_functions_and_their_derivatives_are_mpmaths(name: str, order: int, run: Run):
     truth = TRUTHS[name]
     for point in truth.points:
         xs = arguments(name, point)

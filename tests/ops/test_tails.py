@@ -123,13 +123,13 @@ def check(function: Function, truths: Any, nestings: Any, dtype: Any, executor: 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("order", [0, 1, 2])
 @pytest.mark.parametrize("name", ELEMENTWISE)
-def test_elementwise(name: str, order: int, dtype: Any, executor: Any):
+def test_tails_of_functions_and_derivatives_keep_their_digits(name: str, order: int, dtype: Any, executor: Any):
     check(*ELEMENTWISE[name], product(WAYS, repeat=order), dtype, executor)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize(("name", "text"), [(name, text) for name, texts in WRITTEN_OUT.items() for text in texts])
-def test_written_out(name: str, text: str, dtype: Any):
+def test_tails_of_functions_written_out_keep_their_digits(name: str, text: str, dtype: Any):
     written, truths = WRITTEN_OUT[name][text], ELEMENTWISE[name][1]
     check(value(written), truths, [()], dtype, "compiled")
     check(written, truths, [("forward",), ("reverse",), ("forward", "reverse")], dtype, "compiled")
@@ -244,7 +244,7 @@ ALONG: dict[str, tuple[Function, Function]] = {
         ),
     ],
 )
-def test_rows(name: str, dtype: Any, executor: Any):
+def test_tails_of_functions_of_rows_keep_their_digits(name: str, dtype: Any, executor: Any):
     """The value and two derivatives of a row, in one program."""
     function, truth = ALONG[name]
     nestings: list[tuple[int, Function]] = [(0, value(function))]

@@ -70,6 +70,6 @@ def test_options_are_scipys() -> None:
         ),
     ],
 )
-def test_refusals(call: Any, error: type[Exception], message: str) -> None:
+def test_fitting_refuses_wrong_arguments_by_name(call: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         call()

@@ -187,7 +187,7 @@ def test_more_keywords_go_to_the_function() -> None:
         ),
     ],
 )
-def test_refusals(call: Callable[..., Any], kind: type[Exception], message: str) -> None:
+def test_lbfgs_refuses_wrong_arguments_by_name(call: Callable[..., Any], kind: type[Exception], message: str) -> None:
     opt, x = optim.lbfgs(), np.ones(2)
     with pytest.raises(kind, match=message):
         call(opt, opt.init(x), x)

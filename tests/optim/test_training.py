@@ -43,7 +43,7 @@ OPTIMIZERS = {
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
-def test_least_squares(name: str) -> None:
+def test_each_optimizer_solves_least_squares(name: str) -> None:
     opt = OPTIMIZERS[name]
 
     @fnad.jit

@@ -39,7 +39,7 @@ CONTINUOUS = {
 
 @pytest.mark.parametrize("key", KEYS)
 @pytest.mark.parametrize("name", CONTINUOUS)
-def test_continuous_draws(name, key):
+def test_continuous_draws_follow_their_distribution(name, key):
     sample, distribution = CONTINUOUS[name]
     assert stats.kstest(sample(key, (SIZE,)), distribution.cdf).pvalue > LEAST
 
@@ -104,12 +104,12 @@ DISCRETE = {
 
 @pytest.mark.parametrize("key", KEYS)
 @pytest.mark.parametrize("name", DISCRETE)
-def test_discrete_draws(name, key):
+def test_discrete_draws_follow_their_probabilities(name, key):
     sample, probabilities = DISCRETE[name]
     assert fits(sample(key), probabilities)
 
 
-def test_certain_coins():
+def test_bernoulli_of_certain_coins_is_certain():
     p = np.array([0.0, 1.0])
     assert np.all(random.bernoulli(KEYS[0], p, (1000, 2)) == [False, True])
 

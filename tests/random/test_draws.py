@@ -246,7 +246,7 @@ def test_extreme_bits_give_finite_draws():
     ],
 )
 @pytest.mark.parametrize("traced", [False, True])
-def test_refusals(call, error, message, traced):
+def test_draws_refuse_wrong_arguments_traced_or_not(call, error, message, traced):
     with pytest.raises(error) as refused:
         (fnad.jit(call) if traced else call)(KEY)
     assert message in str(refused.value)

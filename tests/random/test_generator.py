@@ -31,7 +31,7 @@ def pairs(words: str) -> list[int]:
 
 @pytest.mark.parametrize("execute", [interpret, lambda program, given: compile_program(program)(given)])
 @pytest.mark.parametrize("name", VECTORS)
-def test_published_vectors(name, execute):
+def test_philox_computes_the_published_vectors(name, execute):
     (index, stream), (key,), expected = map(pairs, VECTORS[name])
     program = trace(lambda i, k: [philox(i, k, stream=stream, half=h) for h in (0, 1)], Aval(U64), Aval(U64))
     assert [int(half) for half in execute(program, [np.array(index, U64), np.array(key, U64)])] == expected
@@ -93,7 +93,7 @@ def test_splits_begin_alike_and_take_shapes():
     ("seed", "number"),
     [(0, 0), (2**64 - 1, 2**64 - 1), (-1, 2**64 - 1), (np.int8(-2), 2**64 - 2), (np.uint64(7), 7), (np.array(9), 9)],
 )
-def test_seeds(seed, number):
+def test_key_of_a_seed_is_its_64_bits(seed, number):
     key = random.key(seed)
     assert key == number
     assert key.dtype == U64

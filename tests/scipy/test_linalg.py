@@ -145,7 +145,7 @@ def test_unused_corners_of_a_band_do_not_count() -> None:
 
 
 @pytest.mark.parametrize(("below", "above"), [(2, 0), (0, 2)])
-def test_triangular_bands(below: int, above: int) -> None:
+def test_triangular_bands_are_solved_without_their_corners(below: int, above: int) -> None:
     """Unused corners do not count, an infinite element changes none before it, and a diagonal of 0 is an error."""
     band = np.array([[4.0, 5.0, 6.0], [1.0, 2.0, np.nan], [0.5, np.nan, np.nan]])
     band = band if below else np.array(band[::-1, ::-1])
@@ -235,7 +235,7 @@ def test_least_squares_in_single_precision_can_be_printed() -> None:
         ((1,), 0, {}),
     ],
 )
-def test_detrended(dtype: str, shape: tuple[int, ...], axis: int, options: dict[str, Any]) -> None:
+def test_detrend_compiled_is_scipys(dtype: str, shape: tuple[int, ...], axis: int, options: dict[str, Any]) -> None:
     x = sample(shape, np.dtype(dtype))
     found = jit(lambda x: scipy.signal.detrend(x, axis=axis, **options))(x)
     expected = scipy.signal.detrend(x, axis=axis, **options)

@@ -47,7 +47,7 @@ NAMES = (
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_batches(name: str) -> None:
+def test_vmap_of_an_own_name_stacks_its_calls(name: str) -> None:
     with together() as named:
         for i, case in enumerate(CASES[name]):
             with named(i):
@@ -67,7 +67,7 @@ def moved(case: Case, us: Any, by: float) -> list[Any]:
 
 @pytest.mark.filterwarnings("ignore::fnad.errors.RetraceWarning")  # SciPy orders the places of a polynomial at random
 @pytest.mark.parametrize("name", NAMES)
-def test_second_derivatives(name: str) -> None:
+def test_second_derivatives_of_an_own_name_are_differences(name: str) -> None:
     """By forward over reverse mode, against differences of the gradient."""
     rng = np.random.default_rng(9)
     with together() as named, override(executor="interpreter"):

@@ -85,7 +85,7 @@ def test_values_and_derivatives(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_compiled(name: str) -> None:
+def test_all_calls_of_an_own_name_compile_to_its_values(name: str) -> None:
     """All calls of a name in one compiled function."""
     cases = CASES[name]
     compiled: Any = fnad.jit(lambda args: [case.function(*xs) for case, xs in zip(cases, args, strict=True)])

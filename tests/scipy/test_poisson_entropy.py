@@ -27,7 +27,7 @@ def mean_of(f: Any, mu: float) -> Any:
 
 
 @pytest.mark.parametrize("mu", [1e-3, 0.7, 2.5, 30.0, 400.0])
-def test_slopes(mu: float) -> None:
+def test_three_derivatives_of_the_poisson_entropy_are_exact(mu: float) -> None:
     m = mpmath.mpf(mu)
     logs = [mpmath.log(k + 1) for k in range(int(mu + 14 * mu**0.5 + 70))]
     first = mean_of(lambda k: logs[k], mu) - mpmath.log(m)

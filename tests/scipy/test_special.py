@@ -50,7 +50,7 @@ def test_number_of_trials(name: str):
 
 
 @pytest.mark.parametrize("name", SCALAR)
-def test_native_ufunc(name: str):
+def test_ufuncs_of_scipy_traced_and_compiled_are_scipys(name: str):
     for sample in SCALAR[name].samples():
         if sample.operands[0].dtype.kind == "f" or name.startswith("xlog"):
             check(PUBLIC[name], *sample.operands)
@@ -77,7 +77,7 @@ def test_results_in_several_parts():
     np.testing.assert_allclose([sn, cn, dn], [c * d, -s * d, -0.4 * s * c], rtol=1e-14)
 
 
-def test_complex_arguments():
+def test_ufuncs_of_complex_arguments_are_scipys():
     z = np.array([0.3 + 0.2j, -1.2 - 0.7j, 2.0 + 1.0j])
     for name in ("erf", "erfcx", "dawsn", "wofz", "exp1", "spence", "log_ndtr", "wrightomega", "xlogy"):
         ufunc = PUBLIC[name]
@@ -96,7 +96,7 @@ def test_complex_arguments_that_are_refused(name: str):
         traced(lambda z: ufunc(*[z] * ufunc.nin), np.array([0.3 + 0.2j]))
 
 
-def test_lambertw():
+def test_lambertw_on_each_branch_is_scipys_with_its_slope():
     x = np.array([0.3, 1.0, -0.2])
     check(scipy.special.lambertw, x)
     check(lambda x: scipy.special.lambertw(x, -1), x)
@@ -105,7 +105,7 @@ def test_lambertw():
     np.testing.assert_allclose(found, w / (x * (1 + w)), rtol=1e-13)
 
 
-def test_zeta():
+def test_zeta_is_scipys_with_a_slope_in_q_alone():
     q = np.array([0.5, 2.0])
     check(lambda q: scipy.special.zeta(3.0, q), q)
     check(scipy.special.zeta, np.array([2.0, 3.5]))
@@ -188,7 +188,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_function(name: str):
+def test_functions_of_scipy_special_traced_are_scipys(name: str):
     function, operands = FUNCTIONS[name]
     if name.startswith("factorial of neg") or np.ndim(function(*operands)) == 0 or "with sign" in name:
         compare_values(function, *operands)

@@ -126,7 +126,7 @@ def shifts(name: str) -> Iterator[tuple[Any, ...]]:
 
 @pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
 @pytest.mark.parametrize(("name", "method"), CALLS)
-def test_value(name: str, method: str):
+def test_methods_of_distributions_are_scipys(name: str, method: str):
     ours, scipys = both(name, method)
     x = X if name in CONTINUOUS else K
     for shapes in ALL[name].shapes:
@@ -142,7 +142,7 @@ def test_value(name: str, method: str):
 
 @pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
 @pytest.mark.parametrize("name", [name for name in ALL if "entropy" in vars(getattr(stats, name))])
-def test_entropy(name: str):
+def test_entropies_of_distributions_are_scipys(name: str):
     ours, scipys = both(name, "entropy")
     for shapes in ALL[name].shapes:
         for shift in shifts(name):
@@ -185,7 +185,7 @@ def test_operands_are_broadcast_in_double_precision():
         traced(stats.norm.pdf, np.array([1j]))
 
 
-def test_frozen_distributions():
+def test_frozen_distributions_have_gradients_in_their_shapes():
     found = fnad.grad(lambda m, s: stats.norm(m, scale=s).logpdf(1.5), argnums=(0, 1))(1.0, 2.0)
     np.testing.assert_allclose(found, (0.125, -0.46875), rtol=1e-14)
     assert traced(lambda df: stats.t(df).entropy(), 3.0)[0] == pytest.approx(scipy.stats.t(3.0).entropy())
@@ -209,7 +209,7 @@ def free(name: str) -> list[int]:
 
 
 @pytest.mark.parametrize(("name", "method"), CALLS)
-def test_derivative(name: str, method: str):
+def test_derivatives_of_methods_of_distributions_are_differences(name: str, method: str):
     """First and second derivatives against differences of SciPy's function, reverse mode against forward mode."""
     ours, scipys = both(name, method)
     _, xs = operands(name)
@@ -333,7 +333,7 @@ POINTS = np.array([[0.0, 0.1, 0.2], [1.0, -2.0, 3.0]])
     ],
     ids=lambda a: "-".join(str(np.shape(x)) for x in a),
 )
-def test_multivariate_normal(method: str, arguments: tuple[Any, ...]):
+def test_methods_of_multivariate_normal_are_scipys_with_gradients(method: str, arguments: tuple[Any, ...]):
     ours, scipys = both("multivariate_normal", method)
     given = {i: x for i, x in enumerate(arguments) if x is not None}
 
@@ -431,7 +431,7 @@ SIMPLEX = np.array([[0.2, 0.3, 0.5], [0.1, 0.1, 0.8]]).T
 
 @pytest.mark.parametrize("method", DENSITIES)
 @pytest.mark.parametrize("x", [SIMPLEX, SIMPLEX[:, 0], SIMPLEX[:2], SIMPLEX[:2, 0]], ids=lambda x: str(x.shape))
-def test_dirichlet(method: str, x: Any):
+def test_densities_of_dirichlet_are_scipys(method: str, x: Any):
     ours, scipys = both("dirichlet", method)
     np.testing.assert_allclose(traced(ours, x, ALPHA)[0], scipys(x, ALPHA), rtol=1e-13)
     assert stats.dirichlet.entropy(ALPHA) == traced(stats.dirichlet.entropy, ALPHA)[0]

@@ -40,7 +40,7 @@ def test_reductions_that_numpy_has(name, options):
     check(lambda x: np.sum(wrapped(function)(x, **options)), lambda x: np.sum(own(x, **options)), x)
 
 
-def test_others():
+def test_bottleneck_in_other_forms_computes_as_numpy():
     deviation = functools.partial(bottleneck.nanstd, ddof=1)
     check(lambda x: deviation(x) * bottleneck.median(x[1]), lambda x: np.nanstd(x, ddof=1) * np.median(x[1]), X)
     check(lambda x: bottleneck.ss(x[1]), lambda x: np.sum(x[1] ** 2), X)

@@ -88,7 +88,7 @@ def test_temporaries_do_not_pass_for_one_another():
     np.testing.assert_array_equal(run(trace(function), X), X + sum(range(50)))
 
 
-def test_every_layout():
+def test_captured_arrays_of_any_layout_are_read():
     for w in (np.arange(6.0)[::-2], np.asfortranarray(np.ones((3, 3)))[1], np.arange(3.0).astype(">f8"), np.array(2.0)):
         np.testing.assert_array_equal(run(trace(lambda x: x * w), X), X * w)  # noqa: B023
 
@@ -239,7 +239,7 @@ def test_an_exception_in_an_inner_trace_leaves_the_outer_one():
     np.testing.assert_array_equal(run(trace(outer), X), X + 1)
 
 
-def test_generators():
+def test_generators_run_within_a_trace():
     def function(x):
         return sum(part * 2 for part in (x[i] for i in range(3)))
 

@@ -144,12 +144,12 @@ def check_client(client):
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", CLIENTS)
-def test_clients(name):
+def test_compiled_clients_compute_or_are_refused(name):
     check_client(CLIENTS[name])
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_pandas():
+def test_functions_of_pandas_compute_or_are_refused():
     compiled, python = of_pandas()
     for client in compiled:
         check_client(client)

@@ -81,7 +81,7 @@ def test_what_is_asked(what):
     assert last == f"  {remedy}"
 
 
-def test_the_line():
+def test_an_escape_is_reported_at_its_line():
     def f(t):
         return struct.pack("d", t)
 
@@ -91,11 +91,11 @@ def test_the_line():
 @pytest.mark.parametrize(
     "branch", [unconverted("lambda t: min(t, 1.0)"), lambda t: sorted([t, 1.0]), lambda t: t in [1.0, 2.0], bool]
 )
-def test_branches(branch):
+def test_branches_that_cannot_be_followed_are_refused(branch):
     assert UNDECIDED in message(TracerEscapeError, branch, S)
 
 
-def test_json():
+def test_json_of_a_traced_value_is_refused_with_a_remedy():
     def f(t):
         return json.dumps({"t": t})
 
@@ -122,7 +122,7 @@ HASH = (
     ],
 )
 @pytest.mark.parametrize("value", [S, V])
-def test_hash(hashed, value):
+def test_the_hash_of_a_traced_value_is_refused_at_its_line(hashed, value):
     text = message(TracerEscapeError, lambda t: hashed(t), value)
     assert text.split("\n")[0].endswith(" was asked for its hash: it has no numbers while tracing")
     assert text.split("\n")[1].startswith("  at test_escapes.py:")
@@ -136,7 +136,7 @@ def test_hash_of_what_is_known():
 @pytest.mark.parametrize(
     "text", ["np.array([t, t])", "np.float64(t)", "np.int64(t)", "TABLE.dot(t)", "np.append([[t]], [[t]], axis=0)"]
 )
-def test_constructors(text):
+def test_constructors_of_c_refuse_traced_values(text):
     assert message(TracerEscapeError, unconverted(f"lambda t: {text}"), S).endswith(FILE)
 
 
@@ -154,7 +154,7 @@ def test_scipy_without_a_rule(name, function):
     assert text.endswith(f"scipy.{name} has no rule for traced values, and {SCIPY}: use NumPy's functions")
 
 
-def test_frompyfunc():
+def test_frompyfunc_of_a_traced_value_is_refused_with_a_remedy():
     text = message(UnsupportedFunctionError, lambda v: np.frompyfunc(abs, 1, 1)(v), V)
     assert text.startswith("numpy.frompyfunc(abs, ...) returns an array of objects")
     assert text.endswith("np.vectorize calls a function as often, and returns an array of numbers")
@@ -174,7 +174,7 @@ def test_a_float_is_no_index():
     assert message(ArgumentTypeError, f, S) == f"{what}\n{where(f)}\n  write int(x) for a number x"
 
 
-def test_a_size():
+def test_traced_sizes_are_refused_with_a_remedy():
     assert message(TracerEscapeError, lambda k: range(k), K).endswith(UNDECIDED)
     remedy = "shapes are fixed in the body of a loop and in rows: pass an ordinary int"
     for shaped in (lambda v, k: v.reshape(k, 3), lambda v, k: np.tile(v, k), lambda v, k: np.zeros(k)):
@@ -300,7 +300,7 @@ def test_an_error_that_a_number_or_array_is_too_is_handled(ask):
 # ---- into ordinary arrays --------------------------------------------------------------------------------------------
 
 
-def test_an_element():
+def test_a_traced_element_of_an_ordinary_array_is_refused():
     def f(t):
         c = TABLE
         c[0] = t
@@ -310,7 +310,7 @@ def test_an_element():
     assert message(MutationError, f, S) == expected
 
 
-def test_a_slice():
+def test_a_traced_slice_of_an_ordinary_array_is_refused():
     def f(v):
         c = TABLE
         c[:] = v

@@ -56,7 +56,7 @@ WRITTEN = {
 
 
 @pytest.mark.parametrize("call", [*READ.values(), *WRITTEN.values()], ids=[*READ, *WRITTEN])
-def test_as_numpy(call):
+def test_flat_of_a_traced_array_reads_and_writes_as_numpy(call):
     check(*call)
 
 
@@ -72,12 +72,12 @@ def test_assignment_to_flat():
 
 
 @pytest.mark.parametrize("index", [7, (1, 2), None, [0, 9]])
-def test_wrong_index(index):
+def test_flat_refuses_the_indices_that_numpy_refuses(index):
     check_error(lambda x: x.flat[index], X)
 
 
 @pytest.mark.peers
-def test_wrong_write():
+def test_flat_refuses_the_writes_that_numpy_refuses():
     def f(x, index, value):
         y = x * 1
         y.flat[index] = value
@@ -87,7 +87,7 @@ def test_wrong_write():
         check_error(lambda x, index=index, value=value: f(x, index, value), X)
 
 
-def test_gradient():
+def test_gradient_through_writes_of_flat_is_exact():
     def f(x):
         y = np.zeros_like(x)
         y.flat[::2] = x.flat[:3] ** 2
@@ -99,7 +99,7 @@ def test_gradient():
     np.testing.assert_allclose(fnad.jit(fnad.grad(f))(X), expected.reshape(2, 3))
 
 
-def test_kind():
+def test_flat_of_a_traced_array_is_a_flatiter():
     def f(x):
         assert isinstance(x.flat, np.flatiter)
         assert x.flat.base is x

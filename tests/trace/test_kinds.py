@@ -64,7 +64,7 @@ def answer(question, x):
 
 
 @pytest.mark.parametrize("value", VALUES, ids=lambda value: f"{type(value).__name__}{np.shape(value)}")
-def test_questions(value):
+def test_traced_values_answer_questions_of_kind_as_their_values(value):
     found = {}
     traced(lambda x: [x, found.update({name: answer(ask, x) for name, ask in QUESTIONS.items()})][:1], value)
     assert found == {name: answer(ask, value) for name, ask in QUESTIONS.items()}

@@ -45,7 +45,7 @@ def test_a_known_value_decides_on_branches_and_counts():
     right(f, [6, 6, 0])
 
 
-def test_python_numbers():
+def test_known_elements_are_python_numbers():
     def f(xp, x):
         a = xp.array([0.5, 2.0])
         assert (float(a[0]), int(a[1]), complex(a[1]), round(a[0]), math.floor(a[1])) == (0.5, 2, 2 + 0j, 0, 2)

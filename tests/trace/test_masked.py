@@ -220,7 +220,7 @@ LOSSES = {
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("name", LOSSES)
-def test_derivatives(name):
+def test_gradients_of_masked_losses_are_differences(name):
     f = LOSSES[name]
     value, gradient = fnad.value_and_grad(f)(POINT.copy())
     np.testing.assert_allclose(value, f(POINT.copy()), rtol=1e-13)

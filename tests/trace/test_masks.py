@@ -135,7 +135,7 @@ def test_a_mask_is_one_answer():
     assert shown.count("-> 5 of 5") == 1
 
 
-def test_many_masks():
+def test_more_masks_than_paths_warn_and_compute():
     some = fnad.jit(lambda x: np.sort(x[x > 0]))
     masks = [(n >> np.arange(8)) % 2 == 1 for n in range(70)]
     with pytest.warns(PathsWarning, match=r"(?s)takes more than 64 paths.*choose with np.where\(mask, a, b\)"):
@@ -290,7 +290,7 @@ WRITTEN = [
     st.lists(st.tuples(st.integers(0, len(CONDITIONS) - 1), st.integers(0, len(MADE) + len(WRITTEN) - 1)), max_size=4),
     st.lists(st.lists(st.integers(-3, 3), min_size=4, max_size=4), min_size=2, max_size=4),
 )
-def test_random_programs(steps, inputs):
+def test_random_programs_of_masks_compute_as_numpy(steps, inputs):
     """A program of masks, jitted, on inputs that take different paths: NumPy's results."""
 
     def program(x):

@@ -116,7 +116,7 @@ def test_where_no_value_is_known(name):
     np.testing.assert_allclose(slope, difference(f, point, 0), rtol=1e-9, atol=1e-10)
 
 
-def test_compiled():
+def test_functions_of_math_compile_to_their_values():
     """All of them in one compiled function, and of float32 a Python float."""
     cases = [case for case in CASES.values() if all(isinstance(x, float) for x in case[1])]
     fast = fnad.jit(
@@ -185,7 +185,7 @@ def test_errors_of_math_and_where_there_are_none():
         fnad.jit(lambda x: statistics.stdev([x]))(1.0)
 
 
-def test_items():
+def test_item_and_tolist_keep_traced_elements():
     assert fnad.grad(lambda x: x[1].item() ** 2 * x.tolist()[0] + x.item(2))(np.array([2.0, 3.0, 5.0])).tolist() == [
         9,
         12,
@@ -353,7 +353,7 @@ class Powers:
 
 
 @pytest.mark.parametrize("name", PARTIALS)
-def test_partial_calls(name):
+def test_partial_calls_of_math_compute_as_math(name):
     check_scalar(PARTIALS[name], 0.5)
 
 

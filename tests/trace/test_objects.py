@@ -485,7 +485,7 @@ def test_a_table_whose_methods_are_not_those_of_an_array_is_refused():
     assert fnad.jit(lambda s: s.std(ddof=1))(Series().to_numpy()) == Series().std()
 
 
-def test_pandas():
+def test_pandas_objects_are_taken_as_arrays():
     pandas = pytest.importorskip("pandas")
     series = pandas.Series([1.0, 2.0, 3.0], index=list("abc"))
     table = pandas.DataFrame({"a": [1.0, 2.0, 3.0], "b": [4.0, 5.0, 6.0]})

@@ -573,7 +573,7 @@ def test_a_class_whose_module_is_no_text():
     assert fnad.grad(opened)(2.0) == 1.0
 
 
-def test_threads():
+def test_another_thread_gets_ordinary_arrays_during_a_trace():
     barrier = threading.Barrier(2)
 
     def plain(x):

@@ -55,7 +55,7 @@ def folder(tmp_path_factory):
 
 @settings(max_examples=20)
 @given(st.integers(0, 2**32))
-def test_random_functions(folder, seed):
+def test_random_functions_compute_as_python(folder, seed):
     text = random_module(Random(seed))
     try:
         check(text, folder)

@@ -82,7 +82,7 @@ CALLS = {
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_traced_size(name):
+def test_a_traced_size_is_refused_at_its_line(name):
     with pytest.raises(FnadError) as caught:
         traced(CALLS[name], X, V, N)
     assert type(caught.value) is TracerEscapeError
@@ -146,7 +146,7 @@ def test_derivatives_of_what_is_sliced_by_values():
 
 
 @pytest.mark.parametrize("name", CREATED)
-def test_known_size(name):
+def test_a_known_size_makes_arrays_as_numpy(name):
     """A size that depends on no input has a number, in an array that is traced."""
     check(lambda x, v: CREATED[name](x, v, np.ones_like(v, int)[0] + 1), X, V)
 

@@ -102,7 +102,7 @@ VECTORIZED = {
 @pytest.mark.parametrize(
     "call", [*CALLS.values(), *CLASSES.values(), *VECTORIZED.values()], ids=[*CALLS, *CLASSES, *VECTORIZED]
 )
-def test_as_numpy(call):
+def test_stand_ins_compute_as_the_functions_of_numpy(call):
     check(*call)
 
 
@@ -130,7 +130,7 @@ def test_gradient_of_a_vectorized_branch():
     np.testing.assert_array_equal(fnad.grad(lambda v: clipped(np.arange(3), v).sum())(V), [3, 4, 3])
 
 
-def test_gradients():
+def test_gradients_through_np_array_are_exact():
     def rotated(t):
         return (np.array([[np.cos(t), -np.sin(t)], [np.sin(t), np.cos(t)]]) @ np.array([1.0, 2.0]))[0]
 
@@ -182,7 +182,7 @@ KEPT = SimpleNamespace(array=array_bound_before)
         (lambda t: sum(map(np.max, [[t, 0.0], [0.0, t]])), 2.0),
     ],
 )
-def test_other_names(function, slope):
+def test_functions_under_other_names_have_their_slopes(function, slope):
     assert fnad.grad(function)(1.0) == pytest.approx(slope, rel=1e-15)
 
 

@@ -74,12 +74,12 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("index", [*BASIC, *ARRAYS, *MASKS], ids=str)
-def test_read(index):
+def test_any_index_reads_as_numpy(index):
     check(operator.itemgetter(index), Q)
 
 
 @pytest.mark.parametrize("index", [*BASIC, *ARRAYS, *MASKS], ids=str)
-def test_write(index):
+def test_any_index_writes_as_numpy(index):
     def write(x):
         y, z = x * 1, x * 1
         y[index] = 7.5
@@ -115,12 +115,12 @@ def test_values_are_broadcast_and_cast():
 # ---- indices known when the program runs -----------------------------------------------------------------------------
 
 
-def test_traced_integers():
+def test_traced_integers_index_as_numpys():
     check(lambda x, k: (x[k], x[k, 1], x[:, k, ::2], x[k, k], x[-k, k - 1], x[k, None], x[k, ::-1]), Q, K)
     check(lambda v, k: (v[k], v[k + np.arange(2)]), sample(5, "f64"), K)
 
 
-def test_traced_arrays():
+def test_traced_arrays_index_as_numpys():
     check(lambda x, j: (x[j], x[:, j, 0], x[j, j[:, None]], x[[j[0], 1]], x[j, ::2]), Q, J)
 
 

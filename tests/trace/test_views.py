@@ -230,7 +230,7 @@ CASES = [
 
 
 @pytest.mark.parametrize("function", CASES, ids=lambda f: f.__name__)
-def test_as_numpy(function):
+def test_views_of_traced_arrays_read_and_write_as_numpys(function):
     check(function, X, V)
 
 

@@ -126,7 +126,7 @@ def called(function):
 
 
 @pytest.mark.parametrize("x", [A, S, P], ids=["array", "scalar", "number"])
-def test_functions(x):
+def test_functions_of_zero_dimensions_return_as_numpy(x):
     with together() as named:
         for name in FUNCTION_NAMES:
             with named(name):
@@ -188,7 +188,7 @@ CALLS = {
 
 @pytest.mark.parametrize("x", [A, S], ids=["array", "scalar"])
 @pytest.mark.parametrize("name", CALLS)
-def test_calls(name, x):
+def test_calls_of_zero_dimensions_return_as_numpy(name, x):
     check(CALLS[name], x)
 
 

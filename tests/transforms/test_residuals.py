@@ -272,7 +272,7 @@ def test_no_chain_of_more_than_the_longest_runs_again(count):
     assert len(saved) == (count >= LONGEST)
 
 
-def test_checkpoint_overrides():
+def test_checkpoint_saves_inputs_alone_with_the_same_gradient():
     def f(x):
         return np.sum(np.exp(np.sin(x)) * np.tanh(x))
 
