@@ -361,9 +361,20 @@ def first_traced(values: Any) -> Any:
     return next((part for part in parts if part is not None), None)
 
 
+def is_bool(x: Any) -> bool:
+    """True if it is one of two objects of its class, or such a traced value."""
+    return issubclass(type(x), (bool, np.bool_, Handle)) and isinstance(x, (bool, np.bool_))
+
+
 def same(a: Any, b: Any) -> bool:
-    """`a is b`; the replacement for `type` is `type`, a twin is the function itself."""
+    """`a is b`; the replacement for `type` is `type`, a twin the function itself, a traced bool one of two objects."""
+    if is_bool(a) and is_bool(b):
+        return isinstance(a, bool) is isinstance(b, bool) and bool(a) is bool(b)
     return own_function(a) is own_function(b) or (a is class_of and b is type) or (b is class_of and a is type)
+
+
+enter(operator.is_, lambda _: same)
+enter(operator.is_not, lambda _: lambda a, b: not same(a, b))
 
 
 # ---- what is recorded alone ------------------------------------------------------------------------------------------

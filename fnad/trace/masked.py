@@ -355,8 +355,7 @@ def put_back(result: Any, data: Any, mask: Any) -> Any:
     """The result, with the data of the operand where it is masked, which numpy.ma leaves there."""
     if mask is ma.nomask:
         return result
-    there = data if is_handle(data) else np.asarray(data)
-    return np.where(mask, there.astype(result.dtype), result)
+    return np.where(mask, call_function(np.asarray, (data, result.dtype), {}), result)
 
 
 def unsupported(what: str) -> UnsupportedFunctionError:

@@ -11,6 +11,7 @@
     while c: …      for _ in HOOKS.turns(place): if not c: break …
     break           if HOOKS.leaves(line, column): break …      (`fnad.trace.looping`)
     a is b          HOOKS.same(a, b)
+    case True: …    case m if HOOKS.same(m, True): …
     a + b, a < b    HOOKS.operand(a) + b
     o.x = v         HOOKS.stored(o, "x").x = v
     o.n += 1        HOOKS.counter(o, "n").n += 1
@@ -119,7 +120,7 @@ class Scope:
 
 
 class Hooked(ast.NodeTransformer):
-    """Puts hooks into the syntax of a module; annotations and patterns stay as they are.
+    """Puts hooks into the syntax of a module; annotations, and patterns except bools, stay as they are.
 
     `_class` is the name of the class around a node, and `_local` has its variables that are not of outer scopes.
     `_scope` is the function around it, `_reads` counts how often that function reads variables. `_live` has those that
@@ -193,7 +194,8 @@ class Hooked(ast.NodeTransformer):
             node.left = left(node.left, node.comparators[0])
         if len(node.ops) > 1 or not isinstance(node.ops[0], (ast.Is, ast.IsNot)):
             return node
-        if any(isinstance(side, ast.Constant) for side in (node.left, node.comparators[0])):
+        sides = (node.left, node.comparators[0])
+        if any(isinstance(side, ast.Constant) and type(side.value) is not bool for side in sides):
             return node
         same = hook("same", node, node.left, node.comparators[0])
         return same if isinstance(node.ops[0], ast.Is) else ast.copy_location(ast.UnaryOp(ast.Not(), same), node)
@@ -432,7 +434,10 @@ class Hooked(ast.NodeTransformer):
         if names:
             node.subject = hook("matched", node.subject, node.subject, constant(tuple(sorted(names))))
         for case in node.cases:
-            case.guard = None if case.guard is None else self.visit(case.guard)
+            bools = OfBools()
+            case.pattern = bools.visit(case.pattern)
+            tests = [*bools.tests, *([] if case.guard is None else [self.visit(case.guard)])]
+            case.guard = together(ast.And(), tests, case.pattern) if tests else None
             case.body = self.all(case.body)
         return node
 
@@ -461,6 +466,32 @@ SINGLE = (
 
 TURN, RESULT = "__turn__", "__result__"
 """The variable of the loop that stands for a `while`, and that for what a function returns from within a loop."""
+
+
+class OfBools(ast.NodeTransformer):
+    """Replaces `True` and `False` in a pattern by a variable, which `tests` compare: a traced bool is one of them."""
+
+    def __init__(self) -> None:
+        self.tests: list[ast.expr] = []
+
+    def visit_MatchSingleton(self, node: ast.MatchSingleton) -> ast.AST:
+        return node if node.value is None else self._tested(node, [node])
+
+    def visit_MatchOr(self, node: ast.MatchOr) -> ast.AST:
+        """Alternatives without parts are compared one by one; those with parts stay as they are."""
+        kinds = {type(part) for part in node.patterns}
+        return self._tested(node, node.patterns) if kinds == {ast.MatchSingleton} else node
+
+    def _tested(self, node: Any, singletons: Iterable[Any]) -> ast.AST:
+        name = f"__matched_{node.lineno}_{node.col_offset}__"
+        found = [hook("same", node, name_of(name, node), ast.Constant(part.value)) for part in singletons]
+        self.tests.append(together(ast.Or(), found, node))
+        return ast.copy_location(ast.MatchAs(None, name), node)
+
+
+def together(operator: ast.boolop, tests: list[ast.expr], place: Any) -> ast.expr:
+    """Tests joined by `and` or `or`."""
+    return tests[0] if len(tests) == 1 else ast.copy_location(ast.BoolOp(operator, tests), place)
 
 
 def own_nodes(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:

@@ -227,6 +227,15 @@ def test_gradients_of_masked_losses_are_differences(name):
     np.testing.assert_allclose(gradient, differences(f, POINT), rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("kind", [float, np.float64, np.array])
+@pytest.mark.parametrize("name", OPERATORS)
+def test_a_traced_number_beside_a_masked_array(name, kind):
+    function, data = getattr(operator, name), ma.array(WEIGHTS, mask=FEW)
+    for f in (lambda x: function(x, data), lambda x: function(data, x)):
+        for found, wanted in zip(fnad.jit(lambda x, f=f: parts(f(x)))(kind(1.5)), parts(f(1.5)), strict=True):
+            np.testing.assert_allclose(found, wanted, rtol=1e-13)
+
+
 def test_of_what_is_masked_the_derivative_is_0():
     found = fnad.grad(lambda x: (ma.log(x) + ma.sqrt(x)).sum())(np.array([-1.0, 0.0, 4.0]))
     np.testing.assert_array_equal(found, [0, 0, 0.5])
