@@ -87,8 +87,8 @@ def strong(symbol: Symbol) -> Symbol:
 
 
 def is_python_number(value: Any) -> TypeGuard[bool | int | float | complex]:
-    """True if the value is a Python number, and no NumPy scalar (np.float64 is a float too)."""
-    return not isinstance(value, np.generic) and isinstance(value, NUMBERS)
+    """True if the value is a Python number; one of a subclass does not give way, as np.float64 and members of enums."""
+    return type(value) in NUMBERS or is_size(value)
 
 
 def as_symbol(value: Operand, dtype: Dtype | None = None) -> Symbol:
@@ -290,10 +290,10 @@ def promotes_as(value: Operand) -> Any:
         return F16
     elif isinstance(value, (Symbol, np.ndarray, np.generic)):
         return value.dtype
+    elif is_python_number(value):
+        python_type = next(t for t in NUMBERS if isinstance(value, t))
     else:
-        python_type = next((t for t in (bool, int, float, complex) if isinstance(value, t)), None)
-        if python_type is None:
-            return as_symbol(value).dtype
+        return as_symbol(value).dtype
     return BOOL if python_type is bool else python_type
 
 

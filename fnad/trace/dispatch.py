@@ -38,7 +38,7 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, I64, NAMES, Aval, Dtype
 from fnad.numpy.bodies import Body
 from fnad.numpy.namespace import MAKING
-from fnad.numpy.operands import PYTHON_DTYPES, HalfSymbol, as_symbol, as_weak, check_stored, is_python_number, strong
+from fnad.numpy.operands import NUMBERS, PYTHON_DTYPES, HalfSymbol, as_symbol, as_weak, check_stored, strong
 from fnad.numpy.registry import OF_HALVES, RULES, UNSET, WRITERS, Bound, Rule
 from fnad.numpy.views import ArrayView, stored
 from fnad.ops.conversion import convert_to
@@ -383,8 +383,10 @@ def is_repetition(x: Any, y: Any) -> bool:
 
 
 def is_python_like(value: Any) -> bool:
-    """True if a value is a Python number, or stands for one."""
-    return value.is_weak if isinstance(value, Handle) else is_python_number(value)
+    """True if Python's operators take a value, or what it stands for, for its own number, as a member of an enum."""
+    return (
+        value.is_weak if isinstance(value, Handle) else isinstance(value, NUMBERS) and not isinstance(value, np.generic)
+    )
 
 
 def call_alike(function: Callable[..., Any], x: Handle, *args: Any, **kwargs: Any) -> Any:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import warnings
 import weakref
 from collections.abc import Callable, Hashable, Sequence
+from enum import Enum
 from functools import partial
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeAlias, TypeVar, cast, overload
@@ -80,7 +81,7 @@ OTHERS = "pass what changes as an argument"
 OWN = "the function itself writes to this: return the new value instead, and keep it outside"
 """The remedies for values that change between calls, and for values that the function itself changes."""
 
-STATIC = str, bytes, type, FunctionType, ufunc
+STATIC = str, bytes, type, FunctionType, ufunc, Enum
 CONSTANT = "name it in static_argnums or static_argnames, which make it a constant of the program"
 """The types of arguments that are no arrays, and choose what a function does; and what to do about them."""
 

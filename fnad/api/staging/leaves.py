@@ -196,7 +196,7 @@ def leaf_of(value: Any) -> Leaf:
 
 def is_weak(value: Any) -> bool:
     """True if a value is a Python number, whose dtype gives way to that of an array beside it."""
-    return isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic)
+    return type(value) in PYTHON_DTYPES
 
 
 def is_zero_dimensional(value: Any) -> bool:
@@ -212,9 +212,14 @@ def array_of(value: Any) -> Array:
         tracing_builder([value])  # raises: a traced value that is not looked for here is one that was kept
     if isinstance(value, (np.ndarray, np.generic)):
         return _native_array(value)
-    for kind, dtype in PYTHON_DTYPES.items():
-        if isinstance(value, kind):
-            return _number(value, dtype)
+    if type(value) in PYTHON_DTYPES:
+        return _number(value, PYTHON_DTYPES[type(value)])
+    if isinstance(value, tuple(PYTHON_DTYPES)):
+        raise LeafError(
+            ArgumentTypeError,
+            f"is of type {type_name(value)}, which follows other rules than a number",
+            "give float(x) or int(x)",
+        )
     if is_on_device(value):
         return _adopted(value)
     if hasattr(value, "to_numpy"):  # a Series or DataFrame, of which a program takes the values
