@@ -46,7 +46,17 @@ from fnad.trace.recording import RECORDING, Recorder
 from fnad.trace.rewriting import Facts
 from fnad.trace.source import warning_users
 from fnad.trace.sourceless import without_source
-from fnad.trace.stand_ins import MADE, STAND_INS, calling_back, enter, enter_imported, filled, standing_for, twin
+from fnad.trace.stand_ins import (
+    MADE,
+    STAND_INS,
+    calling_back,
+    enter,
+    enter_imported,
+    filled,
+    of_lists,
+    standing_for,
+    twin,
+)
 from fnad.trace.standard import class_of
 from fnad.trace.undoing import CHANGING, KEPT, UNDOING, changing, kept, replayed
 from fnad.trace.vectorized import vectorized
@@ -201,7 +211,9 @@ def of_c(function: Any) -> Any:
         kept(owner)
         if function.__name__ == "fill" and type(owner) is np.ndarray:
             return filling(function)
-    return calling_back(function) if MAKING.innermost is None else of_ordinary(calling_back(function))
+    is_of_ufunc = type(getattr(function, "__self__", None)) is np.ufunc
+    made = of_lists(function) if is_of_ufunc else calling_back(function)
+    return made if MAKING.innermost is None else of_ordinary(made)
 
 
 def filling(fill: Any) -> Call:

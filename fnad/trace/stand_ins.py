@@ -166,6 +166,16 @@ def array_of(values: Any) -> Any:
     return call_function(np.asarray, (values,), {}) if is_traced else values
 
 
+def of_lists(method: Callable[..., Any]) -> Callable[..., Any]:
+    """The replacement for a method of a ufunc, which takes traced values in lists too."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        options = {name: value if name == "out" else array_of(value) for name, value in kwargs.items()}
+        return method(*map(array_of, args), **options)
+
+    return call
+
+
 def replacement(function: Callable[..., Any]) -> Callable[..., Any]:
     """The replacement for a NumPy function: it follows the rule, and makes a traced array where that is asked for."""
     if function in CALLING:

@@ -1,13 +1,54 @@
-"""Derivatives of `hypot.reduce` and `hypot.accumulate` where some of the elements are 0, and far from 1."""
+"""Methods of ufuncs: of lists, and `hypot.reduce` and `hypot.accumulate` where elements are 0, and far from 1."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 
 from fnad import grad, jit, jvp
+
+
+def filled_by_at(x: Any) -> Any:
+    y = np.zeros(3)
+    np.add.at(y, [0, 2], [x, x * x])
+    return np.sum(y * [1.0, 2.0, 3.0])
+
+
+def of_arrays(x: Any) -> Any:
+    rows = [np.array([x, 2.0]), np.array([1.0, x * x])]
+    return np.sum(np.multiply.reduce(rows, axis=0) + np.logaddexp.reduce(rows, where=[[True, x > 0], [True, True]]))
+
+
+def with_out(x: Any) -> Any:
+    out = np.zeros(2) * x
+    np.add.reduce([[x, 2.0], [x * x, 1.0]], axis=0, out=(out,))
+    return out[0] * np.add.accumulate((x, out[1], x))[2]
+
+
+OF_LISTS: dict[str, Any] = {
+    "reduce": lambda x: np.maximum.reduce([x, x * x, 1.0]) * np.add.reduce((x, 2.0)),
+    "of masks": lambda x: np.logical_and.reduce([x > 1, x < 9]) * x + np.logical_or.reduce([x > 9, x < 1]),
+    "accumulate": lambda x: np.logaddexp.accumulate([x, 2.0, x * x])[1:].sum(),
+    "reduceat": lambda x: np.multiply.reduceat([x, 2.0, x], [0, 1])[1] ** 2,
+    "outer": lambda x: np.subtract.outer([x, 1.0], [2.0, x * x]).prod(),
+    "at": filled_by_at,
+    "of arrays": of_arrays,
+    "out": with_out,
+    "a name for it": lambda x, reduced=np.minimum.reduce: reduced([x, 7.0]),
+    "partial": lambda x: partial(np.add.reduce, axis=0)([x, [x, 1.0][0]]),
+}
+
+
+@pytest.mark.parametrize("kind", [float, np.float64, np.array])
+@pytest.mark.parametrize("name", OF_LISTS)
+def test_of_lists_with_traced_values(name: str, kind: Any) -> None:
+    f, x, h = OF_LISTS[name], kind(1.5), 1e-5
+    slope = (f(1.5 + h) - f(1.5 - h)) / (2 * h)
+    np.testing.assert_allclose(jit(f)(x), f(x), rtol=1e-14)
+    np.testing.assert_allclose([grad(f)(x), jvp(f, (x,), (kind(1.0),))[1]], [slope, slope], rtol=1e-8)
 
 
 def hessians(f: Any, x: Any) -> list[Any]:
