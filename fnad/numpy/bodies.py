@@ -84,7 +84,7 @@ def anew(function: FunctionType) -> FunctionType:
         closure = tuple(map(_cell_taking_traced, function.__closure__ or ())) or None
         code = UPWARD.converted_code(function.__code__, function.__globals__) or function.__code__
         made = FunctionType(code, namespace, function.__name__, function.__defaults__, closure)
-        made.__kwdefaults__ = function.__kwdefaults__
+        made.__kwdefaults__, made.__dict__ = function.__kwdefaults__, function.__dict__
         _made[function] = made
     return _made[function]
 

@@ -570,3 +570,10 @@ def test_compiled_code_which_has_no_frame_is_named(what: str) -> None:
     name, f = COMPILED[what]
     with pytest.raises(TracerEscapeError, match=rf"scipy\.{name} has no rule for traced values"):
         fnad.grad(f)(np.array([[0.5, 2.0], [1.0, 0.3], [1.5, 1.6]]))
+
+
+@pytest.mark.parametrize("function", [scipy.stats.kstest, scipy.stats.ks_1samp])
+def test_decorators_of_scipy_read_the_signature_behind_others(function):
+    """They bind arguments by it: the error is about what the body computes."""
+    with pytest.raises(UnsupportedFunctionError, match=r"numpy\.nditer"):
+        fnad.grad(lambda x: function(x, scipy.stats.norm.cdf).statistic)(np.array([0.1, 0.5, -0.3, 0.9]))
