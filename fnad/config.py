@@ -153,9 +153,9 @@ def current() -> Settings:
 FILTERED["now"] = lambda: current().traceback_filtering
 
 
-def conditions() -> tuple[tuple[dict[str, Any], str, Settings], tuple[ContextVar[Any], Settings | None]]:
-    """The keys of the settings in force: a name, and a variable of the context."""
-    return (globals(), "_default", _default), (_overridden, _overridden.get())
+def conditions() -> list[tuple[Any, ...]]:
+    """The conditions under which the settings in force stay: a name, and a variable of the context."""
+    return [("CONTEXT", _overridden, _overridden.get()), ("NAME", globals(), "_default", _default)]
 
 
 @boundary

@@ -19,7 +19,7 @@ import fnad
 from fnad import codes, config
 from fnad.codes import notes_of, remembered
 from fnad.errors import TracerEscapeError
-from fnad.trace import contents, conversion
+from fnad.trace import conversion, libraries
 
 pytestmark = pytest.mark.usefixtures("_few_objects")
 
@@ -129,7 +129,7 @@ def test_no_python_code_runs_where_code_objects_go() -> None:
     finally:
         sys.settrace(before)
     assert gone() is None
-    files = {codes.__file__, contents.__file__, conversion.__file__}
+    files = {codes.__file__, libraries.__file__, conversion.__file__}
     assert [each for each in sorted(lines) if each[0] in files] == []
 
 

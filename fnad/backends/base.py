@@ -23,7 +23,6 @@ from fnad.records import NamedTuple, dataclass
 if TYPE_CHECKING:
     from fnad.lower.loop_ir import LoopProgram  # not before a program is compiled
     from fnad.lower.nodes import Buffer
-    from fnad.trace.conditions import Conditions
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 Executor: TypeAlias = Callable[[Sequence[Array]], list[Array]]
@@ -53,7 +52,7 @@ class CallBefore(NamedTuple):
     captured: Sequence[Array]
     results: TreeShape
     arrays: frozenset[int]
-    conditions: Conditions
+    conditions: Sequence[tuple[Any, ...]]
 
 
 class Native(Protocol):

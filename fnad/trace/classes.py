@@ -1,7 +1,6 @@
 """NumPy's classes, called on traced values: `np.float64(t)`, `np.ndenumerate(x)`.
 
-A class is asked for in many ways, as a dtype and by isinstance too, and stays what it is for all of these. Only where
-an attribute is loaded to be called at once, which the instruction says, a function may stand for it.
+A class is also a dtype, and an operand of `isinstance`. So it is replaced in calls alone.
 """
 
 from __future__ import annotations
@@ -15,18 +14,8 @@ from fnad.errors import UnsupportedFunctionError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import DTYPES, Dtype
 from fnad.numpy.operands import as_symbol
-from fnad.trace.dispatch import call, call_function, has_traced
+from fnad.trace.dispatch import call, call_function, on_traced
 from fnad.trace.source import current_source
-
-
-def on_traced_class(kind: type, function: Callable[..., Any]) -> Callable[..., Any]:
-    """The replacement for a class that is called: a function if an argument is traced."""
-
-    def made(*args: Any, **kwargs: Any) -> Any:
-        return function(*args, **kwargs) if has_traced((args, kwargs)) else kind(*args, **kwargs)
-
-    return made
-
 
 # ---- numbers ---------------------------------------------------------------------------------------------------------
 
@@ -79,8 +68,8 @@ def iterated(op: Any, flags: Any = None, op_flags: Any = None, **options: Any) -
 
 
 CLASSES: dict[type, Callable[..., Any]] = {
-    **{dtype.type: on_traced_class(dtype.type, cast(dtype)) for dtype in DTYPES.values()},
-    np.ndenumerate: on_traced_class(np.ndenumerate, enumerated),
-    np.nditer: on_traced_class(np.nditer, iterated),
+    **{dtype.type: on_traced(dtype.type, cast(dtype)) for dtype in DTYPES.values()},
+    np.ndenumerate: on_traced(np.ndenumerate, enumerated),
+    np.nditer: on_traced(np.nditer, iterated),
 }
 """The replacements of NumPy's classes in calls."""

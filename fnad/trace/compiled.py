@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from fnad.errors import UnsupportedFunctionError
-from fnad.trace.contents import compiled_from
 from fnad.trace.conversion import unconverted
-from fnad.trace.dispatch import call_function, has_traced
+from fnad.trace.dispatch import call_function, on_traced
+from fnad.trace.parts import compiled_from
 from fnad.trace.vectorized import vectorized
 from fnad.upward import UPWARD
 
@@ -99,16 +99,9 @@ def of_compiled(function: Any) -> Any:
     """The callee for a Numba object: for traced values, the Python function in it."""
     make = next((COMPILED[name] for base in type(function).__mro__ if (name := base.__name__) in COMPILED), None)
     inner = None if make is None else make(function)
-    return function if inner is None else on_traced(function, inner)
+    return function if inner is None else converted_on_traced(function, inner)
 
 
-def on_traced(function: Any, other: Any) -> Call:
-    """A function that is another one, converted, if an argument is traced."""
-
-    @functools.wraps(function, updated=())
-    def call(*args: Any, **kwargs: Any) -> Any:
-        if not has_traced((args, kwargs)):
-            return function(*args, **kwargs)
-        return UPWARD.callee(other)(*args, **kwargs)
-
-    return call
+def converted_on_traced(function: Any, inner: Any) -> Call:
+    """A function whose `inner` one runs, converted, if an argument is traced."""
+    return on_traced(function, lambda *args, **kwargs: UPWARD.callee(inner)(*args, **kwargs))  # noqa: PLW0108  # when called

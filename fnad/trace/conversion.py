@@ -32,7 +32,8 @@ from typing import Any
 
 from fnad.codes import inner_codes, names_of, notes_of, original_of, with_code
 from fnad.forks import lock
-from fnad.trace.rewriting import FACTS, MARK, Facts, Hooked
+from fnad.trace.rewriting import MARK, Hooked
+from fnad.trace.variables import FACTS, Facts
 
 
 class Hooks:
@@ -336,7 +337,7 @@ class Shown(ast.NodeTransformer):
 # ---- twins -----------------------------------------------------------------------------------------------------------
 
 TWINS: dict[FunctionType, FunctionType] = {}
-"""The twins of functions; both are kept alive until no trace is under way (`fnad.trace.exchange`)."""
+"""The twins of functions; both are kept alive until no trace is under way (`fnad.trace.user_methods`)."""
 _OWN: weakref.WeakKeyDictionary[FunctionType, weakref.ref[FunctionType]] = weakref.WeakKeyDictionary()
 """The functions of twins."""
 

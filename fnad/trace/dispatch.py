@@ -1,8 +1,5 @@
 """From a NumPy call on handles to its rule on symbols, and back.
 
-What a rule returns decides what the user gets: a symbol is new memory, a view shares the memory of an operand. A
-result without dimensions is a NumPy scalar, unless it is a view.
-
 `out=` and the `where=` of ufuncs are met here, for all rules alike: they are writes.
 """
 
@@ -10,15 +7,14 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, wraps
 from importlib import import_module
-from types import EllipsisType, ModuleType, NoneType
+from types import ModuleType
 from typing import Any, TypeAlias, cast
 
 import numpy as np
 
-from fnad import forks
 from fnad.errors import (
     ArgumentTypeError,
     AxisError,
@@ -30,47 +26,31 @@ from fnad.errors import (
     ShapeError,
     UnsupportedFunctionError,
 )
-from fnad.ir.builder import Builder, current_builder, innermost_builder
-from fnad.ir.known import known_value
+from fnad.ir.builder import Builder, innermost_builder
 from fnad.ir.program import Source
-from fnad.ir.size import is_size
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, I64, NAMES, Aval, Dtype
 from fnad.numpy.bodies import Body
 from fnad.numpy.namespace import MAKING
-from fnad.numpy.operands import NUMBERS, PYTHON_DTYPES, HalfSymbol, as_symbol, as_weak, check_stored, strong
+from fnad.numpy.operands import HalfSymbol, as_symbol, as_weak, check_stored
 from fnad.numpy.registry import OF_HALVES, RULES, UNSET, WRITERS, Bound, Rule
-from fnad.numpy.views import ArrayView, stored
+from fnad.numpy.views import stored
 from fnad.ops.conversion import convert_to
-from fnad.ops.shape import constant
-from fnad.placement import is_on_device
 from fnad.trace.escape import hidden_escape, nested_too_deeply, read_only, used_after_trace, write_it_in_a_file
 from fnad.trace.expansion import again, follow, is_own
-from fnad.trace.handle import TRACED, Aside, Elements, Handle
+from fnad.trace.handle import TRACED, Handle
 from fnad.trace.source import current_source, frames_of_error, line_of, user_frame
+from fnad.trace.wrapping import PLAIN, as_arrays, handles_in, has_traced, is_deep, is_known, owners_of, unwrap, wrap
 from fnad.upward import UPWARD
-
-Owners: TypeAlias = dict[int, Handle]
-"""The handles of a call by the identity of the symbol that stands for each."""
 
 Arguments: TypeAlias = Mapping[str, Any]
 
-OPERANDS = (Handle, Elements, np.ndarray, np.generic, int, float, complex, list, tuple)
-"""The operands that a Python operator takes beside a traced value."""
-
-LOGICAL = (np.bitwise_and, np.bitwise_or, np.bitwise_xor)
-"""Operators that make a Python bool of two."""
-
-MULTIPLY, ARRAY = np.multiply, np.ndarray
-"""While a trace runs it takes longer to look these up."""
 
 WIDER = "convert it with astype(np.float32) first"
 
 PARTS = (np.real, np.imag)
 """Functions that return the attribute of a Python number, which is one too."""
 
-ORDERING = (np.less, np.less_equal, np.greater, np.greater_equal)
-"""Comparisons that Python's complex numbers do not have."""
 
 SPREADING = {f"numpy.{name}" for name in ("clip", "fix", "isposinf", "isneginf", "outer", "quantile", "percentile")}
 """Functions that fill an array given as `out` with a result that broadcasts to it, as ufuncs do."""
@@ -101,10 +81,6 @@ RAISED: dict[type[Exception], type[FnadError]] = {
 # ---- calling a rule ------------------------------------------------------------------------------------------------
 
 
-PLAIN = {*map(id, (bool, int, float, complex, str, bytes, NoneType, EllipsisType))}
-"""The identities of classes of what calls no user code, and is no handle. A metaclass may have no hash."""
-
-
 SIMPLE: set[int] = {*PLAIN, id(np.float64)}
 """These, NumPy's commonest number, and the classes of traced values, as soon as there are some; by identity."""
 
@@ -114,14 +90,6 @@ def go_straight(args: Sequence[Any]) -> bool:
     kinds = [id(type(arg)) for arg in args]
     return not TRACED.isdisjoint(kinds) and STRAIGHT.issuperset(kinds)
 
-
-PYTHON_LIKE: set[int] = {*map(id, (int, float, complex, bool))}
-"""The classes of Python numbers, and those of traced values that stand for some."""
-
-ORDINARY: set[int] = {*PYTHON_LIKE, *map(id, (np.float64, np.ndarray))}
-"""The commonest classes of operands, and the classes of traced values."""
-
-CONTAINERS = (list, tuple, dict)
 
 STRAIGHT: set[int] = {*SIMPLE, id(np.ndarray)}
 """The commonest classes of arguments, and the classes of traced values, as soon as there are some; by identity."""
@@ -203,160 +171,15 @@ def tracing_builder(values: Sequence[Any]) -> Builder:
     """The builder of the trace under way; raises `UsedAfterTraceError` where there is none, for the first handle."""
     builder = innermost_builder()
     if builder is None:
-        handle = next(_handles(values), None)
+        handle = next(handles_in(values), None)
         raise used_after_trace(None if handle is None else handle.symbol)
     return builder
-
-
-def _handles(values: Sequence[Any]) -> Iterator[Handle]:
-    for value in values:
-        if isinstance(value, Handle):
-            yield value
-        elif isinstance(value, (list, tuple)):
-            yield from _handles(cast("Sequence[Any]", value))
 
 
 # ---- handles to symbols and back -------------------------------------------------------------------------------------
 
 
-def unwrap(value: Any, owners: Owners) -> Any:
-    """The operands of a rule: symbols in place of handles, in nested lists and slices too."""
-    if isinstance(value, Handle):
-        return _own(value, owners)
-    if id(type(value)) in PLAIN:
-        return value
-    if type(value) is list:
-        return [unwrap(v, owners) for v in value]
-    if isinstance(value, (list, tuple)) and contains_handle(value):
-        return _rebuilt(value, [unwrap(v, owners) for v in value])
-    if isinstance(value, slice):
-        return slice(*[unwrap(v, owners) for v in (value.start, value.stop, value.step)])
-    if isinstance(value, Elements):
-        return _own(value.copy(), owners)
-    return unwrap(value.tolist(), owners) if isinstance(value, np.ndarray) and value.dtype == object else value
-
-
-def owners_of(args: Sequence[Any], symbols: Sequence[Symbol]) -> Owners | None:
-    """The handles among arguments by their symbols, if these are all there are, and each has its own."""
-    handles = [arg for arg in args if id(type(arg)) in TRACED]
-    found = dict(zip(map(id, symbols), handles, strict=False))
-    return found if len(found) == len(symbols) == len(handles) else None
-
-
-def _own(handle: Handle, owners: Owners) -> Symbol:
-    symbol = handle.symbol
-    if owners.setdefault(id(symbol), handle) is not handle:
-        symbol = type(symbol)(symbol.builder, symbol.atom, symbol.aval)
-        owners[id(symbol)] = handle
-    return symbol
-
-
-def contains_handle(value: Any) -> bool:
-    """True if there is a handle in a nested list, or a slice, which may have one."""
-    if isinstance(value, (list, tuple)):
-        return any(map(contains_handle, value))
-    return isinstance(value, (Handle, slice, Elements))
-
-
-def _rebuilt(like: Any, values: list[Any]) -> Any:
-    return type(like)(*values) if hasattr(like, "_fields") else type(like)(values)
-
-
-def wrap(result: Any, owners: Owners) -> Any:
-    """The result for the user."""
-    if isinstance(result, Symbol):
-        return _with_memory(result, is_scalar=not result.aval.shape)
-    if isinstance(result, ArrayView):
-        return _wrap_view(result, owners)
-    if isinstance(result, (list, tuple)):
-        return _rebuilt(result, [wrap(r, owners) for r in result])
-    return result
-
-
-def _wrap_view(view: ArrayView, owners: Owners) -> Handle:
-    owner = owners.get(id(view.base))
-    if owner is None:
-        handle = _with_memory(view.read())
-        return handle.in_order() if view.in_order else handle
-    if view.is_same and not owner.is_scalar:
-        return owner
-    if not (owner.is_scalar or view.is_copy):
-        return owner.through(view.steps, view.read())
-    symbol = view.read()
-    is_number = owner.is_scalar and not (owner.is_weak or view.is_array or symbol.aval.shape)
-    handle = UPWARD.handle_of(symbol, is_scalar=True) if is_number else _with_memory(symbol)
-    return handle.in_order() if view.in_order else handle
-
-
-def _with_memory(symbol: Symbol, *, is_scalar: bool = False) -> Handle:
-    """A handle on memory of the trace under way, which may write into it: a copy of a value from around it too."""
-    return UPWARD.fresh_handle_of(strong(current_builder().lift(symbol)), is_scalar)
-
-
 # ---- operators -------------------------------------------------------------------------------------------------------
-
-
-def operate(ufunc: Callable[..., Any], *operands: Any) -> Any:
-    """The result of a Python operator; on Python numbers alone, a Python number."""
-    kinds = set(map(id, map(type, operands)))
-    if PYTHON_LIKE.issuperset(kinds):
-        return operate_on_numbers(ufunc, operands)
-    return call(RULES[ufunc], operands, {}) if ORDINARY.issuperset(kinds) else operate_on_others(ufunc, operands)
-
-
-def operate_on_numbers(ufunc: Callable[..., Any], operands: Sequence[Any]) -> Any:
-    """The result of an operator on Python numbers."""
-    numbers = operands if ufunc in LOGICAL else [as_number(operand) for operand in operands]
-    if ufunc in ORDERING and any(isinstance(number, complex) for number in numbers):
-        return NotImplemented
-    return weakened(call(RULES[ufunc], numbers, {}))
-
-
-def operate_on_others(ufunc: Callable[..., Any], operands: Sequence[Any]) -> Any:
-    """The result of an operator if an operand is neither a number nor an array of a class that is common."""
-    for operand in operands:
-        if not isinstance(operand, OPERANDS):
-            if hasattr(operand, "__pandas_priority__"):
-                return import_module("fnad.trace.labelled").beside(ufunc, operands)
-            if has_rules(operand):
-                return import_module("fnad.trace.entering").beside(ufunc, operands)
-            return call(RULES[ufunc], operands, {}) if is_on_device(operand) else unlike(ufunc, *operands)
-        kind = type(operand)  # to ask an object that is none of these takes longer
-        if issubclass(kind, Aside):
-            return NotImplemented
-        if is_of_ma(kind):
-            return import_module("fnad.trace.entering").beside(ufunc, operands)
-    if all(map(is_python_like, operands)):
-        return operate_on_numbers(ufunc, operands)
-    if ufunc is MULTIPLY and is_repetition(*operands):
-        return NotImplemented
-    return call(RULES[ufunc], operands, {})
-
-
-def is_of_ma(kind: type[Any]) -> bool:
-    """True if a class is one of masked arrays, which follow rules of their own (`fnad.trace.masked`)."""
-    if kind is ARRAY or not issubclass(kind, ARRAY):
-        return False
-    module = forks.loaded("numpy.ma")
-    return module is not None and issubclass(kind, module.MaskedArray)
-
-
-def has_rules(value: Any) -> bool:
-    """True for a masked array and a sparse matrix without traced elements."""
-    if is_of_ma(type(value)):
-        return True
-    sparse = forks.loaded("scipy.sparse")
-    if sparse is None or type(type(value)).__hash__ is None:
-        return False
-    return sparse.issparse(value) and not hasattr(type(value), "_kind")
-
-
-def unmasked(value: Any) -> Any:
-    """A value as it is written into an ordinary array; of an array of numpy.ma the data."""
-    kind = type(value)
-    if is_of_ma(kind) or (issubclass(kind, Aside) and not issubclass(kind, Handle)):
-        return import_module("fnad.trace.masked").unmasked(value)
-    return value
 
 
 def as_number(operand: Any) -> Any:
@@ -366,53 +189,11 @@ def as_number(operand: Any) -> Any:
     return int(operand) if isinstance(operand, bool) else operand
 
 
-def unlike(ufunc: Callable[..., Any], x: Any, y: Any) -> Any:
-    """The comparison of an array with None or a string, element by element: they differ."""
-    array, other = (x, y) if isinstance(x, Handle) else (y, x)
-    if ufunc not in (np.equal, np.not_equal) or array.is_scalar or not isinstance(other, (str, bytes, NoneType)):
-        return NotImplemented
-    return call(constant, (ufunc is np.not_equal, BOOL, array.aval.shape), {})
-
-
-def is_repetition(x: Any, y: Any) -> bool:
-    """True if a sequence is multiplied with an integer: Python repeats it, and asks for the integer's index."""
-    sequence, count = (x, y) if issubclass(type(x), (list, tuple)) else (y, x)
-    if not issubclass(type(sequence), (list, tuple)) or not isinstance(count, Handle):
-        return False
-    return count.is_scalar and count.aval.dtype.kind in "iu"
-
-
-def is_python_like(value: Any) -> bool:
-    """True if Python's operators take a value, or what it stands for, for its own number, as a member of an enum."""
-    return (
-        value.is_weak if isinstance(value, Handle) else isinstance(value, NUMBERS) and not isinstance(value, np.generic)
-    )
-
-
-def call_alike(function: Callable[..., Any], x: Handle, *args: Any, **kwargs: Any) -> Any:
-    """The result of a function on a value: a Python number for a Python number."""
-    return weakened(function(as_number(x), *args, **kwargs)) if x.is_weak else function(x, *args, **kwargs)
-
-
 def weakened(result: Any) -> Any:
     """The result as standing for a Python number."""
     if isinstance(result, tuple):
         return tuple(map(weakened, result))
     return UPWARD.handle_of(as_weak(result.symbol), is_scalar=True)
-
-
-def python_number(x: Handle) -> Any:
-    """A number as standing for Python's number of its kind, as `x.item()`."""
-    kind = x.aval.dtype.kind.replace("u", "i")
-    wanted = next(dtype for dtype in PYTHON_DTYPES.values() if dtype.kind == kind)
-    return weakened(call_function(np.astype, (x, wanted), {}))
-
-
-def operate_in_place(ufunc: Callable[..., Any], target: Handle, operand: Any) -> Any:
-    """The value of x after `x += y`: a scalar is replaced, an array written to."""
-    if target.is_scalar or not (isinstance(operand, OPERANDS) or is_on_device(operand)):
-        return NotImplemented
-    return store(f"numpy.{ufunc.__name__}", call(RULES[ufunc], (target, operand), {}), target)
 
 
 # ---- NumPy's two protocols -------------------------------------------------------------------------------------------
@@ -473,35 +254,14 @@ def call_function(function: Any, args: Sequence[Any], kwargs: Arguments) -> Any:
     return call(rule, args, kwargs)
 
 
-def has_traced(value: Any) -> bool:
-    """True if there is a traced value in nested lists, tuples and dicts."""
-    if isinstance(value, (Handle, Elements)):
-        return True
-    if isinstance(value, dict):
-        value = dict.values(value)  # of the class, since a subclass may be under construction
-    elif not isinstance(value, (list, tuple)):
-        return is_size(value)
-    try:
-        for part in value:
-            if has_traced(part):
-                return True
-    except RecursionError:
-        if is_deep(value):
-            raise nested_too_deeply("container") from None
-        raise
-    return False
+def on_traced(function: Callable[..., Any], other: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that is another one if an argument is traced."""
 
+    @wraps(function, updated=())
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return (other if has_traced((args, kwargs)) else function)(*args, **kwargs)
 
-def is_deep(values: Iterable[Any]) -> bool:
-    """True for containers of hundreds of levels."""
-    level = list(values)
-    for _ in range(500):
-        parts = (part.values() if isinstance(part, dict) else part for part in level if isinstance(part, CONTAINERS))
-        level = list({id(each): each for part in parts for each in part}.values())
-    return bool(level)
-
-
-UPWARD.has_traced = has_traced
+    return call
 
 
 def number_of_size(size: Any) -> Handle:
@@ -531,25 +291,6 @@ def call_on_known(name: str, function: Any, args: Sequence[Any], kwargs: Argumen
     if not is_known((args, kwargs)):
         raise no_rule(name, function)
     return function(*as_arrays(args), **as_arrays(kwargs))
-
-
-def is_known(value: Any) -> bool:
-    """True if the traced values in nested lists, tuples and dicts depend on no input."""
-    if isinstance(value, (list, tuple, dict)):
-        return all(map(is_known, dict.values(value) if isinstance(value, dict) else value))
-    return known_value(value.symbol) is not None if isinstance(value, Handle) else not is_size(value)
-
-
-def as_arrays(value: Any) -> Any:
-    """Nested lists, tuples and dicts with ordinary arrays in the place of traced values that are known."""
-    if isinstance(value, dict):
-        return {name: as_arrays(v) for name, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return _rebuilt(value, list(map(as_arrays, value)))
-    if not isinstance(value, Handle):
-        return value
-    array = np.asarray(value)
-    return array.item() if value.is_weak else array[()]
 
 
 def no_rule(name: str, function: Any) -> UnsupportedFunctionError:

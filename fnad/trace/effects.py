@@ -32,8 +32,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from fnad.trace.contents import CONSTANTS, elements_of, in_library, is_table, is_users
-from fnad.trace.libraries import is_machinery, is_testing, is_trusted
+from fnad.trace.libraries import in_library, is_machinery, is_table, is_testing, is_trusted, is_users
+from fnad.trace.parts import CONSTANTS, elements_of
 
 PURE_BUILTINS = (
     *("abs", "all", "any", "ascii", "bin", "callable", "chr", "divmod", "format", "getattr", "hasattr", "hex"),

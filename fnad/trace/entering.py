@@ -17,12 +17,13 @@ from typing import Any
 
 from fnad.ir.builder import is_tracing
 from fnad.numpy.bodies import anew
-from fnad.trace.contents import is_table
-from fnad.trace.dispatch import STRAIGHT, as_arrays, call_body, has_rules, has_traced, is_known, is_of_ma
+from fnad.trace.dispatch import STRAIGHT, call_body
 from fnad.trace.handle import Aside
-from fnad.trace.libraries import is_entered
+from fnad.trace.libraries import is_entered, is_table
+from fnad.trace.operators import has_rules, is_of_ma
 from fnad.trace.scipy_table import TABLE
 from fnad.trace.tracer import BINARY, COMPARISONS
+from fnad.trace.wrapping import as_arrays, has_traced, is_known
 from fnad.upward import UPWARD
 
 # ---- functions and classes -------------------------------------------------------------------------------------------

@@ -17,33 +17,35 @@ import warnings
 from collections import defaultdict
 from collections.abc import Callable
 from itertools import repeat
-from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
+from types import (
+    BuiltinFunctionType,
+    FunctionType,
+    MethodDescriptorType,
+    MethodType,
+    MethodWrapperType,
+    WrapperDescriptorType,
+)
 from typing import Any
 
 import numpy as np
 
 from fnad.codes import original_of, with_code
-from fnad.ir.builder import current_builder, is_tracing
-from fnad.ir.types import NAMES
+from fnad.ir.builder import is_tracing
 from fnad.numpy.indexing_routines import c_, r_
 from fnad.numpy.namespace import MAKING
-from fnad.numpy.operands import as_symbol
-from fnad.numpy.views import Broadcast
-from fnad.trace import escape, guards
+from fnad.trace import escape
 from fnad.trace.capture import READ
-from fnad.trace.compiled import of_compiled, of_numba, on_traced
-from fnad.trace.contents import CACHED, CONTAINERS, PARTS, is_numba_class, is_users
+from fnad.trace.compiled import converted_on_traced, of_compiled, of_numba
 from fnad.trace.conversion import HOOKS, converted, converted_code, facts_in, own_function
-from fnad.trace.dispatch import has_traced, is_written
+from fnad.trace.dispatch import is_written
 from fnad.trace.entering import constructing, entered, operand
-from fnad.trace.exchange import METHODS
 from fnad.trace.handle import Handle
-from fnad.trace.kinds import asking
-from fnad.trace.libraries import is_entered, is_of_numba, is_standard, is_trusted
+from fnad.trace.libraries import is_entered, is_numba_class, is_of_numba, is_standard, is_trusted, is_users
+from fnad.trace.loading import decided, is_native, load, ordinary, read, traced
 from fnad.trace.looping import LOOPING, Refused
+from fnad.trace.parts import CACHED
 from fnad.trace.reading_calls import imported, imports, matched, recorded
 from fnad.trace.recording import RECORDING, Recorder
-from fnad.trace.rewriting import Facts
 from fnad.trace.source import warning_users
 from fnad.trace.sourceless import without_source
 from fnad.trace.stand_ins import (
@@ -58,20 +60,20 @@ from fnad.trace.stand_ins import (
     twin,
 )
 from fnad.trace.standard import class_of
-from fnad.trace.undoing import CHANGING, KEPT, UNDOING, changing, kept, replayed
+from fnad.trace.user_methods import METHODS
+from fnad.trace.value_classes import asking
+from fnad.trace.variables import Facts
 from fnad.trace.vectorized import vectorized
+from fnad.trace.wrapping import handles_in, has_traced
+from fnad.trace.writes import CHANGING, KEPT, UNDOING, changing, kept
 from fnad.upward import UPWARD
 
 Call = Callable[..., Any]
 
+SETTING = ("__setattr__", "__delattr__")
+
 PLAIN_INDICES = {*map(id, (int, str, slice))}
 
-OTHERS = {"__getitem__", "__len__", "__enter__"}
-"""Methods of classes that do more than iterate, such as those of files and `x.flat`."""
-
-PLAIN = {*map(id, (bool, int, float, complex, str, bytes, type(None), np.float64, ModuleType, type, np.ufunc))}
-LEADING = (np.ndarray, Handle, memoryview, *CONTAINERS, *PARTS)
-"""Classes of what does not lead to arrays, and of what may."""
 
 INDEXED = {id(type(np.r_)): r_, id(type(np.c_)): c_}
 """The identities of the classes of what NumPy has to be indexed, with the replacement."""
@@ -191,11 +193,15 @@ def of_partial(partial: functools.partial[Any]) -> functools.partial[Any]:
 def of_instance(instance: Any, kind: type) -> Any:
     """The callee for an object: a function in it, or the `__call__` of its class."""
     if issubclass(kind, CACHED):
-        return on_traced(instance, instance.__wrapped__)
+        return converted_on_traced(instance, instance.__wrapped__)
     if issubclass(kind, np.vectorize) and callable(instance.pyfunc):  # which is none in `@np.vectorize(otypes=...)`
         return lambda *args, **kwargs: vectorized(instance, args, kwargs)
     if is_numba_class(kind):
         return of_compiled(instance)
+    if kind is MethodWrapperType and instance.__name__ in SETTING:
+        return setting(instance)
+    if issubclass(kind, (MethodDescriptorType, WrapperDescriptorType)) and instance.__name__ in CHANGING:
+        return changing(instance)
     METHODS.enter_class(kind)
     call = next((vars(base)["__call__"] for base in kind.__mro__ if "__call__" in vars(base)), None)
     if not isinstance(call, FunctionType):
@@ -221,7 +227,7 @@ def filling(fill: Any) -> Call:
 
     def call(value: Any) -> None:
         if has_traced(value):
-            raise escape.stored(first_traced(value).aval)
+            raise escape.stored(next(handles_in([value])).aval)
         fill(ordinary(value))
 
     return call
@@ -234,14 +240,6 @@ def of_ordinary(function: Any) -> Call:
         return function(*map(ordinary, args), **{name: ordinary(value) for name, value in kwargs.items()})
 
     return call
-
-
-def ordinary(value: Any) -> Any:
-    """The array that was read as a traced value; any other value itself."""
-    attempt = MAKING.innermost
-    if attempt is None or not isinstance(value, Handle):
-        return value
-    return next((array for array, made, _ in attempt.given.values() if made is value), value)
 
 
 # ---- reads and writes ------------------------------------------------------------------------------------------------
@@ -358,19 +356,11 @@ class WrittenArray:
     def __setitem__(self, index: Any, value: Any) -> None:
         array = self._array if isinstance(self._array, np.ndarray) else self._array.base
         if has_traced((index, value)) and not array.dtype.hasobject and is_written(array):
-            raise escape.stored(first_traced((value, index)).aval)
+            raise escape.stored(next(handles_in((value, index))).aval)
         self._array[index] = value
 
     def __delitem__(self, index: Any) -> None:
         del self._array[index]
-
-
-def first_traced(values: Any) -> Any:
-    """The first traced value in nested tuples and lists."""
-    if isinstance(values, Handle):
-        return values
-    parts = map(first_traced, values) if isinstance(values, (tuple, list)) else ()
-    return next((part for part in parts if part is not None), None)
 
 
 def is_bool(x: Any) -> bool:
@@ -398,11 +388,11 @@ def enters(facts: Facts) -> None:
         name = sys._getframe(1).f_code.co_name  # pyright: ignore[reportPrivateUsage]
         raise Refused(f"a step calls {name}, which stores a variable of an outer scope")
     if (RECORDING.values or (UNDOING.values and facts.assigned)) and is_tracing():
-        namespace = sys._getframe(1).f_globals  # pyright: ignore[reportPrivateUsage]
+        frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
         for recorder in RECORDING.values:
-            recorder.enter(facts, namespace)
+            recorder.enter(facts, frame.f_globals)
         for changes in UNDOING.values if facts.assigned else ():
-            changes.variables(facts, namespace)
+            changes.variables(facts, frame)
 
 
 def stored(owner: Any, name: str) -> Any:
@@ -455,64 +445,21 @@ def storing(function: Any) -> Call:
     return lambda owner, name, *value: function(stored(owner, name), name, *value)
 
 
-# ---- arrays from outside ---------------------------------------------------------------------------------------------
+def setting(wrapper: Any) -> Call:
+    """`super().__setattr__` or `super().__delattr__`."""
+
+    def call(name: str, *value: Any) -> None:
+        stored(wrapper.__self__, name)
+        wrapper(name, *value)
+
+    return call
 
 
-def read(value: Any) -> Any:
-    """A value that user code reads: in a second run a traced value for an ordinary array (Note [A second run])."""
-    kind = type(value)
-    if kind is FunctionType:
-        return own_function(value)
-    if id(kind) not in METHODS.kinds:
-        if kind is CodeType:
-            return original_of(value)
-        if hasattr(kind, "__next__") and not is_users(kind):
-            return replayed(value) if OTHERS.isdisjoint(dir(kind)) else kept(value)
-        METHODS.enter_class(kind)
-    return traced(value) if kind is np.ndarray and MAKING.innermost is not None and is_native(value) else value
-
-
-def load(value: Any) -> Any:
-    """A value that user code reads from outside, or from an object or a container."""
-    kind = type(value)
-    if id(kind) not in PLAIN and issubclass(kind, LEADING):
-        for loaded in READ.values:
-            loaded[id(value)] = value
-    return read(value)
-
-
-def decided(index: Any) -> Any:
-    """An index with the values at hand in the place of traced ones, which guard the path."""
-    if isinstance(index, tuple):
-        return tuple(map(decided, index))
-    if not isinstance(index, Handle):
-        return index
-    value = guards.decided(index.symbol)
-    if value is None:
-        raise escape.index_asked(index.aval)
-    return value
-
-
-def is_native(array: Any) -> bool:
-    """True if an array has a dtype of fnad."""
-    return array.dtype.newbyteorder("=") in NAMES
-
-
-def traced(array: Any) -> Any:
-    """The traced value for an array from outside, which cannot be written to."""
-    attempt, builder = MAKING.innermost, current_builder()
-    key = id(array), id(builder)
-    if attempt is not None and key in attempt.given:
-        return attempt.given[key][1]
-    symbol = as_symbol(array)
-    made = UPWARD.handle_of(symbol).through((Broadcast(symbol.shape),), symbol)
-    if attempt is not None:
-        attempt.given[key] = array, made, array.copy()
-    return made
+# ---- what is entered -------------------------------------------------------------------------------------------------
 
 
 enter(getattr, lambda function: reading(asking(function)))
-for _function in (setattr, delattr):
+for _function in (setattr, delattr, *(getattr(kind, name) for kind in (object, type) for name in SETTING)):
     enter(_function, storing)
 for _function in (
     bisect.insort_left,
@@ -520,6 +467,7 @@ for _function in (
     heapq.heapify,
     heapq.heappop,
     heapq.heappush,
+    *(operator.setitem, operator.delitem, operator.iadd, operator.iconcat, operator.ior),
 ):
     enter(_function, changing)
 enter(warnings.warn, warning_users)

@@ -19,7 +19,6 @@ from fnad.records import NamedTuple
 from fnad.trace.dispatch import call_function
 from fnad.trace.escape import TABLE
 from fnad.trace.handle import Aside, Handle
-from fnad.trace.kinds import ARRAY
 from fnad.trace.selection import call_traced
 from fnad.trace.source import current_source
 from fnad.trace.tracer import CLASSES, COMPARISONS, UNARY, Members, Tracer
@@ -81,7 +80,7 @@ def labelled(x: Any, labels: Labels | None) -> Any:
 STATE = [name for name in Handle.__slots__ if name != "__weakref__"]
 
 
-class Labelled(Aside, CLASSES[ARRAY]):
+class Labelled(Aside, CLASSES[np.ndarray]):
     """A Series if it has one dimension, else a DataFrame."""
 
     __slots__ = ("labels",)
@@ -261,7 +260,7 @@ def product(table: Any, other: Any) -> Any:
 
 
 def _like(result: Any, operand: Labelled, labels: Labels | None) -> Any:
-    same = type(result) is CLASSES[ARRAY] and result.shape == operand.shape
+    same = type(result) is CLASSES[np.ndarray] and result.shape == operand.shape
     return labelled(result, labels) if same else result
 
 

@@ -1,11 +1,19 @@
-"""Whose code it is, by its file: the user's or a library's."""
+"""Whose code it is, the user's or a library's: by its file, and of classes and modules by theirs."""
 
 from __future__ import annotations
 
+import builtins
+import functools
 import os
 import sys
+import weakref
+from contextvars import ContextVar
 from functools import cache, lru_cache
 from importlib.util import find_spec
+from types import BuiltinFunctionType, FunctionType, MethodType, MethodWrapperType, ModuleType
+from typing import Any
+
+import numpy as np
 
 _OWN = __file__.rpartition(f"trace{os.sep}")[0]
 _STANDARD = os.__file__.removesuffix("os.py")
@@ -75,3 +83,86 @@ def package_of(file: str) -> str | None:
     """The installed package that a file belongs to; None for the user's own files."""
     inside = next((file.partition(folder)[2] for folder in _INSTALLED if folder in file), "")
     return inside.partition(os.sep)[0] or None
+
+
+# ---- modules and classes ---------------------------------------------------------------------------------------------
+
+BUILT_IN = frozenset(sys.builtin_module_names)
+PARTS_IN_C = (MethodType, BuiltinFunctionType, MethodWrapperType, functools.partial, property, type(np.sum), ContextVar)
+"""Classes of values with neither elements nor numbers."""
+HEAP_TYPE = 1 << 9
+"""The flag of classes that were made while Python runs."""
+
+
+def namespace_in(module: Any) -> dict[str, Any]:
+    """The namespace of what is in `sys.modules`, where user code may have put an object with a `__getattr__`."""
+    return getattr(module, "__dict__", {})
+
+
+def file_of(module: Any) -> str | None:
+    """The file of a module, if it has one."""
+    return namespace_in(module).get("__file__")
+
+
+def is_library_module(module: ModuleType) -> bool:
+    """True if a module is built in, or its file belongs to a library."""
+    file = file_of(module)
+    return namespace_in(module).get("__name__") in BUILT_IN or (file is not None and is_trusted(file))
+
+
+def in_library(name: Any) -> bool:
+    """True if a module is one whose content is taken not to change; Cython classes have a member in its place."""
+    if not isinstance(name, str) or name in BUILT_IN or name.startswith("namedtuple_"):
+        return True
+    module = sys.modules.get(name)
+    return module is not None and is_library_module(module)
+
+
+_USERS: dict[int, weakref.ref[type]] = {}
+"""The classes of which it was found out, by identity."""
+
+
+def is_users(kind: type) -> bool:
+    """True if a class is no library's, so that it may change; one made where no name is may have no module."""
+    address = id(kind)
+    found = _USERS.get(address)
+    if found is not None and found() is kind:
+        return True
+    module = getattr(kind, "__module__", "")
+    if not (_is_made_by_code(kind) if module == "builtins" else not in_library(module)):
+        return False
+    _USERS[address] = weakref.ref(kind, functools.partial(_USERS.pop, address))
+    return True
+
+
+def _is_made_by_code(kind: type) -> bool:
+    """True if a class only seems to be built in: made by code whose globals have no name, it takes that of builtins."""
+    return bool(kind.__flags__ & HEAP_TYPE) and kind.__name__ not in vars(builtins)
+
+
+def is_machinery_class(kind: type) -> bool:
+    """True if NumPy's or SciPy's code, or that of a container to derive others from, may read any attribute."""
+    if any(kind is each for each in PARTS_IN_C) or issubclass(kind, np.ndarray):
+        return False
+    return any(is_of_machinery(base) or (keeps_elements(base) and not is_users(base)) for base in kind.__mro__)
+
+
+def is_of_machinery(kind: type) -> bool:
+    """True for the classes of NumPy and SciPy."""
+    return is_machinery(str(file_of(sys.modules.get(str(kind.__module__)))))
+
+
+def keeps_elements(kind: type) -> bool:
+    """True if a class has a function in Python that finds elements, as `UserDict` has, and `Mapping` has not."""
+    find = vars(kind).get("__getitem__")
+    return isinstance(find, FunctionType) and not getattr(find, "__isabstractmethod__", False)
+
+
+def is_numba_class(kind: type) -> bool:
+    """True if a class is Numba's."""
+    return str(getattr(kind, "__module__", "")).startswith("numba.")  # of a Cython class, it is not text
+
+
+def is_table(value: Any) -> bool:
+    """True if a value is an object of pandas, of whose code it is not noted what that reads."""
+    return any(str(getattr(kind, "__module__", "")).partition(".")[0] == "pandas" for kind in type(value).__mro__)

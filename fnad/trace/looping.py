@@ -36,16 +36,16 @@ from fnad.ir.builder import Captured
 from fnad.ir.program import Atom, Literal, Source
 from fnad.ir.symbol import Symbol
 from fnad.numpy.namespace import MAKING
-from fnad.trace.contents import draws_numbers
 from fnad.trace.conversion import converted_code, facts_in, facts_of
 from fnad.trace.effects import effect_of_callee
 from fnad.trace.filling import FILLING
+from fnad.trace.generators import draws_numbers
 from fnad.trace.handle import Array, Handle
 from fnad.trace.libraries import is_trusted
 from fnad.trace.recording import Recorder
 from fnad.trace.shadow import Shadow
 from fnad.trace.source import current_source
-from fnad.trace.undoing import CHANGING
+from fnad.trace.writes import CHANGING
 
 Answers = tuple[int, ...]
 

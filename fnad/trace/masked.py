@@ -14,30 +14,37 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from functools import reduce
 from typing import Any
 
 import numpy as np
 import numpy.ma as ma
 
-from fnad.errors import TracerEscapeError, UnsupportedFunctionError
-from fnad.ir.known import known_value
-from fnad.ops.requirement import require
-from fnad.trace import guards
+from fnad.errors import TracerEscapeError
 from fnad.trace.capture import APART
-from fnad.trace.dispatch import call, call_function
-from fnad.trace.handle import Aside, Handle
+from fnad.trace.dispatch import call_function
+from fnad.trace.handle import Aside
+from fnad.trace.masked_operands import (
+    data_in,
+    data_of,
+    fill_value_of,
+    is_handle,
+    is_kept,
+    is_masked_array,
+    is_no_divisor,
+    mask_of,
+    mask_or,
+    masks_in,
+    may_be_masked,
+    number,
+    unsupported,
+    whole_mask_of,
+)
 from fnad.trace.source import current_source
 from fnad.upward import UPWARD
 
 Function = Callable[..., Any]
 CORE: Any = ma.core
 """Its domains of ufuncs, which its stubs lack."""
-
-MASKED = {
-    "message": "a number of a masked array of traced values is masked: all elements that it is made of are",
-    "remedy": APART,
-}
 
 
 class TracedMaskedArray(Aside):
@@ -286,87 +293,9 @@ def of_ma(function: Function) -> Function:
     return UPWARD.callee(function)
 
 
-def number(data: Any, mask: Any) -> Any:
-    """`masked` where the mask is true for the arguments at hand; where nobody has them, the program asks."""
-    answer = truth_of(mask)
-    if answer is None:
-        return call(require, (data, ~mask), MASKED)
-    return ma.masked if answer else data
-
-
-def truth_of(mask: Any) -> bool | None:
-    """A bool for the arguments at hand, where somebody has these."""
-    if not is_handle(mask):
-        return bool(mask)
-    known = known_value(mask.symbol)
-    return guards.truth(mask.symbol) if known is None else bool(known)
-
-
-def is_kept(keepdims: Any) -> bool:
-    """The value of `keepdims`; numpy.ma passes NumPy's mark for an option that was not given, which is not a bool."""
-    return not isinstance(keepdims, type(np._NoValue)) and bool(keepdims)
-
-
-def is_handle(x: Any) -> bool:
-    """True if it is a traced value."""
-    return isinstance(x, Handle)
-
-
-def is_masked_array(x: Any) -> bool:
-    """True if it is an array of numpy.ma, traced or not."""
-    return isinstance(x, ma.MaskedArray)
-
-
-def data_of(x: Any) -> Any:
-    """The data of a masked array; lists are arrays."""
-    if is_masked_array(x):
-        return x._data
-    return call_function(np.asarray, (x,), {}) if isinstance(x, list) else x
-
-
-def mask_of(x: Any) -> Any:
-    """The mask of a masked array, and `nomask` of anything else."""
-    return x._mask if is_masked_array(x) else ma.nomask
-
-
-def whole_mask_of(x: Any) -> Any:
-    """The mask of a masked array as an array, and one without a true element of anything else."""
-    mask = mask_of(x)
-    return call_function(np.zeros, (np.shape(data_of(x)), bool), {}) if mask is ma.nomask else mask
-
-
-def mask_or(*masks: Any) -> Any:
-    """True where one of the masks is true."""
-    there = [mask for mask in masks if mask is not ma.nomask]
-    return reduce(np.logical_or, there) if there else ma.nomask
-
-
-def fill_value_of(*operands: Any) -> Any:
-    """The value to fill with of the first operand that has one."""
-    return next((x._fill_value for x in operands if is_masked_array(x)), None)
-
-
 def filled_again(x: Any) -> Any:
     """An extremum of rows, with its value to fill with as the data of those of which nothing is left."""
     return x.like(x.filled(), x._mask) if issubclass(type(x), TracedMaskedArray) else x
-
-
-def put_back(result: Any, data: Any, mask: Any) -> Any:
-    """The result, with the data of the operand where it is masked, which numpy.ma leaves there."""
-    if mask is ma.nomask:
-        return result
-    return np.where(mask, call_function(np.asarray, (data, result.dtype), {}), result)
-
-
-def unsupported(what: str) -> UnsupportedFunctionError:
-    """The error for what masked arrays of traced values do not have."""
-    what = f"{what} has no rule for masked arrays of traced values"
-    return UnsupportedFunctionError(what, source=current_source(), remedy=APART)
-
-
-def is_no_divisor(a: Any, b: Any) -> Any:
-    """True where a division is not defined in numpy.ma: the divisor is 0, or too small for a finite quotient."""
-    return np.absolute(a) * np.finfo(float).tiny >= np.absolute(b)
 
 
 def on_ufunc(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
@@ -408,31 +337,6 @@ def on_function(function: Any, args: Any, kwargs: Any) -> Any:
     if function not in OF_BOTH_KINDS:
         raise unsupported(name)
     return made(found, ma.nomask, fill_value_of(*args))
-
-
-def unmasked(x: Any) -> Any:
-    """The data of a masked array in which nothing is masked."""
-    if may_be_masked(mask_of(x)):
-        raise unsupported("an ordinary array that is written to")
-    return data_of(x)
-
-
-def masks_in(operands: Any) -> list[Any]:
-    """The masks of masked arrays in nested lists."""
-    found: list[Any] = []
-    for operand in operands:
-        found += masks_in(operand) if isinstance(operand, (list, tuple)) else [mask_of(operand)]
-    return found
-
-
-def may_be_masked(mask: Any) -> bool:
-    """True if there may be a true element in a mask."""
-    return mask is not ma.nomask and truth_of(np.any(mask)) is not False
-
-
-def data_in(x: Any) -> Any:
-    """The data of masked arrays in nested lists."""
-    return [data_in(part) for part in x] if isinstance(x, (list, tuple)) else data_of(x)
 
 
 # ---- methods that are alike --------------------------------------------------------------------------------------

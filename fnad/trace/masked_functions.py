@@ -19,14 +19,13 @@ import numpy as np
 import numpy.ma as ma
 
 from fnad.errors import ShapeError
-from fnad.trace.dispatch import call_function, has_traced
-from fnad.trace.masked import (
-    TracedMaskedArray,
+from fnad.trace.dispatch import call_function
+from fnad.trace.masked import TracedMaskedArray, made
+from fnad.trace.masked_operands import (
     data_of,
     fill_value_of,
     is_masked_array,
     is_no_divisor,
-    made,
     mask_of,
     mask_or,
     put_back,
@@ -34,6 +33,7 @@ from fnad.trace.masked import (
     whole_mask_of,
 )
 from fnad.trace.source import current_source
+from fnad.trace.wrapping import has_traced
 
 Function = Callable[..., Any]
 

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from fnad.ir.builder import is_tracing
-from fnad.trace.contents import is_users
 from fnad.trace.effects import COMPUTED, DRAW
+from fnad.trace.libraries import is_users
 from fnad.trace.recording import RECORDING, Recorder
 from fnad.trace.source import current_source
 from fnad.upward import UPWARD

@@ -16,10 +16,9 @@ written to, nor what it is a view of, keeps its content. A function under `funct
 from __future__ import annotations
 
 import builtins
-import functools
 import sys
 import threading
-from abc import ABCMeta, get_cache_token
+from abc import ABCMeta
 from collections import defaultdict, deque
 from collections.abc import Generator, Iterable
 from collections.abc import Set as AbstractSet
@@ -37,46 +36,47 @@ from fnad.codes import names_of, original_of
 from fnad.ir.builder import is_tracing
 from fnad.ir.program import Source
 from fnad.placement import is_on_device
-from fnad.trace.attributes import classes_of, hides_attributes, keeps_plainly
-from fnad.trace.capture import Array
-from fnad.trace.conditions import MISSING
-from fnad.trace.contents import (
-    CACHED,
-    CONTAINERS,
-    Elements,
-    FunctionCheck,
-    behind,
-    check_of_array,
-    check_of_array_like,
-    check_of_class,
-    check_of_elements,
-    check_of_generator,
-    check_of_names,
-    check_of_table,
-    compiled_from,
-    draws_numbers,
-    elements_of,
-    have_drawn,
-    in_library,
-    is_library_module,
-    is_machinery_class,
-    is_own_class,
-    is_proxy,
-    is_shared,
-    is_table,
-    is_users,
-    names_in,
-    namespace_of,
-    parts,
-    shared_states,
-)
 from fnad.trace.conversion import converted_code, facts_of, is_generated, own_function
 from fnad.trace.effects import COMPUTED, DRAW, effect_of_callee, effect_of_object, reads_outside
-from fnad.trace.environment import NUMBERS, Environment, Get, Namespace, Noted, content, has_numbers
+from fnad.trace.environment import Environment, Met
+from fnad.trace.generators import draws_numbers, have_drawn, is_shared, shared_states
 from fnad.trace.handle import Handle
-from fnad.trace.libraries import is_trusted
-from fnad.trace.rewriting import COUNTED, EXTENDED, READ, WRITTEN, Facts
+from fnad.trace.libraries import in_library, is_library_module, is_machinery_class, is_table, is_trusted, is_users
+from fnad.trace.parts import (
+    CACHED,
+    CONTAINERS,
+    MISSING,
+    behind,
+    classes_of,
+    compiled_from,
+    elements_of,
+    hides_attributes,
+    is_own_class,
+    is_proxy,
+    keeps_plainly,
+    namespace_of,
+    parts,
+)
+from fnad.trace.reads import (
+    NUMBERS,
+    Way,
+    abstract_classes,
+    bases_and_names,
+    code_of,
+    content_of,
+    decimal_context,
+    decimal_setting,
+    elements,
+    entry,
+    has_numbers,
+    in_context,
+    kind,
+    member,
+    names_in,
+    way_to_content,
+)
 from fnad.trace.source import current_source
+from fnad.trace.variables import COUNTED, EXTENDED, READ, WRITTEN, Facts
 
 SIMPLE = {*map(id, (bool, int, float, complex, str, bytes, type(None), range, slice, np.ufunc, np.float64))}
 """The identities of the commonest classes of values without a content that may change."""
@@ -86,7 +86,7 @@ OF_ELEMENTS = {*map(id, CONTAINERS)}
 DESCRIBING = frozenset({"__name__", "__qualname__", "__doc__", "__module__", "__annotations__"})
 """Attributes of functions and classes that are not in their namespace."""
 
-BUILTINS = vars(builtins).get
+BUILTINS = vars(builtins)
 
 
 class Recorder:
@@ -124,11 +124,11 @@ class Recorder:
     def meet(self, what: str, source: Source | None = None, *, anew: bool = True) -> None:
         """Note a value that cannot be compared."""
         self.effect = self.effect or what
-        self.environment.meet(what, source, anew=anew)
+        self.environment.met.append(Met(what, source, anew))
 
     def has_read(self, value: Any) -> bool:
         """True if a value was read from outside, or is a container from there that was counted in or extended."""
-        return id(value) in self.kept or id(value) in self.environment.before
+        return id(value) in self.kept or (elements, id(value), "") in self.environment.counted
 
     # ---- what the hooks report ---------------------------------------------------------------------------------------
 
@@ -141,10 +141,11 @@ class Recorder:
         self.kept[id(namespace)] = namespace
         if in_library(namespace.get("__name__", "")):  # a body of NumPy or SciPy; what `exec` made may have no name
             return
+        way = dict.get if type(namespace) is dict else entry
         for name, use in facts.globals:
-            self._note_use(namespace.get, namespace, name, use)
+            self._note_use(way, namespace, name, use)
             if name not in namespace:
-                self._enter(BUILTINS, builtins, name)
+                self._enter(dict.get, BUILTINS, name)
 
     def attribute(self, owner: Any, name: str) -> None:
         """Note an attribute that is read, or is about to be stored."""
@@ -159,7 +160,7 @@ class Recorder:
     def element(self, owner: Any, key: Any) -> None:
         """Note a module that is looked up by its name; elements of other containers were noted with the container."""
         if owner is sys.modules and isinstance(key, str):
-            self._note(sys.modules.get, sys.modules, key)
+            self._note(dict.get, sys.modules, key)
 
     def counter(self, owner: Any, name: str) -> None:
         """Note an attribute that is only counted up, or elements of which are: its value is kept for later readers."""
@@ -167,12 +168,12 @@ class Recorder:
         if key in self._counted or (id(owner) not in self.kept and not issubclass(type(owner), (ModuleType, type))):
             return
         places = list(self._places_of(owner, name))
-        values = [get(name, MISSING) for get, _ in places]
+        values = [way(where, name, MISSING) for way, where in places]
         if keeps_plainly(owner) and all(v is MISSING or id(type(v)) in NUMBERS or has_numbers(v) for v in values):
             self.effect = self.effect or f"{name} is written to"
             self._counted.add(key)
-            for get, where in places:
-                self._keep(get, where, name)
+            for way, where in places:
+                self._keep(way, where, name)
         else:
             self.attribute(owner, name)
 
@@ -214,16 +215,13 @@ class Recorder:
         self._listed.add(id(owner))
         namespace = None if isinstance(owner, type) else namespace_of(owner)
         if namespace is not None:
-            self._hold(owner, namespace)
-            self.environment.contents.append((check_of_names(namespace), namespace))
-            self.environment.before[id(namespace)] = tuple(namespace)
-            for name in tuple(namespace):
-                found = self._enter(namespace.get, namespace, name)
+            for name in self._enter(names_in, namespace):
+                found = self._enter(dict.get, namespace, name)
                 if not is_shared(found):  # draws from it are compared
                     self.follow(found)
-        for kind in classes_of(owner):
-            for name, value in tuple(vars(kind).items()):
-                if isinstance(value, MemberDescriptorType) or (is_users(kind) and not hasattr(type(value), "__get__")):
+        for base in classes_of(owner):
+            for name, value in tuple(vars(base).items()):
+                if isinstance(value, MemberDescriptorType) or (is_users(base) and not hasattr(type(value), "__get__")):
                     self.attribute(owner, name)
 
     def matched(self, value: Any, names: AbstractSet[str], depth: int = 3) -> None:
@@ -232,9 +230,7 @@ class Recorder:
         if id(value) in self.kept:
             for name in names:
                 self.attribute(value, name)
-            found += [
-                noted.value for name in names for (_, key), noted in self.environment.names.items() if key == name
-            ]
+            found += [read.value for read in self.environment.reads.values() if read.name in names]
         parts_of = value if type(value) in (tuple, list) else ()
         for part in (*parts_of, *found[1:]):
             if depth:
@@ -242,46 +238,36 @@ class Recorder:
 
     # ---- names -------------------------------------------------------------------------------------------------------
 
-    def _note(self, get: Get, where: object, name: str) -> None:
-        """Note the value of a name, the first time, and follow it; `where` is the object that has the name."""
-        self.follow(self._enter(get, where, name))
+    def _note(self, way: Way, owner: Any, name: str) -> None:
+        """Note the value of a name, the first time, and follow it."""
+        self.follow(self._enter(way, owner, name))
 
-    def _enter(self, get: Get, where: object, name: str) -> Any:
-        """Note the value of a name, not what it is made of, and return it."""
-        names, key = self.environment.names, (id(where), name)
-        noted = names.get(key)
-        if noted is None:
-            noted = names[key] = self.environment.unread.pop(key, None) or Noted(get, name, get(name, MISSING))
-            self.kept.setdefault(id(where), where)
-        return noted.value
+    def _enter(self, way: Way, owner: Any, name: str = "") -> Any:
+        """Note the value to which a way leads, not what it is made of, and return it."""
+        self.kept.setdefault(id(owner), owner)
+        return self.environment.read(way, owner, name)
 
-    def _note_use(self, get: Get, where: object, name: str, use: str) -> None:
+    def _note_use(self, way: Way, owner: Any, name: str, use: str) -> None:
         """Note the value of a name, unless only its count matters here; then it is kept for later readers."""
         if use in (READ, WRITTEN):
-            self._note(get, where, name)
+            self._note(way, owner, name)
             return
         self.effect = self.effect or f"{name} is written to"
-        value = get(name, MISSING)
-        if use == EXTENDED:
-            if type(value) in (list, set, deque):
-                self.environment.names.setdefault((id(where), name), Noted(get, name, value))
-                self.environment.before.setdefault(id(value), tuple(value))
-            else:
-                self._note(get, where, name)
-        elif id(type(value)) in NUMBERS if use == COUNTED else has_numbers(value):
-            self._keep(get, where, name)
+        value = way(owner, name, MISSING)
+        if use == EXTENDED and type(value) in (list, set, deque):
+            self._enter(way, owner, name)
+            self.environment.count(elements, value)
+        elif use != EXTENDED and (id(type(value)) in NUMBERS if use == COUNTED else has_numbers(value)):
+            self._keep(way, owner, name)
         else:
-            self._note(get, where, name)
+            self._note(way, owner, name)
 
-    def _keep(self, get: Get, where: object, name: str) -> None:
+    def _keep(self, way: Way, owner: Any, name: str) -> None:
         """Keep the value of a counter, and its elements if it is a list or dict."""
-        key = id(where), name
-        if key not in self.environment.names:
-            noted = self.environment.unread.setdefault(key, Noted(get, name, get(name, MISSING)))
-            self.kept.setdefault(id(where), where)
-            if type(noted.value) in (list, dict):
-                elements = cast("Elements", elements_of(noted.value))
-                self.environment.before.setdefault(id(noted.value), tuple(elements()))
+        self.kept.setdefault(id(owner), owner)
+        value = self.environment.count(way, owner, name)
+        if type(value) in (list, dict):
+            self.environment.count(elements, value)
 
     # ---- attributes --------------------------------------------------------------------------------------------------
 
@@ -291,64 +277,50 @@ class Recorder:
             return
         if name == "__dict__" or (is_outside and hides_attributes(owner)):
             self.list_attributes(owner)
-        for get, where in self._places_of(owner, name, of_object=is_outside):
-            if where is namespace_of(owner) and name not in where:
-                self._note_absent(where, name)
-            else:
-                self._note(get, where, name)
+        for way, where in self._places_of(owner, name, of_object=is_outside):
+            self._note(way, where, name)
 
-    def _places_of(self, owner: Any, name: str, *, of_object: bool = True) -> Iterable[tuple[Get, Any]]:
-        """The places of an attribute, each with the object that has it: user classes, a slot, the namespace.
+    def _places_of(self, owner: Any, name: str, *, of_object: bool = True) -> Iterable[tuple[Way, Any]]:
+        """The places of an attribute, each with the way to it: user classes, a slot, the namespace.
 
         All classes with the attribute are noted, because `super()` skips some.
         """
-        for kind in classes_of(owner):
-            member = vars(kind).get(name, MISSING)
-            if isinstance(member, MemberDescriptorType):
+        for base in classes_of(owner):
+            found = vars(base).get(name, MISSING)
+            if isinstance(found, MemberDescriptorType):
                 if of_object:
-                    self._hold(owner, None)
-                    yield functools.partial(getattr, owner), owner
-            elif member is not MISSING and is_users(kind):
-                self._follow_class(kind)
-                yield vars(kind).get, kind
-            elif isinstance(member, property):
-                self._note_outside(member.fget)
+                    yield getattr, owner
+            elif found is not MISSING and is_users(base):
+                self._follow_class(base)
+                yield member, base
+            elif isinstance(found, property):
+                self._note_outside(found.fget)
         if not of_object:
             return
         if (name in DESCRIBING and isinstance(owner, (FunctionType, type))) or isinstance(owner, threading.local):
-            yield functools.partial(getattr, owner), owner  # each thread has values of its own
+            yield getattr, owner  # each thread has values of its own
         namespace = None if isinstance(owner, type) else namespace_of(owner)
         if namespace is not None:
-            self._hold(owner, namespace)
-            yield namespace.get, namespace
+            yield dict.get, namespace
 
     def _note_in_module(self, module: ModuleType, name: str) -> None:
         namespace, is_library = vars(module), is_library_module(module)
-        self._hold(module, namespace)
         if name == "__dict__":
             self.meet(COMPUTED, current_source())
         elif module is sys and name == "modules":
-            self.environment.contents.append((check_of_names(sys.modules), sys.modules))
-        if name not in namespace:
-            self._note_absent(namespace, name)
+            self._enter(names_in, sys.modules)
+        found = self._enter(dict.get, namespace, name)
+        if found is MISSING:
             if not is_library and "__getattr__" in namespace:
-                self._note(namespace.get, namespace, "__getattr__")
-            return
-        found = self._enter(namespace.get, namespace, name)
-        if not (is_library and callable(found)) or isinstance(found, type):
+                self._note(dict.get, namespace, "__getattr__")
+        elif not (is_library and callable(found)) or isinstance(found, type):
             self.follow(found)
-
-    def _note_absent(self, namespace: Namespace, name: str) -> None:
-        self.environment.absent.setdefault(id(namespace), (namespace, set()))[1].add(name)
-
-    def _hold(self, owner: Any, namespace: Namespace | None) -> None:
-        self.environment.holders.setdefault(id(owner if namespace is None else namespace), (owner, namespace))
 
     def _note_imports(self) -> None:
         """Note the modules that were imported; what is in one that was not there before is known only afterwards."""
         for name, attribute in sorted(self._imports):
             for end in (*[i for i, letter in enumerate(name) if letter == "."], len(name)):
-                self._enter(sys.modules.get, sys.modules, name[:end])
+                self._enter(dict.get, sys.modules, name[:end])
             module = sys.modules.get(name)
             if attribute and isinstance(module, ModuleType):
                 self._note_in_module(module, attribute)
@@ -372,35 +344,34 @@ class Recorder:
             pending.clear()
 
     def _follow(self, value: Any) -> None:
-        kind = type(value)
-        if id(kind) in SIMPLE or id(value) in self.kept or (self._seeks_effects and self.effect is not None):
+        own = type(value)
+        if id(own) in SIMPLE or id(value) in self.kept or (self._seeks_effects and self.effect is not None):
             return  # when effects are sought, the rest is of no use once one was found
         self.kept[id(value)] = value
-        if kind is FunctionType:
+        if own is FunctionType:
             self._follow_function(value)
-        elif id(kind) in OF_ELEMENTS:
-            self._follow_elements(value, cast("Elements", elements_of(value)))
-        elif is_proxy(kind):
+        elif id(own) in OF_ELEMENTS:
+            self._follow_elements(value)
+        elif is_proxy(own):
             self.follow(behind(value))
-        elif kind is np.ndarray and not value.dtype.hasobject:
-            self._follow_array(value)
-        elif issubclass(kind, type):
+        elif own is np.ndarray and not value.dtype.hasobject:
+            self._follow_content(value)
+        elif issubclass(own, type):
             self._follow_class(value)
-        elif not issubclass(kind, ModuleType):
+        elif not issubclass(own, ModuleType):
             self._follow_object(value)
 
     def _follow_class(self, value: type[Any]) -> None:
         self.kept[id(value)] = value
         if isinstance(value, ABCMeta):
-            self._enter(lambda _, __: get_cache_token(), ABCMeta, "register")
-        for kind in (*(value.__mro__ or ()), *cast("Any", type(value)).__mro__):
-            if id(kind) not in self._listed and is_users(kind):
-                self._listed.add(id(kind))
-                self.kept[id(kind)] = kind
-                _, names, special = names_in(kind)
-                self.environment.contents.append((check_of_class(kind, names), kind))
-                for name in special:
-                    self._note(vars(kind).get, kind, name)
+            self._enter(abstract_classes, ABCMeta, "register")
+        for base in (*(value.__mro__ or ()), *cast("Any", type(value)).__mro__):
+            if id(base) not in self._listed and is_users(base):
+                self._listed.add(id(base))
+                _, *names = self._enter(bases_and_names, base)
+                for name in names:
+                    if name[:2] == name[-2:] == "__" and name != "__doc__":
+                        self._note(member, base, name)
 
     def _follow_function(self, function: FunctionType) -> None:
         function = own_function(function)
@@ -408,19 +379,16 @@ class Recorder:
         cells = function.__closure__ or ()
         if is_trusted(code.co_filename):  # a transform, for example: nothing else leads to its cells
             for cell in cells:
-                self.follow(content(cell, "", None))
+                self.follow(content_of(cell))
             return
-        defaults, by_name = function.__defaults__, function.__kwdefaults__
-        self.environment.contents.append((FunctionCheck(function, code, defaults, by_name), function))
-        self._hold(function, vars(function))
-        self.follow(defaults)
-        self.follow(by_name)
+        for part in self._enter(code_of, function)[1:]:
+            self.follow(part)
         facts = facts_of(function)
         if facts is None and not is_generated(function) and converted_code(code, function.__globals__) is None:
             self._follow_names(function)
         uses = dict(facts.free) if facts else {}
         for name, cell in zip(code.co_freevars, cells, strict=False):
-            self._note_use(functools.partial(content, cell), cell, name, uses.get(name, READ))
+            self._note_use(content_of, cell, name, uses.get(name, READ))
 
     def _follow_names(self, function: FunctionType) -> None:
         """Note the globals of a function without hooks, or one that code in C calls, and all attributes of these."""
@@ -432,18 +400,18 @@ class Recorder:
         if facts is not None:
             self.enter(facts, namespace)
         names = names_of(code) & namespace.keys()
-        found = [namespace[name] if facts else self._enter(namespace.get, namespace, name) for name in names]
-        for value in (*found, *(content(cell, "", None) for cell in function.__closure__ or ())):
+        found = [namespace[name] if facts else self._enter(dict.get, namespace, name) for name in names]
+        for value in (*found, *map(content_of, function.__closure__ or ())):
             self._follow(value)
             self.list_attributes(value)
             if type(value) is FunctionType:
                 self._follow_names(value)
 
     def _follow_object(self, value: Any) -> None:
-        kind = type(value)
-        if issubclass(kind, Handle):
+        own = type(value)
+        if issubclass(own, Handle):
             return
-        if is_own_class(kind):  # a transformed function, say: nothing else leads from it to the function
+        if is_own_class(own):  # a transformed function, say: nothing else leads from it to the function
             self.follow(getattr(value, "__wrapped__", None))
             self.follow(getattr(value, "rule", None))
             return
@@ -451,74 +419,57 @@ class Recorder:
             self.follow(function)
             return
         self.effect = self.effect or effect_of_object(value)
-        self._note_context(kind)
+        self._note_context(own)
         for part in parts(value):
             self.follow(part)
-            if type(part) is FunctionType and issubclass(kind, (CACHED, defaultdict)):
+            if type(part) is FunctionType and issubclass(own, (CACHED, defaultdict)):
                 self._follow_names(part)  # code in C calls it
-        if issubclass(kind, ContextVar):
-            self._note(lambda _, default: value.get(default), value, "value")
-        namespace = namespace_of(value)
-        is_of_user = any(map(is_users, kind.__mro__))
-        if namespace is not None or is_of_user:
-            self._note_kind(value, namespace)
+        if issubclass(own, ContextVar):
+            self._note(in_context, value, "value")
+        is_of_user = any(map(is_users, own.__mro__))
+        if is_of_user or namespace_of(value) is not None:
+            self._note_kind(value)
+        self._follow_content(value)  # first: to pickle an object adds a name to its class
         if is_of_user:
-            self._follow_class(kind)
-        self._follow_content(value)
-        if is_machinery_class(kind) or issubclass(kind, SimpleNamespace):  # code in C reads all of its attributes
+            self._follow_class(own)
+        if is_machinery_class(own) or issubclass(own, SimpleNamespace):  # code in C reads all of its attributes
             self.list_attributes(value)
 
-    def _note_context(self, kind: Any) -> None:
-        """Note the precision and rounding that operators read, if this is the class of decimal numbers."""
-        decimal = forks.loaded("decimal")
-        if decimal is not None and kind is decimal.Decimal:
-            for name in ("prec", "rounding"):
-                self._enter(lambda name, _: getattr(decimal.getcontext(), name), decimal, name)
-
-    def _note_kind(self, value: Any, namespace: Namespace | None) -> None:
-        objects, kinds = self.environment.kinds
-        objects.append(value)
-        kinds.append(type(value))
+    def _note_kind(self, value: Any) -> None:
+        self._enter(kind, value)
+        namespace = namespace_of(value)
         with suppress(Exception):  # what a class makes of the name
             if namespace is not None and value.__dict__ is namespace:
-                holders, namespaces = self.environment.namespaces
-                holders.append(value)
-                namespaces.append(namespace)
+                self._enter(getattr, value, "__dict__")
+
+    def _note_context(self, own: Any) -> None:
+        """Note the precision and rounding that operators read, if this is the class of decimal numbers."""
+        decimal = forks.loaded("decimal")
+        if decimal is not None and own is decimal.Decimal:
+            for name in ("prec", "rounding"):
+                self._enter(decimal_setting, decimal, name)
 
     def _follow_content(self, value: Any) -> None:
-        elements = elements_of(value)
-        contents = self.environment.contents
-        if elements is not None:
-            self._follow_elements(value, elements)
-        elif issubclass(type(value), np.ndarray):
-            self._follow_array(value)
-        elif draws_numbers(value):
-            contents.append((check_of_generator(value), value))
-        elif is_table(value):
-            check = check_of_table(value)
-            contents.extend([(check, value)] if check else [])
-            if check is None:
-                self.meet(f"a {type(value).__name__} of pandas is read")
+        own = type(value)
+        if elements_of(value) is not None:
+            self._follow_elements(value)
+        elif issubclass(own, np.ndarray) or draws_numbers(value) or is_table(value):
+            way = way_to_content(value)
+            if way is not None:
+                self.environment.read(way, value)
+            elif not issubclass(own, np.ndarray):
+                self.meet(DRAW if draws_numbers(value) else f"a {own.__name__} of pandas is read")
         elif is_on_device(value):
             self.meet("an array of a device is read")
-        elif type(value).__module__ == "decimal":
-            context, now = repr((get := import_module("decimal").getcontext)()), lambda: repr(get())
-            contents.append((lambda: now() == context, None))
-        elif hasattr(type(value), "__array__"):
-            contents.append((check_of_array_like(value), value))
-        elif hasattr(type(value), "__next__") and not any(map(is_users, type(value).__mro__)):
+        elif own.__module__ == "decimal":
+            self._enter(decimal_context, import_module("decimal"))
+        elif hasattr(own, "__array__"):
+            self.environment.read(cast("Way", way_to_content(value)), value)
+        elif hasattr(own, "__next__") and not any(map(is_users, own.__mro__)):
             self.meet("an iterator is read")
 
-    def _follow_array(self, value: Array) -> None:
-        check = check_of_array(value)
-        if check is not None:
-            self.environment.contents.append((check, value))
-
-    def _follow_elements(self, value: Any, elements: Elements) -> None:
-        if not isinstance(value, tuple):
-            before = self.environment.before.setdefault(id(value), tuple(elements()))
-            self.environment.contents.append((check_of_elements(elements, before), value))
-        for element in elements():
+    def _follow_elements(self, value: Any) -> None:
+        for element in value if isinstance(value, tuple) else self._enter(elements, value):
             self.follow(element)
 
 

@@ -31,92 +31,23 @@ from collections.abc import Iterable, Iterator
 from copy import deepcopy
 from typing import Any
 
-from fnad.records import NamedTuple
 from fnad.trace.filling import makers
-from fnad.trace.variables import bound_in, first_read, live_behind, reads_in
+from fnad.trace.variables import (
+    COUNTED,
+    EXTENDED,
+    READ,
+    TALLIED,
+    WRITTEN,
+    Place,
+    Scope,
+    bound_in,
+    first_read,
+    live_behind,
+    reads_in,
+)
 
 MARK = "\0fnad.hooks"
 """The constant in its place until the code is compiled."""
-
-READ, WRITTEN, COUNTED, TALLIED, EXTENDED = "read", "written", "counted", "tallied", "extended"
-"""Uses of a variable of an outer scope: its value may matter; `n = x`; `n += 1`; `n["a"] += 1`; `n.append(x)`."""
-
-FACTS = "\0fnad.facts"
-"""The first element of a constant with what is known of a function."""
-
-
-class Facts(NamedTuple):
-    """The variables of outer scopes that a function uses, each with how: of its module, and of functions around it.
-
-    It assigns to the globals that are `assigned`, and to the variables of functions around it that are `rebound`.
-    """
-
-    globals: tuple[tuple[str, str], ...]
-    free: tuple[tuple[str, str], ...]
-    assigned: tuple[str, ...]
-    rebound: tuple[str, ...]
-
-    @classmethod
-    def of(cls, of_module: tuple[tuple[str, str], ...], free: tuple[tuple[str, str], ...]) -> Facts:
-        """The facts with these uses."""
-        assigned, rebound = (tuple(n for n, use in uses if use in (COUNTED, WRITTEN)) for uses in (of_module, free))
-        return cls(of_module, free, assigned, rebound)
-
-
-class Place(NamedTuple):
-    """The place of a loop: line and column, the lines of its steps, and the variables that later code may read.
-
-    Code behind the loop may read those in `after`.
-    """
-
-    line: int
-    column: int
-    first: int
-    last: int
-    names: tuple[str, ...]
-    after: tuple[str, ...]
-
-    @property
-    def left(self) -> str:
-        """The variable that says whether a `return` ends the loop."""
-        return f"__left_{self.line}_{self.column}__"
-
-    @property
-    def broken(self) -> str:
-        """The variable that is true if a `break` ends the loop; only a loop with an `else` has it."""
-        return f"__broken_{self.line}_{self.column}__"
-
-
-class Scope:
-    """A function, or a comprehension or class in one, while its syntax is rewritten."""
-
-    def __init__(self, local: frozenset[str], outer: Scope | None) -> None:
-        self.local = local
-        self.outer = outer
-        self.uses: dict[str, str] = {}
-
-    def note(self, name: str, use: str) -> None:
-        """Note a use of a variable of an outer scope; one that matters counts, whatever the others are."""
-        known = self.uses.get(name, use)
-        is_assigned = not {known, use}.isdisjoint((WRITTEN, COUNTED))
-        self.uses[name] = use if known == use else WRITTEN if is_assigned else READ
-
-    def is_free(self, name: str) -> bool:
-        """True if a function around this one has the variable."""
-        return self.outer is not None and (name in self.outer.local or self.outer.is_free(name))
-
-    def end(self) -> ast.Constant | None:
-        """The constant for the hook at the begin of the function; None if it uses nothing of outer scopes.
-
-        Its uses of variables of functions further out are uses of the function around it, which has their cells too.
-        """
-        if self.outer is not None:
-            for name, use in self.uses.items():
-                if name not in self.outer.local and self.outer.is_free(name):
-                    self.outer.note(name, use)
-        free = tuple(item for item in self.uses.items() if self.is_free(item[0]))
-        found = tuple(item for item in self.uses.items() if item not in free)
-        return constant((FACTS, found, free)) if self.uses else None
 
 
 class Hooked(ast.NodeTransformer):
@@ -401,8 +332,10 @@ class Hooked(ast.NodeTransformer):
         self._local, self._scope, self._reads, self._live, self._around = before
         return node
 
-    def _visit_import(self, node: Any) -> list[ast.stmt]:
+    def visit_Import(self, node: Any) -> Any:
         """Note the names of modules before, as there may be none, and what is bound behind it."""
+        if self._scope.outer is None:
+            return node
         level, module = getattr(node, "level", 0), getattr(node, "module", None)
         names, attributes = tuple(alias.name for alias in node.names), ()
         if isinstance(node, ast.ImportFrom):
@@ -413,11 +346,7 @@ class Hooked(ast.NodeTransformer):
         behind = hook("imported", node, *values)
         return [ast.copy_location(ast.Expr(before), node), node, ast.copy_location(ast.Expr(behind), node)]
 
-    def visit_Import(self, node: ast.Import) -> Any:
-        return self._visit_import(node) if self._scope.outer is not None else node
-
-    def visit_ImportFrom(self, node: ast.ImportFrom) -> Any:
-        return self._visit_import(node) if self._scope.outer is not None else node
+    visit_ImportFrom = visit_Import
 
     def visit_ExceptHandler(self, node: ast.ExceptHandler) -> ast.AST:
         first, plain = node.body[0], (ast.Name, ast.Attribute, ast.Tuple, ast.Load)

@@ -29,9 +29,10 @@ from fnad.numpy.registry import RULES
 from fnad.ops.comparison import select
 from fnad.ops.requirement import require
 from fnad.ops.shape import broadcast_to, reshape_to
-from fnad.trace.dispatch import SIMPLE, call, call_function, call_ufunc, is_of_ma
+from fnad.trace.dispatch import SIMPLE, call, call_function, call_ufunc
 from fnad.trace.guards import decided
 from fnad.trace.handle import Aside, Deferred, Handle
+from fnad.trace.operators import is_of_ma
 from fnad.trace.source import current_source
 
 REMEDY = (

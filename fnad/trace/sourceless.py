@@ -19,12 +19,12 @@ from fnad.codes import names_of, notes_of, with_code
 from fnad.errors import TracerEscapeError
 from fnad.ir.builder import is_tracing
 from fnad.trace.conversion import converted_text, is_generated, no_source
-from fnad.trace.dispatch import has_traced
-from fnad.trace.environment import content
 from fnad.trace.libraries import is_trusted
+from fnad.trace.reads import content_of
 from fnad.trace.recording import RECORDING
 from fnad.trace.source import current_source
 from fnad.trace.stand_ins import enter
+from fnad.trace.wrapping import has_traced
 
 
 def without_source(function: FunctionType) -> Any:
@@ -60,7 +60,10 @@ def asking_for_class(function: FunctionType) -> str | None:
             names = names_of(found.__code__)
             if "type" in names:
                 return found.__qualname__
-            named = [*map(found.__globals__.get, names), *[content(cell, "", None) for cell in found.__closure__ or ()]]
+            named = [
+                *map(found.__globals__.get, names),
+                *map(content_of, found.__closure__ or ()),
+            ]
             kinds = [value for value in named if isinstance(value, type)]
             named += [getattr(part, "__func__", part) for kind in kinds for part in vars(kind).values()]
             pending += [value for value in named if isinstance(value, FunctionType)]

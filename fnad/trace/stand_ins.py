@@ -30,19 +30,20 @@ from fnad.numpy.namespace import MAKING, NEW, on_trace
 from fnad.numpy.registry import RULES
 from fnad.trace import objects
 from fnad.trace.classes import CLASSES
-from fnad.trace.contents import CACHED
 from fnad.trace.conversion import own_function
-from fnad.trace.dispatch import call, call_function, go_straight, has_traced
+from fnad.trace.dispatch import call, call_function, go_straight
 from fnad.trace.entering import OPERATORS, holds_traced, operand
 from fnad.trace.escape import Suppressing
 from fnad.trace.handle import Handle
-from fnad.trace.kinds import asking
 from fnad.trace.libraries import is_library, is_trusted, package_of
 from fnad.trace.objects import call_or_make
+from fnad.trace.parts import CACHED
 from fnad.trace.scipy_table import TABLE, offered_by
 from fnad.trace.selection import call_traced
 from fnad.trace.standard import STANDARD, class_of, on_numbers
-from fnad.trace.undoing import changing
+from fnad.trace.value_classes import asking
+from fnad.trace.wrapping import has_traced
+from fnad.trace.writes import changing
 from fnad.upward import UPWARD
 
 CALLING = (np.apply_along_axis, np.apply_over_axes, np.fromiter, np.piecewise)

@@ -36,10 +36,12 @@ from fnad.ops import conversion
 from fnad.ops.comparison import isfinite, isinf, isnan
 from fnad.ops.conversion import convert_to
 from fnad.trace import guards
-from fnad.trace.dispatch import as_arrays, call, call_function, has_traced, is_known, is_python_like, weakened
+from fnad.trace.dispatch import call, call_function, weakened
 from fnad.trace.handle import Handle
 from fnad.trace.looping import LOOPING
+from fnad.trace.operators import is_python_like
 from fnad.trace.source import current_source
+from fnad.trace.wrapping import as_arrays, has_traced, is_known
 from fnad.upward import UPWARD
 
 Function: TypeAlias = Callable[..., Any]

@@ -11,7 +11,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from fnad.trace.dispatch import call_function, is_python_like, weakened
+from fnad.trace.dispatch import call_function, weakened
+from fnad.trace.operators import is_python_like
 from fnad.trace.standard import LISTING, STANDARD
 
 Function: TypeAlias = Callable[..., Any]

@@ -24,31 +24,33 @@ from fnad.numpy.operands import F16, NUMBERS, HalfSymbol
 from fnad.numpy.registry import RULES
 from fnad.trace import escape, guards
 from fnad.trace.dispatch import (
-    ORDINARY,
-    PYTHON_LIKE,
     SIMPLE,
     STRAIGHT,
     as_number,
     assign,
     call,
-    call_alike,
     call_function,
     call_ufunc,
     call_with_options,
     check_number,
+)
+from fnad.trace.flat import Flags, Flat
+from fnad.trace.handle import TRACED, Aside, Cell, Handle
+from fnad.trace.objects import asks_for_objects, object_array
+from fnad.trace.operators import (
+    ORDINARY,
+    PYTHON_LIKE,
+    call_alike,
     is_of_ma,
     operate,
     operate_in_place,
     python_number,
     unmasked,
 )
-from fnad.trace.flat import Flags, Flat
-from fnad.trace.handle import TRACED, Aside, Cell, Handle
-from fnad.trace.kinds import ARRAY, ASKED, Kind, classes_of, kind_of
-from fnad.trace.objects import asks_for_objects, object_array
 from fnad.trace.selection import Masked, is_under, put, selection
 from fnad.trace.source import current_source
 from fnad.trace.text import formats_a_number, number_to_format, text
+from fnad.trace.value_classes import Kind, classes_of, kind_of
 from fnad.upward import UPWARD
 
 FEW = 32
@@ -117,8 +119,6 @@ class Tracer(Handle, metaclass=Kind):
         return self.__copy__()
 
     def __getattr__(self, name: str) -> Any:
-        if any(name in vars(kind) for kind in self.__class__.__mro__) and ASKED.by is hasattr:
-            return None
         if name.startswith("__"):
             raise AttributeError(f"a traced value has no {name!r}", name=name, obj=self)
         return escape.attribute_asked(self.aval, self.__class__, name)
@@ -134,7 +134,7 @@ class Members(Tracer):
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         for operand in inputs:
             kind = type(operand)
-            if id(kind) not in SIMPLE and kind is not ARRAY:
+            if id(kind) not in SIMPLE and kind is not np.ndarray:
                 if issubclass(kind, Aside):
                     return NotImplemented
                 if is_of_ma(kind):
@@ -149,7 +149,7 @@ class Members(Tracer):
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         for kind in types:
-            if id(kind) not in SIMPLE and kind is not ARRAY:
+            if id(kind) not in SIMPLE and kind is not np.ndarray:
                 if issubclass(kind, Aside):
                     return NotImplemented
                 if is_of_ma(kind):
@@ -275,7 +275,7 @@ class Members(Tracer):
 
     def __setitem__(self, index: Any, value: Any) -> None:
         kind = type(value)
-        if id(kind) not in SIMPLE and kind is not ARRAY:
+        if id(kind) not in SIMPLE and kind is not np.ndarray:
             value = unmasked(value)
         if self.aval.dtype.kind == "i" and indexing.is_basic(index):
             check_number(value, self.aval.dtype)
@@ -288,7 +288,7 @@ class Members(Tracer):
 
     @property
     def T(self) -> Any:  # noqa: N802
-        return call_function(TRANSPOSE, (self,), {})
+        return call_function(np.transpose, (self,), {})
 
     @property
     def mT(self) -> Any:  # noqa: N802
@@ -329,10 +329,6 @@ class Members(Tracer):
 
     def partition(self, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None) -> None:
         assign(methods.partition, self, kth, axis, kind, order)
-
-
-TRANSPOSE = np.transpose
-"""While a trace runs it takes longer to look this up."""
 
 
 def is_mask(index: Any) -> bool:
@@ -489,7 +485,7 @@ def fresh(symbol: Symbol, is_scalar: bool) -> Handle:
     return handle
 
 
-NEW, CLASS_OF_ARRAYS = object.__new__, CLASSES[ARRAY]
+NEW, CLASS_OF_ARRAYS = object.__new__, CLASSES[np.ndarray]
 
 
 UPWARD.handle_of = made

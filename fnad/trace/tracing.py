@@ -19,11 +19,11 @@ from fnad.trace import callbacks, log, objects  # noqa: F401 - for what they ent
 from fnad.trace.capture import Array, Guard, Trace, Write
 from fnad.trace.containers import misused
 from fnad.trace.escape import forget_escape, hidden_escape, refused
-from fnad.trace.exchange import exchanged
 from fnad.trace.hooks import replaced
 from fnad.trace.shadow import Raised
 from fnad.trace.source import current_source
 from fnad.trace.tracer import Tracer
+from fnad.trace.user_methods import exchanged
 
 
 class Traced(NamedTuple):

@@ -1,10 +1,12 @@
-"""The variables that syntax reads and binds."""
+"""The variables that syntax reads and binds, and those of outer scopes that a function uses."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Sequence
 from typing import Any
+
+from fnad.records import NamedTuple
 
 
 def reads_in(*nodes: ast.AST | None) -> list[str]:
@@ -153,3 +155,84 @@ def bound_in(nodes: Sequence[ast.AST]) -> frozenset[str]:
     for node in nodes:
         bound.visit(node)
     return frozenset(bound.names - bound.outer)
+
+
+READ, WRITTEN, COUNTED, TALLIED, EXTENDED = "read", "written", "counted", "tallied", "extended"
+"""Uses of a variable of an outer scope: its value may matter; `n = x`; `n += 1`; `n["a"] += 1`; `n.append(x)`."""
+
+FACTS = "\0fnad.facts"
+"""The first element of a constant with what is known of a function."""
+
+
+class Facts(NamedTuple):
+    """The variables of outer scopes that a function uses, each with how: of its module, and of functions around it.
+
+    It assigns to the globals that are `assigned`, and to the variables of functions around it that are `rebound`.
+    """
+
+    globals: tuple[tuple[str, str], ...]
+    free: tuple[tuple[str, str], ...]
+    assigned: tuple[str, ...]
+    rebound: tuple[str, ...]
+
+    @classmethod
+    def of(cls, of_module: tuple[tuple[str, str], ...], free: tuple[tuple[str, str], ...]) -> Facts:
+        """The facts with these uses."""
+        assigned, rebound = (tuple(n for n, use in uses if use in (COUNTED, WRITTEN)) for uses in (of_module, free))
+        return cls(of_module, free, assigned, rebound)
+
+
+class Place(NamedTuple):
+    """The place of a loop: line and column, the lines of its steps, and the variables that later code may read.
+
+    Code behind the loop may read those in `after`.
+    """
+
+    line: int
+    column: int
+    first: int
+    last: int
+    names: tuple[str, ...]
+    after: tuple[str, ...]
+
+    @property
+    def left(self) -> str:
+        """The variable that says whether a `return` ends the loop."""
+        return f"__left_{self.line}_{self.column}__"
+
+    @property
+    def broken(self) -> str:
+        """The variable that is true if a `break` ends the loop; only a loop with an `else` has it."""
+        return f"__broken_{self.line}_{self.column}__"
+
+
+class Scope:
+    """A function, or a comprehension or class in one, while its syntax is rewritten."""
+
+    def __init__(self, local: frozenset[str], outer: Scope | None) -> None:
+        self.local = local
+        self.outer = outer
+        self.uses: dict[str, str] = {}
+
+    def note(self, name: str, use: str) -> None:
+        """Note a use of a variable of an outer scope; one that matters counts, whatever the others are."""
+        known = self.uses.get(name, use)
+        is_assigned = not {known, use}.isdisjoint((WRITTEN, COUNTED))
+        self.uses[name] = use if known == use else WRITTEN if is_assigned else READ
+
+    def is_free(self, name: str) -> bool:
+        """True if a function around this one has the variable."""
+        return self.outer is not None and (name in self.outer.local or self.outer.is_free(name))
+
+    def end(self) -> ast.Constant | None:
+        """The constant for the hook at the begin of the function; None if it uses nothing of outer scopes.
+
+        Its uses of variables of functions further out are uses of the function around it, which has their cells too.
+        """
+        if self.outer is not None:
+            for name, use in self.uses.items():
+                if name not in self.outer.local and self.outer.is_free(name):
+                    self.outer.note(name, use)
+        free = tuple(item for item in self.uses.items() if self.is_free(item[0]))
+        found = tuple(item for item in self.uses.items() if item not in free)
+        return ast.Constant((FACTS, found, free)) if self.uses else None  # pyright: ignore[reportArgumentType]

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from fnad.errors import DomainError
-from fnad.trace.dispatch import call_function, has_traced, python_number
+from fnad.trace.dispatch import call_function
 from fnad.trace.handle import Handle
+from fnad.trace.operators import python_number
+from fnad.trace.wrapping import has_traced
 from fnad.upward import UPWARD
 
 

@@ -21,9 +21,9 @@ import scipy.stats
 
 import fnad
 from fnad import blocks, codes
-from fnad.trace import conversion, exchange, hooks, recording, stand_ins
-from fnad.trace.exchange import METHODS
+from fnad.trace import conversion, hooks, recording, stand_ins, user_methods
 from fnad.trace.recording import RECORDING
+from fnad.trace.user_methods import METHODS
 from tests.locks import takes_lock
 
 
@@ -141,7 +141,7 @@ def interrupted(call, files):
         yield number
 
 
-FILES = {exchange.__file__, blocks.__file__}
+FILES = {user_methods.__file__, blocks.__file__}
 
 
 def test_an_interrupt_at_any_line_leaves_nothing_changed_after_the_next_trace():
@@ -162,7 +162,7 @@ def test_an_interrupt_while_functions_are_entered_loses_none():
         stand_ins.MADE.pop(id(scipy.special.logsumexp), None)
         trace()
 
-    for _ in interrupted(again, {stand_ins.__file__, exchange.__file__}):
+    for _ in interrupted(again, {stand_ins.__file__, user_methods.__file__}):
         trace()
         assert_nothing_is_left()
         assert stand_ins.WAITING.isdisjoint(sys.modules)

@@ -424,9 +424,9 @@ KEPT = {
     "a class": (Fit().of_class, "'shared' of Fit", "Fit.shared = t"),
     "a global": (in_global, "'last' of the module", "last = t * 2"),
     "a table": (in_table, "'a' of a dict", 'TABLE["a"] = t'),
-    "a list": (in_list, "a list", "def in_list(t):"),
+    "a list": (in_list, "a list", "LOG.append(t)"),
     "a dict around": (in_closure()[0], "'n' of a dict", 'state["n"] = 0.5 + t'),
-    "a variable around": (in_closure()[1], "a variable of an enclosing function", "def of_variable(t):"),
+    "a variable around": (in_closure()[1], "a variable of an enclosing function", "kept = t"),
 }
 
 

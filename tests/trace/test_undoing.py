@@ -173,7 +173,31 @@ def of_records() -> Callable[[], float]:
     return step
 
 
-MAKING = [of_global, of_variable, of_attributes, of_containers, of_iterators, of_draws, of_a_file, of_records]
+class Strict:
+    x: int
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+
+
+def of_methods_of_classes() -> Callable[[], float]:
+    def step() -> float:
+        strict.x += 1
+        object.__setattr__(point, "x", point.x + 2)
+        list.append(values, 1.0)
+        operator.iadd(values, [2.0])
+        operator.setitem(table, "a", table["a"] + 3.0)
+        return strict.x + point.x / 8 + sum(values) * 64 + table["a"] * 512
+
+    strict, point, values, table = Strict(), SimpleNamespace(x=0), [1.0], {"a": 1.0}
+    strict.x = 0
+    return step
+
+
+MAKING = [
+    *(of_global, of_variable, of_attributes, of_containers, of_iterators, of_draws, of_a_file, of_records),
+    of_methods_of_classes,
+]
 
 
 def filling(step: Callable[[], float]) -> Callable[..., Any]:

@@ -58,11 +58,11 @@ from fnad.signals import refuse_handlers
 from fnad.store import now
 from fnad.trace.capture import READ
 from fnad.trace.environment import Environment
-from fnad.trace.kept import check_kept
 from fnad.trace.labelled import Labels, is_labelled, labels_of
 from fnad.trace.recording import Recorder
 from fnad.trace.source import current_source
 from fnad.trace.tracer import Tracer
+from fnad.trace.writes import UNDOING, Writes
 from fnad.tracebacks import boundary, leave_out_own_frames
 
 if TYPE_CHECKING:
@@ -353,6 +353,7 @@ class Compiled(Transformed, Generic[P, R]):
             recorder.follow(value)
 
         traces: list[weakref.ref[Builder]] = []
+        writes: list[Writes] = []
         written: list[int] = []
         read: list[Any] = []
 
@@ -363,6 +364,7 @@ class Compiled(Transformed, Generic[P, R]):
             with READ.holding({id(f): f}) as loaded:
                 result = f(*[given[i] for i in range(len(args))], **{name: given[name] for name in kwargs})
             traces.append(weakref.ref(current_builder()))
+            writes[:] = UNDOING.values[-1:]
             written[:] = [i for i, tracer in enumerate(tracers) if tracer.is_written]
             read[:] = outside(loaded) if written else ()
             return result
@@ -375,9 +377,10 @@ class Compiled(Transformed, Generic[P, R]):
         environment, trace = recorder.environment, traces[-1]()
         environment.end()
         if trace is not None:  # nothing else has it but values of it that are stored somewhere
-            check_kept([self._f, *[fixed[place] for place, _ in form.static]], trace, recorder.kept)
+            for each in writes:
+                each.check_stored(trace, recorder.kept)
         if any(isinstance(key, Receiver) for _, key in form.static):
-            environment = environment.released(recorder.kept)
+            environment = environment.released()
         captured = cast("Sequence[Array]", staged.operands[len(leaves) :])  # no trace is around this one
         given = self._given_away(structure, form) if self._donated else ()
         return TracedPath(
@@ -413,7 +416,7 @@ class Compiled(Transformed, Generic[P, R]):
         if self._has_warned or self._retraced < MANY or self._retraced <= self._reused:
             return
         self._has_warned = True
-        is_own = not (now.reads_anew or now.holds())
+        is_own = not (now.unknown or now.holds())
         change, source = (now if is_own else before).difference()
         again = (
             f"{function_name(self._f)} was traced again {self._retraced} times, and ran {self._reused} times without"

@@ -38,11 +38,11 @@ from fnad.ops.piecewise import maximum
 from fnad.ops.shape import zeros_like
 from fnad.trace import guards
 from fnad.trace.capture import Trace
-from fnad.trace.contents import have_drawn, shared_states
-from fnad.trace.outer_writes import without_outer_writes
+from fnad.trace.generators import have_drawn, shared_states
 from fnad.trace.source import current_source
 from fnad.trace.tracer import Tracer
 from fnad.trace.tracing import symbol_of
+from fnad.trace.writes import without_outer_writes
 
 COUNTER = LeafType(Aval(I64), weak=True)
 

@@ -79,11 +79,11 @@ class Ready:
         conditions = path.environment.conditions()
         if conditions is None or path.output.halves:
             return None
-        name, variable = config.conditions()
-        conditions = conditions._replace(names=[*conditions.names, name], variables=[variable])
         values, structure = flatten(args)
         trees, output = tree_of(structure), path.output
-        before = CallBefore(values, trees, path.captured, tree_of(output.structure), output.arrays, conditions)
+        before = CallBefore(
+            values, trees, path.captured, tree_of(output.structure), output.arrays, [*config.conditions(), *conditions]
+        )
         return self.program.direct(before)
 
     def _arrays(self, args: tuple[Any, ...]) -> list[Array] | None:

@@ -27,8 +27,9 @@ from fnad.ir.program import Program
 from fnad.ir.types import NAMES
 from fnad.placement import is_on_device, on_host
 from fnad.records import NamedTuple
-from fnad.trace.contents import CONSTANTS, same
 from fnad.trace.environment import Environment
+from fnad.trace.parts import CONSTANTS
+from fnad.trace.reads import same
 from fnad.trace.recording import Recorder
 from fnad.transforms.dce import without_effects
 from fnad.transforms.interpret import prepare

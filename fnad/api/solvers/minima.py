@@ -32,9 +32,9 @@ from fnad.ir.symbol import Symbol
 from fnad.numpy import array
 from fnad.ops.requirement import require
 from fnad.records import NamedTuple
-from fnad.trace.dispatch import has_traced
 from fnad.trace.hooks import callee
 from fnad.trace.tracing import symbol_of, trace_function
+from fnad.trace.wrapping import has_traced
 from fnad.transforms.differentiation import gradient, jvp
 from fnad.transforms.interpret import interpret
 from fnad.transforms.pipeline import simplify

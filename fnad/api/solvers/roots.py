@@ -28,11 +28,11 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import I64
 from fnad.numpy import array
 from fnad.numpy.registry import Bound
-from fnad.trace.dispatch import has_traced
 from fnad.trace.hooks import callee
-from fnad.trace.outer_writes import undone_writes, without_outer_writes
 from fnad.trace.source import current_source
 from fnad.trace.tracing import symbol_of, trace_function
+from fnad.trace.wrapping import has_traced
+from fnad.trace.writes import undone_writes, without_outer_writes
 from fnad.transforms.differentiation import jvp
 from fnad.transforms.interpret import interpret
 from fnad.transforms.pipeline import simplify

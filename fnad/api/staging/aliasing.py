@@ -22,8 +22,8 @@ from fnad.errors import MutationError
 from fnad.ir.builder import current_builder
 from fnad.ir.program import Source
 from fnad.trace.capture import READ, Array, Trace, same_bits
-from fnad.trace.contents import CONTAINERS, default_arguments, elements_of, parts
 from fnad.trace.handle import Handle
+from fnad.trace.parts import CONTAINERS, default_arguments, elements_of, parts
 from fnad.trace.source import current_source
 from fnad.trace.tracer import Tracer
 

@@ -15,7 +15,7 @@ Note [A second run]
     To copy a large array takes longer than to trace, so of one the function receives a read-only view. If it ends in a
     `ValueError` then, as a write into a view does, it runs again with copies.
 
-    What a run has changed outside is undone before the function runs again (`fnad.trace.undoing`).
+    What a run has changed outside is undone before the function runs again (`fnad.trace.writes`).
 
     Where the run with traced arrays fails too, the error is that of the run that got further: of the second once it
     computes at the line where the first one ended, unless it ends there likewise. The other error is its cause.
@@ -67,12 +67,13 @@ from fnad.numpy.operands import as_symbol, as_weak
 from fnad.placement import is_on_device
 from fnad.records import NamedTuple
 from fnad.trace.capture import mark_differentiated, same_bits
-from fnad.trace.exchange import exchanged
-from fnad.trace.hooks import read, replaced
+from fnad.trace.hooks import replaced
 from fnad.trace.labelled import Labelled, labelled
+from fnad.trace.loading import read
 from fnad.trace.source import current_source, source_of_error
 from fnad.trace.tracer import Tracer
-from fnad.trace.undoing import Changes, undoing
+from fnad.trace.user_methods import exchanged
+from fnad.trace.writes import Writes, undoing
 
 Argnums: TypeAlias = int | Sequence[int]
 T = TypeVar("T")
@@ -297,7 +298,7 @@ def with_traced_arrays(
             return _outermost(replaced(f), attempt, second or attempt, changes)
 
 
-def _outermost(f: Function, attempt: Callable[[Function], T], second: Callable[[Function], T], changes: Changes) -> T:
+def _outermost(f: Function, attempt: Callable[[Function], T], second: Callable[[Function], T], changes: Writes) -> T:
     try:
         with _first_run():
             found = attempt(f)

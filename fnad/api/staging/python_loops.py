@@ -20,7 +20,7 @@ from fnad.trace.capture import Guard, Trace
 from fnad.trace.environment import Environment
 from fnad.trace.looping import LOOPING, SETTING, Parted, Refused
 from fnad.trace.source import is_in_loop, loop_around, user_lines
-from fnad.trace.undoing import undoing
+from fnad.trace.writes import undoing
 
 if TYPE_CHECKING:
     from fnad.api.staging.python_loop import Known, Left  # not before a loop is marked

@@ -38,11 +38,11 @@ from fnad.ops.conversion import convert_to
 from fnad.records import NamedTuple
 from fnad.signals import refuse_handlers
 from fnad.trace.hooks import callee
-from fnad.trace.outer_writes import without_outer_writes
 from fnad.trace.shadow import Raised
 from fnad.trace.source import current_source
 from fnad.trace.tracer import Tracer
 from fnad.trace.tracing import Traced, trace_function
+from fnad.trace.writes import without_outer_writes
 
 Call = Callable[[list[Tracer]], Any]
 """The call that runs the user's function on leaves."""

@@ -32,10 +32,10 @@ from fnad.placement import is_on_device
 from fnad.records import NamedTuple
 from fnad.signals import refuse_handlers
 from fnad.trace.capture import Guard
-from fnad.trace.contents import CONSTANTS
 from fnad.trace.dispatch import call
 from fnad.trace.hooks import callee
 from fnad.trace.labelled import labelled
+from fnad.trace.parts import CONSTANTS
 from fnad.trace.tracer import Tracer
 from fnad.trace.tracing import trace_function
 from fnad.upward import UPWARD

@@ -32,7 +32,7 @@ from fnad.backends.cpu.loader import LOCK
 from fnad.backends.cpu.objects import builtin, function_of, numpy_function
 from fnad.ir.types import NAMES
 from fnad.records import NamedTuple
-from fnad.trace.conditions import MISSING, Conditions
+from fnad.trace.parts import MISSING
 
 CONTAINERS = {tuple: "TUPLE", list: "LIST", dict: "DICT"}
 NUMBERS = {
@@ -151,23 +151,9 @@ class _Record:
         self._kept.append(section)
         return section.ctypes.data
 
-    def _conditions(self, conditions: Conditions) -> Iterator[int]:
-        for variable in conditions.variables:
-            yield from self._words("CONTEXT", *variable)
-        for name in conditions.names:
-            yield from self._words("NAME", *name)
-        for cell in conditions.cells:
-            yield from self._words("CELL", *cell)
-        for attribute in conditions.attributes:
-            yield from self._words("ATTRIBUTE", *attribute)
-        for kind in conditions.kinds:
-            yield from self._words("KIND", *kind)
-        for namespace in conditions.empty:
-            yield from self._words("EMPTY", namespace)
-        for check in conditions.functions:  # what a function does not have is None in Python, and no object in C
-            yield from self._words("FUNCTION", *[MISSING if value is None else value for value in check])
-        for question in conditions.others:
-            yield from self._words("ASKED", question)
+    def _conditions(self, conditions: Sequence[tuple[Any, ...]]) -> Iterator[int]:
+        for word, *objects in conditions:
+            yield from self._words(word, *objects)
 
     def _words(self, kind: str, *values: Any) -> list[int]:
         """A word and objects, 0 for none."""

@@ -175,7 +175,7 @@ class NativeExecutor:
         memory = self._workspace()
         if (use := self._use_threads) is not None:
             memory[-1][THREADS] = number = config.current().threads
-            conditions = conditions._replace(others=[*conditions.others, lambda: use(number) is None])
+            conditions = [*conditions, ("ASKED", lambda: use(number) is None)]
         calls = [(self._codes[chunk].native.call, self._taken(chunk)) for chunk in chunks]
         before = before._replace(captured=[*map(_contiguous, before.captured)], conditions=conditions)
         return direct_call(address, before, Kernels(calls, self._outputs, memory, memory[-2]))

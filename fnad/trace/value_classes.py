@@ -7,9 +7,7 @@ outside, and is equal to it: `type(x) == float`, `type(x) in (int, float)`, `typ
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping
-from types import FunctionType, MethodType
 from typing import Any
 
 import numpy as np
@@ -27,14 +25,10 @@ OWN = {"__doc__", "__module__", "__qualname__", "__slots__", "__dict__", "__weak
 """The attributes that every class has."""
 
 
-ARRAY = np.ndarray
-"""While a trace runs it takes longer to look this up."""
-
-
 def kind_of(symbol: Symbol, *, is_scalar: bool) -> type[Any]:
     """The class of what a symbol stands for."""
     if not is_scalar:
-        return ARRAY
+        return np.ndarray
     return PYTHON_TYPES[symbol.aval.dtype.kind] if isinstance(symbol, WeakSymbol) else symbol.aval.dtype.type
 
 
@@ -92,7 +86,7 @@ def _class_for(kind: type[Any], base: type[Any], members: Mapping[str, Any]) -> 
     if "__getitem__" in namespace and not hasattr(kind, "__iter__"):
         namespace |= NOT_ITERABLE
     namespace |= {PRIORITY: getattr(kind(0), PRIORITY)} if hasattr(kind, PRIORITY) else {}
-    namespace |= {} if hasattr(kind, "__array__") else {"__array__": Unasked(members["__array__"])}
+    namespace |= {"__array__": members["__array__"]}
     names = {"__module__": kind.__module__, "__qualname__": kind.__qualname__, "__class__": kind}
     namespace["is_weak"] = kind in NUMBERS
     return Kind(NAME(base), (base,), {"__slots__": (), "__hash__": base.__hash__, "meant": kind, **names, **namespace})
@@ -101,44 +95,20 @@ def _class_for(kind: type[Any], base: type[Any], members: Mapping[str, Any]) -> 
 PRIORITY = "__array_priority__"
 
 
-class _Asked(threading.local):
-    by: Any = None
-
-
-ASKED = _Asked()
-"""The function, `hasattr` or `getattr`, by which user code reads an attribute."""
-
-
 def asking(function: Any) -> Any:
-    """`hasattr` or `getattr`, which is in `ASKED` while it reads an attribute."""
+    """`hasattr` or `getattr`, by the class that a traced value represents: Python's numbers have no `__array__`."""
 
     def ask(*args: Any) -> Any:
-        if not args or not isinstance(args[0], Handle):
-            return function(*args)
-        ASKED.by = function
-        try:
-            return function(*args)
-        finally:
-            ASKED.by = None
+        if len(args) > 1 and isinstance(args[0], Handle):
+            kind, name = args[0].__class__, args[1]
+            is_there = any(name in vars(base) for base in kind.__mro__)
+            if is_there and function is hasattr:
+                return True
+            if name == "__array__" and not is_there:
+                return function(kind, *args[1:])
+        return function(*args)
 
     return ask
-
-
-class Unasked:
-    """`__array__` of a Python number, which has none: NumPy finds it, and `hasattr` does not.
-
-    NumPy asks for it in C, where Python is at another call. Without it NumPy would make an array of objects.
-    """
-
-    def __init__(self, method: FunctionType) -> None:
-        self.method = method
-
-    def __get__(self, instance: Any, owner: type[Any]) -> Any:
-        if instance is None:
-            return self.method
-        if ASKED.by is not None:
-            raise AttributeError("a traced number has no '__array__'", name="__array__", obj=instance)
-        return MethodType(self.method, instance)
 
 
 def _without_iter(self: Any, name: str) -> Any:

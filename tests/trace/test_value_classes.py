@@ -18,7 +18,7 @@ import scipy.linalg
 
 import fnad
 from fnad.errors import ArgumentTypeError, MissingAttributeError, TracerEscapeError, UnsupportedFunctionError
-from fnad.trace.kinds import KINDS
+from fnad.trace.value_classes import KINDS
 from tests.numpy.against_numpy import traced
 
 VALUES = [
@@ -215,7 +215,7 @@ def test_comparisons_of_arrays_are_numpys():
 def test_a_power_with_a_modulus():
     for f in (lambda n: pow(n, 2, 3), lambda n: pow(2, n, 3), lambda n: pow(2, 2, n)):
         for value in (2, np.int64(2)):
-            with pytest.raises((UnsupportedFunctionError, ArgumentTypeError), match=r"(?s)pow.*test_kinds.py"):
+            with pytest.raises((UnsupportedFunctionError, ArgumentTypeError), match=r"(?s)pow.*test_value_classes.py"):
                 traced(f, value)
 
 

@@ -21,10 +21,10 @@ from fnad.blocks import Holding, SharedBlocks
 from fnad.codes import original_of, with_code
 from fnad.forks import lock
 from fnad.ir.builder import is_tracing
-from fnad.trace.contents import CACHED, is_users
 from fnad.trace.conversion import TWINS, converted_code, is_generated
-from fnad.trace.environment import content
-from fnad.trace.libraries import is_trusted
+from fnad.trace.libraries import is_trusted, is_users
+from fnad.trace.parts import CACHED
+from fnad.trace.reads import content_of
 from fnad.trace.sourceless import watched_code
 from fnad.upward import UPWARD
 
@@ -55,7 +55,7 @@ def constructing_code(function: FunctionType) -> CodeType:
 
 
 def _cell(cell: CellType) -> CellType:
-    found = content(cell, "", None)
+    found = content_of(cell)
     is_own = not isinstance(found, FunctionType) or is_trusted(found.__code__.co_filename)
     return cell if is_own else CellType(UPWARD.callee(found))
 

@@ -17,7 +17,9 @@ import pytest
 
 import fnad
 from fnad import forks
-from fnad.trace import contents
+from fnad.trace import reads
+from fnad.trace.generators import have_drawn, shared_states
+from fnad.trace.recording import Recorder
 
 
 class Table:
@@ -45,10 +47,17 @@ class Restless(Table):
         return self.asked
 
 
+def recorded(value: Any) -> Callable[[], bool]:
+    """The test that a value has the content that it has now."""
+    recorder = Recorder()
+    recorder.follow([value])
+    return recorder.environment.holds
+
+
 @pytest.mark.parametrize("kind", [Table, Unpicklable, Restless])
 def test_a_table_keeps_its_content(kind: type[Table]) -> None:
     numbers, texts = np.arange(3.0), np.array(["a", "b", "c"])
-    holds = contents.check_of_array_like(kind(numbers, texts))
+    holds = recorded(kind(numbers, texts))
     assert holds()
     assert holds()
     for column, old, new in ((numbers, 1.0, np.nan), (texts, "b", "x"), (numbers, 0.0, -0.0)):
@@ -60,8 +69,8 @@ def test_a_table_keeps_its_content(kind: type[Table]) -> None:
 
 
 def test_a_table_is_compared_by_its_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    holds = contents.check_of_array_like(Table(np.arange(3.0), np.array(["a", "b", "c"])))
-    monkeypatch.setattr(contents, "same", pytest.fail)
+    holds = recorded(Table(np.arange(3.0), np.array(["a", "b", "c"])))
+    monkeypatch.setattr(reads, "objects_in", pytest.fail)
     assert holds()
 
 
@@ -73,7 +82,7 @@ def test_a_table_of_one_dtype_is_compared_to_the_bit() -> None:
             return self.values
 
     column = Column()
-    holds = contents.check_of_array_like(column)
+    holds = recorded(column)
     assert holds()
     for values in (np.array([-0.0, np.nan]), np.array([0.0]), np.array([0.0, np.nan], ">f8"), np.zeros(2)):
         column.values = values
@@ -84,9 +93,9 @@ def test_a_table_of_one_dtype_is_compared_to_the_bit() -> None:
 
 
 def changes_states(go: Callable[[], object]) -> bool:
-    before = contents.shared_states()
+    before = shared_states()
     go()
-    return contents.have_drawn(before)
+    return have_drawn(before)
 
 
 @pytest.fixture
@@ -101,7 +110,7 @@ def test_a_shared_generator_that_is_imported_has_not_been_used_yet() -> None:
     """Another thread may import it during a trace."""
     program = """
 import sys, numpy, fnad
-from fnad.trace.contents import have_drawn, shared_states
+from fnad.trace.generators import have_drawn, shared_states
 before = shared_states()
 assert "numpy.random" not in sys.modules
 import numpy.random

@@ -1,0 +1,139 @@
+"""Python's operators on traced values: by the rule of a ufunc, and on Python numbers alone with one as the result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from types import NoneType
+from typing import Any
+
+import numpy as np
+
+from fnad import forks
+from fnad.ir.types import BOOL
+from fnad.numpy.operands import NUMBERS, PYTHON_DTYPES
+from fnad.numpy.registry import RULES
+from fnad.ops.shape import constant
+from fnad.placement import is_on_device
+from fnad.trace.dispatch import as_number, call, call_function, store, weakened
+from fnad.trace.handle import Aside, Elements, Handle
+
+OPERANDS = (Handle, Elements, np.ndarray, np.generic, int, float, complex, list, tuple)
+"""The operands that a Python operator takes beside a traced value."""
+
+LOGICAL = (np.bitwise_and, np.bitwise_or, np.bitwise_xor)
+"""Operators that make a Python bool of two."""
+
+ORDERING = (np.less, np.less_equal, np.greater, np.greater_equal)
+"""Comparisons that Python's complex numbers do not have."""
+
+PYTHON_LIKE: set[int] = {*map(id, (int, float, complex, bool))}
+"""The classes of Python numbers, and those of traced values that stand for some."""
+
+ORDINARY: set[int] = {*PYTHON_LIKE, *map(id, (np.float64, np.ndarray))}
+"""The commonest classes of operands, and the classes of traced values."""
+
+
+def operate(ufunc: Callable[..., Any], *operands: Any) -> Any:
+    """The result of a Python operator; on Python numbers alone, a Python number."""
+    kinds = set(map(id, map(type, operands)))
+    if PYTHON_LIKE.issuperset(kinds):
+        return operate_on_numbers(ufunc, operands)
+    return call(RULES[ufunc], operands, {}) if ORDINARY.issuperset(kinds) else operate_on_others(ufunc, operands)
+
+
+def operate_on_numbers(ufunc: Callable[..., Any], operands: Sequence[Any]) -> Any:
+    """The result of an operator on Python numbers."""
+    numbers = operands if ufunc in LOGICAL else [as_number(operand) for operand in operands]
+    if ufunc in ORDERING and any(isinstance(number, complex) for number in numbers):
+        return NotImplemented
+    return weakened(call(RULES[ufunc], numbers, {}))
+
+
+def operate_on_others(ufunc: Callable[..., Any], operands: Sequence[Any]) -> Any:
+    """The result of an operator if an operand is neither a number nor an array of a class that is common."""
+    for operand in operands:
+        if not isinstance(operand, OPERANDS):
+            if hasattr(operand, "__pandas_priority__"):
+                return import_module("fnad.trace.labelled").beside(ufunc, operands)
+            if has_rules(operand):
+                return import_module("fnad.trace.entering").beside(ufunc, operands)
+            return call(RULES[ufunc], operands, {}) if is_on_device(operand) else unlike(ufunc, *operands)
+        kind = type(operand)  # to ask an object that is none of these takes longer
+        if issubclass(kind, Aside):
+            return NotImplemented
+        if is_of_ma(kind):
+            return import_module("fnad.trace.entering").beside(ufunc, operands)
+    if all(map(is_python_like, operands)):
+        return operate_on_numbers(ufunc, operands)
+    if ufunc is np.multiply and is_repetition(*operands):
+        return NotImplemented
+    return call(RULES[ufunc], operands, {})
+
+
+def is_of_ma(kind: type[Any]) -> bool:
+    """True if a class is one of masked arrays, which follow rules of their own (`fnad.trace.masked`)."""
+    if kind is np.ndarray or not issubclass(kind, np.ndarray):
+        return False
+    module = forks.loaded("numpy.ma")
+    return module is not None and issubclass(kind, module.MaskedArray)
+
+
+def has_rules(value: Any) -> bool:
+    """True for a masked array and a sparse matrix without traced elements."""
+    if is_of_ma(type(value)):
+        return True
+    sparse = forks.loaded("scipy.sparse")
+    if sparse is None or type(type(value)).__hash__ is None:
+        return False
+    return sparse.issparse(value) and not hasattr(type(value), "_kind")
+
+
+def unmasked(value: Any) -> Any:
+    """A value as it is written into an ordinary array; of an array of numpy.ma the data."""
+    kind = type(value)
+    if is_of_ma(kind) or (issubclass(kind, Aside) and not issubclass(kind, Handle)):
+        return import_module("fnad.trace.masked_operands").unmasked(value)
+    return value
+
+
+def unlike(ufunc: Callable[..., Any], x: Any, y: Any) -> Any:
+    """The comparison of an array with None or a string, element by element: they differ."""
+    array, other = (x, y) if isinstance(x, Handle) else (y, x)
+    if ufunc not in (np.equal, np.not_equal) or array.is_scalar or not isinstance(other, (str, bytes, NoneType)):
+        return NotImplemented
+    return call(constant, (ufunc is np.not_equal, BOOL, array.aval.shape), {})
+
+
+def is_repetition(x: Any, y: Any) -> bool:
+    """True if a sequence is multiplied with an integer: Python repeats it, and asks for the integer's index."""
+    sequence, count = (x, y) if issubclass(type(x), (list, tuple)) else (y, x)
+    if not issubclass(type(sequence), (list, tuple)) or not isinstance(count, Handle):
+        return False
+    return count.is_scalar and count.aval.dtype.kind in "iu"
+
+
+def is_python_like(value: Any) -> bool:
+    """True if Python's operators take a value, or what it stands for, for its own number, as a member of an enum."""
+    return (
+        value.is_weak if isinstance(value, Handle) else isinstance(value, NUMBERS) and not isinstance(value, np.generic)
+    )
+
+
+def call_alike(function: Callable[..., Any], x: Handle, *args: Any, **kwargs: Any) -> Any:
+    """The result of a function on a value: a Python number for a Python number."""
+    return weakened(function(as_number(x), *args, **kwargs)) if x.is_weak else function(x, *args, **kwargs)
+
+
+def python_number(x: Handle) -> Any:
+    """A number as standing for Python's number of its kind, as `x.item()`."""
+    kind = x.aval.dtype.kind.replace("u", "i")
+    wanted = next(dtype for dtype in PYTHON_DTYPES.values() if dtype.kind == kind)
+    return weakened(call_function(np.astype, (x, wanted), {}))
+
+
+def operate_in_place(ufunc: Callable[..., Any], target: Handle, operand: Any) -> Any:
+    """The value of x after `x += y`: a scalar is replaced, an array written to."""
+    if target.is_scalar or not (isinstance(operand, OPERANDS) or is_on_device(operand)):
+        return NotImplemented
+    return store(f"numpy.{ufunc.__name__}", call(RULES[ufunc], (target, operand), {}), target)
