@@ -413,7 +413,9 @@ class OfBools(ast.NodeTransformer):
 
     def _tested(self, node: Any, singletons: Iterable[Any]) -> ast.AST:
         name = f"__matched_{node.lineno}_{node.col_offset}__"
-        found = [hook("same", node, name_of(name, node), ast.Constant(part.value)) for part in singletons]
+        found: list[ast.expr] = [
+            hook("same", node, name_of(name, node), ast.Constant(part.value)) for part in singletons
+        ]
         self.tests.append(together(ast.Or(), found, node))
         return ast.copy_location(ast.MatchAs(None, name), node)
 
