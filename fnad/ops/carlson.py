@@ -23,8 +23,8 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval
 from fnad.ops.constructors import REALS, by_name, infer_elementwise, random_array
 from fnad.ops.formula import formula, word
-from fnad.ops.quadrature import blockwise
 from fnad.ops.special_function import special
+from fnad.scalar.quadrature import blockwise
 from fnad.scalar.scipy_ufunc import scipy_function
 
 Array: TypeAlias = Any

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from functools import partial
 
 import numpy as np
 
@@ -12,12 +13,12 @@ from fnad.ir.primitive import Library, Partials, Primitive, Sample, register
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval
 from fnad.ops.arithmetic import neg
-from fnad.ops.constructors import REALS, UNIT, by_name, infer_elementwise, random_array
+from fnad.ops.constructors import REALS, UNIT, by_name, elementwise, infer_elementwise, random_array
 from fnad.ops.entropy import xlog1py, xlogy
 from fnad.ops.formula import formula
 from fnad.ops.gamma import beta_density, gamma_density, hurwitz, psi
-from fnad.ops.quadrature import Orders, beta_slope, differentiated, gamma_slope
 from fnad.ops.special_function import POSITIVE, special
+from fnad.scalar.quadrature import Orders, beta_slope, differentiated, gamma_slope
 
 
 def polygamma(n: int, x: Symbol) -> Symbol:
@@ -105,7 +106,17 @@ betainc_slope = register(
     )
 )
 
-gammainc_a = formula("gammainc_a(a, x)", "gammainc_slope(a, x, order=1)")
+gammainc_a = elementwise(
+    "gammainc_a",
+    partial(gamma_slope, order=1),
+    "gammainc_a({0}, {1})",
+    (lambda y, a, x: gammainc_slope(a, x, order=2), partial(_gamma_slope_in_x, order=1)),
+    domain=REALS,
+    over=(POSITIVE, POSITIVE),
+    edges=((2.0, 0.0), (2.0, np.inf), (0.5, 1.0), (2.0, np.nan), (-1.0, 1.0), (30.0, 20.0)),
+    cost=100,
+    doc="The derivative of the incomplete gamma function P(a, x) in a.",
+)
 formula("betainc_a(a, b, x)", "betainc_slope(a, b, x, orders=(1, 0))")
 formula("betainc_b(a, b, x)", "betainc_slope(a, b, x, orders=(0, 1))")
 

@@ -8,8 +8,9 @@ tests       isnan isinf isfinite signbit logical_not
 division    floor_divide remainder fmod
 integers    power, with an exponent that is not negative   left_shift right_shift
 functions   exp exp2 expm1 log log2 log10 log1p sqrt cbrt power abs sin cos tan arcsin arccos arctan arctan2
-sinh cosh tanh arcsinh arccosh arctanh hypot erf erfc trigamma i1_ratio floor ceil trunc rint copysign nextafter
-exp_high exp_low of x <= 0: parts of 2**100 exp(x)   muladd(x, y, z): x * y + z, rounded once if the machine can
+sinh cosh tanh arcsinh arccosh arctanh hypot erf erfc trigamma i1_ratio gammainc_a floor ceil trunc rint
+copysign nextafter   exp_high exp_low of x <= 0: parts of 2**100 exp(x)   muladd(x, y, z): x * y + z, rounded once if
+the machine can
 complex     real imag conjugate make_complex(re, im), and the functions that NumPy has for complex numbers
 draws       philox_low philox_high(index, stream, key): the halves of a block, u64   random_gamma(index, key, shape)
 random_normal random_exponential random_gumbel random_laplace random_cauchy(index, key): f64
@@ -40,6 +41,7 @@ from fnad.scalar.operation import (
     takes,
     to_bool,
 )
+from fnad.scalar.quadrature import gamma_slope
 from fnad.scalar.scipy_ufunc import scipy_call, ufunc_operation
 
 # ---- casts -------------------------------------------------------------------------------------------------------
@@ -238,6 +240,7 @@ TABLE: tuple[Operation, ...] = (
     Operation("erfc", among("f"), of_standard_library(math.erfc)),
     Operation("trigamma", among("f"), lambda x: scipy_call("_zeta")(x.dtype.type(2), x)[()]),
     Operation("i1_ratio", among("f"), i1_ratio),
+    Operation("gammainc_a", among("f"), on_arrays(partial(gamma_slope, order=1))),
     Operation("exp_high", among("f"), exp_high),
     Operation("exp_low", among("f"), exp_low),
     Operation("muladd", among("f"), muladd),

@@ -26,7 +26,9 @@ Array = np.ndarray[Any, Any]
 OF_FNAD = {
     name
     for name in OPERATIONS
-    if name.startswith(("philox", "random", "scipy", "trigamma", "i1_ratio", "exp_high", "exp_low", "muladd"))
+    if name.startswith(
+        ("philox", "random", "scipy", "trigamma", "i1_ratio", "gammainc", "exp_high", "exp_low", "muladd")
+    )
 }
 """Random draws, functions of SciPy, slopes of them, and operations that Numba may round or split in another way."""
 

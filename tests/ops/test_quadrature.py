@@ -5,8 +5,10 @@ from __future__ import annotations
 import mpmath as mp
 import numpy as np
 import pytest
+import scipy.special
 
-from fnad.ops.quadrature import BLOCK, beta_slope, gamma_slope
+import fnad
+from fnad.scalar.quadrature import BLOCK, beta_slope, gamma_slope
 
 
 @pytest.mark.parametrize("order", [1, 2, 3])
@@ -47,3 +49,27 @@ def test_gamma_slope_stays_in_single_precision():
     found = gamma_slope(np.float32([2.5]), np.float32([2.0]), order=1)
     assert found.dtype == np.float32
     np.testing.assert_allclose(found, gamma_slope(np.array([2.5]), np.array([2.0]), order=1), rtol=1e-6)
+
+
+@pytest.mark.parametrize(("letter", "rel"), [("f", 2.0**-23), ("d", 1e-11)])
+def test_compiled_slopes_of_gamma(letter: str, rel: float):
+    """Below, at and above the mean, in the tail, for a large parameter, and near 0."""
+    pairs = [(a, a * ratio) for a in (1e-3, 0.4, 3.0, 60.0) for ratio in (0.01, 0.9, 1.3, 4.0)]
+    a, x = np.array([*pairs, (0.4, 30.0), (7.0, 23.0), (2e3, 1.98e3), (2e3, 2.02e3), (2e3, 2.2e3)], letter).T
+    with mp.workdps(50):
+        expected = [
+            float(mp.diff(lambda a, x=x: mp.gammainc(a, 0, mp.mpf(x), regularized=True), mp.mpf(a)))
+            for a, x in zip(a.tolist(), x.tolist(), strict=True)
+        ]
+    with fnad.config.override(executor="compiled"):
+        found = fnad.grad(lambda a: np.sum(scipy.special.gammainc(a, x)))(a)
+    assert found.dtype == a.dtype
+    assert found == pytest.approx(expected, rel=rel)
+
+
+@pytest.mark.parametrize("letter", "fd")
+def test_compiled_slopes_of_gamma_at_ends(letter: str):
+    a, x = np.array([(2, 0), (2, np.inf), (2, np.nan), (-1, 1), (np.inf, 1), (np.nan, 1), (0, 1)], letter).T
+    with fnad.config.override(executor="compiled"):
+        found = fnad.grad(lambda a: np.sum(scipy.special.gammainc(a, x)))(a)
+    np.testing.assert_array_equal(found, [0, 0, *[np.nan] * 5])

@@ -53,6 +53,10 @@ class Lane:
         """The value of a lane, or a number as a value of this lane's type."""
         return other.value if isinstance(other, Lane) else self.value.type(other)
 
+    def as_double(self) -> Self:
+        """A float as f64."""
+        return self if self.is_double else self._new(self.builder.fpext(self.value, DOUBLE))
+
     def number(self, other: float) -> Self:
         """A number of this lane's type."""
         return self._new(self.value.type(other))

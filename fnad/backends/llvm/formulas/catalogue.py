@@ -9,6 +9,7 @@ from fnad.backends.llvm.formulas import (
     exponential,
     exponential_integrals,
     gamma,
+    incomplete,
     inverse_error_functions,
     trigonometric,
 )
@@ -61,6 +62,7 @@ SPECIAL: dict[str, Formula] = {
 OWN: dict[str, Formula] = {
     "trigamma": gamma.trigamma,
     "i1_ratio": bessel.i1_ratio,
+    "gammainc_a": incomplete.gammainc_a,
     "exp_high": exponential.exp_high,
     "exp_low": exponential.exp_low,
 }

@@ -28,6 +28,9 @@ Orders: TypeAlias = tuple[int, ...]
 """The orders of differentiation with respect to each parameter."""
 
 TINY, HUGE = 1e-300, 1e300
+SMALL = 1e-100
+"""A parameter to which the slope of P is that at 0, within rounding; a density there is not 0."""
+LARGE = 1000.0
 TERMS = 30
 BLOCK = 1024
 STEP = 1 / 30
@@ -75,7 +78,7 @@ def integral(integrand: Callable[[Array], Array], length: Array) -> Array:
 
 def blockwise(function: Callable[..., Array], *operands: Array) -> Array:
     """The results of a function on operands of one shape, given to it as columns that are not too long."""
-    columns = [np.asarray(x, np.float64).reshape(-1, 1) for x in operands]
+    columns = [np.asarray(x).astype(np.float64, casting="safe").reshape(-1, 1) for x in operands]
     result = np.empty(columns[0].shape)
     for start in range(0, len(result), BLOCK):
         block = slice(start, start + BLOCK)
@@ -92,11 +95,11 @@ def gamma_slope(a: Array, x: Array, *, order: int) -> Array:
 
 
 def _gamma_slope(a: Array, x: Array, order: int) -> Array:
-    t = np.clip(x, TINY, HUGE)
+    is_valid, a, t = (a > 0) & (a < np.inf) & (x >= 0), np.clip(a, SMALL, HUGE), np.clip(x, TINY, HUGE)
     value = np.where(t <= a, _gamma_below(a, t, order), -_gamma_above(a, t, order))
     value = np.where(t <= 1, _gamma_series(a, np.minimum(t, 1), order), value)
     value = np.where((x > 0) & (x < np.inf), value, 0.0)
-    return np.where((a > 0) & (x >= 0), value, np.nan)
+    return np.where(is_valid, value, np.nan)
 
 
 def _gamma_polynomial(order: int, a: Array, log_t: Array) -> Array:
@@ -114,9 +117,16 @@ def _gamma_series(a: Array, x: Array, order: int) -> Array:
     return np.sum(terms * _gamma_polynomial(order, power + 1, log_x), axis=-1, keepdims=True)
 
 
+def _log_density(a: Array, x: Array) -> Array:
+    """The logarithm of x**a exp(-x) / Γ(a+1); for large a by Stirling's series, whose large terms cancel here."""
+    rest = np.log(2 * math.pi * a) / 2 + 1 / (12 * a) - 1 / (360 * a) / a / a
+    near = a * np.log1p((x - a) / a) - (x - a) - rest
+    return np.where(a < LARGE, a * np.log(x) - x - scipy_function("gammaln")(a + 1), near)
+
+
 def _gamma_below(a: Array, x: Array, order: int) -> Array:
     log_x = np.log(x)
-    log_density = a * log_x - x - scipy_function("gammaln")(a)
+    log_density = _log_density(a, x) + np.log(a)
 
     def integrand(s: Array) -> Array:
         return np.exp(log_density - a * s - x * np.expm1(-s)) * _gamma_polynomial(order, a, log_x - s)
@@ -126,7 +136,7 @@ def _gamma_below(a: Array, x: Array, order: int) -> Array:
 
 def _gamma_above(a: Array, x: Array, order: int) -> Array:
     log_x = np.log(x)
-    log_density = (a - 1) * log_x - x - scipy_function("gammaln")(a)
+    log_density = _log_density(a, x) + np.log(a / x)
 
     def integrand(s: Array) -> Array:
         rise = np.log1p(s / x)
