@@ -80,8 +80,13 @@ def _psi(found: Any, x: Any) -> Any:
     return np.where(is_near, scipy_function("psi")(1 - x) - np.pi / np.tan(np.pi * distance), found)
 
 
+def _zeta(found: Any, s: Any, q: Any) -> Any:
+    """SciPy's is nan where all terms are 0, of large s."""
+    return np.where((s > 1e3) & (q > 1) & np.isnan(found), 0.0, found)
+
+
 NEAR_POLES = 0.01
-MENDED: dict[str, Callable[..., Any]] = {"gammaln": _gammaln, "erfcinv": _erfcinv, "psi": _psi}
+MENDED: dict[str, Callable[..., Any]] = {"gammaln": _gammaln, "erfcinv": _erfcinv, "psi": _psi, "_zeta": _zeta}
 """Functions of real numbers that are far off in SciPy at some: from its results and the operands to the right ones."""
 
 

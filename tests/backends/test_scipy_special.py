@@ -108,7 +108,7 @@ def groups() -> dict[tuple[str, str], list[Function]]:
     found: dict[tuple[str, str], list[Function]] = {}
     for function in INSTALLED:
         for dtype in dtypes_of(function) if function.name != "hyperu" else ():
-            if dtype.kind == "c" or function.ufunc not in FORMULAS:
+            if dtype.kind == "c" or function.ufunc not in {*FORMULAS, "_zeta"}:
                 found.setdefault((function.signature, dtype.str[1:]), []).append(function)
     return found
 

@@ -42,7 +42,7 @@ FURTHER = {
 }
 """The distance of functions that round an exponent, whose error is multiplied by its size."""
 
-OF_SCIPY = frozenset(("erf", "erfc", "erfcx", "ndtr", "log_ndtr"))
+OF_SCIPY = frozenset(("erf", "erfc", "erfcx", "ndtr", "log_ndtr", "zeta"))
 """Functions that the interpreter takes from SciPy, which is less accurate than compiled code."""
 
 REFUSING = frozenset(("pbd", "pbd_slope", "pbv", "pbv_slope"))
