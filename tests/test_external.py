@@ -76,6 +76,32 @@ def test_a_rule_that_is_traced_has_derivatives() -> None:
     )
 
 
+def test_rules_that_are_functions_with_rules_are_traced_once_for_each_mode() -> None:
+    traced: list[int] = []
+
+    def derivative_of_sine(order: int) -> Any:
+        if order == 4:
+            return fnad.external(np.sin, result=0.0)
+        following = derivative_of_sine(order + 1)
+
+        def slope(x: Any) -> Any:
+            traced.append(order)
+            return following(x)
+
+        return fnad.external(
+            lambda x: np.sin(x + order * np.pi / 2),
+            result=0.0,
+            vjp=fnad.jit(lambda ct, x: (ct * slope(x),)),
+            jvp=fnad.jit(lambda primals, tangents: slope(*primals) * tangents[0]),
+        )
+
+    f = derivative_of_sine(0)
+    assert_allclose(fnad.grad(fnad.grad(fnad.grad(f)))(X), -np.cos(X))
+    assert [traced.count(order) for order in range(4)] == [2, 4, 8, 16]
+    forward = fnad.jacfwd(fnad.jacfwd(fnad.jacrev(fnad.jacfwd(f))))
+    assert_allclose(fnad.vmap(forward)(XS), np.sin(XS))
+
+
 NOT_KNOWN = {
     "forward mode of a vjp": (lambda: fnad.jvp(by_vjp, (X,), (1.0,)), "derivative of erf_vjp"),
     "reverse mode of a jvp": (lambda: fnad.grad(by_jvp)(X), "derivative of erf_jvp"),

@@ -26,7 +26,7 @@ from fnad.control.blocks import in_blocks
 from fnad.control.callback import Host, callback
 from fnad.control.checkpoint import checkpoint
 from fnad.control.cond import cond
-from fnad.control.custom import custom_jvp, custom_vjp
+from fnad.control.custom import custom_jvp, custom_vjp, ruled
 from fnad.control.external import external
 from fnad.control.lockstep import ROWS, is_vector_code, loop_in_lockstep, selected, selecting_is_cheaper
 from fnad.control.loop import Groups, closure
@@ -290,7 +290,7 @@ def _custom(equation: Equation, count: int, operands: Symbols, stacked: Flags) -
             return _equation_row_by_row(equation, count, operands, stacked)
         flags = [*[True] * (len(region.inputs) - len(captured)), *captured]
         regions.append(batched_region(region, count, flags, [True] * len(region.outputs))[0])
-    results = equation.primitive(*given, leaves=leaves, regions=tuple(regions))
+    results = equation.primitive(*given, **equation.params, regions=tuple(regions))
     return list(results), [True] * len(results)
 
 
@@ -323,6 +323,7 @@ RULES: dict[Primitive, Rule] = {
     checkpoint: _checkpoint,
     custom_vjp: _custom,
     custom_jvp: _custom,
+    ruled: _custom,
     callback: _callback,
     external: _external,
 }

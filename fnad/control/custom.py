@@ -1,4 +1,4 @@
-"""Derivatives that the user states: `custom_vjp`, `custom_jvp`.
+"""Derivatives that the user states: `custom_vjp`, `custom_jvp`, and `ruled` for functions that are not traced.
 
 An equation has the function as its first region and the rules behind it, traced with it. Operands are the leaves of the
 arguments, then what any of the regions uses from outside, which comes last in each of them. Transforms take the rules
@@ -43,27 +43,34 @@ def _infer_vjp(*avals: Aval, leaves: int, regions: Regions) -> tuple[Aval, ...]:
     function, *rules = regions
     check_avals("a function with a rule takes", function.in_avals, avals)
     if rules:
-        forward, backward, *pushing = rules
+        forward, backward = rules
         saved, cts = forward.out_avals[len(function.outputs) :], of_inexact(function.out_avals)
         check_avals("a forward rule takes", forward.in_avals, avals)
         check_avals("a forward rule returns", forward.out_avals, (*function.out_avals, *saved))
         check_avals("a backward rule takes", backward.in_avals, (*saved, *cts, *avals[leaves:]))
         check_avals("a backward rule returns", backward.out_avals, of_inexact(avals[:leaves]))
-        _check_pushing(pushing, function, avals, leaves)
     return function.out_avals
 
 
 def _infer_jvp(*avals: Aval, leaves: int, regions: Regions) -> tuple[Aval, ...]:
     function, *rules = regions
     check_avals("a function with a rule takes", function.in_avals, avals)
-    _check_pushing(rules, function, avals, leaves)
-    return function.out_avals
-
-
-def _check_pushing(rules: Sequence[Program], function: Program, avals: Sequence[Aval], leaves: int) -> None:
     for rule in rules:
         check_avals("a rule takes", rule.in_avals, (*avals[:leaves], *of_inexact(avals[:leaves]), *avals[leaves:]))
         check_avals("a rule returns", rule.out_avals, (*function.out_avals, *of_inexact(function.out_avals)))
+    return function.out_avals
+
+
+def _infer_ruled(*avals: Aval, leaves: int, modes: Sequence[str], regions: Regions) -> tuple[Aval, ...]:
+    function, *rules = regions
+    check_avals("a function with rules takes", function.in_avals, avals)
+    given, captured = avals[:leaves], avals[leaves:]
+    tangents, results = of_inexact(given), of_inexact(function.out_avals)
+    for mode, rule in zip(modes, rules):  # noqa: B905 a call too deep has no rules
+        taken, returned = (tangents, results) if mode == "jvp" else (results, tangents)
+        check_avals("a rule takes", rule.in_avals, (*given, *taken, *captured))
+        check_avals("a rule returns", rule.out_avals, returned)
+    return function.out_avals
 
 
 def _check_closure(equation: Equation, moved: Sequence[object]) -> None:
@@ -127,8 +134,6 @@ def _pull_vjp(equation: Equation, primals: Symbols, needed: Flags) -> Pulled:
 
 def _push_vjp(equation: Equation, primals: Symbols, tangents: Tangents) -> Pushed:
     _check_closure(equation, [t is not None for t in tangents])
-    if equation.regions[3:]:
-        return _pushed_by(equation.regions[3], equation, primals, tangents)
     results, residuals = _forward(equation, primals)
     leaves, backward = equation.params["leaves"], equation.regions[2]
     at = [zeros_like(y) for y in of_inexact(results)]  # the rule is linear in its cotangents: anywhere will do
@@ -143,13 +148,9 @@ def _push_vjp(equation: Equation, primals: Symbols, tangents: Tangents) -> Pushe
 
 def _push_jvp(equation: Equation, primals: Symbols, tangents: Tangents) -> Pushed:
     _check_closure(equation, [t is not None for t in tangents])
-    return _pushed_by(equation.regions[1], equation, primals, tangents)
-
-
-def _pushed_by(rule: Program, equation: Equation, primals: Symbols, tangents: Tangents) -> Pushed:
     leaves, count = equation.params["leaves"], len(equation.regions[0].outputs)
     moved = instantiated_inexact(tangents[:leaves], primals[:leaves])
-    found = inline(rule, [*primals[:leaves], *moved, *primals[leaves:]])
+    found = inline(equation.regions[1], [*primals[:leaves], *moved, *primals[leaves:]])
     return found[:count], spread(found[count:], inexact(found[:count]))
 
 
@@ -165,6 +166,44 @@ def _pull_jvp(equation: Equation, primals: Symbols, needed: Flags) -> Pulled:
         transpose = _transposed(equation, linear, range(leaves, leaves + len(at)), "tangents", BACKWARDS)
         given = [*primals[:leaves], *at, *primals[leaves:], *instantiated_inexact(cts, results)]
         return spread(inline(transpose, given), _moved(equation, primals))
+
+    return results, pullback
+
+
+# ---- ruled -----------------------------------------------------------------------------------------------------------
+
+
+def _ruled(equation: Equation, primals: Symbols, mode: str, moved: Symbols, into: Symbols) -> list[Symbol]:
+    """The results of the rule for a mode; without one, of the transpose of the other rule, in what is linear there."""
+    leaves, rules = equation.params["leaves"], dict(zip(equation.params["modes"], equation.regions[1:], strict=True))
+    given, captured = primals[:leaves], primals[leaves:]
+    if mode in rules:
+        return inline(rules[mode], [*given, *moved, *captured])
+    at = list(map(zeros_like, into))
+    words = ("cotangents", FORWARDS) if mode == "jvp" else ("tangents", BACKWARDS)
+    transpose = _transposed(equation, next(iter(rules.values())), range(leaves, leaves + len(at)), *words)
+    return inline(transpose, [*given, *at, *captured, *moved])
+
+
+def _same(equation: Equation, primals: Symbols) -> list[Symbol]:
+    """The results, which have the rules for higher orders."""
+    return list(equation.primitive(*primals, **equation.params, regions=equation.regions))
+
+
+def _push_ruled(equation: Equation, primals: Symbols, tangents: Tangents) -> Pushed:
+    _check_closure(equation, [t is not None for t in tangents])
+    results, given = _same(equation, primals), primals[: equation.params["leaves"]]
+    moved = instantiated_inexact(tangents[: len(given)], given)
+    return results, spread(_ruled(equation, primals, "jvp", moved, of_inexact(results)), inexact(results))
+
+
+def _pull_ruled(equation: Equation, primals: Symbols, needed: Flags) -> Pulled:
+    _check_closure(equation, needed)
+    results, given = _same(equation, primals), primals[: equation.params["leaves"]]
+
+    def pullback(cts: Cotangents) -> list[Cotangent]:
+        moved = instantiated_inexact(cts, results)
+        return spread(_ruled(equation, primals, "vjp", moved, of_inexact(given)), _moved(equation, primals))
 
     return results, pullback
 
@@ -189,13 +228,20 @@ def _jvp_samples() -> Iterable[Sample]:
     yield Sample((_X,), {"leaves": 1}, (_SINE, rule))
 
 
+def _ruled_samples() -> Iterable[Sample]:
+    """The sine, with a rule for each mode and for both."""
+    rule = trace(lambda x, dx: [cos(x) * dx], _ROW, _ROW, name="sine")
+    for modes in (("vjp",), ("jvp",), ("vjp", "jvp")):
+        yield Sample((_X,), {"leaves": 1, "modes": modes}, (_SINE, *[rule] * len(modes)))
+
+
 custom_vjp = inlined_primitive(
     "custom_vjp",
     _infer_vjp,
     _push_vjp,
     _pull_vjp,
     _vjp_samples,
-    "The first region, differentiated by those behind it: residuals, cotangents from them, and maybe tangents.",
+    "The first region, differentiated by those behind it: residuals, and cotangents from them.",
 )
 custom_jvp = inlined_primitive(
     "custom_jvp",
@@ -204,4 +250,12 @@ custom_jvp = inlined_primitive(
     _pull_jvp,
     _jvp_samples,
     "The first region, differentiated by the second, which takes tangents too.",
+)
+ruled = inlined_primitive(
+    "ruled",
+    _infer_ruled,
+    _push_ruled,
+    _pull_ruled,
+    _ruled_samples,
+    "The first region, differentiated in each of the modes by a rule that takes its operands and what is linear.",
 )

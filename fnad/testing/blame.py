@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from fnad.control.checkpoint import checkpoint
-from fnad.control.custom import custom_jvp, custom_vjp
+from fnad.control.custom import custom_jvp, custom_vjp, ruled
 from fnad.errors import FnadError
 from fnad.ir.builder import bind_equation, trace
 from fnad.ir.primitive import Inlined
@@ -44,13 +44,13 @@ class Blame(NamedTuple):
     def primitive(self) -> str:
         """The operation, with the user's function if that has a rule of its own."""
         name = self.equation.primitive.name
-        has_rule = self.equation.primitive in (custom_jvp, custom_vjp)
+        has_rule = self.equation.primitive in (custom_jvp, custom_vjp, ruled)
         return f"{name} {self.equation.regions[0].name}" if has_rule else name
 
     @property
     def source(self) -> Source | None:
         """The user's line; of a user's rule, a line of the rule."""
-        if self.equation.primitive in (custom_jvp, custom_vjp):
+        if self.equation.primitive in (custom_jvp, custom_vjp, ruled):
             lines = (e.source for region in self.equation.regions[:0:-1] for e in region.equations[::-1])
             return next(filter(None, lines), self.equation.source)
         return self.equation.source

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import islice
 from pickle import PicklingError
@@ -27,9 +27,9 @@ from fnad.api.staging.regions import Region, described, region_of, with_shared_c
 from fnad.blocks import LocalBlocks
 from fnad.control.custom import custom_jvp as jvp_primitive
 from fnad.control.custom import custom_vjp as vjp_primitive
+from fnad.control.custom import ruled as ruled_primitive
 from fnad.errors import CustomRuleError
 from fnad.ir.builder import is_tracing
-from fnad.ir.primitive import Primitive
 from fnad.ir.symbol import Symbol
 from fnad.numpy.operands import as_symbol
 from fnad.records import NamedTuple
@@ -45,7 +45,7 @@ class _Custom(Transformed):
     """A function with a rule: its equation has this `primitive`; `how` is the call that states the rule."""
 
     __slots__ = ("_f", "_fixed", "_nesting", "rule")
-    primitive: Primitive
+    primitive: Callable[..., Any]
     how: str
 
     def __new__(cls, *args: Any, **options: Any) -> Any:
@@ -171,7 +171,31 @@ class custom_jvp(_Custom):  # noqa: N801 a decorator
         return rule
 
     def _regions(self, call: CustomCall, function: Region, *rule: Function) -> Sequence[Region]:
-        return (pushing(rule[0], call, function),)
+        return (_pushing(rule[0], call, function),)
+
+
+class Ruled(_Custom):
+    """A function with a rule for each of the modes, which the rules do not call for its value.
+
+    `vjp(args, ct)` returns the cotangents of the arguments, `jvp(primals, tangents)` the tangent of the output.
+    """
+
+    __slots__ = ("modes", "primitive")
+    how = "fnad.external"
+
+    def __init__(self, f: Function, **rules: Function) -> None:
+        super().__init__(f)
+        self.modes = tuple(rules)
+        self.primitive = partial(ruled_primitive, modes=self.modes)
+        self.state(*rules.values())
+
+    def _regions(self, call: CustomCall, function: Region, *rule: Function) -> Sequence[Region]:
+        def region(mode: str, rule: Function) -> Region:
+            if mode == "jvp":
+                return _tangent(rule, call, function)
+            return _backward(rule, call, function, call.types, call.structure)
+
+        return list(map(region, self.modes, rule))
 
 
 # ---- calls -----------------------------------------------------------------------------------------------------------
@@ -221,12 +245,12 @@ def _call_of(f: Function, nondiff_argnums: tuple[int, ...], args: tuple[Any, ...
 # ---- rules as regions ------------------------------------------------------------------------------------------------
 
 
-def _bound(primitive: Primitive, call: CustomCall, regions: Sequence[Region]) -> Any:
+def _bound(primitive: Callable[..., Any], call: CustomCall, regions: Sequence[Region]) -> Any:
     """The result of a call whose function and rules are these regions."""
     return regions[0].rebuilt(_results(primitive, call, regions))
 
 
-def _results(primitive: Primitive, call: CustomCall, regions: Sequence[Region]) -> Sequence[Symbol]:
+def _results(primitive: Callable[..., Any], call: CustomCall, regions: Sequence[Region]) -> Sequence[Symbol]:
     captured, programs = with_shared_captures(regions)
     return primitive(*call.symbols, *captured, leaves=len(call.types), regions=tuple(programs))
 
@@ -256,7 +280,7 @@ def _backward(
     return _fitted(region_of(bwd, run, [*residuals, *_inexact(function.results)]), call.inexact, bwd)
 
 
-def pushing(rule: Function, call: CustomCall, function: Region) -> Region:
+def _pushing(rule: Function, call: CustomCall, function: Region) -> Region:
     """The region (leaves…, tangents…) -> (output…, tangents of the output…)."""
     count = len(call.types)
 
@@ -271,6 +295,20 @@ def pushing(rule: Function, call: CustomCall, function: Region) -> Region:
 
     region = region_of(rule, run, [*call.types, *call.inexact])
     return _fitted(region, [*function.results, *_inexact(function.results)], rule)
+
+
+def _tangent(rule: Function, call: CustomCall, function: Region) -> Region:
+    """The region (leaves…, tangents…) -> (tangents of the output…)."""
+    count = len(call.types)
+
+    def run(tracers: Sequence[Any]) -> Any:
+        found = callee(rule)(call.trees(tracers[:count]), call.trees(_at_inexact(tracers[count:], call.types)))
+        leaves, structure = flatten(found)
+        _check_like(function.structure, structure, rule)
+        return [t for t, y in zip(leaves, function.results, strict=True) if y.has_derivative]
+
+    region = region_of(rule, run, [*call.types, *call.inexact])
+    return _fitted(region, _inexact(function.results), rule)
 
 
 def _inexact(types: Sequence[LeafType]) -> list[LeafType]:

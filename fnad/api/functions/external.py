@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from functools import partial, wraps
 from itertools import starmap
 from typing import Any
 
 import numpy as np
 
-from fnad.api.functions.custom_rules import CustomCall, custom_jvp, custom_vjp, pushing
+from fnad.api.functions.custom_rules import Ruled
 from fnad.api.functions.lowered import ShapeDtypeStruct, leaves_or_types
 from fnad.api.running.transformed import Transformed
 from fnad.api.staging.inlining import traced
@@ -24,7 +24,6 @@ from fnad.api.staging.leaves import (
     to_user,
     type_name,
 )
-from fnad.api.staging.regions import Region
 from fnad.api.staging.stage import output_leaves
 from fnad.control.external import External
 from fnad.control.external import external as primitive
@@ -172,41 +171,14 @@ def _converted(array: Any, aval: Aval) -> Any:
 # ---- rules -----------------------------------------------------------------------------------------------------------
 
 
-class _BothWays(custom_vjp):
-    """A function with rules for both modes."""
-
-    __slots__ = ()
-
-    def _regions(self, call: CustomCall, function: Region, *rule: Function) -> Sequence[Region]:
-        return *super()._regions(call, function, *rule[:2]), pushing(rule[2], call, function)
-
-
 def _with_rules(f: Function, vjp: Function | None, jvp: Function | None) -> Function:
     """The function with these rules, which differentiate its equation."""
-
-    def forward(*args: Any) -> Any:
-        return ruled(*args), args
 
     def backward(args: Any, ct: Any) -> Any:
         return callee(vjp)(ct, *args)
 
-    def push(primals: Any, tangents: Any) -> Any:
-        return ruled(*primals), callee(jvp)(primals, tangents)
-
-    ruled: Any = f
-    match vjp, jvp:
-        case None, None:
-            pass
-        case None, _:
-            ruled = custom_jvp(f)
-            ruled.state(push)
-        case _, None:
-            ruled = custom_vjp(f)
-            ruled.state(forward, backward)
-        case _:
-            ruled = _BothWays(f)
-            ruled.state(forward, backward, push)
-    return ruled
+    rules = {"vjp": backward if vjp else None, "jvp": jvp}
+    return Ruled(f, **{mode: rule for mode, rule in rules.items() if rule}) if vjp or jvp else f
 
 
 def _traceable(rule: Function, run: Function, result: Function) -> Function:
