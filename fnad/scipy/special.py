@@ -202,8 +202,7 @@ def softmax(x: Any, axis: Any = None) -> Symbol:
     >>> softmax([0.0, 0.0])
     array([0.5, 0.5])
     """
-    a = real_inexact(x)
-    return softmax_ops.softmax(a, axes=tuple(sorted(reduced_axes(axis, a.ndim))))
+    return _along_axes(softmax_ops.softmax, x, axis)
 
 
 @of_scipy
@@ -213,8 +212,14 @@ def log_softmax(x: Any, axis: Any = None) -> Symbol:
     >>> log_softmax([0.0, 0.0])
     array([-0.69314718, -0.69314718])
     """
+    return _along_axes(softmax_ops.log_softmax, x, axis)
+
+
+def _along_axes(primitive: Primitive, x: Any, axis: Any) -> Symbol:
+    """A primitive along axes; the maximum, which is not used, is an error for rows without elements, as in SciPy."""
     a = real_inexact(x)
-    return softmax_ops.log_softmax(a, axes=tuple(sorted(reduced_axes(axis, a.ndim))))
+    MAX(a, axis)
+    return primitive(a, axes=tuple(sorted(reduced_axes(axis, a.ndim))))
 
 
 def shift(x: Symbol, axis: Any) -> Symbol:

@@ -306,3 +306,14 @@ def test_compiled_as_interpreted(name: str):
     np.testing.assert_allclose(compiled[0], interpreted[0], rtol=1e-14)
     np.testing.assert_allclose(compiled[1], interpreted[1], rtol=1e-13)
     np.testing.assert_allclose(second_compiled, second, rtol=1e-12)
+
+
+@pytest.mark.parametrize("f", [scipy.special.softmax, scipy.special.log_softmax])
+def test_softmax_of_rows_without_elements_is_an_error(f: Any) -> None:
+    for shape, axis in (((4, 0), 1), ((0, 3), None), ((0,), -1)):
+        for call in (f, fnad.jit(f), fnad.grad(lambda x, axis: np.sum(f(x, axis=axis)))):
+            with pytest.raises(ValueError, match="zero-size array to reduction operation maximum"):
+                call(np.ones(shape), axis=axis)
+    assert fnad.jit(f)(np.ones((0, 4)), axis=1).shape == (0, 4)
+    with pytest.raises(fnad.errors.ArgumentTypeError, match="has no program for this n"):
+        fnad.export(lambda x: f(x, axis=1), fnad.ShapeDtypeStruct((4, "n"), float))(np.ones((4, 0)))
