@@ -17,7 +17,7 @@ import numba
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from scipy import integrate
+from scipy import integrate, ndimage
 
 import fnad
 import fnad.api.functions.save_load
@@ -344,6 +344,19 @@ def test_scipys_integrators_call_it_without_python() -> None:
     found, _ = integrate.quad(by_a.low_level(), 0, 3, args=(0.7,))
     expected, _ = integrate.quad(lambda x: -x * x * np.exp(-0.7 * x * x) * np.cos(x), 0, 3)
     assert_allclose(found, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("size", [9, "n"])
+def test_filters_of_images_call_it_without_python(size: Any) -> None:
+    def f(window: Any) -> Any:
+        return np.sum(window**2) - np.max(window)
+
+    image = np.random.default_rng(0).normal(size=(9, 7))
+    filter_ = fnad.export(f, fnad.ShapeDtypeStruct((size,), float)).low_level()
+    assert_allclose(ndimage.generic_filter(image, filter_, 3), ndimage.generic_filter(image, f, 3), rtol=1e-14)
+    if size == 9:
+        with pytest.raises(RuntimeError, match="filter function"):
+            ndimage.generic_filter(image, filter_, 5)
 
 
 def reversed_and_summed(x: Any) -> Any:

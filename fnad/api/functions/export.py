@@ -361,9 +361,10 @@ class Exported:
 
     @boundary
     def low_level(self) -> Any:
-        """The function as a `scipy.LowLevelCallable`, for `quad` and its like.
+        """The function as a `scipy.LowLevelCallable`, for `quad` and its like, and for `ndimage.generic_filter`.
 
-        Raises `ExportError` unless it takes numbers of f64 to one number of f64. A run that ends in an error gives nan.
+        Raises `ExportError` unless it takes numbers of f64, or for a filter one axis of them, to one number of f64. An
+        integrand whose run ends in an error gives nan.
         """
         return _forms().low_level_callable(self._standalone)
 

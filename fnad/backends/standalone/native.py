@@ -82,14 +82,13 @@ def _inlinable(module: Any) -> str | None:
 
 
 def scalar_function(program: Standalone) -> LoadedFunction:
-    """The function `double name(int, double *)` of numbers, as `scipy.LowLevelCallable` takes it for integrands.
-
-    Raises `ExportError` unless all arguments and the only result are numbers of f64.
-    """
-    avals = [parameter.aval for parameter in program.parameters]
-    if len(program.results) != 1 or any(str(aval) != "f64[]" for aval in avals):
-        raise ExportError(f"{program.name} does not take numbers of f64 to one number of f64", remedy="call .cfunc()")
+    """The function `double name(int, double *)` of numbers, as `scipy.LowLevelCallable` takes it for integrands."""
     return LoadedFunction(program, _of_numbers)
+
+
+def filter_function(program: Standalone) -> LoadedFunction:
+    """The function `int name(double *, intptr_t, double *, void *)` of an array, as SciPy takes it for filters."""
+    return LoadedFunction(program, _of_window)
 
 
 def _of_numbers(module: ir.Module, program: Standalone) -> str:
@@ -102,6 +101,20 @@ def _of_numbers(module: ir.Module, program: Standalone) -> str:
     status = builder.call(module.get_global(program.name), [builder.bitcast(x, BYTES) for x in (*given, result)])
     failed = builder.icmp_signed("!=", status, LONG(0))
     builder.ret(builder.select(failed, ir.Constant(double, float("nan")), builder.load(result)))
+    return name
+
+
+def _of_window(module: ir.Module, program: Standalone) -> str:
+    """Add the function that takes an array with its size; it returns 0 for other sizes and a run that fails."""
+    int_, name = ir.IntType(32), f"{program.name}_of_window"
+    function = ir.Function(module, ir.FunctionType(int_, [BYTES, LONG, BYTES, BYTES]), name=name)
+    builder = ir.IRBuilder(function.append_basic_block())
+    window, size, result, _ = function.args
+    fits = builder.icmp_signed("==", size, number(builder, program.arguments[0].aval.size, [size]))
+    with builder.if_then(fits):
+        status = builder.call(module.get_global(program.name), [*[size] * len(program.sizes), window, result])
+        builder.ret(builder.zext(builder.icmp_signed("==", status, LONG(0)), int_))
+    builder.ret(int_(0))
     return name
 
 
