@@ -107,6 +107,23 @@ def test_references_of_arrays_are_counted() -> None:
     assert after.alloc - before.alloc == after.free - before.free
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [3, 9])
+def test_results_may_share_memory_with_arguments(size: int) -> None:
+    reverse = fnad.export(lambda x: (x[::-1] * 2, np.cumsum(x)), np.ones(size)).njit_into()
+
+    @numba.njit
+    def within(memory: Any, start: int, out: Any) -> None:
+        reverse(memory[:size], memory[start : start + size], out)
+
+    for start in range(size + 1):
+        memory, out = np.arange(1.0, 2 * size + 1), np.empty(size)
+        x = memory[:size].copy()
+        within(memory, start, out)
+        assert memory[start : start + size].tolist() == (2 * x[::-1]).tolist()
+        assert out.tolist() == np.cumsum(x).tolist()
+
+
 MODEL = """\
 import numpy as np
 import fnad

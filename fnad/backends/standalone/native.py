@@ -25,7 +25,6 @@ from fnad.backends.llvm.instructions import add_function, arrays_in_frame
 from fnad.backends.llvm.scalar import call, memory_type
 from fnad.backends.standalone.program import NO_SIZE, Standalone, Variant, element_type
 from fnad.backends.standalone.target import STANDALONE
-from fnad.errors import ExportError
 from fnad.ir.size import computed, is_size
 from fnad.kernel.statements import SCRATCH, SIZES, STATUS_SIZE, Kernel
 

@@ -34,6 +34,7 @@ from fnad.backends.standalone.python_module import (
     size_lines,
 )
 from fnad.errors import ExportError
+from fnad.ir.size import is_size
 from fnad.records import NamedTuple
 
 SIZE = 2**12
@@ -257,11 +258,12 @@ def _intrinsic(entry: Entry, arrays: list[Parameter], otherwise: Otherwise | Non
             buffers = (p.buffer for p in parameters)
             values = _values(context, builder, dict(zip(buffers, zip(args, given, strict=True), strict=True)))
             fits: Any = ir.IntType(1)(otherwise is None)
+            small = _small(entry, otherwise.apart) if otherwise is not None else []
             if otherwise is not None and in_order:
-                fits = _fits(builder, program, values, otherwise.apart)
+                fits = _fits(builder, program, values, otherwise.apart, small)
             with builder.if_else(fits, likely=True) as (direct, other):
                 with direct:
-                    _run(context, builder, entry, values, results)
+                    _run(context, builder, entry, values, results, small)
                 with other:
                     if otherwise is not None:
                         code = otherwise.checked.overloads[signature.args]
@@ -345,8 +347,24 @@ def _values(context: Any, builder: Any, given: dict[str, Any]) -> dict[str, _Giv
     return found
 
 
-def _fits(builder: Any, program: Standalone, values: dict[str, _Given], apart: Sequence[Parameter]) -> Any:
-    """True if arrays have the shapes of the program, and some are apart from each other and from the others."""
+MOST_COPIED = 4
+"""The most elements of an argument that is copied; to compare its address with those of results takes longer."""
+
+
+def _small(entry: Entry, apart: Sequence[Parameter]) -> list[Parameter]:
+    """The arrays that are copied before a small program runs, so that they may share memory with results."""
+    arrays = [p for p in entry.program.arguments if p.aval.shape and not any(map(is_size, p.aval.shape))]
+    return [p for p in arrays if p.aval.size <= MOST_COPIED] if apart and entry.text is not None else []
+
+
+def _fits(
+    builder: Any,
+    program: Standalone,
+    values: dict[str, _Given],
+    apart: Sequence[Parameter],
+    small: Sequence[Parameter],
+) -> Any:
+    """True if arrays have the shapes of the program, and some are apart from each other and from all but small ones."""
     sizes, found = _sizes(program, values), ir.IntType(1)(1)
     bounds: dict[str, tuple[Any, Any]] = {}
     for parameter in program.parameters:
@@ -354,8 +372,9 @@ def _fits(builder: Any, program: Standalone, values: dict[str, _Given], apart: S
         if shape is not None:
             for n, extent in zip(shape, parameter.aval.shape, strict=True):
                 found = builder.and_(found, builder.icmp_signed("==", n, number(builder, extent, sizes)))
-            first = builder.ptrtoint(data, LONG)
-            bounds[parameter.buffer] = first, builder.add(first, number(builder, parameter.aval.nbytes, sizes))
+            if parameter not in small:
+                first = builder.ptrtoint(data, LONG)
+                bounds[parameter.buffer] = first, builder.add(first, number(builder, parameter.aval.nbytes, sizes))
     for result in apart:
         first, end = bounds.pop(result.buffer)
         for start, stop in bounds.values():
@@ -404,8 +423,15 @@ def _local_place(builder: Any, kind: Any) -> Any:
         return builder.alloca(kind)
 
 
-def _run(context: Any, builder: Any, entry: Entry, values: dict[str, _Given], results: dict[str, Any]) -> None:
-    """Run a program; raise if it is not there, or ends in an error."""
+def _run(
+    context: Any,
+    builder: Any,
+    entry: Entry,
+    values: dict[str, _Given],
+    results: dict[str, Any],
+    small: Sequence[Parameter] = (),
+) -> None:
+    """Run a program on copies of small arrays; raise if it is not there, or ends in an error."""
     program, status = entry.program, _local_place(builder, LONG)
     if entry.text is None:
         builder.store(_by_address(context, builder, entry, values, results), status)
@@ -413,9 +439,10 @@ def _run(context: Any, builder: Any, entry: Entry, values: dict[str, _Given], re
         inlined = _linked(context, builder, entry)
         with builder.if_else(_is_entered(builder, entry.by_code), likely=True) as (is_same, otherwise):
             with is_same:
-                builder.store(_called(builder, inlined, program, values, results), status)
+                builder.store(_called(builder, inlined, program, _with_copies(builder, values, small), results), status)
             with otherwise:
-                builder.store(_by_address(context, builder, entry, values, results), status)
+                copied = _with_copies(builder, values, small)  # which the code inlined above keeps in registers
+                builder.store(_by_address(context, builder, entry, copied, results), status)
     found = builder.load(status)
     if program.sizes:
         with builder.if_then(builder.icmp_signed("==", found, LONG(NO_SIZE)), likely=False):
@@ -471,6 +498,21 @@ def _by_address(context: Any, builder: Any, entry: Entry, values: dict[str, _Giv
         context.call_conv.return_user_exc(builder, RuntimeError, (text,))
     function = builder.inttoptr(address, function_type(entry.program).as_pointer())
     return _called(builder, function, entry.program, values, results)
+
+
+def _with_copies(builder: Any, values: dict[str, _Given], small: Sequence[Parameter]) -> dict[str, _Given]:
+    """The addresses, with those of copies for small arrays; they are copied by elements, which registers hold."""
+    found = dict(values)
+    for parameter in small:
+        given, size = values[parameter.buffer], parameter.aval.dtype.itemsize
+        element = ir.DoubleType() if parameter.aval.dtype.kind == "f" and size == 8 else ir.IntType(8 * size)
+        place = _local_place(builder, ir.ArrayType(element, parameter.aval.size))
+        source = builder.bitcast(given.address, element.as_pointer())
+        for n in range(parameter.aval.size):
+            value = builder.load(builder.gep(source, [LONG(n)]), align=min(size, 8))
+            builder.store(value, builder.gep(place, [LONG(0), LONG(n)]))
+        found[parameter.buffer] = given._replace(address=place)
+    return found
 
 
 def _called(
