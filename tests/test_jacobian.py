@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 import fnad
+from fnad.api.running.execution import staged
 from fnad.errors import (
     ArgumentTypeError,
     AuxiliaryError,
@@ -441,3 +443,91 @@ def test_arguments_that_are_not_differentiated_are_written_to(jacobian: Any) -> 
     assert hessian[0, 0] == pytest.approx(6.0 * X[0] * X[2])
     np.testing.assert_array_equal(u, np.arange(4.0))
     np.testing.assert_array_equal(more, np.ones(4))
+
+
+# ---- small programs of numbers -----------------------------------------------------------------------------------
+
+
+def rates(u: Any) -> Any:
+    return np.stack([10.0 * (u[1] - u[0]), u[0] * (28.0 - u[2]) - u[1], u[0] * u[1] - 2.5 * u[2]])
+
+
+def test_zeros_and_ones_of_directions_vanish_from_programs_of_numbers() -> None:
+    program = fnad.export(fnad.jacobian(rates), np.ones(3)).program
+    computed = [equation.primitive.name for equation in staged(program).simplified.equations]
+    assert sorted(name for name in computed if name in {"mul", "add", "sub", "neg", "directions"}) == ["neg", "sub"]
+    x, y, z = u = np.array([1.0, 2.0, 3.0])
+    expected = np.array([[-10.0, 10.0, 0.0], [28.0 - z, -1.0, -x], [y, x, -2.5]])
+    for jacobian in (fnad.jacfwd(rates), fnad.jit(fnad.jacfwd(rates)), fnad.jacrev(rates)):
+        assert_allclose(jacobian(u), expected, rtol=1e-15)
+    assert_allclose(fnad.vmap(fnad.jacfwd(rates))(np.stack([u, u])), [expected, expected], rtol=1e-15)
+
+
+def test_entries_of_numbers_that_do_not_depend_are_zero_beside_infinity() -> None:
+    found = fnad.jacfwd(lambda u: np.stack([u[0] * u[1], u[2] ** 2]))(np.array([np.inf, 2.0, np.inf]))
+    assert_allclose(found, [[2.0, np.inf, 0.0], [0.0, 0.0, np.inf]])
+
+
+def mixed(p: dict[str, Any], k: Any, z: Any) -> Any:
+    a, (b, c) = p["a"], p["b"]
+    clipped = np.maximum(a, 0.1) * np.where(b > 0, b, 2.0 * c)
+    return {"m": np.array([[clipped, a**k], [np.sin(z) * b, 0.0 * c]]), "s": np.hypot(a, b) - c, "n": k}
+
+
+def test_programs_of_numbers_take_trees_and_give_blocks() -> None:
+    p, z = {"a": 0.7, "b": np.array([0.3, -1.1])}, 0.4
+    found = fnad.jacfwd(mixed, argnums=(0, 2))(p, 3, z)
+    at = np.array([0.7, 0.3, -1.1, 0.4])
+
+    def flat(v: Any) -> Any:
+        out = mixed({"a": v[0], "b": v[1:3]}, 3, v[3])
+        return np.concatenate([out["m"].ravel(), [out["s"]]])
+
+    h = 1e-6
+    expected = np.stack([(flat(at + h * e) - flat(at - h * e)) / (2 * h) for e in np.eye(4)], axis=-1)
+    assert found["m"][0]["b"].shape == (2, 2, 2)
+    assert_allclose(found["m"][0]["a"].ravel(), expected[:4, 0], atol=1e-8)
+    assert_allclose(found["m"][0]["b"].reshape(4, 2), expected[:4, 1:3], atol=1e-8)
+    assert_allclose(found["m"][1].ravel(), expected[:4, 3], atol=1e-8)
+    assert_allclose(found["s"][0]["b"], expected[4, 1:3], atol=1e-8)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c16"])
+def test_columns_keep_dtypes(dtype: str) -> None:
+    u = np.array([0.5, 1.5, -0.5]).astype(dtype)
+    found = fnad.jacfwd(rates, holomorphic=dtype == "c16")(u)
+    assert found.dtype == u.dtype
+    assert_allclose(found, fnad.jacrev(rates, holomorphic=dtype == "c16")(u), rtol=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_jacobians_of_random_programs_of_numbers(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    size, steps = int(rng.integers(1, 7)), rng.integers(0, 6, 12)
+    places = rng.integers(0, 10**6, (12, 2))
+
+    def f(u: Any) -> Any:
+        values = [u[i] for i in range(size)]
+        for step, (i, k) in zip(steps, places, strict=True):
+            x, y = values[i % len(values)], values[k % len(values)]
+            unary = (np.sin(x), np.exp(-x * y), x * y, x - y, x / (2.0 + y * y), np.tanh(x) + 1.0)
+            values.append(unary[step])
+        return np.stack(values[-3:])
+
+    u = rng.normal(size=size)
+    expected = np.stack([f(u + 1e-30j * e).imag / 1e-30 for e in np.eye(size)], axis=-1)
+    for jacobian in (fnad.jacfwd(f), fnad.jit(fnad.jacfwd(f)), fnad.jacrev(f)):
+        assert_allclose(jacobian(u), expected, rtol=1e-12, atol=1e-14)
+    hessian = fnad.hessian(lambda u: np.sum(f(u)))(u)
+    gradient = fnad.grad(lambda u: np.sum(f(u)))
+    h = 1e-6
+    differences = [(gradient(u + h * e) - gradient(u - h * e)) / (2 * h) for e in np.eye(size)]
+    assert_allclose(hessian, np.stack(differences, axis=-1), rtol=1e-6, atol=1e-7)
+
+
+def test_eigenvalues_have_jacobians_along_all_directions_at_once() -> None:
+    a = np.array([[2.0, 1.0], [1.0, 3.0]])
+    values, vectors = np.linalg.eigh(a)
+    found = fnad.jacfwd(np.linalg.eigvalsh)(a)
+    assert_allclose(found[:, 0, 0], vectors[0] ** 2, rtol=1e-14)
+    assert_allclose(fnad.jacfwd(lambda x: np.linalg.eigvalsh(np.reshape(x, (1, 1))))(values[0]), [1.0])

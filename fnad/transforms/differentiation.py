@@ -19,6 +19,7 @@ from fnad.ops.elementary import cosh, exp
 from fnad.ops.logistic import logistic
 from fnad.ops.shape import broadcast_to
 from fnad.ops.softmax import log_softmax, softmax
+from fnad.transforms import columns as jacobian_columns
 from fnad.transforms import joint as reverse_mode
 from fnad.transforms import jvp as forward_mode
 from fnad.transforms.activity import needed_vars
@@ -33,6 +34,12 @@ def joint(program: Program, wrt: Sequence[bool], outputs: int | None = None) -> 
 def jvp(program: Program, wrt: Sequence[bool], outputs: int | None = None) -> Program:
     """The program (x…, dx…) -> (y…, dy…), with a dy for each inexact output, or of the first `outputs`."""
     return _derived(program, lambda found: forward_mode.jvp(found, wrt, outputs), outputs)
+
+
+def columns(program: Program, wrt: Sequence[bool], outputs: int | None = None) -> Program | None:
+    """The program (x…) -> (y…, Jacobians…) of a small program of numbers; None for others."""
+    is_spectral = any(equation.primitive is eigh for equation in program.equations)
+    return None if is_spectral else jacobian_columns.columns(_stable(program), wrt, outputs)
 
 
 def value_and_gradient(program: Program, wrt: Sequence[bool]) -> Program:

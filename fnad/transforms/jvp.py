@@ -11,10 +11,10 @@ from typing import TypeAlias
 
 from fnad.ir.builder import SymbolEnvironment, bind_equation, current_builder, inline, trace
 from fnad.ir.primitive import Bilinear, Linear, NonDifferentiable, Partials, Pull, Push, Structured, Unknown
-from fnad.ir.program import Equation, Program, Var
+from fnad.ir.program import Equation, Literal, Program, Var
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import is_inexact
-from fnad.ops.arithmetic import add, mul, strong_mul
+from fnad.ops.arithmetic import add, mul, neg, strong_mul, sub
 from fnad.ops.shape import zeros_like
 from fnad.transforms.joint import differentiable_outputs, joint
 from fnad.transforms.rewrite import reduced
@@ -82,9 +82,12 @@ def _tangents(
         case NonDifferentiable():
             return [None] * len(results)
         case Partials(functions, finite):
-            times = mul if finite else strong_mul  # a slope of 0 stays one, as in reverse mode
             pairs = [(f, t) for f, t in zip(functions, tangents, strict=True) if f is not None and t is not None]
-            terms = [times(f(results[0], *primals, **equation.params), t) for f, t in pairs]
+            terms: list[Tangent] = []
+            for f, t in pairs:
+                # A slope of 0 stays 0, as in reverse mode.
+                times = mul if finite or isinstance(t.atom, Literal) else strong_mul
+                terms.append(times(f(results[0], *primals, **equation.params), t))
             return [add_tangents(terms)]
         case Linear(_, wrt):
             return _push_linear(equation, primals, tangents, wrt)
@@ -111,6 +114,9 @@ def _push_linear(
     linear_in = range(len(primals)) if wrt is None else wrt
     if all(tangents[i] is None for i in linear_in) or not is_inexact(equation.results[0].aval.dtype):
         return [None] * len(equation.results)
+    if equation.primitive in (add, sub) and any(tangent is None for tangent in tangents):
+        x, y = tangents
+        return [neg(y) if y is not None and equation.primitive is sub else add_tangents((x, y))]
     operands = [
         primal if i not in linear_in else zeros_like(primal) if tangent is None else tangent
         for i, (primal, tangent) in enumerate(zip(primals, tangents, strict=True))

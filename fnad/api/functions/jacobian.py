@@ -19,12 +19,13 @@ from fnad.api.functions.jet import along_curve
 from fnad.api.functions.jvp import pushed_forward
 from fnad.api.functions.vjp import run_cut
 from fnad.api.functions.vmap import vmap
+from fnad.api.running import derivations
 from fnad.api.running.derivations import AS_IT_IS, vjp
-from fnad.api.running.execution import run
+from fnad.api.running.execution import derived_within, run
 from fnad.api.running.reused_traces import DifferentiatedCalls
 from fnad.api.running.transformed import with_options
 from fnad.api.staging.arguments import Argnums, as_positions, check_flag, differentiated, resolved, stage_in
-from fnad.api.staging.inlining import traced
+from fnad.api.staging.inlining import inlined, traced
 from fnad.api.staging.leaves import Function, argument_name, check_function, flatten, function_name, source_of
 from fnad.api.staging.selection import Names
 from fnad.api.staging.stage import Staged
@@ -386,7 +387,14 @@ def _zeros(out: Aval, aval: Aval) -> Any:
 
 
 def _forward(call: _Call) -> tuple[_Leaves, Blocks, Any]:
-    arguments = call.arguments
+    arguments, staged = call.arguments, call.staged
+    unrolled = derived_within(staged.program, derivations.columns(staged.wrt, staged.outputs))
+    if unrolled:
+        found: list[Any] = inlined(unrolled[0], staged.operands)
+        output = _Leaves(staged.output.rebuild(found[: staged.outputs]))
+        flat, width = iter(found[len(staged.program.outputs) :]), range(len(arguments.avals))
+        blocks = [[next(flat)[()] for _ in width] for _ in output.avals]
+        return output, blocks, staged.auxiliary.rebuild(found[staged.outputs : len(staged.program.outputs)])
 
     def along(*directions: Any) -> Any:
         given = list(map(symbol_of, directions))

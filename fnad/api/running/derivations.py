@@ -82,3 +82,13 @@ def linearized(wrt: Sequence[bool], outputs: int) -> Derivation:
 def jvp(wrt: Sequence[bool], outputs: int) -> Derivation:
     """(x…, dx…) -> (y…, auxiliary…, dy…)."""
     return Derivation(("jvp", *wrt, outputs), lambda program: (differentiation.jvp(program, wrt, outputs),), begins=0)
+
+
+def columns(wrt: Sequence[bool], outputs: int) -> Derivation:
+    """(x…) -> (y…, auxiliary…, Jacobians…) for a small program of numbers; no program for others."""
+
+    def derived(program: Program) -> tuple[Program, ...]:
+        found = differentiation.columns(program, wrt, outputs)
+        return () if found is None else (found,)
+
+    return Derivation(("columns", *wrt, outputs), derived)
