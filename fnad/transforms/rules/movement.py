@@ -7,11 +7,9 @@ from itertools import accumulate
 
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Shape
-from fnad.ops.arithmetic import add
 from fnad.ops.constructors import NUMBERS
 from fnad.ops.shape import Ints, broadcast_in_dim, concatenate, pad, reshape_to, reverse, slice_, transpose_to
 from fnad.transforms.pattern import Rule
-from fnad.transforms.rewrite import application, constant_of
 
 
 def _broadcast_of_reshape(x: Symbol, between: Shape, shape: Shape, dims: Ints) -> Symbol | None:
@@ -150,17 +148,10 @@ def _axis_between(x: Symbol, at: Ints, y: Symbol, behind: Ints) -> int | None:
 
 
 def _add_pads(x: Symbol, a: Ints, b: Ints, i: Ints, y: Symbol, low: Ints, j: Ints) -> Symbol | None:
-    """Add padded pieces by joining them; as in the sum, elements are x + 0 and 0 + y, where -0.0 becomes 0.0."""
-    joined = None if any(i) or any(j) else join(_without_zero(x), a, _without_zero(y), low)
+    """Add padded pieces by joining them."""
+    joined = None if any(i) or any(j) else join(x, a, y, low)
     total = tuple(m + n + k for m, n, k in zip(a, x.shape, b, strict=True))
-    return None if joined is None else pad_in(joined[0] + 0, joined[1], total)
-
-
-def _without_zero(x: Symbol) -> Symbol:
-    """The value u of a sum u + 0 to which 0 will be added again."""
-    found = application(x, add)
-    value = None if found is None else constant_of(found[0][1])
-    return x if found is None or value is None or any(value.tobytes()) else found[0][0]
+    return None if joined is None else pad_in(*joined, total)
 
 
 def _add_last_pads(z: Symbol, x: Symbol, a: Ints, b: Ints, i: Ints, y: Symbol, low: Ints, j: Ints) -> Symbol | None:
@@ -222,15 +213,16 @@ MOVEMENT = (
     Rule("pad(x, low=low, high=high, interior=interior) = x where there is no padding", _no_padding),
     Rule("pad(pad(x, low=a, high=b, interior=i), low=low, high=high, interior=interior) = pad(x)", _merge_pads),
     Rule(
-        "add(pad(x, low=a, high=b, interior=i), pad(y, low=low, interior=j)) = pad(concatenate(x, y) + 0)",
+        "add(pad(x, low=a, high=b, interior=i), pad(y, low=low, interior=j)) = pad(concatenate(x, y))",
         _add_pads,
         NUMBERS,
+        up_to="the sign of zero",
     ),
     Rule(
-        "add(add(z, pad(x, low=a, high=b, interior=i)), pad(y, low=low, interior=j))"
-        " = add(z, pad(concatenate(x, y) + 0))",
+        "add(add(z, pad(x, low=a, high=b, interior=i)), pad(y, low=low, interior=j)) = add(z, pad(concatenate(x, y)))",
         _add_last_pads,
         NUMBERS,
+        up_to="the sign of zero",
     ),
     Rule("concatenate(*xs, axis=axis) = concatenate(*xs that are not empty)", _drop_empty),
     Rule("reverse(x, axes=axes) = x where these axes have one element", _no_reverse),
