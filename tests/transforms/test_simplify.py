@@ -664,3 +664,8 @@ def test_four_times_the_equations_take_four_times_the_steps():
     short, long = _long_joint(50), _long_joint(200)
     assert len(long.equations) > 2000
     assert steps(lambda: simplify(long)) < 5 * steps(lambda: simplify(short))
+
+
+def test_cotangents_of_elements_are_joined_without_adding_zeros():
+    program = fnad.export(fnad.grad(lambda x: x[0] * np.sin(x[1])), np.ones(2)).program
+    assert "add" not in {equation.primitive.name for equation in simplify(program).equations}
