@@ -123,6 +123,7 @@ REFUSALS = {
         ("returned non-", "must return a"), "take the number from an attribute or a method of the object, as obj.value"
     ),
     **dict.fromkeys(("no len()", "not iterable", "not subscriptable", "non-sequence", "cannot unpack"), AXIS),
+    "should return bool": "convert what it returns: return bool(x > 0)",
     "descriptor '": "call the method of the value, x.sum(), x.__mul__(y), not that of its class",
     "expected numpy.ndarray": (
         "compiled code takes ordinary arrays: compute with NumPy's functions, as np.bincount(groups, x) for sums over "
@@ -428,7 +429,7 @@ def refused(error: Exception) -> FnadError | None:
     if isinstance(error, AttributeError):
         return _attribute_set(error)
     if isinstance(error, FnadError) or not isinstance(error, TypeError):
-        return None
+        return _no_array(error)
     what, source = TRACED.sub("a traced value", str(error)), source_of_error(error)
     if (word := word_for_keyword(what)) and is_public(what.partition("(")[0]):
         return UnknownKeywordError(what, source=source, remedy=word)
@@ -446,6 +447,14 @@ def refused(error: Exception) -> FnadError | None:
         return TracerEscapeError(what, source=source, remedy=MEMORY)
     remedy = next((remedy for words, remedy in REFUSALS.items() if words in what), OPERAND)
     return ArgumentTypeError(what, source=source, remedy=remedy)
+
+
+def _no_array(error: Exception) -> FnadError | None:
+    """The error for an object whose `__array__` returned a traced value."""
+    if str(error) != "object __array__ method not producing an array":
+        return None
+    what = "NumPy takes an ordinary array of an object, and its method __array__ returned a traced value, or no array"
+    return TracerEscapeError(what, source=source_of_error(error), remedy="call the method: np.sum(obj.__array__())")
 
 
 def _refused_by_compiled_code(what: str, source: Source | None) -> FnadError | None:
