@@ -28,7 +28,7 @@ from fnad.numpy.operands import (
 from fnad.numpy.reductions import sum_
 from fnad.numpy.registry import RULES, implements
 from fnad.numpy.ufuncs import divide, multiply
-from fnad.numpy.views import ArrayView, Broadcast, fitted
+from fnad.numpy.views import ArrayView, Broadcast, Reshape, fitted
 from fnad.ops.arithmetic import add, div, mul, sub
 from fnad.ops.comparison import eq, ge
 from fnad.ops.piecewise import floor
@@ -74,11 +74,10 @@ def array(
     x = as_symbol(object, None if dtype is None else native_dtype(dtype))
     if copy is False and (not isinstance(object, (Symbol, np.ndarray)) or object.dtype != x.dtype):
         raise DomainError("Unable to avoid copy while creating an array as requested.", remedy="leave out copy=False")
-    if x.ndim < ndmin:
-        x = reshape_to(x, (1,) * (ndmin - x.ndim) + x.shape)
+    shape = (1,) * (ndmin - x.ndim) + x.shape
     if copy is None or copy is False:
-        return ArrayView(x, is_array=True, is_same=True)
-    return fresh(x, in_order=order == "C" or (order == "K" and isinstance(object, (list, tuple))))
+        return ArrayView(x, (Reshape(shape),)) if shape != x.shape else ArrayView(x, is_array=True, is_same=True)
+    return fresh(reshape_to(x, shape), in_order=order == "C" or (order == "K" and isinstance(object, (list, tuple))))
 
 
 @implements(np.asarray, np.asanyarray)

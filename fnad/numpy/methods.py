@@ -37,7 +37,7 @@ def astype(
     if not np.can_cast(a.dtype, wanted, casting):
         raise DtypeError(f"Cannot cast array data from {a.dtype!r} to {wanted!r} according to the rule {casting!r}")
     if wanted == a.dtype and not copy:
-        return ArrayView(a)
+        return ArrayView(a, is_same=True)
     return ArrayView(a, (Cast(wanted),), is_copy=True, in_order=order == "C")
 
 

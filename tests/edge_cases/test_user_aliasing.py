@@ -200,6 +200,9 @@ VIEWS: dict[str, Function] = {
     "view as an array": lambda y: y.view(np.ndarray),
     "astype": lambda y: y.astype(float),
     "astype without copy": lambda y: y.astype(float, copy=False),
+    "array of more axes": lambda y: np.array(y, copy=False, ndmin=3),
+    "array of more axes, if needed": lambda y: np.array(y, copy=None, ndmin=4)[0],
+    "a copy of more axes": lambda y: np.array(y, ndmin=3),
     "copy": np.copy,
     "split": lambda y: np.split(y, 2)[1],
     "moveaxis": lambda y: np.moveaxis(y, 0, 1),
@@ -245,6 +248,13 @@ def test_row_37_view_or_copy_as_numpy_decides(name: str) -> None:
                 assert isinstance(error, errors.FnadError) or found == expected
         if refusal is None and outcome(lambda f=f, x=x: jit(f)(x))[1] is None:
             assert_array_equal(grad(f)(x), differences(f, x))
+
+
+def test_row_37_what_is_the_array_itself() -> None:
+    same: tuple[Function, ...] = (np.asarray, lambda y: y.astype(float, copy=False), lambda y: np.array(y, copy=None))
+    for g in (*same, np.copy, lambda y: y.astype(float), lambda y: np.array(y, copy=None, ndmin=2), lambda y: y[:]):
+        f = lambda x, g=g: np.sum(x * (2.0 if g(x) is x else 3.0))  # noqa: E731
+        assert jit(f)(X3) == f(X3)
 
 
 def differences(f: Function, x: Any) -> Any:
