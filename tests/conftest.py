@@ -49,6 +49,7 @@ from fnad.backends import tiers
 from fnad.backends.background import Background
 from fnad.backends.cpu import families
 from fnad.testing import EXECUTORS, Run
+from tests import together
 from tests.plain_code import compile_plainly
 
 gc.set_threshold(10_000, 20, 100)
@@ -74,7 +75,9 @@ SETTINGS = {"timeout": ("timeout", "timeout_method")}
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """On ARM64, leave out warnings of what OpenBLAS flags for small finite matrices, such as those of `np.matmul`."""
+    """Make groups of one case with `--quick`, and on ARM64 leave out warnings of OpenBLAS at small finite matrices."""
+    if config.getoption("--quick"):
+        together.SIZE = 1
     if platform.machine() in ("aarch64", "arm64"):
         config.addinivalue_line("filterwarnings", "ignore:.* encountered in (matmul|det):RuntimeWarning")
 

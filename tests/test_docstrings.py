@@ -11,9 +11,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import pytest
-
 import fnad
+from tests.together import in_groups
 
 MODULES = {"": fnad, "debug.": fnad.debug, "distributed.": fnad.distributed, "tree.": fnad.tree}
 PUBLIC = {
@@ -36,7 +35,7 @@ def parameters(public: Any) -> list[str]:
     return [name for name in found if name != "self"]
 
 
-@pytest.mark.parametrize("name", PUBLIC)
+@in_groups("name", PUBLIC)
 def test_docstrings_of_public_names_have_their_sections(name: str) -> None:
     public = PUBLIC[name]
     text = (inspect.getdoc(public) or "") + "\n"

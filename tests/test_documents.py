@@ -45,6 +45,7 @@ import fnad.scipy.stats.generic
 from fnad.ir.primitive import PRIMITIVES
 from fnad.numpy.registry import RULES
 from fnad.numpy.scipy_ufuncs import COMPOSED, NATIVE, UFUNCS, is_scipy
+from tests.together import in_groups
 
 ROOT = Path(__file__).parents[1]
 MAP = ROOT / "ARCHITECTURE.md"
@@ -206,7 +207,7 @@ def test_notebook_prints_what_it_shows(page: Path) -> None:
     assert "image/png" in {kind for _, outputs in cells for output in outputs for kind in kinds(output)}
 
 
-@pytest.mark.parametrize("page", [*PAGES, *LINKED, *DECISIONS], ids=lambda page: str(page.relative_to(ROOT)))
+@in_groups("page", [*PAGES, *LINKED, *DECISIONS], ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
     text = re.sub(r"`[^`\n]*`", "", page.read_text(encoding="utf-8"))  # code has brackets of its own
     for file, anchor in re.findall(r"\]\((?!https?:)([^)#]*)#?([^)]*)\)", text):
@@ -215,7 +216,7 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert not anchor or anchor in anchors(target), f"{page.name} links to {file}#{anchor}"
 
 
-@pytest.mark.parametrize("page", [MAP, *DECISIONS], ids=lambda page: page.stem)
+@in_groups("page", [MAP, *DECISIONS], ids=lambda page: page.stem)
 def test_files_that_a_page_names_are_there(page: Path) -> None:
     folders = [(ROOT, ROOT / "examples"), (ROOT, ROOT / "tests"), (PACKAGE.parent, PACKAGE)]
     files = {f"/{file.relative_to(root)}" for root, folder in folders for file in folder.rglob("*.py")}

@@ -22,7 +22,7 @@ from fnad.testing import assert_close, tolerance
 from fnad.trace.tracing import trace_function
 from fnad.transforms.interpret import interpret
 from tests.numpy.calls import CASES
-from tests.together import together
+from tests.together import in_groups
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -90,17 +90,11 @@ def test_primitives_on_arrays_without_elements(initial: str) -> None:
                 assert_compiled_is_interpreted(program, given)
 
 
-@pytest.mark.parametrize(
-    "names",
-    [list(CASES)[first : first + 50] for first in range(0, len(CASES), 50)],
-    ids=lambda names: f"{names[0]} to {names[-1]}",
-)
-def test_calls_on_arrays_without_elements(names: list[str]) -> None:
-    with together() as check, warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
-        for name in names:
-            with check(name):
-                for program, given in of_a_call(name):
-                    assert_compiled_is_interpreted(program, given)
+@in_groups("name", CASES)
+def test_calls_on_arrays_without_elements(name: str) -> None:
+    with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
+        for program, given in of_a_call(name):
+            assert_compiled_is_interpreted(program, given)
 
 
 def halved(x: Any) -> Any:

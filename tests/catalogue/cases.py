@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import pytest
 
 import fnad.control  # pyright: ignore[reportUnusedImport] registers the primitives
 import fnad.ops  # noqa: F401 # pyright: ignore[reportUnusedImport] registers the primitives
@@ -18,7 +17,7 @@ from fnad.ir.program import Program, keywords
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval, aval_of, is_inexact
 from fnad.ops.autodiff import stop_gradient
-from tests.together import together
+from tests.together import in_groups
 
 
 @dataclass(frozen=True)
@@ -137,7 +136,7 @@ SMOOTH = [one for case in CASES for one in by_result(case) if is_smooth(one)]
 
 def over(cases: Iterable[Case]) -> Callable[..., Any]:
     """Run a test for each of these cases."""
-    return pytest.mark.parametrize("case", [pytest.param(case, id=str(case)) for case in cases])
+    return in_groups("case", cases)
 
 
 def by_primitive(cases: Iterable[Case]) -> Callable[..., Any]:
@@ -145,12 +144,4 @@ def by_primitive(cases: Iterable[Case]) -> Callable[..., Any]:
     found: dict[str, list[Case]] = {}
     for case in cases:
         found.setdefault(case.primitive.name, []).append(case)
-    return pytest.mark.parametrize("cases", found.values(), ids=list(found))
-
-
-def check_each(cases: Iterable[Case], check: Callable[..., None], *arguments: Any) -> None:
-    """Make a check of each case, which takes it and the arguments, under its name."""
-    with together() as named:
-        for case in cases:
-            with named(case):
-                check(case, *arguments)
+    return in_groups("cases", found.values(), list(found))

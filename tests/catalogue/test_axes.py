@@ -18,6 +18,7 @@ from fnad.transforms.batching import batched
 from fnad.transforms.interpret import interpret
 from fnad.transforms.sparsity import patterns
 from tests.catalogue.cases import CASES, Case, cases_of
+from tests.together import in_groups
 
 COUNT = 2
 SOME = 8
@@ -36,7 +37,7 @@ ROUNDS_APART = {
 
 
 def over_primitives(primitives: list[Primitive]) -> Any:
-    return pytest.mark.parametrize("primitive", primitives, ids=str)
+    return in_groups("primitive", primitives)
 
 
 def results_of(case: Case, *operands: Any) -> tuple[Any, ...]:

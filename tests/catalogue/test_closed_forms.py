@@ -32,7 +32,7 @@ from fnad.transforms.interpret import interpret
 from fnad.transforms.joint import joint
 from fnad.transforms.jvp import jvp
 from tests.catalogue.cases import SMOOTH
-from tests.together import together
+from tests.together import in_groups, together
 
 PLANE = (0.5 + 0.3j, -1.2 + 0.7j, 0.1 - 2.0j, -0.6 - 0.4j)
 SMALL = (1e-300, 1e-30, 1e-16, 1e-8, 1e-3)
@@ -318,7 +318,7 @@ OTHERS = {
 }
 
 
-@pytest.mark.parametrize("name", OTHERS)
+@in_groups("name", OTHERS)
 def test_nestings_agree_at_extreme_operands(name: str):
     """Of x f, up to roundings of the lower derivatives over powers of x, which cancel in some slopes."""
     case, primitive = OTHERS[name], PRIMITIVES[name]
@@ -390,7 +390,7 @@ def test_small_numbers_are_not_lost_beside_one(name: str, run: Run):
 
 
 @pytest.mark.parametrize("order", [0, 1, 2])
-@pytest.mark.parametrize("name", [name for name, function in FUNCTIONS.items() if function.plane])
+@in_groups("name", [name for name, function in FUNCTIONS.items() if function.plane])
 def test_derivatives_in_the_plane_are_mpmaths(name: str, order: int, run: Run):
     function = FUNCTIONS[name]
     for z in function.plane:

@@ -6,7 +6,7 @@ import numpy as np
 
 from fnad.ir.primitive import NonDifferentiable
 from fnad.testing import SCALE, Run, assert_close, check_transposed, direction, pullback, pushforward, tolerance
-from tests.catalogue.cases import CASES, SMOOTH, Case, by_primitive, check_each, has_derivative, is_differentiable
+from tests.catalogue.cases import CASES, SMOOTH, Case, has_derivative, is_differentiable, over
 from tests.catalogue.truth import directions, first_order
 
 CONSTANT = [c for c in CASES if isinstance(c.primitive.derivative, NonDifferentiable) and is_differentiable(c)]
@@ -19,18 +19,18 @@ def check_forward_mode(case: Case, run: Run) -> None:
     assert_close(found, expected, max(tolerance(found.dtype, 1), error), SCALE)
 
 
-@by_primitive(SMOOTH)
-def test_forward_mode_is_the_difference(cases: list[Case], run: Run):
-    check_each(cases, check_forward_mode, run)
+@over(SMOOTH)
+def test_forward_mode_is_the_difference(case: Case, run: Run):
+    check_forward_mode(case, run)
 
 
 def check_reverse_mode(case: Case, run: Run) -> None:
     check_transposed(run, case.program(), case.operands)
 
 
-@by_primitive(SMOOTH)
-def test_reverse_mode_is_the_transpose(cases: list[Case], run: Run):
-    check_each(cases, check_reverse_mode, run)
+@over(SMOOTH)
+def test_reverse_mode_is_the_transpose(case: Case, run: Run):
+    check_reverse_mode(case, run)
 
 
 def check_zero(case: Case, run: Run) -> None:
@@ -41,10 +41,10 @@ def check_zero(case: Case, run: Run) -> None:
         assert np.all(found == 0)
 
 
-@by_primitive(CONSTANT)
-def test_derivative_of_a_constant_piece_is_exactly_zero(cases: list[Case], run: Run):
+@over(CONSTANT)
+def test_derivative_of_a_constant_piece_is_exactly_zero(case: Case, run: Run):
     """Row 15: round, floor, sign, comparisons: exactly 0, no error."""
-    check_each(cases, check_zero, run)
+    check_zero(case, run)
 
 
 def test_every_primitive_with_a_derivative_is_checked():

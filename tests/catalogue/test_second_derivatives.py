@@ -34,7 +34,7 @@ from fnad.transforms.dce import dce
 from fnad.transforms.interpret import interpret
 from fnad.transforms.joint import cotangent_avals, joint
 from fnad.transforms.jvp import jvp
-from tests.catalogue.cases import CASES, SMOOTH, Case, by_primitive, check_each, has_derivative
+from tests.catalogue.cases import CASES, SMOOTH, Case, has_derivative, over
 from tests.catalogue.truth import directions, second_order
 from tests.together import together
 
@@ -83,9 +83,9 @@ def check_second_derivatives(case: Case, run: Run) -> None:
             assert_close(ct_ct, tangent, tolerance(ct_ct.dtype, 1), SCALE)
 
 
-@by_primitive(SMOOTH)
-def test_second_derivatives_agree_in_all_nestings(cases: list[Case], run: Run):
-    check_each(cases, check_second_derivatives, run)
+@over(SMOOTH)
+def test_second_derivatives_agree_in_all_nestings(case: Case, run: Run):
+    check_second_derivatives(case, run)
 
 
 # ---- edge samples ----------------------------------------------------------------------------------------------------
@@ -136,6 +136,6 @@ def check_edge(case: Case) -> None:
                 assert agree(part[finite], parts[0][finite]), f"in all operands: {parts}"
 
 
-@by_primitive(EDGES)
-def test_all_nestings_agree_at_an_edge(cases: list[Case]):
-    check_each(cases, check_edge)
+@over(EDGES)
+def test_all_nestings_agree_at_an_edge(case: Case):
+    check_edge(case)

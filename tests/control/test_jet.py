@@ -18,6 +18,7 @@ from fnad.testing import tolerance
 from fnad.transforms.differentiation import jvp
 from fnad.transforms.interpret import interpret
 from tests.catalogue.cases import Case, cases_of, has_derivative
+from tests.together import in_groups
 
 X = np.linspace(0.4, 1.6, 5)
 ORDER = 3
@@ -62,7 +63,7 @@ def smooth_cases(primitive: Primitive) -> list[Case]:
     return [case for case in cases if all(aval.dtype.char in "dDl?" for aval in case.avals)][:2]
 
 
-@pytest.mark.parametrize("primitive", [p for p in DIFFERENTIABLE if smooth_cases(p)], ids=str)
+@in_groups("primitive", [p for p in DIFFERENTIABLE if smooth_cases(p)], ids=str)
 def test_a_primitive_has_the_derivatives_of_nested_forward_mode(primitive: Primitive) -> None:
     for case in smooth_cases(primitive):
         rng = np.random.default_rng(0)

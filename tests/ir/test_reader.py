@@ -11,6 +11,7 @@ from fnad.cli.arguments import parse_arguments
 from fnad.errors import ParseError
 from fnad.ir.parser import parse_program
 from fnad.ir.reader import LONGEST
+from tests.together import in_groups
 
 N = 100_000
 HOSTILE = {
@@ -47,7 +48,7 @@ READERS: dict[str, Callable[[str], object]] = {
 
 
 @pytest.mark.parametrize("reader", READERS)
-@pytest.mark.parametrize("text", HOSTILE)
+@in_groups("text", HOSTILE)
 def test_a_hostile_text_is_refused_at_once(reader: str, text: str) -> None:
     start = process_time()
     with pytest.raises(ParseError) as given:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-import pytest
-
 from fnad.ir.parser import parse_program
 from fnad.ir.primitive import PRIMITIVES, Unknown
 from fnad.ir.printer import print_annotated, print_program
@@ -16,6 +14,7 @@ from fnad.ir.walk import equal_up_to_names
 from fnad.transforms.joint import joint
 from fnad.transforms.jvp import jvp
 from tests.catalogue.cases import CASES
+from tests.together import in_groups
 
 
 def programs(name: str) -> Iterable[Program]:
@@ -41,7 +40,7 @@ def derived(name: str) -> Iterator[Program]:
         yield from (joint(forward, inexact(forward)), jvp(reverse, inexact(reverse)))
 
 
-@pytest.mark.parametrize("name", sorted(PRIMITIVES))
+@in_groups("name", sorted(PRIMITIVES))
 def test_every_primitive_and_its_derivatives(name: str) -> None:
     for program in derived(name):
         verify(program)

@@ -34,6 +34,7 @@ from fnad.ops.matrix_function import solve_sylvester
 from fnad.ops.shape import broadcast_in_dim, reduce_sum
 from fnad.transforms.interpret import interpret
 from fnad.transforms.pipeline import simplify
+from tests.together import in_groups
 
 SQUARE = Aval(F64, (20, 20))
 
@@ -141,7 +142,7 @@ def looped(length: int | None, size: int, nested: int = 0) -> Program:
 
 @pytest.mark.parametrize("nested", [0, 3, 10**5])
 @pytest.mark.parametrize("size", [1, 10, 1000, 10**5])
-@pytest.mark.parametrize("length", [10, 10**3, 10**5, 10**9])
+@in_groups("length", [10, 10**3, 10**5, 10**9])
 def test_how_often_a_loop_checks_for_an_interrupt(length: int, size: int, nested: int) -> None:
     """About once in the time that the target names, and in no program that takes less."""
     period, each = 2**20, 10 * size  # nanoseconds

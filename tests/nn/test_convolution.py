@@ -13,6 +13,7 @@ from numpy.testing import assert_allclose
 import fnad
 from fnad import errors
 from fnad.nn import conv
+from tests.together import in_groups
 
 Pairs = tuple[tuple[int, int], ...]
 
@@ -184,7 +185,7 @@ def test_transposes_are_convolutions(name: str) -> None:
 # ---- padding by name -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("n", "k", "s", "d"), [*product((5, 6, 7), (1, 2, 3, 4), (1, 2, 3), (1, 2))])
+@in_groups(("n", "k", "s", "d"), [*product((5, 6, 7), (1, 2, 3, 4), (1, 2, 3), (1, 2))])
 def test_same_padding_has_a_place_for_each_stride(n: int, k: int, s: int, d: int) -> None:
     x, w = arrays((1, 2, n), (3, 2, k))
     y = conv(x, w, (s,), "SAME", rhs_dilation=(d,))

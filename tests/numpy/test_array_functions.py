@@ -10,14 +10,15 @@ from fnad.numpy.joining import runs_of
 from fnad.numpy.products import WITHOUT_PLANES
 from tests.numpy.against_numpy import NAMES, check, check_error, check_or_refused, sample, traced
 from tests.numpy.calls import CASES, EINSUM, C, E, S, V, W, X
+from tests.together import in_groups
 
 
-@pytest.mark.parametrize("name", CASES)
+@in_groups("name", CASES)
 def test_traced_array_functions_compute_as_numpy(name):
     check(*CASES[name])
 
 
-@pytest.mark.parametrize("case", EINSUM, ids=lambda case: case[0])
+@in_groups("case", EINSUM, ids=lambda case: case[0])
 def test_traced_einsum_computes_as_numpy(case):
     check(lambda *xs: np.einsum(case[0], *xs), *case[1:])
 
@@ -34,7 +35,7 @@ POSITIONS = ("argmax", "argmin")
 AXES = (None, 0, 1, -1, (0, -1))
 
 
-@pytest.mark.parametrize("dtype", NAMES)
+@in_groups("dtype", NAMES)
 @pytest.mark.parametrize("name", REDUCTIONS)
 def test_traced_reductions_compute_as_numpy_in_any_dtype(name, dtype):
     function = getattr(np, name)
@@ -43,7 +44,7 @@ def test_traced_reductions_compute_as_numpy_in_any_dtype(name, dtype):
         check_or_refused(partial(function, axis=axis, keepdims=True), sample((2, 3, 2), dtype))
 
 
-@pytest.mark.parametrize("dtype", NAMES)
+@in_groups("dtype", NAMES)
 @pytest.mark.parametrize("name", [*POSITIONS, "cumsum"])
 def test_reduction_along_one_axis(name, dtype):
     for axis in (None, 0, 1, -1):
@@ -171,7 +172,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("name", REFUSED)
+@in_groups("name", REFUSED)
 def test_traced_array_functions_refuse_what_numpy_refuses(name):
     check_error(*REFUSED[name])
 

@@ -23,7 +23,7 @@ from fnad.transforms.jvp import jvp
 from fnad.transforms.pipeline import simplify
 from tests.numpy.calls import CASES, EINSUM
 from tests.targets import OF_LARGE_ARRAYS
-from tests.together import together
+from tests.together import in_groups, together
 
 EINSUM_CASES = {text: (lambda *xs, text=text: np.einsum(text, *xs), *xs) for text, *xs in EINSUM}
 
@@ -74,7 +74,7 @@ def quotient(run, h=1e-4):
         yield (8 * (up - down) - (far - low)) / (12 * h), precision(up.dtype) / h**2
 
 
-@pytest.mark.parametrize("name", DIFFERENTIABLE)
+@in_groups("name", DIFFERENTIABLE)
 def test_derivatives_of_calls_are_differences(name):
     function, *xs = case = DIFFERENTIABLE[name]
     program, operands = program_of(case)
@@ -90,7 +90,7 @@ def test_derivatives_of_calls_are_differences(name):
     check_transposed(interpret, program, operands)
 
 
-@pytest.mark.parametrize("name", DIFFERENTIABLE)
+@in_groups("name", DIFFERENTIABLE)
 def test_second_derivatives_of_calls_are_differences(name):
     """Forward mode over forward mode against differences of the tangents, reverse over forward against it."""
     xs = DIFFERENTIABLE[name][1:]

@@ -23,6 +23,7 @@ from fnad.testing import precision
 from tests.numpy.against_numpy import traced_at_hand
 from tests.numpy.coverage import MODULES, public, rule_of
 from tests.numpy.generated_calls import SEVERAL_AXES, call_of, split
+from tests.together import in_groups
 
 CALLS = int(os.environ.get("FNAD_CALLS", "100"))
 ULPS = 2000
@@ -190,7 +191,7 @@ def is_known(name, found):
     return any(re.search(pattern, found, re.DOTALL) for pattern in (*DIFFERENT.get(name, ()), *DIFFERENT[""]))
 
 
-@pytest.mark.parametrize(("module", "name"), FUNCTIONS)
+@in_groups(("module", "name"), FUNCTIONS)
 def test_generated_calls_return_or_refuse_as_numpy(module, name):
     function, full = getattr(MODULES[module], name), f"{module}.{name}"
     differences = {}

@@ -16,6 +16,7 @@ from fnad.scipy.linalg import expm
 from tests.edge_cases.ways import check as check_everywhere
 from tests.numpy.against_numpy import check_error, traced
 from tests.numpy.linalg_calls import hermitian, la, rebuilt, regular
+from tests.together import in_groups
 
 DTYPES = ["f4", "f8", "c8", "c16"]
 
@@ -54,7 +55,7 @@ SQUARE = {
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(3, 3), (2, 3, 3), (1, 1), (2, 0, 0), (0, 3, 3)], ids=str)
-@pytest.mark.parametrize("name", SQUARE)
+@in_groups("name", SQUARE)
 def test_value_to_the_bit(name: str, shape: Any, dtype: str) -> None:
     exactly(SQUARE[name], regular(shape, dtype))
 
@@ -72,7 +73,7 @@ BY_RANK = {
 }
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@in_groups("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(2, 20), (20, 2), (2, 2)], ids=str)
 @pytest.mark.parametrize("name", BY_RANK)
 def test_which_singular_values_are_zero(name: str, shape: Any, dtype: str) -> None:

@@ -9,7 +9,7 @@ from fnad.errors import UnsupportedFunctionError
 from fnad.ir.types import DTYPES
 from fnad.numpy.registry import RULES
 from tests.numpy.against_numpy import NAMES, check, check_error, check_or_refused, sample, traced
-from tests.together import together
+from tests.together import in_groups, together
 
 UFUNCS = {u.__name__: u for u in vars(np).values() if isinstance(u, np.ufunc)}
 WITHOUT_RULE = {"isnat"}
@@ -21,7 +21,7 @@ def test_ufuncs_without_a_rule_are_those_listed():
     assert {name for name, ufunc in UFUNCS.items() if ufunc not in RULES} == WITHOUT_RULE
 
 
-@pytest.mark.parametrize("name", ELEMENTWISE)
+@in_groups("name", ELEMENTWISE)
 def test_traced_ufuncs_compute_as_numpy_in_any_dtype(name):
     ufunc = UFUNCS[name]
     with together() as check:
@@ -30,7 +30,7 @@ def test_traced_ufuncs_compute_as_numpy_in_any_dtype(name):
                 check_or_refused(ufunc, *[sample((2, 3), dtype, i) for i in range(ufunc.nin)])
 
 
-@pytest.mark.parametrize("name", ELEMENTWISE)
+@in_groups("name", ELEMENTWISE)
 def test_traced_ufuncs_compute_as_numpy_at_singular_values(name):
     ufunc = UFUNCS[name]
     values = np.array([0.0, -0.0, 1.0, -1.0, -2.5, 0.5, 3.0, np.inf, -np.inf, np.nan])
@@ -52,13 +52,13 @@ OPERATORS = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "lt", "eq
 
 
 @pytest.mark.parametrize("name", PROMOTING)
-@pytest.mark.parametrize("left", NAMES)
+@in_groups("left", NAMES)
 def test_promotion_of_arrays(name, left):
     for right in NAMES:
         check_or_refused(UFUNCS[name], sample((2, 3), left), sample(3, right, 1) + np.ones((), DTYPES[right]))
 
 
-@pytest.mark.parametrize("scalar", SCALARS)
+@in_groups("scalar", SCALARS)
 @pytest.mark.parametrize("name", OPERATORS)
 def test_promotion_with_numbers(name, scalar):
     function, number = getattr(operator, name), SCALARS[scalar]

@@ -12,6 +12,7 @@ from fnad.numpy.bodies import Body
 from fnad.numpy.registry import WITHOUT_EFFECT
 from tests.numpy.against_numpy import check, check_error, sample, traced
 from tests.numpy.coverage import MODULES, public, rule_of
+from tests.together import in_groups
 
 REFUSED = {
     "array": {"ndmax": "NumPy's limit on nesting is one for arrays of objects"},
@@ -40,7 +41,7 @@ def parameters(function):
     return inspect.signature(function).parameters
 
 
-@pytest.mark.parametrize(("module", "name"), FUNCTIONS)
+@in_groups(("module", "name"), FUNCTIONS)
 def test_rules_have_every_parameter_of_numpy_and_read_it(module, name):
     theirs, rule = parameters(getattr(MODULES[module], name)), inspect.unwrap(rule_of(module, name))
     own = parameters(rule)
@@ -54,7 +55,7 @@ def test_rules_have_every_parameter_of_numpy_and_read_it(module, name):
     assert (own.keys() & theirs.keys()) - read - WITHOUT_EFFECT == NO_SAY.get(name, {}).keys()
 
 
-@pytest.mark.parametrize(("module", "name"), FUNCTIONS)
+@in_groups(("module", "name"), FUNCTIONS)
 def test_defaults_are_numpys(module, name):
     theirs, own = (parameters(f) for f in (getattr(MODULES[module], name), rule_of(module, name)))
     for parameter in (theirs.keys() & own.keys()) - WITHOUT_EFFECT:

@@ -10,6 +10,7 @@ import fnad
 from fnad.errors import DomainError, TracerEscapeError
 from tests.numpy.against_numpy import NAMES, check, check_error, check_or_refused, sample, traced
 from tests.numpy.ordering_calls import K, N, V, X
+from tests.together import in_groups
 
 # ---- every dtype -----------------------------------------------------------------------------------------------------
 
@@ -17,7 +18,7 @@ ALONG = ("sort", "median", "cumprod", "nancumsum", "nancumprod", "argsort")
 OVER = ("nanmean", "nanvar", "nanstd", "nanmax", "nanmin", "nansum", "nanprod", "nanmedian", "median")
 
 
-@pytest.mark.parametrize("dtype", NAMES)
+@in_groups("dtype", NAMES)
 @pytest.mark.parametrize("name", ALONG)
 def test_along_an_axis(name, dtype):
     options = {"kind": "stable"} if name == "argsort" else {}
@@ -25,7 +26,7 @@ def test_along_an_axis(name, dtype):
         check_or_refused(partial(getattr(np, name), axis=axis, **options), sample((2, 3, 2), dtype))
 
 
-@pytest.mark.parametrize("dtype", NAMES)
+@in_groups("dtype", NAMES)
 @pytest.mark.parametrize("name", OVER)
 def test_orders_over_axes_are_numpys(name, dtype):
     for axis in (None, 0, -1, (0, 2)):
@@ -110,7 +111,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("name", REFUSED)
+@in_groups("name", REFUSED)
 def test_ordering_functions_refuse_what_numpy_refuses(name):
     check_error(*REFUSED[name])
 

@@ -9,6 +9,7 @@ import pytest
 from fnad.errors import FnadError
 from tests.numpy.against_numpy import check, check_error, sample
 from tests.numpy.coverage import MODULES, public, rule_of
+from tests.together import in_groups
 
 X, Q, V, K = sample((3, 4), "f64"), sample((4, 4), "f64", 1), sample(4, "f64", 2), np.array([2, 0, 1])
 GIVEN = (
@@ -62,7 +63,7 @@ def call_of(function):
     raise AssertionError(f"no call of {function} is known")
 
 
-@pytest.mark.parametrize(("module", "name"), FUNCTIONS)
+@in_groups(("module", "name"), FUNCTIONS)
 def test_traced_out_receives_what_numpy_writes(module, name):
     function = getattr(MODULES[module], name)
     given, found = call_of(function)

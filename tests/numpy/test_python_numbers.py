@@ -21,7 +21,7 @@ from fnad.numpy.namespace import on_traced
 from fnad.testing import precision
 from tests.numpy.against_numpy import traced_at_hand
 from tests.numpy.coverage import MODULES, public, rule_of
-from tests.together import together
+from tests.together import in_groups, together
 
 FORMS: dict[str, Callable[..., Any]] = {
     "[b, k]": lambda f, b, k: f([b, k]),
@@ -116,7 +116,7 @@ def unlike(found: list[Any], expected: list[Any]) -> str | None:
     return None
 
 
-@pytest.mark.parametrize("function", functions())
+@in_groups("function", functions())
 def test_a_python_number_beside_a_traced_one(function: Any) -> None:
     with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"), together() as check:
         for name, form in FORMS.items():

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
-
-import pytest
 
 from fnad.ir.axes import Opaque
 from fnad.ir.builder import trace
@@ -53,11 +51,6 @@ def composition(
         axes=Opaque("it is only differentiated"),
     )
     return Composition(primitive, Sample(operands), 0, function)
-
-
-def over(compositions: Iterable[Composition]) -> Callable[..., Any]:
-    """Run a test for each of these."""
-    return pytest.mark.parametrize("case", [pytest.param(c, id=str(c)) for c in compositions])
 
 
 def check_value(case: Composition, run: Run) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from fnad import jit, jvp
+from tests.together import in_groups
 
 FUNCTIONS = (np.arcsin, np.arccos, np.arctan, np.arcsinh, np.arccosh, np.arctanh, np.sqrt, np.log)
 STEP = 1e-5
@@ -19,7 +20,7 @@ def moved(z: complex, t: float) -> np.complex128:
     return np.complex128(complex(z.real + t, z.imag) if along_real_axis else complex(z.real, z.imag + t))
 
 
-@pytest.mark.parametrize("f", FUNCTIONS, ids=lambda f: f.__name__)
+@in_groups("f", FUNCTIONS, ids=lambda f: f.__name__)
 @pytest.mark.parametrize("zero", [0.0, -0.0])
 @pytest.mark.parametrize("x", [-3.0, -0.5, 0.5, 3.0])
 @pytest.mark.parametrize("is_real", [True, False])

@@ -31,8 +31,9 @@ from fnad.ops.matrix_function import expm, expm_frechet, sqrtm
 from fnad.ops.shape import reduce_sum, sample
 from fnad.testing import Run, pullback, pushforward
 from fnad.transforms.joint import joint
+from tests.catalogue.cases import over
 from tests.edge_cases.derivatives import gradient, hessian, program_of, reverse, value
-from tests.ops.composition import Composition, check_derivatives, check_value, composition, over
+from tests.ops.composition import Composition, check_derivatives, check_value, composition
 
 F64, F32, C128 = DTYPES["f64"], DTYPES["f32"], DTYPES["c128"]
 SQUARES = ((3, 3), (2, 2, 2), (1, 1))

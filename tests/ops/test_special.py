@@ -21,6 +21,7 @@ from fnad.testing import Run, assert_close, tolerance
 from fnad.transforms.interpret import interpret
 from fnad.transforms.joint import joint
 from fnad.transforms.jvp import jvp
+from tests.together import in_groups
 
 I64 = DTYPES["i64"]
 
@@ -255,7 +256,7 @@ def derivative(run: Run, name: str, xs: list[Any], ways: tuple[int, ...]) -> Any
 
 
 @pytest.mark.parametrize("order", [0, 1, 2])
-@pytest.mark.parametrize("name", TRUTHS)
+@in_groups("name", TRUTHS)
 def test_special_functions_and_their_derivatives_are_mpmaths(name: str, order: int, run: Run):
     truth = TRUTHS[name]
     for point in truth.points:
@@ -334,7 +335,7 @@ POINTS: dict[tuple[str, tuple[float, ...], int], float] = {
 }
 
 
-@pytest.mark.parametrize(("name", "point", "way"), POINTS, ids=str)
+@in_groups(("name", "point", "way"), POINTS, ids=str)
 def test_derivative_at_a_corner(name: str, point: tuple[float, ...], way: int, run: Run):
     xs, expected = arguments(name, point), np.asarray(POINTS[name, point, way])
     assert_close(derivative(run, name, xs, (way,)), expected, 1e-13)
@@ -453,7 +454,7 @@ WITHOUT = {
 }
 
 
-@pytest.mark.parametrize(("name", "operand"), WITHOUT, ids=str)
+@in_groups(("name", "operand"), WITHOUT, ids=str)
 def test_an_operand_without_a_formula_is_named(name: str, operand: str):
     primitive, way = PRIMITIVES[name], WITHOUT[name, operand]
     xs = next(iter(primitive.samples())).operands

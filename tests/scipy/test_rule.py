@@ -17,6 +17,7 @@ from fnad.errors import UnsupportedFunctionError
 from fnad.numpy.registry import RULES, WITHOUT_EFFECT
 from fnad.scipy import linalg, signal, special
 from fnad.scipy.rule import rule_of
+from tests.together import in_groups
 
 A = np.array([[2.0, 1.0], [0.5, 3.0]])
 
@@ -30,9 +31,7 @@ def rules() -> list[tuple[ModuleType, str, Any]]:
 
 
 @pytest.mark.peers
-@pytest.mark.parametrize(
-    ("module", "name", "function"), rules(), ids=lambda value: value if isinstance(value, str) else ""
-)
+@in_groups(("module", "name", "function"), rules(), ids=lambda value: value if isinstance(value, str) else "")
 def test_parameters_are_scipys(module: ModuleType, name: str, function: Any) -> None:
     scipys = inspect.signature(getattr(import_module(module.__name__.removeprefix("fnad.")), name)).parameters
     for parameter in inspect.signature(function).parameters.values():

@@ -17,6 +17,7 @@ from fnad.scalar.scipy_ufunc import MENDED
 from fnad.scipy import special
 from fnad.testing import difference, step
 from tests.numpy.against_numpy import check, check_error, traced
+from tests.together import in_groups
 
 EPS = 2.0**-52
 INF, NAN = np.inf, np.nan
@@ -32,7 +33,7 @@ SCALAR = NATIVE | {
 # ---- ufuncs ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", CALLED)
+@in_groups("name", CALLED)
 def test_ufunc_is_scipys_own_call(name: str):
     """Values are bit for bit SciPy's, at samples and at singular points; to rounding where SciPy's are far off."""
     for sample in UFUNCS[name].primitives[0].samples():

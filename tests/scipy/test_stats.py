@@ -17,6 +17,7 @@ from fnad.errors import DomainError, DtypeError, ShapeError, UnsupportedFunction
 from fnad.scipy import stats
 from fnad.testing import difference, mixed_difference, step
 from tests.numpy.against_numpy import traced
+from tests.together import in_groups
 
 EPS = 2.0**-52
 INF, NAN = np.inf, np.nan
@@ -125,7 +126,7 @@ def shifts(name: str) -> Iterator[tuple[Any, ...]]:
 
 
 @pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
-@pytest.mark.parametrize(("name", "method"), CALLS)
+@in_groups(("name", "method"), CALLS)
 def test_methods_of_distributions_are_scipys(name: str, method: str):
     ours, scipys = both(name, method)
     x = X if name in CONTINUOUS else K
@@ -208,7 +209,7 @@ def free(name: str) -> list[int]:
     return [i for i, operand in enumerate(names) if operand not in ALL[name].fixed]
 
 
-@pytest.mark.parametrize(("name", "method"), CALLS)
+@in_groups(("name", "method"), CALLS)
 def test_derivatives_of_methods_of_distributions_are_differences(name: str, method: str):
     """First and second derivatives against differences of SciPy's function, reverse mode against forward mode."""
     ours, scipys = both(name, method)

@@ -6,6 +6,7 @@ import pytest
 import fnad
 from fnad.errors import FnadError, TracerEscapeError
 from tests.numpy.against_numpy import check, traced
+from tests.together import in_groups
 
 X, V, N = np.arange(12.0).reshape(3, 4), np.arange(1.0, 5.0), np.int64(2)
 
@@ -81,7 +82,7 @@ CALLS = {
 }
 
 
-@pytest.mark.parametrize("name", CALLS)
+@in_groups("name", CALLS)
 def test_a_traced_size_is_refused_at_its_line(name):
     with pytest.raises(FnadError) as caught:
         traced(CALLS[name], X, V, N)

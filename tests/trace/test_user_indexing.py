@@ -8,6 +8,7 @@ import pytest
 import fnad
 from fnad.errors import OutOfRangeError, TracerEscapeError
 from tests.numpy.against_numpy import check, check_error, sample, traced
+from tests.together import in_groups
 
 Q = sample((4, 5, 6), "f64")
 J = np.array([2, 0, 1])
@@ -73,12 +74,12 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize("index", [*BASIC, *ARRAYS, *MASKS], ids=str)
+@in_groups("index", [*BASIC, *ARRAYS, *MASKS], ids=str)
 def test_any_index_reads_as_numpy(index):
     check(operator.itemgetter(index), Q)
 
 
-@pytest.mark.parametrize("index", [*BASIC, *ARRAYS, *MASKS], ids=str)
+@in_groups("index", [*BASIC, *ARRAYS, *MASKS], ids=str)
 def test_any_index_writes_as_numpy(index):
     def write(x):
         y, z = x * 1, x * 1

@@ -11,7 +11,7 @@ from fnad.trace.tracer import FUNCTIONS as FUNCTIONS_OF_TRACER
 from fnad.trace.tracer import METHODS as METHODS_OF_TRACER
 from tests.numpy.against_numpy import check
 from tests.numpy.coverage import MODULES, public, rule_of
-from tests.together import together
+from tests.together import in_groups
 
 A, S, P = np.array(0.5), np.float64(0.5), 0.5
 
@@ -126,11 +126,9 @@ def called(function):
 
 
 @pytest.mark.parametrize("x", [A, S, P], ids=["array", "scalar", "number"])
-def test_functions_of_zero_dimensions_return_as_numpy(x):
-    with together() as named:
-        for name in FUNCTION_NAMES:
-            with named(name):
-                check_function(name, x)
+@in_groups("name", FUNCTION_NAMES)
+def test_functions_of_zero_dimensions_return_as_numpy(name, x):
+    check_function(name, x)
 
 
 def check_function(name, x):
@@ -142,11 +140,9 @@ def check_function(name, x):
 
 
 @pytest.mark.parametrize("x", [A, S], ids=["array", "scalar"])
-def test_methods_and_attributes(x):
-    with together() as named:
-        for name in MEMBERS:
-            with named(name):
-                check_member(name, x)
+@in_groups("name", MEMBERS)
+def test_methods_and_attributes_of_zero_dimensions_return_as_numpy(name, x):
+    check_member(name, x)
 
 
 def check_member(name, x):
