@@ -375,6 +375,19 @@ def same(a: Any, b: Any) -> bool:
     return own_function(a) is own_function(b) or (a is class_of and b is type) or (b is class_of and a is type)
 
 
+class Same:
+    """A bool of a pattern with alternatives, which equals what is the same."""
+
+    __array_ufunc__ = None
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, value: bool) -> None:
+        self._value = value
+
+    def __eq__(self, other: object) -> bool:
+        return same(other, self._value)
+
+
 enter(operator.is_, lambda _: same)
 enter(operator.is_not, lambda _: lambda a, b: not same(a, b))
 
@@ -477,3 +490,5 @@ for _hook in (
     *(matched, method, operand, place, same, slice, stored, tally, turns, variable),
 ):
     setattr(HOOKS, _hook.__name__, _hook)
+for _value in (True, False):
+    setattr(HOOKS, f"same_{_value}", Same(_value))

@@ -402,14 +402,24 @@ class OfBools(ast.NodeTransformer):
 
     def __init__(self) -> None:
         self.tests: list[ast.expr] = []
+        self._is_alternative = False
 
     def visit_MatchSingleton(self, node: ast.MatchSingleton) -> ast.AST:
-        return node if node.value is None else self._tested(node, [node])
+        if node.value is None:
+            return node
+        if not self._is_alternative:
+            return self._tested(node, [node])
+        value = ast.Attribute(ast.Constant(MARK), f"same_{node.value}", ast.Load())
+        return ast.fix_missing_locations(ast.copy_location(ast.MatchValue(value), node))
 
     def visit_MatchOr(self, node: ast.MatchOr) -> ast.AST:
-        """Alternatives without parts are compared one by one; those with parts stay as they are."""
-        kinds = {type(part) for part in node.patterns}
-        return self._tested(node, node.patterns) if kinds == {ast.MatchSingleton} else node
+        """Alternatives without parts are compared one by one; in others, each bool is a value that compares."""
+        if not self._is_alternative and {type(part) for part in node.patterns} == {ast.MatchSingleton}:
+            return self._tested(node, node.patterns)
+        before, self._is_alternative = self._is_alternative, True
+        self.generic_visit(node)
+        self._is_alternative = before
+        return node
 
     def _tested(self, node: Any, singletons: Iterable[Any]) -> ast.AST:
         name = f"__matched_{node.lineno}_{node.col_offset}__"

@@ -51,6 +51,24 @@ def nested(x):
             return 100 * x
 
 
+def alternatives(x):
+    match (x > 1, [x < 2, x]):
+        case (False, [True | None, v]) | (True, [False, v]):
+            return 2 * v
+        case (True | 7, [np.bool_() | True | None, v]):
+            return 3 * v
+        case _:
+            return 100 * x
+
+
+def of_arrays(x):
+    match np.array([x, x]):
+        case (True, 1) | True | None:
+            return 2 * x
+        case _:
+            return 3 * x
+
+
 def in_a_loop(x):
     total = 0.0
     for k in range(4):
@@ -83,6 +101,8 @@ FORMS = {
     "case": bare,
     "cases of two": two,
     "nested cases": nested,
+    "alternatives with parts": alternatives,
+    "an array beside alternatives": of_arrays,
     "cases in a loop": in_a_loop,
 }
 
