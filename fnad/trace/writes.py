@@ -33,7 +33,7 @@ from fnad.records import NamedTuple
 from fnad.trace.handle import Handle
 from fnad.trace.libraries import is_trusted, package_of
 from fnad.trace.parts import MISSING, elements_of, namespace_of
-from fnad.trace.reads import content_of
+from fnad.trace.reads import content_of, reference_to
 from fnad.trace.recording import Recorder
 from fnad.trace.source import current_source, line_naming
 from fnad.trace.variables import Facts
@@ -110,7 +110,8 @@ class Replayed:
 class UndoableWrite(NamedTuple):
     """The first write into an attribute, a variable or a container, with its place and the function that undoes it.
 
-    A container has itself as the owner, and the name "". The place of a variable is the code that binds it.
+    A container has itself as the owner, and the name "". The place of a variable is the code that binds it. An object
+    with a namespace is not kept alive.
     """
 
     owner: Any
@@ -152,7 +153,9 @@ class Writes:
         known, is_own = self._known.get((id(owner), name)), _is_own_file()
         if known is None or (is_own and known.restore is None):
             undone = restore if is_own else None
-            self._known[id(owner), name] = UndoableWrite(owner, name, now, undone, code or current_source())
+            is_kept = isinstance(owner, type) or not isinstance(namespace_of(owner), dict)
+            held = owner if is_kept else reference_to(owner) or owner  # a function may wait for the end of an object
+            self._known[id(owner), name] = UndoableWrite(held, name, now, undone, code or current_source())
 
     def _is_kept(self, owner: Any, name: str) -> bool:
         known = self._known.get((id(owner), name))
@@ -217,7 +220,8 @@ class Writes:
         """Raise where a value of a trace is stored in something that the function has `read`, by identity."""
         for write in self._known.values():
             now = write.now()
-            place = write.owner if write.name else now
+            owner = write.owner() if isinstance(write.owner, ref) else write.owner
+            place = owner if write.name else now
             if id(place) not in read and not isinstance(place, ModuleType):
                 continue
             elements = None if write.name else elements_of(now)
