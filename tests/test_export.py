@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -180,6 +181,20 @@ def test_exported_c_sources_compute_as_the_function(tmp_path: Path) -> None:
         function = loaded[f"program{n}"]
         function.restype, function.argtypes = ctypes.c_int64, [ctypes.c_void_p] * (len(given) + len(expected))
         check(called(function, given, expected), expected, name)
+
+
+@pytest.mark.skipif(GCC is None, reason="there is no gcc")
+def test_compiled_as_the_guide_says_c_rounds_each_product(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[1] / "docs" / "export.md").read_text(encoding="utf-8")
+    (command,) = re.findall(r"^gcc (.*) -c ", page, re.MULTILINE)
+    x = np.random.default_rng(0).standard_normal((3, 1000))
+    found = fnad.export(lambda x, y, z: x * y - z, *x)
+    found.name = "f"
+    found.c(tmp_path / "f.c")
+    subprocess.run([str(GCC), *command.split(), "-shared", "-fPIC", "f.c", "-o", "f.so"], check=True, cwd=tmp_path)
+    function = ctypes.CDLL(str(tmp_path / "f.so")).f
+    function.argtypes = [ctypes.c_void_p] * 4
+    np.testing.assert_array_equal(called(function, [*x], [x[0]]), [x[0] * x[1] - x[2]])
 
 
 @pytest.mark.parametrize(("shape", "axis", "marks"), [((9, 40), 1, 1), ((40, 9), 0, 0), ((9, 16), 1, 0)])

@@ -17,7 +17,7 @@ from fnad.backends.standalone.program import Standalone, lowered, standalone
 from fnad.ir.program import Program
 from fnad.kernel.plan import Plan
 
-FLAGS = "-O2", "-fwrapv", "-shared", "-fPIC", "-lm"
+FLAGS = "-O2", "-fwrapv", "-ffp-contract=off", "-shared", "-fPIC", "-lm"
 
 
 class Executor:

@@ -1,7 +1,7 @@
 """A program as C99: its kernels as static functions, and the function that runs them in their order.
 
 Statements are those of the kernels, so the numbers are those of native code up to the rounding of the C compiler's
-functions. Integers wrap, for which compilers need `-fwrapv`; `-fopenmp-simd` vectorises sums.
+functions. Compilers need `-fwrapv`, because integers wrap, and `-ffp-contract=off`; `-fopenmp-simd` vectorises sums.
 """
 
 from __future__ import annotations
