@@ -11,7 +11,7 @@ import random
 import re
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache, cached_property, partial
 from itertools import islice
 from pathlib import Path
 from types import SimpleNamespace
@@ -1090,13 +1090,149 @@ def large_or_not(v: Any, a: Any) -> Any:
     return v if v > a else -v
 
 
-@pytest.mark.parametrize("f", [noted_within, gathered, helped_within], ids=lambda f: f.__name__)
+class Cached:
+    @cached_property
+    def six(self) -> float:
+        return 6.0
+
+
+def after_a_cached_attribute(x: Any, a: Any) -> Any:
+    cached, s = Cached(), 0.0
+    for v in x:
+        s += cached.six if v > a else -v
+    return s + len(vars(cached)) * a
+
+
+def beside_a_cached_attribute(x: Any, a: Any) -> Any:
+    cached, s = Cached(), 0.0
+    for v in x:
+        if v > a:
+            s += cached.six
+        try:
+            s = 0.9 * s + cached.__dict__["six"] * v
+        except KeyError:
+            s -= 1.0
+    return s
+
+
+def after_a_cached_function(x: Any, a: Any) -> Any:
+    @cache
+    def square(n: int) -> int:
+        return n * n
+
+    s = 0.0
+    for v in x:
+        s += square(3) if v > a else -v
+    return s + a * square.cache_info().misses + square.cache_info().hits
+
+
+CACHED = [after_a_cached_attribute, beside_a_cached_attribute, after_a_cached_function]
+
+
+@pytest.mark.parametrize("f", CACHED, ids=lambda f: f.__name__)
+def test_steps_that_fill_a_cache_which_is_read_stay_paths(f: Callable[..., Any]) -> None:
+    values = jit(f)
+    rows = [[1.0, -1.0, 2.0, -2.0, 1.0], [1.0, -1.0, -2.0, -2.0, 1.0], [-1.0] * 5, [1.0] * 5, [-1.0, 1.0] * 2 + [2.0]]
+    for x in rows:
+        assert values(np.array(x), 0.1) == pytest.approx(f(np.array(x), 0.1), rel=1e-12)
+    assert loops_of(values) == 0
+
+
+def ended_by_a_final_clause(x: Any, a: Any) -> Any:
+    s = 0.0
+    for v in x:
+        try:
+            s += v if v > a else -0.1 * v
+            SEEN.append(0.0)
+        finally:
+            continue  # noqa: B012
+    return s
+
+
+def ended_by_a_return(x: Any, a: Any) -> Any:
+    def scaled(v: Any) -> Any:
+        try:
+            SEEN.append(0.0)
+        finally:
+            return 2 * v if v > a else -v  # noqa: B012
+
+    s = 0.0
+    for v in x:
+        s += scaled(v)
+    return s
+
+
+def ended_by_a_break(x: Any, a: Any) -> Any:
+    s = 0.0
+    for v in x:
+        for _ in range(2):
+            try:
+                s += v if v > a else -v
+                SEEN.append(0.0)
+            finally:
+                break  # noqa: B012
+        s *= 0.9
+    return s
+
+
+class Ignoring:
+    def __enter__(self) -> None:
+        SEEN.append(1.0)
+
+    def __exit__(self, *_: object) -> bool:
+        return True
+
+
+def ended_by_a_context_manager(x: Any, a: Any) -> Any:
+    s = 0.0
+    for v in x:
+        with Ignoring():
+            s += v if v > a else -v
+            SEEN.append(0.0)
+    return s
+
+
+def handled_in_groups(x: Any, a: Any) -> Any:
+    s = 0.0
+    for v in x:
+        try:
+            s += v if v > a else -v
+            SEEN.append(0.0)
+        except* BaseException:  # noqa: BLE001
+            s += 100.0
+    return s
+
+
+ENDED = [noted_within, gathered, helped_within, ended_by_a_final_clause, ended_by_a_return, ended_by_a_break]
+
+
+@pytest.mark.parametrize("f", [*ENDED, ended_by_a_context_manager, handled_in_groups], ids=lambda f: f.__name__)
 def test_user_code_handles_no_end_of_a_trace(f: Callable[..., Any]) -> None:
-    """The end of a trace within a step passes a clause for all exceptions."""
+    """The end of a trace within a step passes clauses for all exceptions, and what ends an exception."""
     values = jit(f)
     for seed in range(4):
         x = np.random.default_rng(seed).normal(size=300)
         assert values(x, 0.1) == pytest.approx(f(x, 0.1), rel=1e-12)
+
+
+def of_rows_by_a_final_clause(v: Any) -> Any:
+    try:
+        return v if v > 0 else -v
+    finally:
+        return 5 * v  # noqa: B012, SIM107
+
+
+def of_rows_by_a_context_manager(v: Any) -> Any:
+    with Ignoring():
+        if v > 0:
+            return v
+    return 7 * v
+
+
+@pytest.mark.parametrize("f", [of_rows_by_a_final_clause, of_rows_by_a_context_manager], ids=lambda f: f.__name__)
+def test_user_code_ends_no_error_where_python_has_a_number(f: Callable[..., Any]) -> None:
+    with pytest.raises(fnad.errors.TracerEscapeError, match="differs among the rows"):
+        vmap(f)(np.array([1.0, -1.0]))
 
 
 def test_errors_are_those_of_the_call() -> None:

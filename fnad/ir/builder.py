@@ -95,7 +95,9 @@ def is_tracing() -> bool:
 
 
 class Builder:
-    """A program under construction."""
+    """A program under construction; each of the `tried` notes an equation before it is added."""
+
+    tried: Sequence[Any] = ()
 
     def __init__(self) -> None:
         self.inputs: list[Var] = []
@@ -188,6 +190,8 @@ class Builder:
         if found is None:
             avals = tuple([symbol.aval for symbol in symbols])
             inferred, params, static = self._infer(primitive, avals, params, static, regions)
+            for clauses in self.tried:
+                clauses.note(primitive, symbols, params)
             found = self._numbered[key] = tuple(map(Var, inferred)) if isinstance(inferred, tuple) else Var(inferred)
             results = found if isinstance(found, tuple) else (found,)
             made = Equation(results, primitive, atoms, params, regions, self.source)
@@ -210,6 +214,8 @@ class Builder:
             if found is not None:
                 results = found if isinstance(found, tuple) else (found,)
             else:
+                for clauses in self.tried:
+                    clauses.note(primitive, [Symbol(self, atom, atom.aval) for atom in operands], params)
                 is_several = isinstance(inferred, tuple)
                 results = tuple(map(Var, inferred)) if is_several else (Var(inferred),)
                 numbered[key] = results if is_several else results[0]

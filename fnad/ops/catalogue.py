@@ -4,6 +4,7 @@ from fnad.ops import (  # noqa: F401
     airy,
     arithmetic,
     asymptotic,
+    attempt,
     autodiff,
     banded,
     bessel,

@@ -7,7 +7,7 @@ its next use is a new input there, as NumPy would see it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -27,6 +27,10 @@ Array: TypeAlias = "np.ndarray[Any, Any]"
 
 READ: ListedBlocks[dict[int, Any]] = ListedBlocks()
 """The arrays and containers that user code has loaded in each block, by identity: from outside, or from containers."""
+
+
+TRIED: ListedBlocks[Any] = ListedBlocks()
+"""The `try` statements of user code that may handle errors of a running program (`fnad.trace.attempts`)."""
 
 
 class Write(NamedTuple):
@@ -93,6 +97,10 @@ class Trace(Builder):
         if self.outer is not None and self.outer.alive:
             return self.lift(self.outer.capture(value))
         return self._capture_array(value)
+
+    @property
+    def tried(self) -> Sequence[Any]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return TRIED.values
 
     @property
     def outside(self) -> tuple[Array, ...]:

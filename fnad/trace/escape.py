@@ -13,9 +13,7 @@ import re
 import sys
 import threading
 from collections.abc import Callable
-from contextlib import suppress
 from functools import lru_cache, partial
-from types import TracebackType
 from typing import Any, NoReturn, cast
 
 import numpy as np
@@ -375,6 +373,8 @@ def handled(error: BaseException | None, kinds: Any) -> None:
     """Have the function run again, or raise the error again, if user code handles it by its classes."""
     if error is None:
         return
+    for part in error.exceptions if isinstance(error, BaseExceptionGroup) else ():
+        handled(part, kinds)
     behind, asked = (_behind(error) if isinstance(error, Exception) else None) or error, _LAST.asked
     if asked is not None and asked in (error, behind) and not MAKING.is_traced:
         MAKING.refuse(asked)
@@ -387,24 +387,6 @@ def _is_by_name(error: BaseException, kinds: Any) -> bool:
     if isinstance(kinds, tuple):
         return any(_is_by_name(error, kind) for kind in cast("tuple[Any, ...]", kinds))
     return issubclass(kinds, FnadError) and isinstance(error, kinds)
-
-
-class Suppressing(suppress):
-    """`contextlib.suppress`, whose block handles errors as an `except` clause does."""
-
-    __doc__ = suppress.__doc__  # for user code
-
-    def __init__(self, *exceptions: type[BaseException]) -> None:
-        super().__init__(*exceptions)
-        self.kinds = exceptions
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> bool:
-        is_handled = bool(super().__exit__(kind, error, traceback))
-        if is_handled and is_tracing():
-            handled(error, self.kinds)
-        return is_handled
 
 
 def hidden_escape(error: Exception, source: Source | None = None) -> FnadError | None:

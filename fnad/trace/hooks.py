@@ -34,6 +34,7 @@ from fnad.ir.builder import is_tracing
 from fnad.numpy.indexing_routines import c_, r_
 from fnad.numpy.namespace import MAKING
 from fnad.trace import escape
+from fnad.trace.attempts import trying, within
 from fnad.trace.capture import READ
 from fnad.trace.compiled import converted_on_traced, of_compiled, of_numba
 from fnad.trace.conversion import HOOKS, converted, converted_code, facts_in, own_function
@@ -42,7 +43,7 @@ from fnad.trace.entering import constructing, entered, operand
 from fnad.trace.handle import Handle
 from fnad.trace.libraries import is_entered, is_numba_class, is_of_numba, is_standard, is_trusted, is_users
 from fnad.trace.loading import decided, is_native, load, ordinary, read, traced
-from fnad.trace.looping import LOOPING, Refused
+from fnad.trace.looping import LOOPING, Refused, notes_cache
 from fnad.trace.parts import CACHED
 from fnad.trace.reading_calls import imported, imports, matched, recorded
 from fnad.trace.recording import RECORDING, Recorder
@@ -88,6 +89,8 @@ def callee(function: Any) -> Any:
         return function
     if LOOPING.steps:
         LOOPING.steps[-1].calls(function)
+    if function is vars and LOOPING.loops is not None:
+        LOOPING.loops.reads_caches()
     return _reported(function)
 
 
@@ -212,6 +215,8 @@ def of_instance(instance: Any, kind: type) -> Any:
 
 def of_c(function: Any) -> Any:
     """The callee for a function or method in C."""
+    if function.__name__ == "cache_info" and LOOPING.loops is not None:
+        LOOPING.loops.reads_caches()
     if function.__name__ in CHANGING:
         owner = getattr(function, "__self__", None)
         kept(owner)
@@ -278,6 +283,8 @@ def attribute(owner: Any, name: str) -> Any:
 
 def _found(owner: Any, name: str) -> Any:
     """An attribute; it is recorded when it was looked up, which may make it."""
+    if LOOPING.loops is not None:
+        notes_cache(owner, name)
     try:
         return getattr(load(owner), name)
     finally:
@@ -443,14 +450,23 @@ def changed(value: Any, operand: Any) -> Any:
 
 
 def handles(kinds: Any = ()) -> None:
-    """The begin of an `except` clause of these classes. See Note [Errors that user code handles]."""
+    """The begin of an `except` clause of these classes, or the end of a `finally` clause that ends an error.
+
+    See Note [Errors that user code handles].
+    """
     if is_tracing():
         escape.handled(sys.exception(), kinds)
 
 
 def reading(get: Any) -> Call:
     """`getattr`, whose result is read."""
-    return lambda *args: load(get(*args))
+
+    def call(*args: Any) -> Any:
+        if LOOPING.loops is not None and len(args) > 1:
+            notes_cache(*args[:2])
+        return load(get(*args))
+
+    return call
 
 
 def storing(function: Any) -> Call:
@@ -487,7 +503,7 @@ enter(warnings.warn, warning_users)
 
 for _hook in (
     *(attribute, callee, changed, counter, each, enters, filled, handles, imported, imports, item, leaves),
-    *(matched, method, operand, place, same, slice, stored, tally, turns, variable),
+    *(matched, method, operand, place, same, slice, stored, tally, trying, turns, variable, within),
 ):
     setattr(HOOKS, _hook.__name__, _hook)
 for _value in (True, False):

@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from contextvars import ContextVar
-from functools import partial
+from functools import cached_property, partial
 from types import (
     BuiltinFunctionType,
     FrameType,
@@ -42,6 +42,7 @@ from fnad.trace.filling import FILLING
 from fnad.trace.generators import draws_numbers
 from fnad.trace.handle import Array, Handle
 from fnad.trace.libraries import is_trusted
+from fnad.trace.parts import CACHED
 from fnad.trace.recording import Recorder
 from fnad.trace.shadow import Shadow
 from fnad.trace.source import current_source
@@ -76,6 +77,12 @@ class Loops(Protocol):
 
     def decides(self, source: Source, answer: int) -> None: ...
 
+    def tries(self, source: Source) -> None: ...
+
+    def caches(self) -> None: ...
+
+    def reads_caches(self) -> None: ...
+
     def parts(self, source: Source) -> None: ...
 
 
@@ -88,6 +95,16 @@ class _Looping(threading.local):
 
 
 LOOPING = _Looping()
+
+
+def notes_cache(owner: Any, name: str) -> None:
+    """Note that a step of a loop reads an attribute that is cached, or that code reads which attributes there are."""
+    if LOOPING.loops is None:
+        return
+    if name == "__dict__":
+        LOOPING.loops.reads_caches()
+    elif LOOPING.steps and isinstance(getattr(type(owner), name, None), cached_property):
+        LOOPING.loops.caches()
 
 
 # ---- values of a step ------------------------------------------------------------------------------------------------
@@ -212,6 +229,8 @@ class Step:
         effect = effect_of_callee(function)
         if effect is not None:
             raise Refused(effect)
+        if isinstance(function, CACHED) and LOOPING.loops is not None:
+            LOOPING.loops.caches()
         own = getattr(function, "__func__", function)
         if not isinstance(own, FunctionType) or is_trusted(own.__code__.co_filename):
             return

@@ -15,6 +15,7 @@ from fnad.numpy.operands import NUMBERS, PYTHON_DTYPES
 from fnad.numpy.registry import RULES
 from fnad.ops.shape import constant
 from fnad.placement import is_on_device
+from fnad.trace.capture import TRIED
 from fnad.trace.dispatch import as_number, call, call_function, store, weakened
 from fnad.trace.handle import Aside, Elements, Handle
 
@@ -47,6 +48,8 @@ def operate_on_numbers(ufunc: Callable[..., Any], operands: Sequence[Any]) -> An
     numbers = operands if ufunc in LOGICAL else [as_number(operand) for operand in operands]
     if ufunc in ORDERING and any(isinstance(number, complex) for number in numbers):
         return NotImplemented
+    if TRIED.values and len(numbers) == 2:
+        import_module("fnad.trace.attempts").check_division(ufunc, *numbers)
     return weakened(call(RULES[ufunc], numbers, {}))
 
 

@@ -16,7 +16,10 @@
     o.x = v         HOOKS.stored(o, "x").x = v
     o.n += 1        HOOKS.counter(o, "n").n += 1
     v += x          v += HOOKS.changed(v, x)    for a local variable
+    try: …          try: with HOOKS.trying("E"): …
     except E: …     except E: HOOKS.handles(); …
+    finally: return finally: HOOKS.handles(); return
+    with c: …       with HOOKS.within(c): …
     def f(): …      def f(): HOOKS.enters(facts); …     what f uses of outer scopes
 
 `HOOKS` is a name for a constant here (`fnad.trace.conversion`). Every new node has the file, line and columns of the
@@ -26,6 +29,7 @@ node that it replaces.
 from __future__ import annotations
 
 import ast
+import builtins
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from copy import deepcopy
@@ -55,7 +59,8 @@ class Hooked(ast.NodeTransformer):
 
     `_class` is the name of the class around a node, and `_local` has its variables that are not of outer scopes.
     `_scope` is the function around it, `_reads` counts how often that function reads variables. `_live` has those that
-    may be read behind its loops, `_around` are the loops. `_makers` has the calls that make an array to be filled.
+    may be read behind its loops, `_around` are the loops. `_final` are the statements that end a `finally` clause.
+    `_makers` has the calls that make an array to be filled.
     """
 
     def __init__(self) -> None:
@@ -65,6 +70,7 @@ class Hooked(ast.NodeTransformer):
         self._reads: Counter[str] = Counter()
         self._live: dict[ast.AST, set[str]] = {}
         self._around: list[Place | None] = []
+        self._final: tuple[type[ast.stmt], ...] = ()
         self._makers: dict[ast.Call, tuple[str, ...]] = {}
 
     def all(self, nodes: Iterable[Any]) -> list[Any]:
@@ -173,7 +179,7 @@ class Hooked(ast.NodeTransformer):
         return [*around[: len(before)], loop, *around[len(before) :]] if around else loop
 
     def visit_Return(self, node: ast.Return) -> Any:
-        return self._returning(node, None if node.value is None else self.visit(node.value))
+        return self._ended(node, self._returning(node, None if node.value is None else self.visit(node.value)))
 
     def _returning(self, node: Any, value: ast.expr | None) -> list[ast.stmt]:
         """Return a value, or leave the loop around and return it behind that."""
@@ -190,10 +196,11 @@ class Hooked(ast.NodeTransformer):
     def visit_Break(self, node: ast.Break) -> Any:
         place = self._around[-1] if self._around else None
         if place is None:
-            return node
+            return self._ended(node, [node])
         is_noted = place.broken in place.names
         noted = ast.Assign([name_of(place.broken, node, ast.Store())], constant(True))
-        return [*[ast.fix_missing_locations(ast.copy_location(noted, node))] * is_noted, *self._leaving(node, place)]
+        made = [*[ast.fix_missing_locations(ast.copy_location(noted, node))] * is_noted, *self._leaving(node, place)]
+        return self._ended(node, made)
 
     def _leaving(self, node: Any, place: Place) -> list[ast.stmt]:
         """Leave a loop, or go on to where the ways through a step are put together."""
@@ -203,7 +210,9 @@ class Hooked(ast.NodeTransformer):
 
     def _steps(self, node: Any, place: Place | None) -> list[Any]:
         self._around.append(place)
+        final, self._final = self._final, tuple(kind for kind in self._final if kind is ast.Return)
         body = self.all(node.body)
+        self._final = final
         self._around.pop()
         return body
 
@@ -299,8 +308,8 @@ class Hooked(ast.NodeTransformer):
 
     def _begin(self, node: Any, body: list[Any]) -> tuple[Any, ...]:
         self.visit(node.args)
-        before = self._local, self._scope, self._reads, self._live, self._around
-        self._around = []
+        before = self._local, self._scope, self._reads, self._live, self._around, self._final
+        self._around, self._final = [], ()
         self._local = bound_in([node.args, *body])
         self._scope = Scope(self._local, before[1])
         self._reads, self._live = Counter(reads_in(*body)), live_behind(body)
@@ -317,7 +326,7 @@ class Hooked(ast.NodeTransformer):
         facts = self._scope.end()
         if facts is not None:
             node.body.insert(has_text, ast.copy_location(ast.Expr(hook("enters", first, facts)), first))
-        self._local, self._scope, self._reads, self._live, self._around = before
+        self._local, self._scope, self._reads, self._live, self._around, self._final = before
         return node
 
     visit_AsyncFunctionDef = visit_FunctionDef
@@ -329,7 +338,7 @@ class Hooked(ast.NodeTransformer):
         if facts is not None:
             enters = hook("enters", node.body, facts)
             node.body = ast.copy_location(ast.BoolOp(ast.Or(), [enters, node.body]), node.body)
-        self._local, self._scope, self._reads, self._live, self._around = before
+        self._local, self._scope, self._reads, self._live, self._around, self._final = before
         return node
 
     def visit_Import(self, node: Any) -> Any:
@@ -348,10 +357,36 @@ class Hooked(ast.NodeTransformer):
 
     visit_ImportFrom = visit_Import
 
+    def visit_Try(self, node: Any) -> ast.AST:
+        kinds = [kind for kind in map(handled_by, node.handlers) if kind]
+        first, final = node.body[0], self._final
+        node.body, node.handlers, node.orelse = map(self.all, (node.body, node.handlers, node.orelse))
+        self._final = ENDS
+        node.finalbody, self._final = self.all(node.finalbody), final
+        if kinds:
+            item = ast.withitem(hook("trying", first, ast.Constant(f"({', '.join(kinds)},)")))
+            node.body = [ast.fix_missing_locations(ast.copy_location(ast.With([item], node.body), first))]
+        return node
+
+    visit_TryStar = visit_Try
+
+    def _ended(self, node: ast.stmt, made: list[Any]) -> list[Any]:
+        """The statements for one that ends a `finally` clause, and with it the error under way."""
+        ends = isinstance(node, self._final)
+        return [*[ast.copy_location(ast.Expr(hook("handles", node)), node)] * ends, *made]
+
+    def visit_Continue(self, node: ast.Continue) -> Any:
+        return self._ended(node, [node])
+
+    def visit_With(self, node: ast.With) -> ast.AST:
+        self.generic_visit(node)
+        for item in node.items:
+            item.context_expr = hook("within", item.context_expr, item.context_expr)
+        return node
+
     def visit_ExceptHandler(self, node: ast.ExceptHandler) -> ast.AST:
-        first, plain = node.body[0], (ast.Name, ast.Attribute, ast.Tuple, ast.Load)
-        named = node.type is not None and all(isinstance(part, plain) for part in ast.walk(node.type))
-        kinds = [deepcopy(node.type)] if named and node.type is not None else []
+        first = node.body[0]
+        kinds = [deepcopy(node.type)] if node.type is not None and is_plain(node.type) else []
         node.type = None if node.type is None else self.visit(node.type)
         node.body = [ast.copy_location(ast.Expr(hook("handles", first, *kinds)), first), *self.all(node.body)]
         return node
@@ -387,11 +422,37 @@ class Hooked(ast.NodeTransformer):
         return f"_{owner}{name}" if is_private and owner else name
 
 
+def is_plain(kinds: ast.expr) -> bool:
+    """True if an expression for classes of errors consists of names and attributes."""
+    plain = (ast.Name, ast.Attribute, ast.Tuple, ast.Load)
+    return all(isinstance(part, plain) for part in ast.walk(kinds))
+
+
+def handled_by(clause: ast.ExceptHandler) -> str:
+    """The expression for the errors of a running program that a clause may handle; "" if there are none."""
+    if clause.type is None or not is_plain(clause.type):
+        return BaseException.__name__
+    kinds = clause.type.elts if isinstance(clause.type, ast.Tuple) else [clause.type]
+    others = (kind for kind in kinds if not (isinstance(kind, ast.Name) and kind.id in UNRAISED))
+    return ", ".join(map(ast.unparse, others))
+
+
+RAISED = ValueError, IndexError, ZeroDivisionError
+UNRAISED = {
+    name
+    for name, kind in vars(builtins).items()
+    if isinstance(kind, type) and issubclass(kind, BaseException) and not any(issubclass(e, kind) for e in RAISED)
+}
+"""Python's classes of errors that no running program raises."""
+
 SINGLE = (
     *(ast.Yield, ast.YieldFrom, ast.Await, ast.Delete, ast.Global, ast.Nonlocal, ast.Import),
     *(ast.ImportFrom, ast.ClassDef, ast.AsyncFor, ast.AsyncWith),
 )
 """The statements that a step which represents others may not have."""
+
+ENDS = ast.Return, ast.Break, ast.Continue
+"""The statements that leave a `finally` clause."""
 
 TURN, RESULT = "__turn__", "__result__"
 """The variable of the loop that stands for a `while`, and that for what a function returns from within a loop."""

@@ -29,11 +29,11 @@ from fnad.ir.types import NAMES
 from fnad.numpy.namespace import MAKING, NEW, on_trace
 from fnad.numpy.registry import RULES
 from fnad.trace import objects
+from fnad.trace.attempts import Suppressing
 from fnad.trace.classes import CLASSES
 from fnad.trace.conversion import own_function
 from fnad.trace.dispatch import call, call_function, go_straight
 from fnad.trace.entering import OPERATORS, holds_traced, operand
-from fnad.trace.escape import Suppressing
 from fnad.trace.handle import Handle
 from fnad.trace.libraries import is_library, is_trusted, package_of
 from fnad.trace.objects import call_or_make

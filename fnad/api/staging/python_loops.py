@@ -31,8 +31,8 @@ Key = tuple[str, int, int]
 
 APART = "a comprehension, or a loop with yield, del, global or an import in it, is traced step by step"
 
-MANY = 100
-"""The decisions of a line in a trace from which the loops around it are one."""
+MANY, FEW = 100, 8
+"""The decisions of a line in a trace from which the loops around it are one; those of a line in a `try`."""
 
 
 class PythonLoops:
@@ -51,6 +51,7 @@ class PythonLoops:
         self.ends: dict[Atom, frozenset[int]] = {}
         self.counts: dict[Atom, int] = {}
         self.grown = self.recorded = 0
+        self.fills_caches = False
 
     def mark(self, failures: Sequence[tuple[Any, tuple[int, int]]]) -> None:
         """Have the loops around guards that failed be one loop each."""
@@ -68,6 +69,7 @@ class PythonLoops:
         """Begin a run of the function."""
         self.left, self.used, self.recorded = [], [], 0
         self.decided, self.ends, self.counts = {}, {}, {}
+        self.fills_caches = False
 
     def decides(self, source: Source, answer: int) -> None:
         """Mark the loops around a line that has decided often, and not always the same; then the trace begins again."""
@@ -76,6 +78,23 @@ class PythonLoops:
         known[2] |= answer != known[1]
         if known[2] and known[0] > MANY:
             self.parts(source)
+
+    def tries(self, source: Source) -> None:
+        """Mark the loops around a line in a `try` that has decided several times if an operation fails."""
+        if self.decided.get(source, [0])[0] > FEW:
+            self.parts(source)
+
+    def caches(self) -> None:
+        """Note that a step fills a cache, which a step that stands for others may fill although Python does not."""
+        self.fills_caches = True
+
+    def reads_caches(self) -> None:
+        """Begin the trace again step by step if code reads what is cached, and a step has filled a cache."""
+        if LOOPING.steps:
+            raise Refused("a step reads what is cached")
+        if self.fills_caches:
+            self.refuse("a step fills a cache that is read behind it", self.used)
+            raise Parted
 
     def parts(self, source: Source) -> None:
         """Begin the trace again with the loops around a line marked, if there are some that are not."""

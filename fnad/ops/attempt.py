@@ -1,0 +1,57 @@
+"""`fails`: true where another primitive raises an error for its operands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from fnad.errors import FnadError
+from fnad.ir.axes import AxisPairs, Custom
+from fnad.ir.primitive import HOST, PRIMITIVES, Library, NonDifferentiable, Primitive, Sample, register
+from fnad.ir.symbol import Symbol
+from fnad.ir.types import BOOL, Aval
+from fnad.ops.shape import stack_operands
+
+
+def _infer(x: Aval, *_: Aval, of: str, rows: int, **params: Any) -> Aval:
+    return Aval(BOOL, x.shape[:rows])
+
+
+def _fails(*operands: Any, of: str, rows: int, **params: Any) -> Any:
+    found = np.zeros(np.shape(operands[0])[:rows], bool)
+    for place in np.ndindex(found.shape):
+        try:
+            PRIMITIVES[of].evaluate(*[operand[place] for operand in operands], **params)
+        except FnadError:
+            found[place] = True
+    return found
+
+
+def _stack(count: int, operands: Sequence[Symbol], stacked: Sequence[bool], *, rows: int, **params: Any) -> Symbol:
+    return fails(*stack_operands(count, operands, stacked), rows=rows + 1, **params)
+
+
+def _align(*operands: Aval, rows: int, **_: Any) -> tuple[AxisPairs, ...]:
+    return tuple(tuple((axis, axis) for axis in range(rows)) for _ in operands)
+
+
+def _samples() -> Iterable[Sample]:
+    singular = np.stack([np.ones((2, 2)), np.eye(2)])
+    yield Sample((singular,), {"of": "inv", "rows": 0}, smooth=False)
+    yield Sample((singular,), {"of": "inv", "rows": 1}, smooth=False)
+
+
+fails = register(
+    Primitive(
+        "fails",
+        _infer,
+        _fails,
+        NonDifferentiable(),
+        Library(HOST, raises=False),
+        _samples,
+        "True where the primitive `of` raises an error, for each index of the `rows` leading axes of the operands.",
+        axes=Custom(_stack, _align),
+    )
+)
