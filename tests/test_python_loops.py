@@ -815,6 +815,104 @@ def test_rows_go_their_own_ways(f: Callable[..., Any]) -> None:
     assert len(values.paths()) <= 3
 
 
+def left_with_a_string(x: Any, a: Any) -> Any:
+    mode, s = "none", 0.0
+    for v in x:
+        if v > a:
+            mode, s = "above", s + v
+        elif v < -a:
+            mode = "below"
+    if mode == "none":
+        return s
+    return s * 2 if mode == "above" else s - a
+
+
+def left_with_none(x: Any, a: Any) -> Any:
+    last, s = None, 0.0
+    for v in x:
+        if v > a + 1:
+            last, s = v, s + 1
+    return s if last is None else s + last * a
+
+
+def left_with_a_bool(x: Any, a: Any) -> Any:
+    is_large, s = False, 0.0
+    for v in x:
+        is_large = is_large or v > a + 1
+        s += v * a
+    return (s * 2 if is_large else s) + is_large
+
+
+def returned_numbers(x: Any, a: Any) -> Any:
+    for v in x:
+        if v > 1.5:
+            return 1
+        if v < -1.5:
+            return 2.5 * a
+    return a
+
+
+def decided_without_a_loop(x: Any, a: Any) -> Any:
+    if abs(a) < 0.4:
+        return 0.5 * a * x.sum()
+    return x[0] ** 2 if x[1] > a else a
+
+
+def by_jitter(x: Any, a: Any) -> Any:
+    for jitter in (0.0, 0.1, 1.0, 9.0):
+        try:
+            return np.linalg.cholesky(np.array([[a, x[0]], [x[0], 1.0]]) + jitter * np.eye(2)).sum()
+        except np.linalg.LinAlgError:
+            continue
+    return a
+
+
+PARTED = [
+    *(returning, with_an_else, left_with_a_string, left_with_none, left_with_a_bool, returned_numbers, looked_up),
+    *(decided_without_a_loop, by_jitter),
+]
+
+
+@pytest.mark.parametrize("f", PARTED, ids=lambda f: f.__name__)
+def test_rows_that_part_are_one_after_the_other(f: Callable[..., Any]) -> None:
+    values, slopes = jit(vmap(f)), jit(grad(lambda x, a: vmap(lambda x, a: 1.0 * f(x, a))(x, a).sum(), (0, 1)))
+    for seed in range(3):
+        rows = [arguments(10 * seed + i) for i in range(5)]
+        x, a = np.stack([row[0] for row in rows]), np.array([row[1] for row in rows])
+        np.testing.assert_allclose(values(x, a), [f(*row) for row in rows])
+        expected = [grad(lambda x, a: 1.0 * f(x, a), (0, 1))(*row) for row in rows]
+        for found, each in zip(slopes(x, a), zip(*expected, strict=True), strict=True):
+            np.testing.assert_allclose(found, each, atol=1e-12)
+    assert len(values.paths()) <= 3
+
+
+def test_rows_that_part_return_trees_along_axes() -> None:
+    def both(x: Any, a: Any) -> Any:
+        return {"x": x * 2, "n": 1} if x[0] > a else {"x": x * a, "n": 2.5}
+
+    x = np.random.default_rng(0).normal(size=(3, 4))
+    found = jit(vmap(both, in_axes=(1, None), out_axes={"x": 1, "n": 0}))(x, 0.1)
+    rows = [both(row, 0.1) for row in x.T]
+    np.testing.assert_allclose(found["x"], np.stack([row["x"] for row in rows], 1))
+    np.testing.assert_allclose(found["n"], [row["n"] for row in rows])
+    assert jit(vmap(lambda v: 2 * v if v > 0 else 0.0))(x[0].astype(np.float32)).dtype == np.float32
+    matrix = jit(vmap(vmap(lambda v: v if v > 0.1 else v * v)))(x)
+    np.testing.assert_allclose(matrix, np.where(x > 0.1, x, x * x))
+    second = jit(hessian(lambda x: vmap(lambda v: v**3 if v > 0 else -v * v)(x).sum()))(x[0])
+    np.testing.assert_allclose(second, np.diag(np.where(x[0] > 0, 6 * x[0], -2)))
+
+
+def changing_a_list(v: Any) -> Any:
+    SEEN.append(0.0)
+    return v if v > 0 else -v
+
+
+@pytest.mark.parametrize("f", [lambda v: v if v > 0 else None, changing_a_list], ids=["None", "list"])
+def test_rows_that_part_and_cannot_be_a_loop_are_an_error(f: Callable[..., Any]) -> None:
+    with pytest.raises(fnad.errors.TracerEscapeError, match="differs among the rows"):
+        jit(vmap(f))(np.array([1.0, -1.0]))
+
+
 # ---- loops that stay paths -------------------------------------------------------------------------------------------
 
 SEEN: list[float] = []

@@ -224,10 +224,7 @@ class LoopBody:
     def _runs(self, counter: Symbol, carried: Sequence[Symbol]) -> list[_Run]:
         """The ways at the begin of a step, with the rows that they read."""
         values = carried[self.form.has_state + self.form.has_status :]
-        made = {
-            id(way): _Run(way, counter, values) for way in sorted(self.ways, key=lambda way: (way.state, way.answers))
-        }
-        runs = [made[id(way)] for way in self.ways]
+        runs = [_Run(way, counter, values) for way in sorted(self.ways, key=lambda way: (way.state, way.answers))]
         for run in runs if self.count is not None else ():
             _read_rows(run, self.count or 0)
         return runs

@@ -71,6 +71,7 @@ def _agreed(symbol: Symbol) -> bool | None:
     if not (rows == answer).all():
         if LOOPING.loops is not None and source is not None:
             LOOPING.loops.parts(source)
+            LOOPING.loops.parts_rows()
         raise TracerEscapeError(
             f"Python decides by a value that differs among the rows of vmap: true in {rows.sum()} of {rows.size}",
             source=source,

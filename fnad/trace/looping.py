@@ -12,7 +12,7 @@ from __future__ import annotations
 import ctypes
 import sys
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Hashable
 from contextlib import suppress
 from contextvars import ContextVar
 from functools import cached_property, partial
@@ -30,6 +30,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from fnad.blocks import LocalBlocks
 from fnad.codes import original_of
 from fnad.errors import MutationError
 from fnad.ir.builder import Captured
@@ -85,6 +86,8 @@ class Loops(Protocol):
 
     def parts(self, source: Source) -> None: ...
 
+    def parts_rows(self) -> None: ...
+
 
 class _Looping(threading.local):
     """The loops of the trace of this thread, and the steps under way, the innermost one last."""
@@ -95,6 +98,8 @@ class _Looping(threading.local):
 
 
 LOOPING = _Looping()
+ROWS: LocalBlocks[Hashable] = LocalBlocks()
+"""The keys of the calls of `vmap` whose functions are being traced."""
 
 
 def notes_cache(owner: Any, name: str) -> None:

@@ -190,7 +190,7 @@ class Hooked(ast.NodeTransformer):
         values = [value or constant(None), constant(True)]
         assigns = [ast.Assign([name], each) for name, each in zip(names, values, strict=True)]
         leaves = hook("leaves", node, ast.Constant(place.line), ast.Constant(place.column))
-        made = [*assigns, ast.If(leaves, [ast.Return(name_of(RESULT, node))], []), ast.Continue()]
+        made = [*assigns, ast.If(leaves, [ast.Break()], []), ast.Continue()]
         return [ast.fix_missing_locations(ast.copy_location(each, node)) for each in made]
 
     def visit_Break(self, node: ast.Break) -> Any:

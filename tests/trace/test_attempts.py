@@ -249,20 +249,14 @@ def test_no_statement_takes_no_guard() -> None:
         assert len(values.paths()) == 1
 
 
-def test_rows_that_differ_are_an_error_outside_of_loops() -> None:
-    values = fnad.jit(fnad.vmap(by_jitter))
-    both = np.stack([np.eye(2), 2 * np.eye(2)])
-    np.testing.assert_allclose(values(both), list(map(by_jitter, both)))
-    np.testing.assert_allclose(values(-both), list(map(by_jitter, -both)))
-    with pytest.raises(fnad.errors.TracerEscapeError, match="differs among the rows"):
-        values(np.stack([np.eye(2), -np.eye(2)]))
-
-
-def test_rows_take_their_own_ways_through_a_loop() -> None:
-    values = fnad.jit(fnad.vmap(in_each_step))
+def test_rows_take_their_own_ways() -> None:
     rows = np.stack([*matrices()])
-    np.testing.assert_allclose(values(rows), list(map(in_each_step, rows)))
-    np.testing.assert_allclose(values(rows[::-1]), list(map(in_each_step, rows[::-1])))
+    for f in (in_each_step, by_jitter, by_more_and_more_jitter, around_a_loop):
+        values = fnad.jit(fnad.vmap(f))
+        np.testing.assert_allclose(values(rows), list(map(f, rows)))
+        np.testing.assert_allclose(values(rows[::-1]), list(map(f, rows[::-1])))
+    with pytest.raises(fnad.errors.TracerEscapeError, match="differs among the rows"):
+        fnad.vmap(by_jitter)(rows)
 
 
 def filtered(y: Any, q: Any) -> Any:

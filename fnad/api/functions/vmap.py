@@ -11,9 +11,19 @@ import numpy as np
 from fnad.api.running.execution import in_trace
 from fnad.api.running.reused_traces import ReusedTraces
 from fnad.api.running.transformed import Transformed, with_options
-from fnad.api.staging.leaves import NAMESPACE, Function, Leaf, check_function, flatten, function_name, pytrees
+from fnad.api.staging.leaves import (
+    NAMESPACE,
+    Function,
+    Leaf,
+    check_function,
+    flatten,
+    function_name,
+    pytrees,
+    source_of,
+)
 from fnad.api.staging.marshalling import LeafType, Tree, as_tracer, symbol
 from fnad.api.staging.regions import at, region_of
+from fnad.api.staging.row_loop import in_turn
 from fnad.control.batching import batched_equation, batched_program, leaves_residuals
 from fnad.errors import BatchAxisError
 from fnad.ir.builder import Builder
@@ -21,6 +31,7 @@ from fnad.ir.program import Equation
 from fnad.ir.symbol import Symbol
 from fnad.ops.shape import copies, in_front, transpose_to
 from fnad.trace.hooks import callee
+from fnad.trace.looping import ROWS
 from fnad.trace.shadow import Raised
 from fnad.trace.source import current_source
 from fnad.trace.tracer import Tracer
@@ -44,7 +55,7 @@ def vmap(f: Function, in_axes: AxisTree = 0, out_axes: AxisTree = 0, axis_size: 
     different lengths, run row by row.
 
     Parameters:
-        f (function): Python's own `if` and `while` in it must take the same path for all rows.
+        f (function): Python's own `if` and `while` in it must take the same path for all rows, except under `jit`.
         in_axes (int, None, or tuple of these and pytrees of them): The axis of the rows in each positional argument;
             None for an argument that is the same for all rows. A pytree is a prefix of the argument. Arguments by name
             have their rows along axis 0.
@@ -55,7 +66,7 @@ def vmap(f: Function, in_axes: AxisTree = 0, out_axes: AxisTree = 0, axis_size: 
         function: Takes the arguments of `f` with an axis more, and returns its results with an axis more.
     Raises:
         BatchAxisError: If the axes do not fit the arguments or results.
-        TracerEscapeError: If Python decides differently for different rows.
+        TracerEscapeError: If Python decides differently for different rows; under `jit`, if rows also change objects.
     Examples:
         >>> import numpy as np, fnad
         >>> fnad.vmap(np.dot)(np.arange(6.0).reshape(2, 3), np.ones((2, 3)))
@@ -86,16 +97,26 @@ def _mapped(
     count = _count(f, tree, axes, axis_size)
     types = [_row_type(leaf, axis) for leaf, axis in zip(tree.leaves, axes, strict=True)]
     operands = [_with_rows_first(symbol(leaf), axis) for leaf, axis in zip(tree.leaves, axes, strict=True)]
-    given = flatten((args, kwargs))[0]
-    region = region_of(f, partial(_call, f, tree), types, operands, partial(_Rows, count=count), given)
-    stacked = [*[axis is not None for axis in axes], *[False] * len(region.captured)]
-    with at(current_source()):
-        found, marks = batched_program(region.program, count, [*operands, *region.consts], stacked)
-        places = _result_axes(f, out_axes, region.structure, [r.aval.ndim for r in region.results])
+    given, call, source = flatten((args, kwargs))[0], partial(_call, f, tree), current_source()
+    is_row = [axis is not None for axis in axes]
+    key = source, source_of(f), function_name(f), tuple(types), count
+    one_by_one = in_turn(f, key, types, [*zip(operands, is_row, strict=True)], count, call)
+    if one_by_one is not None:
+        (structure, results), found = one_by_one
+        marks = [True] * len(found)
+    else:
+        with ROWS.holding(key if count > 1 else None):
+            region = region_of(f, call, types, operands, partial(_Rows, count=count), given)
+        structure, results = region.structure, region.results
+        with at(source):
+            stacked = [*is_row, *[False] * len(region.captured)]
+            found, marks = batched_program(region.program, count, [*operands, *region.consts], stacked)
+    with at(source):
+        places = _result_axes(f, out_axes, structure, [r.aval.ndim for r in results])
         pairs = enumerate(zip(found, marks, places, strict=True))
         placed = [_placed(f, n, x, mark, place, count) for n, (x, mark, place) in pairs]
-    types = [LeafType(x.aval, r.weak and not x.shape) for x, r in zip(placed, region.results, strict=True)]
-    return region.structure.unflatten(map(as_tracer, placed, types))
+    types = [LeafType(x.aval, r.weak and not x.shape) for x, r in zip(placed, results, strict=True)]
+    return structure.unflatten(map(as_tracer, placed, types))
 
 
 class _Rows(Raised):

@@ -55,13 +55,13 @@ Python runs in a trace to record ways."""
 class Known:
     """The record of a loop from one trace to the next.
 
-    `answers` are those that Python got on each way, `failed` those that no way has from a state, `carried` are numbers
-    that are carried, `states` has the number of each state.
+    `answers` are those that Python got on each way, with False for those that are guessed; `failed` are those that no
+    way has from a state. `carried` are numbers that are carried, `states` has the number of each state.
     """
 
     def __init__(self, source: Source) -> None:
         self.source = source
-        self.answers: dict[Answers, None] = {}
+        self.answers: dict[Answers, bool] = {}
         self.failed: set[tuple[int, Answers]] = set()
         self.carried: set[Where] = set()
         self.states: dict[Hashable, int] = {}
@@ -137,7 +137,11 @@ class PythonLoop:
             self.last.add(self.state.number)
             self.row += 1
         if self.rows > 1 and len(self._general(self.last, self._joined()[2])) > 1:
-            self.states.carry_all("rows of vmap leave it in several ways")
+            try:
+                self.states.carry_all("rows of vmap leave it in several ways")
+            except Refused:
+                self.loops.parts_rows()
+                raise
 
     def _record_row(self, tried: set[tuple[int, Answers]]) -> Generator[Any]:
         """Record the ways of one row under `vmap`, or of the arguments at hand."""
@@ -241,6 +245,8 @@ class PythonLoop:
             for cell, symbol in before:
                 cell.symbol, cell.version = symbol, cell.version + 1
         if values.has_strayed:
+            if self.ways and self._has_more_ways(grown):
+                raise RestartError
             return
         inputs = {slot: symbol.atom for slot, symbol in symbols.items() if isinstance(symbol.atom, Var)}
         is_first = not self.ways
@@ -273,12 +279,12 @@ class PythonLoop:
         for place, decision in enumerate(way.decisions):
             for end in decision.values - {decision.answer}:
                 if len(self.known.answers) < MOST_GUESSED:
-                    self.known.answers.setdefault((*way.answers[:place], end, *way.answers[place + 1 :]))
+                    self.known.answers.setdefault((*way.answers[:place], end, *way.answers[place + 1 :]), False)
 
     def _note(self, way: Way) -> None:
         """Note the answers of a way for later traces."""
-        if way.answers not in self.known.answers:
-            self.known.answers[way.answers] = None
+        if not self.known.answers.get(way.answers):
+            self.known.answers[way.answers] = True
             self.loops.grown += 1
 
     def _input(self, trace: Trace, slot: int) -> Symbol:

@@ -8,7 +8,7 @@ ways are put together (`fnad.control.ways`) and the loop is one equation. A guar
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import repeat
 from types import FrameType
@@ -18,12 +18,13 @@ from fnad.ir.builder import current_builder
 from fnad.ir.program import Atom, Source
 from fnad.trace.capture import Guard, Trace
 from fnad.trace.environment import Environment
-from fnad.trace.looping import LOOPING, SETTING, Parted, Refused
+from fnad.trace.looping import LOOPING, ROWS, SETTING, Parted, Refused
 from fnad.trace.source import is_in_loop, loop_around, user_lines
 from fnad.trace.writes import undoing
 
 if TYPE_CHECKING:
     from fnad.api.staging.python_loop import Known, Left  # not before a loop is marked
+    from fnad.api.staging.row_loop import Results
 
 T = TypeVar("T")
 Key = tuple[str, int, int]
@@ -45,6 +46,7 @@ class PythonLoops:
     def __init__(self) -> None:
         self.marked: set[tuple[str, int]] = set()
         self.known: dict[Key, Known] = {}
+        self.by_rows: dict[Hashable, Results | None] = {}
         self.left: list[Left] = []
         self.used: list[Known] = []
         self.decided: dict[Source, list[int]] = {}
@@ -105,6 +107,14 @@ class PythonLoops:
             self.marked.update(lines)
             raise Parted
 
+    def parts_rows(self) -> None:
+        """Begin the trace again with the rows of the innermost `vmap` one after the other, if that has not failed."""
+        key = ROWS.innermost
+        if key is not None and key not in self.by_rows:
+            self.by_rows[key] = None
+            self.known.clear()  # loops of one row may be one loop where those of all rows were not
+            raise Parted
+
     def reasons(self, guards: Iterable[Guard]) -> Iterator[str]:
         """The loops around guards of a trace that stay paths, each with the reason."""
         for known in self.known.values():
@@ -139,12 +149,21 @@ class PythonLoops:
                     why = f"{type(error).__name__} in a step or behind it"
                 changes.undo()
                 deque(read.restored_arrays(), 0)
-            if why and not self._avoids_given():
-                break
-        failed = [left.known for left in self.left[:1]] or self.used
-        found = trace()
-        self.refuse(why, failed)
-        return found
+            if not why or self._avoids_given():
+                continue
+            failed = [left.known for left in self.left[:1]] or self.used
+            if self.by_rows and any(known.refused is None for known in failed):  # only loops decide for rows that part
+                self.refuse(why, failed)
+                continue
+            with self._active(StepByStep(self)), undoing() as changes:
+                try:
+                    found = trace()
+                except Parted:
+                    changes.undo()
+                    deque(read.restored_arrays(), 0)
+                    continue
+            self.refuse(why, failed)
+            return found
 
     def refuse(self, why: str, loops: Iterable[Known]) -> None:
         """Have loops traced step by step from now on."""
@@ -161,9 +180,9 @@ class PythonLoops:
         return True
 
     @contextmanager
-    def _active(self) -> Generator[None]:
+    def _active(self, loops: Any = None) -> Generator[None]:
         before = LOOPING.loops, LOOPING.steps
-        LOOPING.loops, LOOPING.steps = self, []
+        LOOPING.loops, LOOPING.steps = loops or self, []
         self.begin()
         try:
             yield
@@ -204,6 +223,24 @@ class PythonLoops:
         key, source = (code.co_filename, line, column), Source(code.co_filename, line, code.co_name)
         known = self.known.setdefault(key, Known(source))
         return known if known.refused is None else None
+
+
+class StepByStep:
+    """The loops of a trace in which none is one loop."""
+
+    def __init__(self, loops: PythonLoops) -> None:
+        self.parts_rows = loops.parts_rows
+
+    def each(self, values: Any, place: tuple[Any, ...], frame: FrameType) -> Any:
+        return values
+
+    def turns(self, place: tuple[Any, ...], frame: FrameType) -> Iterator[Any]:
+        return repeat(None)
+
+    def decides(self, *_: Any) -> None:
+        pass
+
+    tries = parts = caches = reads_caches = decides
 
 
 OPTIMIZED = 1
