@@ -66,10 +66,10 @@ DIFFERENT = {
 NumPy wraps though it checks all others, results that are complex whatever the values."""
 
 
-def functions() -> list[Any]:
+def functions() -> dict[str, Any]:
     names = [(module, name) for module in ("numpy", "numpy.linalg") for name in public(MODULES[module])]
     names = [(m, n) for m, n in names if n not in NO_OPERAND | WITHOUT_VALUES and rule_of(m, n) is not None]
-    return [pytest.param(getattr(MODULES[module], name), id=f"{module}.{name}") for module, name in names]
+    return {f"{module}.{name}": getattr(MODULES[module], name) for module, name in names}
 
 
 def leaves(result: Any) -> list[Any]:
@@ -116,7 +116,7 @@ def unlike(found: list[Any], expected: list[Any]) -> str | None:
     return None
 
 
-@in_groups("function", functions())
+@in_groups("function", functions().values(), list(functions()))
 def test_a_python_number_beside_a_traced_one(function: Any) -> None:
     with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"), together() as check:
         for name, form in FORMS.items():
