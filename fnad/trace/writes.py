@@ -153,7 +153,7 @@ class Writes:
         known, is_own = self._known.get((id(owner), name)), _is_own_file()
         if known is None or (is_own and known.restore is None):
             undone = restore if is_own else None
-            is_kept = isinstance(owner, type) or not isinstance(namespace_of(owner), dict)
+            is_kept = issubclass(type(owner), type) or not isinstance(namespace_of(owner), dict)
             held = owner if is_kept else reference_to(owner) or owner  # a function may wait for the end of an object
             self._known[id(owner), name] = UndoableWrite(held, name, now, undone, code or current_source())
 
@@ -175,7 +175,9 @@ class Writes:
         if isinstance(namespace, dict) and not is_slot:
             restore = partial(_restore_item, namespace, name, before)
         else:
-            restore = partial(_restore_attribute, type if isinstance(owner, type) else object, owner, name, before)
+            restore = partial(
+                _restore_attribute, type if issubclass(type(owner), type) else object, owner, name, before
+            )
         is_stored = namespace is not None or is_slot  # a property would run user code again
         self._note(owner, name, look_up if is_stored else lambda: None, restore)
         self.content(before)
