@@ -222,8 +222,8 @@ def of_c(function: Any) -> Any:
         kept(owner)
         if function.__name__ == "fill" and type(owner) is np.ndarray:
             return filling(function)
-    is_of_ufunc = type(getattr(function, "__self__", None)) is np.ufunc
-    made = of_lists(function) if is_of_ufunc else calling_back(function)
+    takes_lists = type(getattr(function, "__self__", None)) is np.ufunc and function.__name__ != "at"
+    made = of_lists(function) if takes_lists else calling_back(function)
     return made if MAKING.innermost is None else of_ordinary(made)
 
 

@@ -26,7 +26,7 @@ from fnad.ir.program import Source
 from fnad.ir.size import is_size
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import NAMES, Aval, aval_of, in_native_order
-from fnad.numpy.operands import PYTHON_DTYPES
+from fnad.numpy.operands import NUMBERS, PYTHON_DTYPES
 from fnad.placement import adopted, is_on_device
 from fnad.records import NamedTuple
 from fnad.trace.capture import way_out_of
@@ -196,7 +196,7 @@ def leaf_of(value: Any) -> Leaf:
 
 def is_weak(value: Any) -> bool:
     """True if a value is a Python number, whose dtype gives way to that of an array beside it."""
-    return type(value) in PYTHON_DTYPES
+    return isinstance(value, NUMBERS) and type(value) in PYTHON_DTYPES
 
 
 def is_zero_dimensional(value: Any) -> bool:
@@ -212,9 +212,9 @@ def array_of(value: Any) -> Array:
         tracing_builder([value])  # raises: a traced value that is not looked for here is one that was kept
     if isinstance(value, (np.ndarray, np.generic)):
         return _native_array(value)
-    if type(value) in PYTHON_DTYPES:
-        return _number(value, PYTHON_DTYPES[type(value)])
-    if isinstance(value, tuple(PYTHON_DTYPES)):
+    if isinstance(value, NUMBERS):  # other classes may lack a hash
+        if type(value) in PYTHON_DTYPES:
+            return _number(value, PYTHON_DTYPES[type(value)])
         raise LeafError(
             ArgumentTypeError,
             f"is of type {type_name(value)}, which follows other rules than a number",
