@@ -30,6 +30,7 @@ from fnad.trace import guards
 from fnad.trace.capture import TRIED
 from fnad.trace.escape import handled
 from fnad.trace.handle import Handle
+from fnad.trace.libraries import is_library
 from fnad.trace.looping import LOOPING
 from fnad.trace.source import current_source
 
@@ -129,8 +130,9 @@ def trying(text: str) -> Any:
 def within(manager: Any) -> Any:
     """The context manager of a `with` statement."""
     kind = type(manager)
-    is_plain = not isinstance(getattr(kind, "__exit__", None), FunctionType) or kind is Suppressing
-    return manager if is_plain or not is_tracing() else UserContext(manager)
+    leaves = getattr(kind, "__exit__", None)
+    is_users = isinstance(leaves, FunctionType) and not is_library(leaves.__code__.co_filename)
+    return UserContext(manager) if is_users and hasattr(kind, "__enter__") and is_tracing() else manager
 
 
 class Suppressing(suppress):
