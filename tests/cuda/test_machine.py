@@ -23,7 +23,7 @@ def test_the_tests_for_a_gpu_take_pytest_alone() -> None:
     command = [sys.executable, "-c", SCRIPT, *arguments]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "tests/cuda/test_gpu.py::test_the_catalogue[0]" in done.stdout
+    assert "tests/cuda/test_gpu.py::test_each_primitive_on_the_gpu_is_interpreted[0]" in done.stdout
 
 
 IMPORTS = """

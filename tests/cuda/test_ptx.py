@@ -54,6 +54,10 @@ pytestmark = [
 ]
 
 
+IN_DOUBLE = "gammainc_a"
+"""The operation of floats whose formula is in double precision."""
+
+
 def features(kernel: Kernel) -> set[object]:
     """What is in a kernel: operations by the kinds of their operands, and how loops are nested."""
     found: set[object] = set()
@@ -134,7 +138,7 @@ def test_every_operation_assembles_without_spills(arch: str, tmp_path: Path) -> 
     assert set(re.findall(r"(\d+) bytes spill", report)) == {"0"}
     for kernel, text in zip([x.kernel for x in tried], re.split(r"(?=\.visible \.entry )", ptx)[1:], strict=True):
         assert f".entry {kernel.name}(" in text
-        assert ".f64" not in text or has_doubles(kernel), kernel.name
+        assert ".f64" not in text or has_doubles(kernel) or IN_DOUBLE in kernel.name, kernel.name
 
 
 def test_a_kernel_of_elements(tmp_path: Path) -> None:
