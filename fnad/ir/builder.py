@@ -84,6 +84,17 @@ def current_builder() -> Builder:
     return found
 
 
+@contextmanager
+def untried() -> Generator[None]:
+    """A block in which no operation is `tried`, for functions of SciPy that raise no error."""
+    builder = current_builder()
+    before, builder.is_untried = builder.is_untried, True
+    try:
+        yield
+    finally:
+        builder.is_untried = before
+
+
 def innermost_builder() -> Builder | None:
     """The builder of the innermost trace of this thread, if there is one."""
     return BUILDERS.innermost
@@ -98,6 +109,7 @@ class Builder:
     """A program under construction; each of the `tried` notes an equation before it is added."""
 
     tried: Sequence[Any] = ()
+    is_untried = False
 
     def __init__(self) -> None:
         self.inputs: list[Var] = []
@@ -214,8 +226,6 @@ class Builder:
             if found is not None:
                 results = found if isinstance(found, tuple) else (found,)
             else:
-                for clauses in self.tried:
-                    clauses.note(primitive, [Symbol(self, atom, atom.aval) for atom in operands], params)
                 is_several = isinstance(inferred, tuple)
                 results = tuple(map(Var, inferred)) if is_several else (Var(inferred),)
                 numbered[key] = results if is_several else results[0]

@@ -159,6 +159,12 @@ class Bound:
         called = own and _signature(self._function)
         return None if own is None or called is None else Convention(self._name or _name(self._function), called, own)
 
+    @cached_property
+    def checks_finite(self) -> bool:
+        """True if the function raises an error for infs and nans unless it is told not to."""
+        called = _signature(self._function)
+        return called is not None and "check_finite" in called.parameters
+
     def of(self, rule: Rule) -> Bound:
         """The same for another rule."""
         return Bound(rule, self._function, self._name)

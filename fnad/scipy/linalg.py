@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from fnad.errors import DomainError, MatrixError, OutOfRangeError, UnsupportedFunctionError
+from fnad.ir.builder import untried
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import DTYPES, is_complex, real_dtype
 from fnad.numpy import linear_algebra
@@ -346,6 +347,7 @@ def cho_solve_(c_and_lower: Any, b: Any) -> Symbol:
 
 
 @of_scipy
+@untried()
 def cho_solve(c_and_lower: Any, b: Any) -> Any:
     """The solution x of a x = b, of b's shape, from what `cho_factor` returned for a.
 
@@ -395,6 +397,7 @@ def lu_factor(a: Any) -> Any:
 
 
 @of_scipy
+@untried()
 def lu_solve(lu_and_piv: Any, b: Any, trans: int = 0) -> Any:
     """The solution x of a x = b, aᵀ x = b (`trans` 1) or aᴴ x = b (2) from what `lu_factor` returned for a.
 

@@ -12,12 +12,22 @@ from pkgutil import resolve_name
 from types import FunctionType
 from typing import Any, TypeAlias, cast
 
+from fnad.ir.builder import innermost_builder
+from fnad.ir.symbol import Symbol
 from fnad.numpy.bodies import Body, anew
 from fnad.numpy.namespace import follows
 from fnad.numpy.registry import Bound
+from fnad.ops.comparison import isfinite
+from fnad.ops.requirement import require
 from fnad.upward import UPWARD
 
 Function: TypeAlias = Callable[..., Any]
+
+FINITE: dict[str, Any] = {
+    "message": "array must not contain infs or NaNs",
+    "remedy": "leave them out, or give check_finite=False",
+}
+"""The error of SciPy, which a `try` of user code may handle."""
 
 
 def body_of(path: str) -> Function:
@@ -54,11 +64,14 @@ def _entering(module: str, where: str, received: Callable[[Function], Function])
         path = f"{where}.{rule.__name__}"
 
         @cache
-        def as_original() -> Function:
+        def as_original() -> Bound:
             return Bound(rule, resolve_name(path), f"{module}.{rule.__name__}")
 
         def on_traced(*args: Any, **kwargs: Any) -> Any:
-            return as_original()(*args, **kwargs)
+            builder, original = innermost_builder(), as_original()
+            if builder is not None and builder.tried and kwargs.get("check_finite", original.checks_finite):
+                args = _finite(args)
+            return original(*args, **kwargs)
 
         @wraps(rule)
         def function(*args: Any, **kwargs: Any) -> Any:
@@ -67,6 +80,14 @@ def _entering(module: str, where: str, received: Callable[[Function], Function])
         return follows(received(on_traced))(function)
 
     return enter
+
+
+def _finite(value: Any) -> Any:
+    """Arguments that are required to be finite."""
+    if isinstance(value, tuple):
+        return tuple(map(_finite, value))
+    is_inexact = isinstance(value, Symbol) and value.dtype.kind in "fc"
+    return require(value, isfinite(value), **FINITE) if is_inexact else value
 
 
 def method_of(path: str, *state: str) -> Callable[[Function], Function]:

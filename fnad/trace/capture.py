@@ -100,7 +100,7 @@ class Trace(Builder):
 
     @property
     def tried(self) -> Sequence[Any]:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return TRIED.values
+        return () if self.is_untried else TRIED.values
 
     @property
     def outside(self) -> tuple[Array, ...]:

@@ -32,6 +32,7 @@ from fnad.numpy.operands import WeakSymbol, contains_symbol
 from fnad.numpy.registry import OF_AVALS, OF_PLACES, UNSET, Bound
 from fnad.numpy.views import ArrayView
 from fnad.records import NamedTuple
+from fnad.trace.capture import TRIED
 from fnad.trace.handle import TRACED
 
 MOST = 4096
@@ -263,6 +264,8 @@ def again(
 
 def key_of(rule: Any, args: Sequence[Any], kwargs: Mapping[str, Any], symbols: list[Symbol]) -> tuple[Any, ...]:
     """A rule and the kinds of arguments; symbols are appended to a list. Raises where that is not all it sees."""
+    if TRIED.values:  # the rule decides whether its operations fail
+        raise NotRepeatableError
     key = [rule]
     if rule in OF_AVALS:
         key += [kind_of(_captured(arg) if id(type(arg)) in HOLDING else arg, symbols) for arg in args]
