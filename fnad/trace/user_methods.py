@@ -101,7 +101,8 @@ class Methods:
                 for member in tuple(vars(base).values()):
                     if hasattr(type(member), "__get__") and is_users(type(member)):
                         self.enter_class(type(member))
-            self.kinds[id(base)] = base
+            if is_users(base) or not hasattr(base, "__next__"):  # an iterator is replayed each time that it is read
+                self.kinds[id(base)] = base
 
     def _enter(self, function: FunctionType) -> None:
         own = function.__code__

@@ -238,6 +238,28 @@ def test_a_function_that_runs_twice_changes_what_one_run_does(make: Any, way: An
     assert [float(run(1.0)) for _ in range(3)] == pytest.approx(expected, rel=1e-15)
 
 
+ITERATORS: dict[str, Callable[[], Iterator[float]]] = {
+    "count": lambda: itertools.count(1.0),
+    "cycle": lambda: itertools.cycle([1.0, 2.0]),
+    "reversed": lambda: reversed([2.0, 1.0]),
+    "map": lambda: map(float, range(1, 9)),
+    "filter": lambda: filter(None, [1.0, 2.0]),
+}
+
+
+@pytest.mark.parametrize("name", ITERATORS)
+def test_a_second_run_reads_an_iterator_of_a_class_that_a_trace_called(name: str) -> None:
+    def f(t: float, filled: Any) -> Any:
+        filled[0] = next(values)
+        return t * filled[0]
+
+    make = ITERATORS[name]
+    assert fnad.grad(lambda t: t * next(make()))(1.0) == next(make())
+    values, expected = make(), make()
+    for _ in range(2):
+        assert fnad.grad(f)(1.0, np.ones(2**15)) == next(expected)
+
+
 def test_an_iterator_among_the_arguments() -> None:
     def f(t: float, batches: Iterator[float]) -> Any:
         values = np.zeros(2)
