@@ -262,7 +262,7 @@ def was(old: Any, new: Any) -> str:
 
 
 def shown(value: Any) -> str:
-    """A value as it is told in a sentence: a constant itself, of anything else the class."""
+    """The text of a value in a sentence: a constant itself, of anything else the class."""
     if value is MISSING:
         return "not there"
     return reprlib.repr(value) if isinstance(value, CONSTANTS) else f"of class {type(value).__name__}"

@@ -62,7 +62,7 @@ def _state_of_python(shared: Any) -> tuple[object, ...]:
 def memory_of(value: Any, kind: type) -> bytes:
     """The memory of an object that is of a class written in C, without what every object has.
 
-    To ask generators for their states makes hundreds of numbers, which takes longer than a short trace.
+    Reading the states of generators makes hundreds of numbers, which takes longer than a short trace.
     """
     return _block_of(kind).from_address(id(value) + object.__basicsize__).raw
 

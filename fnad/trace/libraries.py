@@ -123,7 +123,7 @@ _USERS: dict[int, weakref.ref[type]] = {}
 
 
 def is_users(kind: type) -> bool:
-    """True if a class is no library's, so that it may change; one made where no name is may have no module."""
+    """True if a class is user code, so that it may change. A class without a name in scope may have no module."""
     address = id(kind)
     found = _USERS.get(address)
     if found is not None and found() is kind:

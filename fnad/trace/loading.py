@@ -77,7 +77,7 @@ def ordinary(value: Any) -> Any:
 
 
 def decided(index: Any) -> Any:
-    """An index with the values at hand in the place of traced ones, which guard the path."""
+    """An index whose traced values are replaced by the values at hand, which guard the path."""
     if isinstance(index, tuple):
         return tuple(map(decided, index))
     if not isinstance(index, Handle):

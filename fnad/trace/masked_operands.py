@@ -34,7 +34,7 @@ def number(data: Any, mask: Any) -> Any:
 
 
 def truth_of(mask: Any) -> bool | None:
-    """A bool for the arguments at hand, where somebody has these."""
+    """A bool for the arguments at hand, if they are known."""
     if not is_handle(mask):
         return bool(mask)
     known = known_value(mask.symbol)

@@ -29,7 +29,7 @@ ORDERING = (np.less, np.less_equal, np.greater, np.greater_equal)
 """Comparisons that Python's complex numbers do not have."""
 
 PYTHON_LIKE: set[int] = {*map(id, (int, float, complex, bool))}
-"""The classes of Python numbers, and those of traced values that stand for some."""
+"""The classes of Python numbers, and those of traced values that replace them."""
 
 ORDINARY: set[int] = {*PYTHON_LIKE, *map(id, (np.float64, np.ndarray))}
 """The commonest classes of operands, and the classes of traced values."""

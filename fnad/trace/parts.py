@@ -92,7 +92,7 @@ ENVIRONMENT = type(os.environ)
 
 
 def elements_of(value: Any) -> Elements | None:
-    """The function that lists what a container holds now; None for what is no container."""
+    """The function that lists the content of a container; None for other values."""
     kind = type(value)  # `isinstance` reads the `__class__` of an object, which some hide
     if issubclass(kind, dict):
         return lambda: (*value.keys(), *value.values())

@@ -197,7 +197,7 @@ class Place(NamedTuple):
 
     @property
     def left(self) -> str:
-        """The variable that says whether a `return` ends the loop."""
+        """The variable that is true if a `return` ends the loop."""
         return f"__left_{self.line}_{self.column}__"
 
     @property

@@ -110,7 +110,7 @@ def has_traced(value: Any) -> bool:
     if isinstance(value, (Handle, Elements)):
         return True
     if isinstance(value, dict):
-        value = dict.values(value)  # of the class, since a subclass may be under construction
+        value = dict.values(value)  # of the class, because a subclass may be under construction
     elif not isinstance(value, (list, tuple)):
         return is_size(value)
     try:
@@ -141,7 +141,7 @@ def is_known(value: Any) -> bool:
 
 
 def as_arrays(value: Any) -> Any:
-    """Nested lists, tuples and dicts with ordinary arrays in the place of traced values that are known."""
+    """Nested lists, tuples and dicts in which ordinary arrays replace traced values that are known."""
     if isinstance(value, dict):
         return {name: as_arrays(v) for name, v in value.items()}
     if isinstance(value, (list, tuple)):
