@@ -43,7 +43,7 @@ LARGEST = 240
 """The most statements of all of them together."""
 
 FEW = 4
-"""The most iterations of a part whose inner loops are not split."""
+"""The most iterations of a part in which neither inner loops are split nor further borders count."""
 
 SHORTEST = 16
 """The fewest iterations of an innermost loop that is split: LLVM unrolls shorter ones."""
@@ -72,7 +72,7 @@ class _Splitting:
         if not isinstance(statement, For) or any(isinstance(s, While) for s in inner):
             return [with_bodies(statement, self.block)]
         found = {border for s in inner if isinstance(s, If) for border in _borders(s.condition, statement.counter)}
-        borders = sorted(border for border in found if _is_inside(border, statement))
+        borders = _apart(sorted(border for border in found if _is_inside(border, statement)), statement)
         if not borders or len(borders) >= MOST or statement.step != 1 or _is_short(statement):
             return [with_bodies(statement, self.block)]
         parts = list(pairwise([None, *borders, None]))
@@ -122,6 +122,15 @@ def _is_inside(border: int, loop: For) -> bool:
     """True if a border may be between two iterations."""
     start, stop = number_of(loop.start), number_of(loop.stop)
     return (0 if start is None else start) < border and (stop is None or border < stop)
+
+
+def _apart(borders: Sequence[int], loop: For) -> list[int]:
+    """The borders without those in the midst of a few iterations, where the branches remain."""
+    apart, low = list[int](), number_of(loop.start)
+    for border, following in zip(borders, [*borders[1:], number_of(loop.stop)], strict=True):
+        if low is None or following is None or following - low > FEW:
+            apart.append(low := border)
+    return apart
 
 
 def _is_short(loop: For) -> bool:

@@ -58,6 +58,17 @@ def test_a_loop_is_split_where_a_branch_ends() -> None:
     assert text(split(kernel(body).body)) == "\n".join(loops)
 
 
+def test_a_loop_is_not_split_within_its_first_and_last_iterations() -> None:
+    branches = [f"if i0 < {n}:\n    v{n} = x[i0]\nelse:\n    v{n} = f64(0.0)" for n in (1, 2, 98, 99)]
+    body = "\n".join(["for i0 in range(100):", indent("\n".join([*branches, "y[i0] = v1 + v2 + v98 + v99"]), "    ")])
+    loops = text(split(kernel(body).body))
+    assert [line for line in loops.split("\n") if line.startswith("for")] == [
+        f"for i0 in range({bounds}):" for bounds in ("2", "2, 98", "98, 100")
+    ]
+    assert loops.count("if i0 < 1:") == loops.count("if i0 < 99:") == 1
+    assert "if i0 < 2:" not in loops
+
+
 def test_a_loop_over_rows_is_split_where_a_branch_in_it_ends() -> None:
     body = """
         for i0 in range(50):
