@@ -222,6 +222,14 @@ class Aside:
 
     __slots__ = ()
 
+    def operated(self, ufunc: Any, operands: Any) -> Any:
+        """The result of an operator on this value and others."""
+        return NotImplemented
+
+    def operated_in_place(self, ufunc: Any, operand: Any) -> Any:
+        """The value after an augmented assignment."""
+        return NotImplemented
+
 
 class Deferred(Aside, Handle):
     """A handle that gets its memory when that is asked for; what it is computed with, it sees to itself."""

@@ -19,16 +19,15 @@ from fnad.records import NamedTuple
 from fnad.trace.dispatch import call_function
 from fnad.trace.escape import TABLE
 from fnad.trace.handle import Aside, Handle
+from fnad.trace.operators import operate, operate_in_place
 from fnad.trace.selection import call_traced
 from fnad.trace.source import current_source
-from fnad.trace.tracer import CLASSES, COMPARISONS, UNARY, Members, Tracer
+from fnad.trace.tracer import CLASSES, Members, Tracer
 
 IN_ORDER = "0, 1, 2, …"
 """The labels of rows that nobody gave others."""
 
 BOOLS = (BOOL, bool)
-
-OPERATORS = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor")
 
 
 class Labels(NamedTuple):
@@ -116,9 +115,27 @@ class Labelled(Aside, CLASSES[np.ndarray]):
 
     # ---- element by element ------------------------------------------------------------------------------------------
 
+    def operated(self, ufunc: Any, operands: Any) -> Any:
+        if ufunc is np.matmul:
+            return self.product(operands)
+        labels, arrays = without_labels(operands)
+        result = operate(ufunc, *arrays)
+        return result if result is NotImplemented else _like(result, self, labels)
+
+    def operated_in_place(self, ufunc: Any, operand: Any) -> Any:
+        _, (x, y) = without_labels((self, operand))
+        operate_in_place(ufunc, x, y)
+        return self
+
+    def product(self, operands: Any) -> Any:
+        """A matrix product, which of a DataFrame and a vector has the labels of its rows, or of its columns."""
+        result = operate(np.matmul, *map(array_of, operands))
+        labels = self.labels.rows if operands[0] is self else self.labels.columns
+        return labelled(result, Labels(labels)) if self.aval.ndim > 1 and np.ndim(result) == 1 else result
+
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         if ufunc is np.matmul and method == "__call__" and not kwargs:
-            return self @ inputs[1] if inputs[0] is self else self.__rmatmul__(inputs[0])
+            return self.product(inputs)
         labels, arrays = without_labels(inputs)
         kwargs = {name: without_labels(x)[1] if isinstance(x, tuple) else array_of(x) for name, x in kwargs.items()}
         result = Members.__array_ufunc__(self.values, ufunc, method, *arrays, **kwargs)
@@ -267,39 +284,6 @@ def _like(result: Any, operand: Labelled, labels: Labels | None) -> Any:
 # ---- members that are alike ------------------------------------------------------------------------------------------
 
 
-def _operator(name: str) -> Callable[..., Any]:
-    def method(self: Labelled, other: Any, *more: Any) -> Any:
-        labels, (x, y) = without_labels((self, other))
-        result = getattr(x, name)(y, *more)
-        return result if result is NotImplemented else _like(result, self, labels)
-
-    return method
-
-
-def _product(name: str) -> Callable[..., Any]:
-    """A matrix product, which of a DataFrame and a vector has the labels of its rows, or of its columns."""
-
-    def method(self: Labelled, other: Any) -> Any:
-        result = getattr(self.values, name)(array_of(other))
-        labels = self.labels.rows if name == "__matmul__" else self.labels.columns
-        return labelled(result, Labels(labels)) if self.aval.ndim > 1 and getattr(result, "ndim", 0) == 1 else result
-
-    return method
-
-
-def _unary(name: str) -> Callable[..., Any]:
-    return lambda self: labelled(getattr(self.values, name)(), self.labels)
-
-
-def _in_place(name: str) -> Callable[..., Any]:
-    def method(self: Labelled, other: Any) -> Any:
-        _, (x, y) = without_labels((self, other))
-        getattr(x, name)(y)
-        return self
-
-    return method
-
-
 def _reduction(name: str) -> Callable[..., Any]:
     def method(self: Labelled, axis: Any = 0, skipna: bool = True, **options: Any) -> Any:
         given = {option: value for option, value in options.items() if value is not None and option != "out"}
@@ -317,16 +301,6 @@ OF_NUMPY: dict[Any, str] = {getattr(np, name): name for name in REDUCTIONS}
 SAME = (np.clip, np.round, np.cumsum, np.cumprod)
 """NumPy functions that call the method."""
 
-for _name in OPERATORS:
-    setattr(Labelled, f"__{_name}__", _operator(f"__{_name}__"))
-    setattr(Labelled, f"__r{_name}__", _operator(f"__r{_name}__"))
-    setattr(Labelled, f"__i{_name}__", _in_place(f"__i{_name}__"))
-for _name in ("__matmul__", "__rmatmul__"):
-    setattr(Labelled, _name, _product(_name))
-for _name in COMPARISONS:
-    setattr(Labelled, f"__{_name}__", _operator(f"__{_name}__"))
-for _name in UNARY:
-    setattr(Labelled, f"__{_name}__", _unary(f"__{_name}__"))
 for _name in REDUCTIONS:
     setattr(Labelled, _name, _reduction(_name))
 for _name in ("astype", "clip", "conj", "conjugate", "copy", "round"):

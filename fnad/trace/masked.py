@@ -40,6 +40,7 @@ from fnad.trace.masked_operands import (
     whole_mask_of,
 )
 from fnad.trace.source import current_source
+from fnad.trace.tracer import BINARY, COMPARISONS, operators
 from fnad.upward import UPWARD
 
 Function = Callable[..., Any]
@@ -162,7 +163,28 @@ class TracedMaskedArray(Aside):
     def shrink_mask(self) -> Any:
         return self
 
-    # ---- protocols -----------------------------------------------------------------------------------------------
+    # ---- operators and protocols ---------------------------------------------------------------------------------
+
+    def operated(self, ufunc: Any, operands: Any) -> Any:
+        if ufunc in COMPARED:
+            return of_ma(COMPARISON)(*operands, COMPARED[ufunc])
+        return of_ma(ON_MA[ufunc])(*operands) if ufunc in ON_MA else on_ufunc(ufunc, "__call__", operands, {})
+
+    def operated_in_place(self, ufunc: Any, operand: Any) -> Any:
+        """Write into the data where they are not masked."""
+        if ufunc not in NEUTRAL:
+            name = next(name for name, each in BINARY.items() if each is ufunc)
+            raise unsupported(f"numpy.ma.MaskedArray.__i{name}__")
+        data, mask = data_of(operand), mask_of(operand)
+        if ufunc is np.true_divide:
+            wrong = is_no_divisor(self._data, data)
+            data, mask = np.where(wrong, 1, data), mask_or(mask, wrong)
+        if mask is not ma.nomask:
+            self._mask = whole_mask_of(self)
+            self._mask |= mask
+        written = data if self._mask is ma.nomask else np.where(self._mask, NEUTRAL[ufunc], data)
+        ufunc(self._data, written, out=self._data)
+        return self
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         return on_ufunc(ufunc, method, inputs, kwargs)
@@ -209,20 +231,6 @@ class TracedMaskedArray(Aside):
         fill = ma.maximum_fill_value(self.dtype) if fill_value is None else fill_value
         return filled_again(self.reduce(np.max, fill, axis, {"out": out, **options}))
 
-    def ptp(self, axis: Any = None, out: Any = None, fill_value: Any = None, keepdims: Any = False) -> Any:
-        options = {"out": out, "fill_value": fill_value, "keepdims": keepdims}
-        return self.max(axis, **options) - self.min(axis, **options)
-
-    def argmin(self, axis: Any = None) -> Any:
-        return np.argmin(self.filled(ma.minimum_fill_value(self.dtype)), axis=axis)
-
-    def argmax(self, axis: Any = None) -> Any:
-        return np.argmax(self.filled(ma.maximum_fill_value(self.dtype)), axis=axis)
-
-    def count(self, axis: Any = None, keepdims: Any = False) -> Any:
-        there = np.ones(self.shape, bool) if self._mask is ma.nomask else ~self._mask
-        return np.sum(there, axis=axis, keepdims=is_kept(keepdims))
-
     def mean(self, axis: Any = None, dtype: Any = None, **options: Any) -> Any:
         if self._mask is ma.nomask:
             return self.reduce(np.mean, 0, axis, {"dtype": dtype, **options})
@@ -243,10 +251,6 @@ class TracedMaskedArray(Aside):
             return found
         return self.like(found._data, mask_or(found._mask, count <= 0))
 
-    def std(self, *args: Any, **options: Any) -> Any:
-        found = self.var(*args, **options)
-        return found if found is ma.masked else of_ma(ma.sqrt)(found)
-
     def cumsum(self, axis: Any = None, dtype: Any = None) -> Any:
         return self.accumulated(np.cumsum, 0, axis, dtype)
 
@@ -257,12 +261,6 @@ class TracedMaskedArray(Aside):
         """A running sum or product with a value in the place of what is masked, and the mask itself."""
         found = function(self.filled(value), axis=axis, dtype=dtype)
         return self.like(found, self._mask if axis is not None else np.ravel(self._mask))
-
-    def anom(self, axis: Any = None, dtype: Any = None) -> Any:
-        return self - self.mean(axis, dtype, keepdims=axis is not None)
-
-    def dot(self, b: Any, **options: Any) -> Any:
-        return of_ma(ma.dot)(self, b, **options)
 
 
 TracedMaskedArray.__name__ = TracedMaskedArray.__qualname__ = "MaskedArray"  # in messages
@@ -357,56 +355,30 @@ def operator_of(name: str) -> Function:
     return lambda x, *args, **kwargs: getattr(x, name)(*args, **kwargs)
 
 
+def composed(name: str) -> Function:
+    """A method whose own code, converted, calls others."""
+    return lambda self, *args, **kwargs: of_ma(getattr(ma.MaskedArray, name))(self, *args, **kwargs)  # noqa: PLW0108  # when called
+
+
 def of_data(name: str) -> Function:
     """A method that changes the data, and not where they are."""
     return lambda self, *args, **kwargs: self.like(getattr(self._data, name)(*args, **kwargs), self._mask)
 
 
-def in_place(update: Function, neutral: int) -> Function:
-    """An operator that writes into the data where they are not masked."""
+NEUTRAL = {np.add: 0, np.subtract: 0, np.multiply: 1, np.true_divide: 1}
+"""Ufuncs of augmented assignments, with the operand that changes nothing."""
 
-    def method(self: TracedMaskedArray, other: Any) -> Any:
-        data, mask = data_of(other), mask_of(other)
-        if update is operator.itruediv:
-            wrong = is_no_divisor(self._data, data)
-            data, mask = np.where(wrong, 1, data), mask_or(mask, wrong)
-        if mask is not ma.nomask:
-            self._mask = whole_mask_of(self)
-            self._mask |= mask
-        update(self._data, data if self._mask is ma.nomask else np.where(self._mask, neutral, data))
-        return self
+ON_MA: dict[Any, Function] = {
+    getattr(np, name): getattr(ma, name) for name in ("add", "subtract", "multiply", "divide", "floor_divide")
+} | {operator.pow: ma.power}
+"""The functions of numpy.ma for operators."""
 
-    return method
-
-
-def refused(name: str) -> Function:
-    """An operator that writes into the data in a way that is not covered, where Python would make a new array."""
-
-    def method(self: TracedMaskedArray, other: Any) -> Any:
-        raise unsupported(f"numpy.ma.MaskedArray.__{name}__")
-
-    return method
-
-
-def on_ma(name: str, reflected: bool = False) -> Function:
-    """An operator that is a function of numpy.ma."""
-    function = getattr(ma, name)
-    return lambda x, y: of_ma(function)(y, x) if reflected else of_ma(function)(x, y)
-
-
-def compared_by(compare: Function) -> Function:
-    """An operator that compares as numpy.ma does."""
-    comparison: Function = getattr(ma.MaskedArray, "_comparison")  # noqa: B009  # which its stubs lack
-    return lambda x, y: of_ma(comparison)(x, y, compare)
-
-
-def on_numpy(ufunc: Function, reflected: bool = False) -> Function:
-    """An operator that is a NumPy ufunc."""
-    return lambda *operands: on_ufunc(ufunc, "__call__", operands[::-1] if reflected else operands, {})
-
+COMPARISON: Function = getattr(ma.MaskedArray, "_comparison")  # noqa: B009  # which its stubs lack
+COMPARED = {ufunc: getattr(operator, name) for name, ufunc in COMPARISONS.items()}
 
 ON_BOTH = ("copy", "diagonal", "flatten", "ravel", "repeat", "reshape", "squeeze", "swapaxes", "take", "transpose")
 ON_DATA = ("astype", "clip", "conj", "conjugate", "round")
+COMPOSED = ("anom", "argmax", "argmin", "count", "dot", "ptp", "std")
 ON_ARRAYS = {
     *ON_BOTH,
     *ON_DATA,
@@ -419,24 +391,7 @@ for _name in ON_BOTH:
     setattr(TracedMaskedArray, _name, of_both(operator_of(_name)))
 for _name in ON_DATA:
     setattr(TracedMaskedArray, _name, of_data(_name))
-ON_MA = {"add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide"}
-for _name, _function in {**ON_MA, "pow": "power"}.items():
-    setattr(TracedMaskedArray, f"__{_name}__", on_ma(_function))
-    setattr(TracedMaskedArray, f"__r{_name}__", on_ma(_function, reflected=True))
-for _name, _ufunc in {
-    "matmul": np.matmul,
-    "mod": np.remainder,
-    "and": np.bitwise_and,
-    "or": np.bitwise_or,
-    "xor": np.bitwise_xor,
-}.items():
-    setattr(TracedMaskedArray, f"__{_name}__", on_numpy(_ufunc))
-    setattr(TracedMaskedArray, f"__r{_name}__", on_numpy(_ufunc, reflected=True))
-for _name, _ufunc in {"neg": np.negative, "pos": np.positive, "abs": np.absolute, "invert": np.invert}.items():
-    setattr(TracedMaskedArray, f"__{_name}__", on_numpy(_ufunc))
-for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
-    setattr(TracedMaskedArray, f"__{_name}__", compared_by(getattr(operator, _name)))
-for _name in ("ipow", "ifloordiv", "imod", "iand", "ior", "ixor"):
-    setattr(TracedMaskedArray, f"__{_name}__", refused(_name))
-for _name, _neutral in {"iadd": 0, "isub": 0, "imul": 1, "itruediv": 1}.items():
-    setattr(TracedMaskedArray, f"__{_name}__", in_place(getattr(operator, _name), _neutral))
+for _name in COMPOSED:
+    setattr(TracedMaskedArray, _name, composed(_name))
+for _name, _member in operators():
+    setattr(TracedMaskedArray, _name, _member)

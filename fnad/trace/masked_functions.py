@@ -131,7 +131,7 @@ def power(a: Any, b: Any, third: Any = None) -> Any:
 def compared(x: Any, y: Any, compare: Function) -> Any:
     """An operator; for `==` and `!=` two masked elements are equal, and a masked one differs from others."""
     masks = mask_of(x), mask_of(y)
-    result, mask = compare(x._data, data_of(y)), mask_or(*masks)
+    result, mask = compare(data_of(x), data_of(y)), mask_or(*masks)
     if mask is not ma.nomask and compare in (operator.eq, operator.ne):
         result = np.where(mask, compare(*masks), result)
     return made(result, mask)

@@ -55,6 +55,9 @@ def operate_on_numbers(ufunc: Callable[..., Any], operands: Sequence[Any]) -> An
 
 def operate_on_others(ufunc: Callable[..., Any], operands: Sequence[Any]) -> Any:
     """The result of an operator if an operand is neither a number nor an array of a class that is common."""
+    aside = next((operand for operand in operands if issubclass(type(operand), Aside)), None)
+    if aside is not None:
+        return aside.operated(ufunc, operands)
     for operand in operands:
         if not isinstance(operand, OPERANDS):
             if hasattr(operand, "__pandas_priority__"):
@@ -62,10 +65,7 @@ def operate_on_others(ufunc: Callable[..., Any], operands: Sequence[Any]) -> Any
             if has_rules(operand):
                 return import_module("fnad.trace.entering").beside(ufunc, operands)
             return call(RULES[ufunc], operands, {}) if is_on_device(operand) else unlike(ufunc, *operands)
-        kind = type(operand)  # to ask an object that is none of these takes longer
-        if issubclass(kind, Aside):
-            return NotImplemented
-        if is_of_ma(kind):
+        if is_of_ma(type(operand)):  # to ask an object that is none of these takes longer
             return import_module("fnad.trace.entering").beside(ufunc, operands)
     if all(map(is_python_like, operands)):
         return operate_on_numbers(ufunc, operands)
@@ -135,8 +135,11 @@ def python_number(x: Handle) -> Any:
     return weakened(call_function(np.astype, (x, wanted), {}))
 
 
-def operate_in_place(ufunc: Callable[..., Any], target: Handle, operand: Any) -> Any:
+def operate_in_place(ufunc: Callable[..., Any], target: Any, operand: Any) -> Any:
     """The value of x after `x += y`: a scalar is replaced, an array written to."""
+    if issubclass(type(target), Aside):
+        return target.operated_in_place(ufunc, operand)
+    operand = unmasked(operand)
     if target.is_scalar or not (isinstance(operand, OPERANDS) or is_on_device(operand)):
         return NotImplemented
     return store(f"numpy.{ufunc.__name__}", call(RULES[ufunc], (target, operand), {}), target)

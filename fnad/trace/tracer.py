@@ -399,7 +399,7 @@ def _reflected(ufunc: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _in_place(ufunc: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda x, y: operate_in_place(ufunc, x, unmasked(y))
+    return lambda x, y: operate_in_place(ufunc, x, y)
 
 
 def _power(x: Any, y: Any, modulus: Any = None) -> Any:
@@ -438,7 +438,8 @@ def _astype(x: Any, dtype: Any, *args: Any, **kwargs: Any) -> Any:
 AS_NUMBERS = _method(methods.astype)
 
 
-def _members() -> Iterator[tuple[str, Callable[..., Any]]]:
+def operators() -> Iterator[tuple[str, Callable[..., Any]]]:
+    """The methods for Python's operators."""
     for name, ufunc in (BINARY | {"divmod": np.divmod}).items():
         yield f"__{name}__", _operator(ufunc)
         yield f"__r{name}__", _reflected(ufunc)
@@ -446,6 +447,10 @@ def _members() -> Iterator[tuple[str, Callable[..., Any]]]:
     yield from ((f"__i{name}__", _in_place(ufunc)) for name, ufunc in BINARY.items())
     yield from ((f"__{name}__", _operator(ufunc)) for name, ufunc in COMPARISONS.items())
     yield from ((f"__{name}__", _unary(ufunc)) for name, ufunc in UNARY.items())
+
+
+def _members() -> Iterator[tuple[str, Callable[..., Any]]]:
+    yield from operators()
     yield from ((name, _function(function)) for name, function in FUNCTIONS.items())
     yield from ((name, _method(rule)) for name, rule in METHODS.items())
     yield from ((name, _method_with_out(f"numpy.{name}", rule)) for name, rule in METHODS_WITH_OUT.items())
