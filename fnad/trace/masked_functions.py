@@ -9,7 +9,7 @@ argument. The functions that numpy.ma composes of these, `masked_greater`, `aver
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import wraps
 from pkgutil import resolve_name
 from types import SimpleNamespace
@@ -20,6 +20,7 @@ import numpy.ma as ma
 
 from fnad.errors import ShapeError
 from fnad.trace.dispatch import call_function
+from fnad.trace.entering import holds_traced
 from fnad.trace.masked import TracedMaskedArray, made
 from fnad.trace.masked_operands import (
     data_of,
@@ -33,18 +34,8 @@ from fnad.trace.masked_operands import (
     whole_mask_of,
 )
 from fnad.trace.source import current_source
-from fnad.trace.wrapping import has_traced
 
 Function = Callable[..., Any]
-
-
-def is_traced(values: Iterable[Any]) -> bool:
-    """True if there is a traced value among arguments, or a masked array of some."""
-    return any(issubclass(type(x), TracedMaskedArray) or has_traced(x) or is_sequence_of_masked(x) for x in values)
-
-
-def is_sequence_of_masked(x: Any) -> bool:
-    return isinstance(x, (list, tuple)) and any(issubclass(type(item), TracedMaskedArray) for item in x)
 
 
 def of_ma(path: str) -> Callable[[Function], Function]:
@@ -53,7 +44,7 @@ def of_ma(path: str) -> Callable[[Function], Function]:
     def enter(rule: Function) -> Function:
         @wraps(rule)
         def call(*args: Any, **kwargs: Any) -> Any:
-            follows = is_traced(args) or (bool(kwargs) and is_traced(kwargs.values()))
+            follows = holds_traced((args, kwargs))
             return (rule if follows else resolve_name(f"numpy.ma.core:{path}"))(*args, **kwargs)
 
         return call

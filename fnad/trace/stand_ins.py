@@ -26,9 +26,8 @@ from fnad import forks
 from fnad.ir.builder import is_tracing
 from fnad.ir.size import is_size
 from fnad.ir.types import NAMES
-from fnad.numpy.namespace import MAKING, NEW, on_trace
+from fnad.numpy.namespace import MAKING, NEW, on_trace, on_traced
 from fnad.numpy.registry import RULES
-from fnad.trace import objects
 from fnad.trace.attempts import Suppressing
 from fnad.trace.classes import CLASSES
 from fnad.trace.conversion import own_function
@@ -36,10 +35,8 @@ from fnad.trace.dispatch import call, call_function, go_straight
 from fnad.trace.entering import OPERATORS, holds_traced, operand
 from fnad.trace.handle import Handle
 from fnad.trace.libraries import is_library, is_trusted, package_of
-from fnad.trace.objects import call_or_make
 from fnad.trace.parts import CACHED
 from fnad.trace.scipy_table import TABLE, offered_by
-from fnad.trace.selection import call_traced
 from fnad.trace.standard import STANDARD, class_of, on_numbers
 from fnad.trace.value_classes import asking
 from fnad.trace.wrapping import has_traced
@@ -101,28 +98,15 @@ def _made_by_rule(value: Any) -> Make | None:
 UPWARD.standing_for = standing_for
 
 
-class OfArrays:
-    """The replacement for a NumPy function that follows its rule if an argument is traced."""
-
-    def __init__(self, function: Any) -> None:
-        self._function, self.__name__ = function, function.__name__
-        self._traced = call_or_make if function in objects.MAKING else call_traced
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if is_tracing() and (has_traced(args) or (kwargs and has_traced(kwargs))):
-            return self._traced(self._function, args, kwargs)
-        return self._function(*args, **kwargs)
-
-
-class OfNew(OfArrays):
+class OfNew:
     """The replacement for a NumPy function that makes a new array, which is a traced one in a second run."""
 
     def __init__(self, function: Any) -> None:
-        super().__init__(function)
-        self._making = on_trace(function)
+        self.__name__ = function.__name__
+        self._plain, self._making = on_traced(function), on_trace(function)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._making(*args, **kwargs) if MAKING.is_traced else super().__call__(*args, **kwargs)
+        return self._making(*args, **kwargs) if MAKING.is_traced else self._plain(*args, **kwargs)
 
     def filled(self, *args: Any, **kwargs: Any) -> Any:
         """A traced array, if one can have the dtype."""
@@ -182,7 +166,7 @@ def replacement(function: Callable[..., Any]) -> Callable[..., Any]:
     if function in CALLING:
         return handing_on(on_trace(function), functions_alone)
     is_new = function.__name__ in NEW and hasattr(np, function.__name__)
-    return OfNew(function) if is_new else OfArrays(function)
+    return OfNew(function) if is_new else on_traced(function)
 
 
 def any_callee(value: Any) -> Any:

@@ -47,7 +47,7 @@ from fnad.trace.operators import (
     python_number,
     unmasked,
 )
-from fnad.trace.selection import Masked, is_under, put, selection
+from fnad.trace.selection import Masked, call_traced, is_under, put, selection
 from fnad.trace.source import current_source
 from fnad.trace.text import formats_a_number, number_to_format, text
 from fnad.trace.value_classes import Kind, classes_of, kind_of
@@ -148,13 +148,7 @@ class Members(Tracer):
         return call_ufunc(ufunc, method, inputs, kwargs)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        for kind in types:
-            if id(kind) not in SIMPLE and kind is not np.ndarray:
-                if issubclass(kind, Aside):
-                    return NotImplemented
-                if is_of_ma(kind):
-                    return import_module("fnad.trace.masked").on_function(function, args, kwargs)
-        return call_function(function, args, kwargs)
+        return call_traced(function, args, kwargs)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         value = self._known(escape.array_asked).astype(dtype or self.aval.dtype)
