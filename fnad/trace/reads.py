@@ -195,14 +195,11 @@ def in_context(variable: ContextVar[Any], _: str, default: Any) -> Any:
     return variable.get(default)
 
 
-def decimal_setting(module: Any, name: str, default: Any) -> Any:
-    """A setting of decimal arithmetic."""
-    return getattr(module.getcontext(), name, default)
-
-
 def decimal_context(module: Any, *_: Any) -> str:
-    """All settings of decimal arithmetic."""
-    return repr(module.getcontext())
+    """The settings of decimal arithmetic, without the flags that operations set."""
+    context = module.getcontext().copy()
+    context.clear_flags()
+    return repr(context)
 
 
 NATIVE: dict[Way, str] = {dict.get: "NAME", getattr: "ATTRIBUTE"}

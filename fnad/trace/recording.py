@@ -65,7 +65,6 @@ from fnad.trace.reads import (
     code_of,
     content_of,
     decimal_context,
-    decimal_setting,
     elements,
     entry,
     has_numbers,
@@ -443,11 +442,10 @@ class Recorder:
                 self._enter(getattr, value, "__dict__")
 
     def _note_context(self, own: Any) -> None:
-        """Note the precision and rounding that operators read, if this is the class of decimal numbers."""
+        """Note the settings that operators read, if this is the class of decimal numbers."""
         decimal = forks.loaded("decimal")
         if decimal is not None and own is decimal.Decimal:
-            for name in ("prec", "rounding"):
-                self._enter(decimal_setting, decimal, name)
+            self._enter(decimal_context, decimal)
 
     def _follow_content(self, value: Any) -> None:
         own = type(value)

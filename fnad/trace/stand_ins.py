@@ -40,7 +40,6 @@ from fnad.trace.scipy_table import TABLE, offered_by
 from fnad.trace.standard import STANDARD, class_of, on_numbers
 from fnad.trace.value_classes import asking
 from fnad.trace.wrapping import has_traced
-from fnad.trace.writes import changing
 from fnad.upward import UPWARD
 
 CALLING = (np.apply_along_axis, np.apply_over_axes, np.fromiter, np.piecewise)
@@ -283,17 +282,10 @@ def enter_imported() -> None:
         for function, path in offered_by(sys.modules[name]):
             enter(function, lambda _, path=path: resolve_name(path))
         WAITING.discard(name)
-    for entry in [entry for entry in PENDING if forks.loaded(entry[0]) is not None]:
-        module, name, make = entry
-        enter(getattr(sys.modules[module], name), make)
-        PENDING.discard(entry)
 
 
 UPWARD.enter_imported = enter_imported
 
-
-PENDING: set[tuple[str, str, Make]] = {("random", "shuffle", changing)}
-"""Functions of modules that `import fnad` does not load: module, name and the function that makes the replacement."""
 
 WAITING = set(TABLE)
 """Modules of SciPy that have functions with a rule, and were not imported when a trace last began."""

@@ -192,7 +192,7 @@ class Ruled(_Custom):
     def _regions(self, call: CustomCall, function: Region, *rule: Function) -> Sequence[Region]:
         def region(mode: str, rule: Function) -> Region:
             if mode == "jvp":
-                return _tangent(rule, call, function)
+                return _pushing(rule, call, function, has_output=False)
             return _backward(rule, call, function, call.types, call.structure)
 
         return list(map(region, self.modes, rule))
@@ -280,35 +280,21 @@ def _backward(
     return _fitted(region_of(bwd, run, [*residuals, *_inexact(function.results)]), call.inexact, bwd)
 
 
-def _pushing(rule: Function, call: CustomCall, function: Region) -> Region:
-    """The region (leaves…, tangents…) -> (output…, tangents of the output…)."""
+def _pushing(rule: Function, call: CustomCall, function: Region, *, has_output: bool = True) -> Region:
+    """The region (leaves…, tangents…) -> (output…, tangents of the output…), or without the output."""
     count = len(call.types)
 
     def run(tracers: Sequence[Any]) -> Any:
         moved = _at_inexact(tracers[count:], call.types)
         found = callee(rule)(*call.fixed, call.trees(tracers[:count]), call.trees(moved))
-        output, tangent = _pair(found, rule, "(output, tangent)")
-        leaves, tangents = flatten(output), flatten(tangent)
-        for _, structure in (leaves, tangents):
+        parts = list(map(flatten, _pair(found, rule, "(output, tangent)") if has_output else (found,)))
+        for _, structure in parts:
             _check_like(function.structure, structure, rule)
-        return leaves[0], [t for t, y in zip(tangents[0], function.results, strict=True) if y.has_derivative]
+        tangents = [t for t, y in zip(parts[-1][0], function.results, strict=True) if y.has_derivative]
+        return [leaves for leaves, _ in parts[:-1]], tangents
 
     region = region_of(rule, run, [*call.types, *call.inexact])
-    return _fitted(region, [*function.results, *_inexact(function.results)], rule)
-
-
-def _tangent(rule: Function, call: CustomCall, function: Region) -> Region:
-    """The region (leaves…, tangents…) -> (tangents of the output…)."""
-    count = len(call.types)
-
-    def run(tracers: Sequence[Any]) -> Any:
-        found = callee(rule)(call.trees(tracers[:count]), call.trees(_at_inexact(tracers[count:], call.types)))
-        leaves, structure = flatten(found)
-        _check_like(function.structure, structure, rule)
-        return [t for t, y in zip(leaves, function.results, strict=True) if y.has_derivative]
-
-    region = region_of(rule, run, [*call.types, *call.inexact])
-    return _fitted(region, _inexact(function.results), rule)
+    return _fitted(region, [*function.results * has_output, *_inexact(function.results)], rule)
 
 
 def _inexact(types: Sequence[LeafType]) -> list[LeafType]:

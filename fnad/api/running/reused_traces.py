@@ -19,7 +19,7 @@ import numpy as np
 
 from fnad.api.running.transformed import note_keeper
 from fnad.api.staging.arguments import LARGE, Differentiated, differentiated, resolved, stage_in
-from fnad.api.staging.leaves import Array, Function, Leaf, Operand, argument_name, flatten
+from fnad.api.staging.leaves import Function, Leaf, Operand, argument_name, flatten
 from fnad.api.staging.stage import Staged
 from fnad.errors import FnadError
 from fnad.ir.builder import is_tracing
@@ -29,7 +29,7 @@ from fnad.placement import is_on_device, on_host
 from fnad.records import NamedTuple
 from fnad.trace.environment import Environment
 from fnad.trace.parts import CONSTANTS
-from fnad.trace.reads import same
+from fnad.trace.reads import Remembered, array_in, first_read, same
 from fnad.trace.recording import Recorder
 from fnad.transforms.dce import without_effects
 from fnad.transforms.interpret import prepare
@@ -42,27 +42,15 @@ CREDIT = 4
 """The number of calls that are recorded without gain."""
 
 
-class Fixed(NamedTuple):
-    """The value of an argument without derivative: the content of an array, or the object itself."""
+def fixed(value: Any) -> Any:
+    """The record of an argument without derivative: the content of an array, or the object itself."""
+    is_array = type(value) is np.ndarray and value.dtype in NAMES
+    return first_read(array_in, value, "").value if is_array else value
 
-    value: Any
-    content: bytes | None
 
-    @classmethod
-    def of(cls, value: Any) -> Fixed:
-        is_array = type(value) is np.ndarray and value.dtype in NAMES
-        return cls((value.shape, value.dtype), value.tobytes()) if is_array else cls(value, None)
-
-    def is_now(self, value: Any) -> bool:
-        """True if another one is the same."""
-        if self.content is None:
-            return same(value, self.value)
-        is_array = type(value) is np.ndarray and (value.shape, value.dtype) == self.value
-        return is_array and value.tobytes() == self.content
-
-    @property
-    def is_constant(self) -> bool:
-        return self.content is not None or isinstance(self.value, CONSTANTS)
+def is_fixed(now: Any, before: Any) -> bool:
+    """True if an argument is what its record says."""
+    return (type(now) is np.ndarray or type(before) is not Remembered) and same(now, before)
 
 
 class Decisions:
@@ -86,14 +74,13 @@ class ReusedTrace(NamedTuple):
     """A trace that may be used again."""
 
     staged: Staged
-    fixed: list[Fixed]
+    fixed: list[Any]
     environment: Environment
     decisions: Decisions | None
 
     def fits(self, fixed: Sequence[Any], operands: Sequence[Operand]) -> bool:
         """True if the function would do the same again."""
-        is_same = all(before.is_now(value) for before, value in zip(self.fixed, fixed, strict=True))
-        if not (is_same and self.environment.holds()):
+        if not (all(map(is_fixed, fixed, self.fixed)) and self.environment.holds()):
             return False
         return self.decisions is None or self.decisions.are_the_same(self.on(operands).operands)
 
@@ -138,11 +125,11 @@ class ReusedTraces:
                 self._credit = CREDIT
                 return reused.on(operands)
         self._credit -= 1
-        return self._recorded(known, list(map(Fixed.of, others)), make)
+        return self._recorded(known, list(map(fixed, others)), make)
 
-    def _recorded(self, known: list[ReusedTrace], fixed: list[Fixed], make: Callable[[], Staged]) -> Staged:
+    def _recorded(self, known: list[ReusedTrace], fixed: list[Any], make: Callable[[], Staged]) -> Staged:
         recorder = Recorder(seeks_effects=True)
-        for value in (self._f, *[value.value for value in fixed if not value.is_constant]):
+        for value in (self._f, *[value for value in fixed if not isinstance(value, (Remembered, *CONSTANTS))]):
             recorder.follow(value)
         with recorder.active():
             staged = make()
@@ -186,6 +173,6 @@ def is_repeatable(staged: Staged, recorder: Recorder) -> bool:
     return not (staged.writes or recorder.effect) and staged.auxiliary.is_fresh
 
 
-def _nbytes(fixed: Sequence[Fixed], staged: Staged) -> int:
-    captured: list[Array] = [value for value in staged.operands if isinstance(value, np.ndarray)]
-    return sum(len(value.content or b"") for value in fixed) + sum(array.nbytes for array in captured)
+def _nbytes(fixed: Sequence[Any], staged: Staged) -> int:
+    kept = [*[value.content for value in fixed if type(value) is Remembered], *staged.operands]
+    return sum(array.nbytes for array in kept if isinstance(array, np.ndarray))
