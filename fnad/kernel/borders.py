@@ -127,7 +127,7 @@ def _is_inside(border: int, loop: For) -> bool:
 def _apart(borders: Sequence[int], loop: For) -> list[int]:
     """The borders without those in the midst of a few iterations, where the branches remain."""
     apart, low = list[int](), number_of(loop.start)
-    for border, following in zip(borders, [*borders[1:], number_of(loop.stop)], strict=True):
+    for border, following in zip(borders, [*borders[1:], number_of(loop.stop)], strict=False):
         if low is None or following is None or following - low > FEW:
             apart.append(low := border)
     return apart
