@@ -182,7 +182,8 @@ def of_method(method: MethodType) -> Any:
     METHODS.enter_class(type(method.__self__))
     if UNDOING.values and str(getattr(own, "__module__", "")).startswith(("random", "numpy.random")):
         kept(method.__self__)
-        method = changing(method) if own.__name__ == "shuffle" else method
+        if own.__name__ == "shuffle":
+            return changing(method)
     found = replaced(own)
     return method if found is own else MethodType(found, method.__self__)
 
