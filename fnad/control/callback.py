@@ -14,7 +14,7 @@ import numpy as np
 
 from fnad.errors import CallbackError
 from fnad.ir.axes import Opaque
-from fnad.ir.primitive import HOST, Library, Primitive, Sample, Unknown, register
+from fnad.ir.primitive import HOST, Library, Sample, Unknown, declare
 from fnad.ir.types import Aval, Dtype, Shape
 
 Results: TypeAlias = tuple[tuple[Dtype, Shape], ...]
@@ -73,16 +73,14 @@ def _samples() -> Iterable[Sample]:
     yield Sample((x,), {"host": Host.of(lambda _: ()), "results": ()}, smooth=False)
 
 
-callback = register(
-    Primitive(
-        "callback",
-        _infer,
-        _evaluate,
-        Unknown(_no_derivative),
-        Library(HOST),
-        _samples,
-        "A function of the host, called in the order of the program.",
-        effect=True,
-        axes=Opaque("a function of the host takes the arrays it was written for"),
-    )
+callback = declare(
+    "callback",
+    _infer,
+    _evaluate,
+    Unknown(_no_derivative),
+    Library(HOST),
+    _samples,
+    "A function of the host, called in the order of the program.",
+    effect=True,
+    axes=Opaque("a function of the host takes the arrays it was written for"),
 )

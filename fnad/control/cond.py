@@ -29,7 +29,7 @@ from fnad.control.signatures import Cotangents, Flags, Pulled, Regions, Symbols
 from fnad.errors import DtypeError, ShapeError
 from fnad.ir.builder import current_builder, inline, trace
 from fnad.ir.content import content_key
-from fnad.ir.primitive import Cond, Primitive, Sample, Structured, register
+from fnad.ir.primitive import Cond, Sample, Structured, declare
 from fnad.ir.program import Equation, Literal, Params, Program
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, I64, Aval
@@ -167,16 +167,14 @@ def _samples() -> Iterable[Sample]:
         yield Sample((index, x), {}, branches)
 
 
-cond = register(
-    Primitive(
-        "cond",
-        _infer,
-        _evaluate,
-        Structured(pushing(1), _pull, lambda equation, active: reached(equation.regions, active[1:])),
-        Cond(),
-        _samples,
-        "The region that the first operand numbers, run on the others.",
-        prune=pruning(1),
-        reduce=_reduce,
-    )
+cond = declare(
+    "cond",
+    _infer,
+    _evaluate,
+    Structured(pushing(1), _pull, lambda equation, active: reached(equation.regions, active[1:])),
+    Cond(),
+    _samples,
+    "The region that the first operand numbers, run on the others.",
+    prune=pruning(1),
+    reduce=_reduce,
 )

@@ -12,7 +12,7 @@ import numpy as np
 from fnad.control.callback import Host, Results, callback
 from fnad.errors import CustomRuleError
 from fnad.ir.axes import Opaque
-from fnad.ir.primitive import HOST, Library, Primitive, Sample, Unknown, register
+from fnad.ir.primitive import HOST, Library, Sample, Unknown, declare
 
 
 class External(Host):
@@ -36,15 +36,13 @@ def _samples() -> Iterable[Sample]:
     yield Sample((x,), {"host": host, "results": ((x.dtype, (2,)),)}, smooth=False)
 
 
-external = register(
-    Primitive(
-        "external",
-        callback.infer,
-        callback.evaluate,
-        Unknown(_no_rule),
-        Library(HOST),
-        _samples,
-        "A pure function of the host.",
-        axes=Opaque("a function of the host takes the arrays it was written for"),
-    )
+external = declare(
+    "external",
+    callback.infer,
+    callback.evaluate,
+    Unknown(_no_rule),
+    Library(HOST),
+    _samples,
+    "A pure function of the host.",
+    axes=Opaque("a function of the host takes the arrays it was written for"),
 )

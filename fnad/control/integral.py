@@ -36,7 +36,7 @@ from fnad.control.vector import Raveling, dot, scaled
 from fnad.errors import UnsupportedFunctionError
 from fnad.ir.axes import Opaque
 from fnad.ir.builder import current_builder, inline
-from fnad.ir.primitive import Library, NonDifferentiable, Primitive, Sample, Structured, register
+from fnad.ir.primitive import Library, NonDifferentiable, Primitive, Sample, Structured, declare
 from fnad.ir.program import Equation, Program, Var
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, Aval, is_inexact
@@ -295,15 +295,13 @@ def _samples() -> Iterable[Sample]:
         yield Sample((c, np.array(a), np.array(b), np.empty(0)), limits, regions)
 
 
-integral = register(
-    Primitive(
-        "integral",
-        _infer,
-        _evaluate,
-        Structured(_push, _pull),
-        Library("scipy.integrate.quad"),
-        _samples,
-        "The integrals of the elements of the region's vector between two limits, and estimates of their errors.",
-        axes=Opaque("each integral is divided as its integrand asks for"),
-    )
+integral = declare(
+    "integral",
+    _infer,
+    _evaluate,
+    Structured(_push, _pull),
+    Library("scipy.integrate.quad"),
+    _samples,
+    "The integrals of the elements of the region's vector between two limits, and estimates of their errors.",
+    axes=Opaque("each integral is divided as its integrand asks for"),
 )

@@ -12,7 +12,7 @@ import numpy as np
 
 from fnad.errors import DtypeError, ShapeError
 from fnad.ir.axes import AxisPairs, Custom
-from fnad.ir.primitive import NonDifferentiable, Primitive, Sample, StepCount, register
+from fnad.ir.primitive import NonDifferentiable, Sample, StepCount, declare
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import I64, Aval
 from fnad.ops.reduction import reduce_max
@@ -47,16 +47,14 @@ def _samples() -> Iterable[Sample]:
         yield Sample((np.array(total),), {"label": meters.LABEL})
 
 
-progress = register(
-    Primitive(
-        "progress",
-        _infer,
-        _evaluate,
-        NonDifferentiable(),
-        StepCount(),
-        _samples,
-        "The operand, the number of steps of a loop, of which one more is taken.",
-        effect=True,
-        axes=Custom(_stack, _align),
-    )
+progress = declare(
+    "progress",
+    _infer,
+    _evaluate,
+    NonDifferentiable(),
+    StepCount(),
+    _samples,
+    "The operand, the number of steps of a loop, of which one more is taken.",
+    effect=True,
+    axes=Custom(_stack, _align),
 )

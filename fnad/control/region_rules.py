@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from fnad.control.signatures import Flags, Pulled, Pushed, Regions, Symbols, Tangents
 from fnad.errors import ShapeError
-from fnad.ir.primitive import Inlined, Primitive, Sample, Structured, register
+from fnad.ir.primitive import Inlined, Primitive, Sample, Structured, declare
 from fnad.ir.program import Atom, Equation, Program, Var
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval, is_inexact
@@ -174,7 +174,7 @@ def inlined_primitive(
     **more: Any,
 ) -> Primitive:
     """A primitive that is its first region on the operands, which takes its place in the end; others are for rules."""
-    return register(Primitive(name, infer, _run_first, Structured(push, pull), Inlined(), samples, doc, **more))
+    return declare(name, infer, _run_first, Structured(push, pull), Inlined(), samples, doc, **more)
 
 
 def _run_first(*operands: Any, regions: Regions, deadline: float = NEVER, **_: Any) -> tuple[Any, ...]:

@@ -20,7 +20,7 @@ from fnad.control.region_rules import check_avals
 from fnad.control.signatures import Flags, Regions, Symbols
 from fnad.errors import DtypeError, ShapeError
 from fnad.ir.builder import inline, trace
-from fnad.ir.primitive import Primitive, Sample, ScanLoop, register
+from fnad.ir.primitive import Sample, ScanLoop, declare
 from fnad.ir.program import Equation, Params, Program
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import I64, UNKNOWN, Aval
@@ -140,16 +140,14 @@ def _samples() -> Iterable[Sample]:
     yield Sample((a, s, x[:0]), {"consts": 1, "carry": 1, "length": 0, "reverse": False}, (body,))
 
 
-scan = register(
-    Primitive(
-        "scan",
-        _infer,
-        _evaluate,
-        loop.derivative(scan_as_loop, bind_scan),
-        ScanLoop(),
-        _samples,
-        "The region once for each index of a leading axis, a carry handed on.",
-        prune=_prune,
-        reduce=_reduce,
-    )
+scan = declare(
+    "scan",
+    _infer,
+    _evaluate,
+    loop.derivative(scan_as_loop, bind_scan),
+    ScanLoop(),
+    _samples,
+    "The region once for each index of a leading axis, a carry handed on.",
+    prune=_prune,
+    reduce=_reduce,
 )

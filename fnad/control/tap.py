@@ -31,13 +31,12 @@ from fnad.ir.primitive import (
     Inlined,
     Library,
     NonDifferentiable,
-    Primitive,
     Sample,
     Scalar,
     ScanLoop,
     Structured,
     WhileLoop,
-    register,
+    declare,
 )
 from fnad.ir.program import Equation, Program
 from fnad.ir.symbol import Symbol
@@ -79,30 +78,26 @@ def _samples() -> Iterable[Sample]:
     yield Sample((np.array([0.5, -1.0, 2.0]),), Mark("x", 0, 0)._asdict())
 
 
-tap = register(
-    Primitive(
-        "tap",
-        lambda x, *, name, leaf, number: (),
-        lambda x, *, name, leaf, number: (),
-        NonDifferentiable(),
-        Library(HOST, raises=False),
-        _samples,
-        "Marks a value that the program is to return.",
-        effect=True,
-        axes=Elementwise(),
-    )
+tap = declare(
+    "tap",
+    lambda x, *, name, leaf, number: (),
+    lambda x, *, name, leaf, number: (),
+    NonDifferentiable(),
+    Library(HOST, raises=False),
+    _samples,
+    "Marks a value that the program is to return.",
+    effect=True,
+    axes=Elementwise(),
 )
 
-cotangent_tap = register(
-    Primitive(
-        "cotangent_tap",
-        lambda x, *, name, leaf, number: x,
-        lambda x, *, name, leaf, number: x,
-        Structured(_push, _pull),
-        Scalar(lambda *, name, leaf, number: "{0}", 0),
-        _samples,
-        "The value itself; reverse mode marks its cotangent, which the program is to return.",
-    )
+cotangent_tap = declare(
+    "cotangent_tap",
+    lambda x, *, name, leaf, number: x,
+    lambda x, *, name, leaf, number: x,
+    Structured(_push, _pull),
+    Scalar(lambda *, name, leaf, number: "{0}", 0),
+    _samples,
+    "The value itself; reverse mode marks its cotangent, which the program is to return.",
 )
 
 

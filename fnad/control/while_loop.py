@@ -23,7 +23,7 @@ from fnad.control.scan import bind_scan
 from fnad.control.signatures import Flags, Regions, Symbols
 from fnad.errors import Failure, FailureKind, VerificationError, endless
 from fnad.ir.builder import trace
-from fnad.ir.primitive import Primitive, Sample, WhileLoop, register
+from fnad.ir.primitive import Sample, WhileLoop, declare
 from fnad.ir.program import Equation, Params, Program, Var
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, I64, UNKNOWN, Aval
@@ -146,16 +146,14 @@ def _samples() -> Iterable[Sample]:
         yield Sample(operands, {"test_consts": 1, "body_consts": 1, "max_steps": None}, (test, body))
 
 
-while_loop = register(
-    Primitive(
-        "while_loop",
-        _infer,
-        _evaluate,
-        loop.derivative(while_as_loop, bind_scan),
-        WhileLoop(),
-        _samples,
-        "The second region on the carry, as long as the first says so.",
-        prune=_prune,
-        reduce=_reduce,
-    )
+while_loop = declare(
+    "while_loop",
+    _infer,
+    _evaluate,
+    loop.derivative(while_as_loop, bind_scan),
+    WhileLoop(),
+    _samples,
+    "The second region on the carry, as long as the first says so.",
+    prune=_prune,
+    reduce=_reduce,
 )

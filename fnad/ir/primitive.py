@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from dataclasses import field
 from importlib import import_module
 from types import FrameType
-from typing import Any, TypeAlias
+from typing import Any, ParamSpec, TypeAlias
 
 from fnad.errors import FnadError, UnsupportedFunctionError
 from fnad.ir.axes import Along, Axes, Contract, Elementwise, Opaque, Over
@@ -510,6 +510,20 @@ def register(primitive: Primitive) -> Primitive:
             check(template)
     PRIMITIVES[primitive.name] = primitive
     return primitive
+
+
+P = ParamSpec("P")
+
+
+def _entered(make: Callable[P, Primitive]) -> Callable[P, Primitive]:
+    def declare(*args: P.args, **fields: P.kwargs) -> Primitive:
+        return register(make(*args, **fields))
+
+    return declare
+
+
+declare = _entered(Primitive)
+"""Make a primitive of its fields, and enter it."""
 
 
 def _is_for_fnad(frame: FrameType | None) -> bool:

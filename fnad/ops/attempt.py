@@ -9,7 +9,7 @@ import numpy as np
 
 from fnad.errors import FnadError
 from fnad.ir.axes import AxisPairs, Custom
-from fnad.ir.primitive import HOST, PRIMITIVES, Library, NonDifferentiable, Primitive, Sample, register
+from fnad.ir.primitive import HOST, PRIMITIVES, Library, NonDifferentiable, Sample, declare
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, Aval
 from fnad.ops.shape import stack_operands
@@ -43,15 +43,13 @@ def _samples() -> Iterable[Sample]:
     yield Sample((singular,), {"of": "inv", "rows": 1}, smooth=False)
 
 
-fails = register(
-    Primitive(
-        "fails",
-        _infer,
-        _fails,
-        NonDifferentiable(),
-        Library(HOST, raises=False),
-        _samples,
-        "True where the primitive `of` raises an error, for each index of the `rows` leading axes of the operands.",
-        axes=Custom(_stack, _align),
-    )
+fails = declare(
+    "fails",
+    _infer,
+    _fails,
+    NonDifferentiable(),
+    Library(HOST, raises=False),
+    _samples,
+    "True where the primitive `of` raises an error, for each index of the `rows` leading axes of the operands.",
+    axes=Custom(_stack, _align),
 )

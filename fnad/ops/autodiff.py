@@ -14,11 +14,10 @@ from fnad.ir.primitive import (
     NoFormula,
     NonDifferentiable,
     Partials,
-    Primitive,
     Sample,
     Scalar,
+    declare,
     everywhere,
-    register,
 )
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import DTYPES, F64, I64, Aval, Dtype, Shape, is_inexact
@@ -49,16 +48,14 @@ class _NamedByParams(NoFormula):
         return NoFormula(**params)()
 
 
-without_formula = register(
-    Primitive(
-        "without_formula",
-        lambda x, *, function, operand: x,
-        lambda x, *, function, operand: x,
-        Partials((_NamedByParams("without_formula", "x"),)),
-        Scalar(lambda *, function, operand: "{0}", 0),
-        lambda: [Sample((sample((2, 3)),), {"function": "f", "operand": "x"}, smooth=False)],
-        "The value itself; its derivative is an error that names the `operand` of the `function` that has no formula.",
-    )
+without_formula = declare(
+    "without_formula",
+    lambda x, *, function, operand: x,
+    lambda x, *, function, operand: x,
+    Partials((_NamedByParams("without_formula", "x"),)),
+    Scalar(lambda *, function, operand: "{0}", 0),
+    lambda: [Sample((sample((2, 3)),), {"function": "f", "operand": "x"}, smooth=False)],
+    "The value itself; its derivative is an error that names the `operand` of the `function` that has no formula.",
 )
 
 
@@ -86,16 +83,14 @@ def _directions_samples() -> Iterable[Sample]:
     yield Sample((), {"dtype": F64, "count": 2, "start": 1, "shape": ()})
 
 
-directions = register(
-    Primitive(
-        "directions",
-        _infer_directions,
-        _directions,
-        NonDifferentiable(),
-        Library(raises=False, expansion=_expanded_directions),
-        _directions_samples,
-        "One array for each of `count` directions: 1 in one element, from direction `start` on, and 0 in the others.",
-        axes=Opaque("it has no operands"),
-        bounded=everywhere,
-    )
+directions = declare(
+    "directions",
+    _infer_directions,
+    _directions,
+    NonDifferentiable(),
+    Library(raises=False, expansion=_expanded_directions),
+    _directions_samples,
+    "One array for each of `count` directions: 1 in one element, from direction `start` on, and 0 in the others.",
+    axes=Opaque("it has no operands"),
+    bounded=everywhere,
 )

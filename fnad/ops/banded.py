@@ -16,7 +16,7 @@ from numpy.linalg import LinAlgError
 
 from fnad.errors import MatrixError
 from fnad.ir.axes import Stacked
-from fnad.ir.primitive import Library, Primitive, Pull, Sample, register
+from fnad.ir.primitive import Library, Pull, Sample, declare
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, Aval
 from fnad.ops.arithmetic import mul, neg
@@ -101,15 +101,13 @@ def _band(shape: tuple[int, ...], above: int, dtype: Any = F64) -> Any:
     return np.array(ab)
 
 
-solve_banded = register(
-    Primitive(
-        "solve_banded",
-        _infer_solve_banded,
-        _solve_banded,
-        Pull(_pull_solve_banded),
-        Library("gbsv"),
-        _solve_banded_samples,
-        "The solution of linear equations whose matrix has `below` and `above` diagonals beside the main one.",
-        axes=Stacked(),
-    )
+solve_banded = declare(
+    "solve_banded",
+    _infer_solve_banded,
+    _solve_banded,
+    Pull(_pull_solve_banded),
+    Library("gbsv"),
+    _solve_banded_samples,
+    "The solution of linear equations whose matrix has `below` and `above` diagonals beside the main one.",
+    axes=Stacked(),
 )

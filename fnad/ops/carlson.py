@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from fnad.ir.axes import Elementwise
-from fnad.ir.primitive import Library, Partials, Primitive, Rule, Sample, register
+from fnad.ir.primitive import Library, Partials, Rule, Sample, declare
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval
 from fnad.ops.constructors import REALS, by_name, infer_elementwise, random_array
@@ -110,17 +110,15 @@ def _samples() -> Iterable[Sample]:
     yield Sample((x, x[::-1].copy(), np.ones(6)), {"powers": (0, 1, 1)}, smooth=False)
 
 
-carlson_integral = register(
-    Primitive(
-        "carlson_integral",
-        _infer,
-        integral,
-        Partials((_partial(0), _partial(1), _partial(2))),
-        Library(raises=False),
-        _samples,
-        "∫ (t+x)**(-p-1/2) (t+y)**(-q-1/2) (t+z)**(-r-1/2) dt over t > 0, the param `powers` being p, q, r.",
-        axes=Elementwise(),
-    )
+carlson_integral = declare(
+    "carlson_integral",
+    _infer,
+    integral,
+    Partials((_partial(0), _partial(1), _partial(2))),
+    Library(raises=False),
+    _samples,
+    "∫ (t+x)**(-p-1/2) (t+y)**(-q-1/2) (t+z)**(-r-1/2) dt over t > 0, the param `powers` being p, q, r.",
+    axes=Elementwise(),
 )
 
 

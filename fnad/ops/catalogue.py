@@ -1,55 +1,9 @@
 """All primitives of this package: importing this module registers them."""
 
-from fnad.ops import (  # noqa: F401
-    airy,
-    arithmetic,
-    asymptotic,
-    attempt,
-    autodiff,
-    banded,
-    bessel,
-    bivariate_normal,
-    carlson,
-    collectives,
-    comparison,
-    contraction,
-    convenience,
-    conversion,
-    convolution,
-    cumulative,
-    determinant,
-    distributions,
-    eigenvalues,
-    elementary,
-    elliptic,
-    entropy,
-    error_functions,
-    fft,
-    floating_point,
-    gamma,
-    guard,
-    hypergeometric,
-    incomplete,
-    indexing,
-    integrals,
-    least_squares,
-    linalg,
-    logistic,
-    matrix_function,
-    orthogonal,
-    piecewise,
-    poisson_entropy,
-    polygamma,
-    power,
-    random_bits,
-    reduction,
-    requirement,
-    riccati,
-    shape,
-    sliding_windows,
-    softmax,
-    sorting,
-    spans,
-    sparse,
-    special_function,
-)
+from importlib import import_module
+from pkgutil import iter_modules
+
+from fnad import ops
+
+for _file in iter_modules(ops.__path__):
+    import_module(f"fnad.ops.{_file.name}")

@@ -22,7 +22,7 @@ import numpy as np
 
 from fnad.errors import DistributedError, ShapeError
 from fnad.ir.axes import Axes, AxisPairs, Custom, Elementwise
-from fnad.ir.primitive import HOST, Library, Linear, Primitive, Routine, Rule, Sample, register
+from fnad.ir.primitive import HOST, Library, Linear, Primitive, Routine, Rule, Sample, declare
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval, Shape
 from fnad.ops.constructors import NUMBERS, by_name, check_dtype
@@ -148,7 +148,7 @@ def _collective(
         return (Sample((sample((1, 2), dtype),), {"ranks": 1, "site": "", **root}) for dtype in by_name(NUMBERS))
 
     lower = Library(HOST, native=native)
-    return register(Primitive(name, infer, evaluate, Linear(transpose), lower, samples, doc, effect=True, axes=axes))
+    return declare(name, infer, evaluate, Linear(transpose), lower, samples, doc, effect=True, axes=axes)
 
 
 def _row(shape: Shape, ranks: int) -> Shape:

@@ -25,8 +25,8 @@ from fnad.ir.primitive import (
     Rule,
     Sample,
     Scalar,
+    declare,
     nowhere,
-    register,
 )
 from fnad.ir.ranges import Bounds, Singular
 from fnad.ir.types import BOOL, DTYPES, F64, Aval, Dtype, Shape, dtype_name
@@ -126,20 +126,18 @@ def elementwise(
     `finite` and `cost` are explained in `Partials` and `Scalar`, `commutative` and `bounded` in `Primitive`.
     """
     count = arity or (1 if isinstance(derivative, Derivative) else len(derivative))
-    return register(
-        Primitive(
-            name,
-            infer_elementwise(name, count, domain, result),
-            evaluate,
-            derivative if isinstance(derivative, Derivative) else Partials(derivative, finite),
-            Scalar(template, cost),
-            lambda: elementwise_samples(domain, over or (UNIT,) * count, edges),
-            doc,
-            commutative=commutative,
-            bounded=bounded,
-            bounds=bounds,
-            singular=singular,
-        )
+    return declare(
+        name,
+        infer_elementwise(name, count, domain, result),
+        evaluate,
+        derivative if isinstance(derivative, Derivative) else Partials(derivative, finite),
+        Scalar(template, cost),
+        lambda: elementwise_samples(domain, over or (UNIT,) * count, edges),
+        doc,
+        commutative=commutative,
+        bounded=bounded,
+        bounds=bounds,
+        singular=singular,
     )
 
 
@@ -186,20 +184,18 @@ def linear(
     bounds: Bounds | None = None,
 ) -> Primitive:
     """Declare a primitive that is linear, jointly, in the operands `wrt`."""
-    return register(
-        Primitive(
-            name,
-            infer,
-            evaluate,
-            Linear(transpose, wrt),
-            lower,
-            samples,
-            doc,
-            axes=axes,
-            commutative=commutative,
-            bounded=bounded,
-            bounds=bounds,
-        )
+    return declare(
+        name,
+        infer,
+        evaluate,
+        Linear(transpose, wrt),
+        lower,
+        samples,
+        doc,
+        axes=axes,
+        commutative=commutative,
+        bounded=bounded,
+        bounds=bounds,
     )
 
 

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from fnad.errors import AxisError, ShapeError
-from fnad.ir.primitive import Bilinear, Contraction, Primitive, Sample, register
+from fnad.ir.primitive import Bilinear, Contraction, Sample, declare
 from fnad.ir.ranges import Range
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval
@@ -110,15 +110,13 @@ def _bounds(x: Range, y: Range, *, contract: Axes, batch: Axes) -> Range:
     return (x * (y if contract[0] == contract[1] else replace(y))).summed()
 
 
-dot_general = register(
-    Primitive(
-        "dot_general",
-        _infer_dot_general,
-        _dot_general,
-        Bilinear((_transpose_x, _transpose_y)),
-        Contraction(),
-        _dot_samples,
-        "Sum of products over the pairs of axes `contract`, for each index of the pairs of axes `batch`.",
-        bounds=_bounds,
-    )
+dot_general = declare(
+    "dot_general",
+    _infer_dot_general,
+    _dot_general,
+    Bilinear((_transpose_x, _transpose_y)),
+    Contraction(),
+    _dot_samples,
+    "Sum of products over the pairs of axes `contract`, for each index of the pairs of axes `batch`.",
+    bounds=_bounds,
 )

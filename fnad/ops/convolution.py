@@ -18,7 +18,7 @@ import numpy as np
 
 from fnad.errors import ShapeError
 from fnad.ir.axes import Opaque
-from fnad.ir.primitive import Bilinear, Library, Primitive, Sample, register
+from fnad.ir.primitive import Bilinear, Library, Sample, declare
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval, Shape
 from fnad.ops.arithmetic import add, mul
@@ -110,15 +110,13 @@ def _convolve_samples() -> Iterable[Sample]:
             yield Sample((sample(x), sample(y, seed=1)), {"mode": mode})
 
 
-convolve = register(
-    Primitive(
-        "convolve",
-        _infer_convolve,
-        _convolve,
-        Bilinear((_transpose_x, _transpose_y)),
-        Library("convolve", raises=False, expansion=_written_out, dispatched=True),
-        _convolve_samples,
-        "Convolution over all axes, as a sum of products; `mode` full or valid.",
-        axes=Opaque("it convolves over all axes"),
-    )
+convolve = declare(
+    "convolve",
+    _infer_convolve,
+    _convolve,
+    Bilinear((_transpose_x, _transpose_y)),
+    Library("convolve", raises=False, expansion=_written_out, dispatched=True),
+    _convolve_samples,
+    "Convolution over all axes, as a sum of products; `mode` full or valid.",
+    axes=Opaque("it convolves over all axes"),
 )

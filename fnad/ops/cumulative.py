@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from fnad.ir.primitive import Cumulative, Primitive, Push, Sample, register
+from fnad.ir.primitive import Cumulative, Push, Sample, declare
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval
 from fnad.ops.arithmetic import add, mul
@@ -101,14 +101,12 @@ def _cumprod_samples() -> Iterable[Sample]:
     yield Sample((np.zeros((0, 2)),), {"axis": 0, "reverse": False})
 
 
-cumprod = register(
-    Primitive(
-        "cumprod",
-        _infer_cumprod,
-        _cumprod,
-        Push(_push_cumprod),
-        Cumulative("{acc} * {0}"),
-        _cumprod_samples,
-        "Running product along `axis`, from the end if `reverse`; its derivatives are exact at zeros.",
-    )
+cumprod = declare(
+    "cumprod",
+    _infer_cumprod,
+    _cumprod,
+    Push(_push_cumprod),
+    Cumulative("{acc} * {0}"),
+    _cumprod_samples,
+    "Running product along `axis`, from the end if `reverse`; its derivatives are exact at zeros.",
 )

@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 
 from fnad.ir.axes import Stacked
-from fnad.ir.primitive import Library, Primitive, Pull, Push, Routine, Sample, register
+from fnad.ir.primitive import Library, Pull, Push, Routine, Sample, declare
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import DTYPES, I64, Aval, is_complex, real_dtype
 from fnad.ops.arithmetic import add, div, mul, neg, sub
@@ -183,23 +183,21 @@ def _det_samples() -> Iterable[Sample]:
             yield Sample((_of_rank(rank, size),))
 
 
-det = register(
-    Primitive(
-        "det",
-        _infer_det,
-        np.linalg.det,
-        Push(_push_det),
-        Library(
-            "getrf",
-            raises=False,
-            native=lambda: Routine("linalg_det"),
-            expansion=_expanded_det,
-            dispatched=True,
-        ),
-        _det_samples,
-        "Determinant.",
-        axes=Stacked(),
-    )
+det = declare(
+    "det",
+    _infer_det,
+    np.linalg.det,
+    Push(_push_det),
+    Library(
+        "getrf",
+        raises=False,
+        native=lambda: Routine("linalg_det"),
+        expansion=_expanded_det,
+        dispatched=True,
+    ),
+    _det_samples,
+    "Determinant.",
+    axes=Stacked(),
 )
 
 # ---- cofactor ----------------------------------------------------------------------------------------------------
@@ -402,17 +400,15 @@ def _cofactor_samples() -> Iterable[Sample]:
         yield Sample((regular(square, DTYPES["f64"]), sample(square, seed=3), sample(square, seed=4)))
 
 
-cofactor = register(
-    Primitive(
-        "cofactor",
-        _infer_cofactor,
-        _cofactor,
-        Pull(_pull_cofactor),
-        Library("getc2", expansion=_expanded_cofactor),
-        _cofactor_samples,
-        "Matrix of cofactors, the gradient of det; with more operands, its derivative along each of them.",
-        axes=Stacked(),
-    )
+cofactor = declare(
+    "cofactor",
+    _infer_cofactor,
+    _cofactor,
+    Pull(_pull_cofactor),
+    Library("getc2", expansion=_expanded_cofactor),
+    _cofactor_samples,
+    "Matrix of cofactors, the gradient of det; with more operands, its derivative along each of them.",
+    axes=Stacked(),
 )
 
 # ---- slogdet -----------------------------------------------------------------------------------------------------
@@ -433,15 +429,13 @@ def _push_slogdet(results: Any, primals: Any, tangents: Any) -> list[Symbol | No
     return [complex_(neg(mul(imag(sign), rotation)), mul(real(sign), rotation)), real(growth)]
 
 
-slogdet = register(
-    Primitive(
-        "slogdet",
-        _infer_slogdet,
-        lambda a: tuple(np.linalg.slogdet(a)),
-        Push(_push_slogdet),
-        Library("getrf", raises=False, native=lambda: Routine("linalg_slogdet"), dispatched=True),
-        _square_samples,
-        "Sign (of complex matrices, phase) and logarithm of the size of the determinant.",
-        axes=Stacked(),
-    )
+slogdet = declare(
+    "slogdet",
+    _infer_slogdet,
+    lambda a: tuple(np.linalg.slogdet(a)),
+    Push(_push_slogdet),
+    Library("getrf", raises=False, native=lambda: Routine("linalg_slogdet"), dispatched=True),
+    _square_samples,
+    "Sign (of complex matrices, phase) and logarithm of the size of the determinant.",
+    axes=Stacked(),
 )

@@ -28,7 +28,7 @@ import numpy as np
 
 from fnad.errors import ShapeError
 from fnad.ir.axes import Stacked
-from fnad.ir.primitive import Library, Primitive, Pull, Push, Routine, Sample, Scalar, register
+from fnad.ir.primitive import Library, Pull, Push, Routine, Sample, Scalar, declare
 from fnad.ir.program import Equation
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, I64, Aval, is_complex, real_dtype
@@ -146,16 +146,14 @@ without_derivative = linear(
     doc="nan where marked, also in the place of 0: the derivative of `distinct_vectors`.",
 )
 
-distinct_vectors = register(
-    Primitive(
-        "distinct_vectors",
-        _infer_distinct,
-        lambda x, marks: x,
-        Pull(lambda results, primals, cts: [without_derivative(cts[0], primals[1]), None]),
-        Scalar("{0}", 0),
-        _marked_samples,
-        "The value itself, which has no derivative where marked.",
-    )
+distinct_vectors = declare(
+    "distinct_vectors",
+    _infer_distinct,
+    lambda x, marks: x,
+    Pull(lambda results, primals, cts: [without_derivative(cts[0], primals[1]), None]),
+    Scalar("{0}", 0),
+    _marked_samples,
+    "The value itself, which has no derivative where marked.",
 )
 
 # ---- eigh ----------------------------------------------------------------------------------------------------------
@@ -195,34 +193,28 @@ def _hermitian_samples() -> Iterable[Sample]:
 SUFFIX = {"L": "lo", "U": "up"}
 """The suffixes of NumPy's ufuncs for the triangle that they read."""
 
-eigvalsh = register(
-    Primitive(
-        "eigvalsh",
-        _infer_eigvalsh,
-        by_lapack(IF_NOT_CONVERGED)(lambda a, *, uplo: np.linalg.eigvalsh(a, UPLO=uplo)),
-        Push(_push_eigvalsh),
-        Library(
-            "heevd", native=lambda uplo: Routine(f"linalg_eigvalsh_{SUFFIX[uplo]}", (NO_EIGENVALUES,)), dispatched=True
-        ),
-        _hermitian_samples,
-        "Eigenvalues of a Hermitian matrix, ascending; one triangle of it is read.",
-        axes=Stacked(),
-    )
+eigvalsh = declare(
+    "eigvalsh",
+    _infer_eigvalsh,
+    by_lapack(IF_NOT_CONVERGED)(lambda a, *, uplo: np.linalg.eigvalsh(a, UPLO=uplo)),
+    Push(_push_eigvalsh),
+    Library(
+        "heevd", native=lambda uplo: Routine(f"linalg_eigvalsh_{SUFFIX[uplo]}", (NO_EIGENVALUES,)), dispatched=True
+    ),
+    _hermitian_samples,
+    "Eigenvalues of a Hermitian matrix, ascending; one triangle of it is read.",
+    axes=Stacked(),
 )
 
-eigh = register(
-    Primitive(
-        "eigh",
-        _infer_eigh,
-        by_lapack(IF_NOT_CONVERGED)(lambda a, *, uplo: tuple(np.linalg.eigh(a, UPLO=uplo))),
-        Push(_push_eigh),
-        Library(
-            "heevd", native=lambda uplo: Routine(f"linalg_eigh_{SUFFIX[uplo]}", (NO_EIGENVALUES,)), dispatched=True
-        ),
-        _hermitian_samples,
-        "Eigenvalues, ascending, and orthonormal eigenvectors of a Hermitian matrix; one triangle of it is read.",
-        axes=Stacked(),
-    )
+eigh = declare(
+    "eigh",
+    _infer_eigh,
+    by_lapack(IF_NOT_CONVERGED)(lambda a, *, uplo: tuple(np.linalg.eigh(a, UPLO=uplo))),
+    Push(_push_eigh),
+    Library("heevd", native=lambda uplo: Routine(f"linalg_eigh_{SUFFIX[uplo]}", (NO_EIGENVALUES,)), dispatched=True),
+    _hermitian_samples,
+    "Eigenvalues, ascending, and orthonormal eigenvectors of a Hermitian matrix; one triangle of it is read.",
+    axes=Stacked(),
 )
 
 # ---- eig -----------------------------------------------------------------------------------------------------------
@@ -294,37 +286,33 @@ def _eig_samples() -> Iterable[Sample]:
         yield Sample((sample(shape),))
 
 
-eig = register(
-    Primitive(
-        "eig",
-        _infer_eig,
-        _eig,
-        Push(_push_eig),
-        Library(
-            "geev", native=lambda: Routine("linalg_eig", (NO_EIGENVALUES, NOT_FINITE), in_double=True), dispatched=True
-        ),
-        _eig_samples,
-        "Eigenvalues and eigenvectors of length 1 of any square matrix, as complex numbers.",
-        prune=_without_vectors,
-        axes=Stacked(),
-    )
+eig = declare(
+    "eig",
+    _infer_eig,
+    _eig,
+    Push(_push_eig),
+    Library(
+        "geev", native=lambda: Routine("linalg_eig", (NO_EIGENVALUES, NOT_FINITE), in_double=True), dispatched=True
+    ),
+    _eig_samples,
+    "Eigenvalues and eigenvectors of length 1 of any square matrix, as complex numbers.",
+    prune=_without_vectors,
+    axes=Stacked(),
 )
 
-eigvals = register(
-    Primitive(
-        "eigvals",
-        _infer_eigvals,
-        _eigvals,
-        Push(_push_eigvals),
-        Library(
-            "geev",
-            native=lambda: Routine("linalg_eigvals", (NO_EIGENVALUES, NOT_FINITE), in_double=True),
-            dispatched=True,
-        ),
-        _eig_samples,
-        "Eigenvalues of any square matrix, as complex numbers.",
-        axes=Stacked(),
-    )
+eigvals = declare(
+    "eigvals",
+    _infer_eigvals,
+    _eigvals,
+    Push(_push_eigvals),
+    Library(
+        "geev",
+        native=lambda: Routine("linalg_eigvals", (NO_EIGENVALUES, NOT_FINITE), in_double=True),
+        dispatched=True,
+    ),
+    _eig_samples,
+    "Eigenvalues of any square matrix, as complex numbers.",
+    axes=Stacked(),
 )
 
 # ---- svd -----------------------------------------------------------------------------------------------------------
@@ -401,32 +389,28 @@ def _svd_samples() -> Iterable[Sample]:
         yield Sample((sample(shape),))
 
 
-svdvals = register(
-    Primitive(
-        "svdvals",
-        _infer_svdvals,
-        by_lapack(IF_NOT_CONVERGED)(lambda a: np.linalg.svd(a, compute_uv=False)),
-        Push(_push_svdvals),
-        Library("gesdd", native=lambda: Routine("linalg_svd", (NO_SINGULAR_VALUES,)), dispatched=True),
-        _svd_samples,
-        "Singular values, descending.",
-        axes=Stacked(),
-    )
+svdvals = declare(
+    "svdvals",
+    _infer_svdvals,
+    by_lapack(IF_NOT_CONVERGED)(lambda a: np.linalg.svd(a, compute_uv=False)),
+    Push(_push_svdvals),
+    Library("gesdd", native=lambda: Routine("linalg_svd", (NO_SINGULAR_VALUES,)), dispatched=True),
+    _svd_samples,
+    "Singular values, descending.",
+    axes=Stacked(),
 )
 
-svd = register(
-    Primitive(
-        "svd",
-        _infer_svd,
-        by_lapack(IF_NOT_CONVERGED)(lambda a, *, full: tuple(np.linalg.svd(a, full_matrices=full))),
-        Push(_push_svd),
-        Library(
-            "gesdd",
-            native=lambda full: Routine("linalg_svd_f" if full else "linalg_svd_s", (NO_SINGULAR_VALUES,)),
-            dispatched=True,
-        ),
-        lambda: (Sample(given.operands, {"full": full}) for full in (True, False) for given in _svd_samples()),
-        "Singular value decomposition U, s, Vᴴ; with square U and V if `full`.",
-        axes=Stacked(),
-    )
+svd = declare(
+    "svd",
+    _infer_svd,
+    by_lapack(IF_NOT_CONVERGED)(lambda a, *, full: tuple(np.linalg.svd(a, full_matrices=full))),
+    Push(_push_svd),
+    Library(
+        "gesdd",
+        native=lambda full: Routine("linalg_svd_f" if full else "linalg_svd_s", (NO_SINGULAR_VALUES,)),
+        dispatched=True,
+    ),
+    lambda: (Sample(given.operands, {"full": full}) for full in (True, False) for given in _svd_samples()),
+    "Singular value decomposition U, s, Vᴴ; with square U and V if `full`.",
+    axes=Stacked(),
 )

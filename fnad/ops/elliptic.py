@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from fnad.ir.axes import Elementwise
-from fnad.ir.primitive import Library, Partials, Primitive, Sample, register
+from fnad.ir.primitive import Library, Partials, Sample, declare
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval
 from fnad.ops.carlson import integral
@@ -73,24 +73,22 @@ def _samples() -> Iterable[Sample]:
     yield Sample((phi, m), {"sines": 1, "deltas": 1}, smooth=False)
 
 
-elliptic_moment = register(
-    Primitive(
-        "elliptic_moment",
-        _infer,
-        _moment,
-        Partials(
-            (
-                _slope_in_angle,
-                lambda y, phi, m, *, sines, deltas: (
-                    (deltas + 0.5) * elliptic_moment(phi, m, sines=sines + 1, deltas=deltas + 1)
-                ),
-            )
-        ),
-        Library(raises=False),
-        _samples,
-        "∫ sin(θ)**2a (1 - m sin²θ)**(-k-1/2) dθ over (0, φ), the params `sines` and `deltas` being a and k.",
-        axes=Elementwise(),
-    )
+elliptic_moment = declare(
+    "elliptic_moment",
+    _infer,
+    _moment,
+    Partials(
+        (
+            _slope_in_angle,
+            lambda y, phi, m, *, sines, deltas: (
+                (deltas + 0.5) * elliptic_moment(phi, m, sines=sines + 1, deltas=deltas + 1)
+            ),
+        )
+    ),
+    Library(raises=False),
+    _samples,
+    "∫ sin(θ)**2a (1 - m sin²θ)**(-k-1/2) dθ over (0, φ), the params `sines` and `deltas` being a and k.",
+    axes=Elementwise(),
 )
 
 

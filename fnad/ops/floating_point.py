@@ -12,7 +12,7 @@ import numpy as np
 
 from fnad.errors import DtypeError, ShapeError
 from fnad.ir.axes import Elementwise
-from fnad.ir.primitive import Library, Linear, NonDifferentiable, Primitive, Sample, register
+from fnad.ir.primitive import Library, Linear, NonDifferentiable, Primitive, Sample, declare
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import DTYPES, F64, I64, Aval, Dtype
 from fnad.ops.constructors import (
@@ -52,18 +52,16 @@ def _in_numpy(
     `dispatched` are those that CuPy has with NumPy's results: its `lcm` wraps to another number, `frexp` and `ldexp`
     leave exponents of infinities and those beyond 32 bits open, and it has no `spacing`.
     """
-    return register(
-        Primitive(
-            name,
-            infer_elementwise(name, arity, domain, result),
-            evaluate,
-            NonDifferentiable(),
-            Library(name, raises=False, dispatched=dispatched),
-            lambda: elementwise_samples(domain, (LINE,) * arity, edges),
-            doc,
-            axes=Elementwise(),
-            commutative=commutative,
-        )
+    return declare(
+        name,
+        infer_elementwise(name, arity, domain, result),
+        evaluate,
+        NonDifferentiable(),
+        Library(name, raises=False, dispatched=dispatched),
+        lambda: elementwise_samples(domain, (LINE,) * arity, edges),
+        doc,
+        axes=Elementwise(),
+        commutative=commutative,
     )
 
 
@@ -138,15 +136,13 @@ def _transpose_ldexp(ct: Symbol, x: Symbol, e: Symbol) -> tuple[Symbol, None]:
     return ldexp(ct, e), None
 
 
-ldexp = register(
-    Primitive(
-        "ldexp",
-        _infer_ldexp,
-        np.ldexp,
-        Linear(_transpose_ldexp, (0,)),
-        Library("ldexp", raises=False),
-        _ldexp_samples,
-        "x * 2**e, exact but for overflow and underflow.",
-        axes=Elementwise(),
-    )
+ldexp = declare(
+    "ldexp",
+    _infer_ldexp,
+    np.ldexp,
+    Linear(_transpose_ldexp, (0,)),
+    Library("ldexp", raises=False),
+    _ldexp_samples,
+    "x * 2**e, exact but for overflow and underflow.",
+    axes=Elementwise(),
 )

@@ -9,7 +9,7 @@ import numpy as np
 
 from fnad.errors import DtypeError, GuardFailed, ShapeError
 from fnad.ir.axes import Opaque
-from fnad.ir.primitive import GuardCheck, NonDifferentiable, Primitive, Sample, register
+from fnad.ir.primitive import GuardCheck, NonDifferentiable, Sample, declare
 from fnad.ir.types import BOOL, I64, Aval
 
 
@@ -32,16 +32,14 @@ def _samples() -> Iterable[Sample]:
         yield Sample((value,), {"expected": value.item(), "number": 0})
 
 
-guard = register(
-    Primitive(
-        "guard",
-        _infer,
-        _evaluate,
-        NonDifferentiable(),
-        GuardCheck(),
-        _samples,
-        "The operand itself where it is `expected`; elsewhere the run ends at this guard, which has this `number`.",
-        effect=True,
-        axes=Opaque("one path is taken for one value"),
-    )
+guard = declare(
+    "guard",
+    _infer,
+    _evaluate,
+    NonDifferentiable(),
+    GuardCheck(),
+    _samples,
+    "The operand itself where it is `expected`; elsewhere the run ends at this guard, which has this `number`.",
+    effect=True,
+    axes=Opaque("one path is taken for one value"),
 )

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from fnad.ir.axes import Elementwise
-from fnad.ir.primitive import Library, Partials, Primitive, Sample, register
+from fnad.ir.primitive import Library, Partials, Sample, declare
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval
 from fnad.ops.arithmetic import neg
@@ -75,35 +75,31 @@ def _beta_samples() -> Iterable[Sample]:
     yield Sample((a, a[::-1].copy(), x), {"orders": (1, 0)}, smooth=False)
 
 
-gammainc_slope = register(
-    Primitive(
-        "gammainc_slope",
-        _infer("gammainc_slope", 2),
-        gamma_slope,
-        Partials((lambda y, a, x, *, order: gammainc_slope(a, x, order=order + 1), _gamma_slope_in_x)),
-        Library(raises=False),
-        _gamma_samples,
-        "The derivative of the incomplete gamma function P(a, x) of an `order` of at least 1 in a.",
-        axes=Elementwise(),
-    )
+gammainc_slope = declare(
+    "gammainc_slope",
+    _infer("gammainc_slope", 2),
+    gamma_slope,
+    Partials((lambda y, a, x, *, order: gammainc_slope(a, x, order=order + 1), _gamma_slope_in_x)),
+    Library(raises=False),
+    _gamma_samples,
+    "The derivative of the incomplete gamma function P(a, x) of an `order` of at least 1 in a.",
+    axes=Elementwise(),
 )
-betainc_slope = register(
-    Primitive(
-        "betainc_slope",
-        _infer("betainc_slope", 3),
-        beta_slope,
-        Partials(
-            (
-                lambda y, a, b, x, *, orders: betainc_slope(a, b, x, orders=(orders[0] + 1, orders[1])),
-                lambda y, a, b, x, *, orders: betainc_slope(a, b, x, orders=(orders[0], orders[1] + 1)),
-                _beta_slope_in_x,
-            )
-        ),
-        Library(raises=False),
-        _beta_samples,
-        "The derivative of the incomplete beta function I_x(a, b) of `orders`, not both 0, in a and b.",
-        axes=Elementwise(),
-    )
+betainc_slope = declare(
+    "betainc_slope",
+    _infer("betainc_slope", 3),
+    beta_slope,
+    Partials(
+        (
+            lambda y, a, b, x, *, orders: betainc_slope(a, b, x, orders=(orders[0] + 1, orders[1])),
+            lambda y, a, b, x, *, orders: betainc_slope(a, b, x, orders=(orders[0], orders[1] + 1)),
+            _beta_slope_in_x,
+        )
+    ),
+    Library(raises=False),
+    _beta_samples,
+    "The derivative of the incomplete beta function I_x(a, b) of `orders`, not both 0, in a and b.",
+    axes=Elementwise(),
 )
 
 gammainc_a = elementwise(

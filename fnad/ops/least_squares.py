@@ -23,7 +23,7 @@ import numpy as np
 
 from fnad.errors import MatrixError
 from fnad.ir.axes import Stacked
-from fnad.ir.primitive import Library, Primitive, Push, Routine, Sample, register
+from fnad.ir.primitive import Library, Push, Routine, Sample, declare
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, Aval, is_complex
 from fnad.ops.arithmetic import add, div, mul, sub
@@ -125,23 +125,19 @@ def _qr_samples() -> Iterable[Sample]:
         yield from (Sample(operands, {"complete": complete}) for operands in _tall_and_wide_samples())
 
 
-qr = register(
-    Primitive(
-        "qr",
-        _infer_qr,
-        by_lapack(IF_NOT_CONVERGED)(
-            lambda a, *, complete: tuple(np.linalg.qr(a, "complete" if complete else "reduced"))
-        ),
-        Push(_push_qr),
-        Library(
-            "geqrf",
-            native=lambda complete: Routine("linalg_qr_complete" if complete else "linalg_qr_reduced"),
-            dispatched=True,
-        ),
-        _qr_samples,
-        "QR factorization, Q with orthonormal columns, as many as rows if `complete`, and R upper triangular.",
-        axes=Stacked(),
-    )
+qr = declare(
+    "qr",
+    _infer_qr,
+    by_lapack(IF_NOT_CONVERGED)(lambda a, *, complete: tuple(np.linalg.qr(a, "complete" if complete else "reduced"))),
+    Push(_push_qr),
+    Library(
+        "geqrf",
+        native=lambda complete: Routine("linalg_qr_complete" if complete else "linalg_qr_reduced"),
+        dispatched=True,
+    ),
+    _qr_samples,
+    "QR factorization, Q with orthonormal columns, as many as rows if `complete`, and R upper triangular.",
+    axes=Stacked(),
 )
 
 # ---- pinv ----------------------------------------------------------------------------------------------------------
@@ -192,18 +188,16 @@ def _pinv_samples() -> Iterable[Sample]:
     yield from hermitian_samples(rcond=1e-15, is_hermitian=True)
 
 
-pinv = register(
-    Primitive(
-        "pinv",
-        _infer_pinv,
-        by_lapack(IF_NOT_CONVERGED)(lambda a, *, rcond, is_hermitian: np.linalg.pinv(a, rcond, is_hermitian)),
-        Push(_push_pinv),
-        Library("gesdd", expansion=_pinv_by_values),
-        _pinv_samples,
-        "Pseudoinverse: singular values up to `rcond` times the largest count as 0. If `is_hermitian`, the lower "
-        "triangle is read.",
-        axes=Stacked(),
-    )
+pinv = declare(
+    "pinv",
+    _infer_pinv,
+    by_lapack(IF_NOT_CONVERGED)(lambda a, *, rcond, is_hermitian: np.linalg.pinv(a, rcond, is_hermitian)),
+    Push(_push_pinv),
+    Library("gesdd", expansion=_pinv_by_values),
+    _pinv_samples,
+    "Pseudoinverse: singular values up to `rcond` times the largest count as 0. If `is_hermitian`, the lower "
+    "triangle is read.",
+    axes=Stacked(),
 )
 
 # ---- lstsq ---------------------------------------------------------------------------------------------------------
@@ -242,21 +236,17 @@ def _lstsq_samples() -> Iterable[Sample]:
         yield Sample((a, b), {"rcond": 1e-15})
 
 
-lstsq = register(
-    Primitive(
-        "lstsq",
-        _infer_lstsq,
-        _lstsq,
-        Push(_push_lstsq),
-        Library(
-            "gelsd",
-            native=lambda rcond: Routine(
-                "linalg_lstsq", (NO_LEAST_SQUARES,), (rcond,), in_double=True
-            ),  # as rcond says
-            dispatched=True,
-        ),
-        _lstsq_samples,
-        "The shortest x that makes |a x - b| least, for each column of b; `rcond` as in pinv.",
-        axes=Stacked(),
-    )
+lstsq = declare(
+    "lstsq",
+    _infer_lstsq,
+    _lstsq,
+    Push(_push_lstsq),
+    Library(
+        "gelsd",
+        native=lambda rcond: Routine("linalg_lstsq", (NO_LEAST_SQUARES,), (rcond,), in_double=True),  # as rcond says
+        dispatched=True,
+    ),
+    _lstsq_samples,
+    "The shortest x that makes |a x - b| least, for each column of b; `rcond` as in pinv.",
+    axes=Stacked(),
 )

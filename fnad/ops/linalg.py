@@ -21,7 +21,16 @@ from numpy.linalg import LinAlgError
 
 from fnad.errors import FactorizationError, MatrixError, OutOfRangeError
 from fnad.ir.axes import Stacked
-from fnad.ir.primitive import HOST, Library, NonDifferentiable, Primitive, Pull, Push, Routine, Sample, register
+from fnad.ir.primitive import (
+    HOST,
+    Library,
+    NonDifferentiable,
+    Pull,
+    Push,
+    Routine,
+    Sample,
+    declare,
+)
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import DTYPES, Aval, Dtype, Shape
 from fnad.lapack_threads import MIDDLE, UP_TO_MIDDLE, threads_for
@@ -131,17 +140,15 @@ def _pull_solve(results: Any, primals: Any, cts: Any) -> list[Symbol]:
     return [neg(matmul(b_ct, transposed(results[0]))), b_ct]
 
 
-solve = register(
-    Primitive(
-        "solve",
-        _infer_solve,
-        by_lapack(IF_SINGULAR)(np.linalg.solve),
-        Pull(_pull_solve),
-        Library("gesv", native=lambda: Routine("linalg_solve", (SINGULAR,)), dispatched=True),
-        lambda: _system_samples(regular),
-        "The solution x of the linear equations a x = b, for each column of b.",
-        axes=Stacked(),
-    )
+solve = declare(
+    "solve",
+    _infer_solve,
+    by_lapack(IF_SINGULAR)(np.linalg.solve),
+    Pull(_pull_solve),
+    Library("gesv", native=lambda: Routine("linalg_solve", (SINGULAR,)), dispatched=True),
+    lambda: _system_samples(regular),
+    "The solution x of the linear equations a x = b, for each column of b.",
+    axes=Stacked(),
 )
 
 # ---- inv ---------------------------------------------------------------------------------------------------------
@@ -165,17 +172,15 @@ def _square_samples() -> Iterable[Sample]:
         yield Sample((regular(shape, DTYPES["f64"]),))
 
 
-inv = register(
-    Primitive(
-        "inv",
-        _infer_inv,
-        by_lapack(IF_SINGULAR)(np.linalg.inv),
-        Pull(_pull_inv),
-        Library("getri", native=lambda: Routine("linalg_inv", (SINGULAR,)), dispatched=True),
-        _square_samples,
-        "Inverse matrix.",
-        axes=Stacked(),
-    )
+inv = declare(
+    "inv",
+    _infer_inv,
+    by_lapack(IF_SINGULAR)(np.linalg.inv),
+    Pull(_pull_inv),
+    Library("getri", native=lambda: Routine("linalg_inv", (SINGULAR,)), dispatched=True),
+    _square_samples,
+    "Inverse matrix.",
+    axes=Stacked(),
 )
 
 
@@ -194,17 +199,15 @@ def _inv_or_nan_samples() -> Iterable[Sample]:
     yield Sample((np.stack([np.ones((2, 2)), np.eye(2)]),), smooth=False)
 
 
-inv_or_nan = register(
-    Primitive(
-        "inv_or_nan",
-        _infer_inv,
-        _inv_or_nan,
-        Pull(_pull_inv),
-        Library("getri", raises=False, native=lambda: Routine("linalg_inv")),
-        _inv_or_nan_samples,
-        "Inverse matrix; of a singular one, nan.",
-        axes=Stacked(),
-    )
+inv_or_nan = declare(
+    "inv_or_nan",
+    _infer_inv,
+    _inv_or_nan,
+    Pull(_pull_inv),
+    Library("getri", raises=False, native=lambda: Routine("linalg_inv")),
+    _inv_or_nan_samples,
+    "Inverse matrix; of a singular one, nan.",
+    axes=Stacked(),
 )
 
 # ---- solve_triangular --------------------------------------------------------------------------------------------
@@ -272,18 +275,16 @@ def _triangular_samples() -> Iterable[Sample]:
     )
 
 
-solve_triangular = register(
-    Primitive(
-        "solve_triangular",
-        _infer_solve_triangular,
-        _solve_triangular,
-        Pull(_pull_solve_triangular),
-        Library("trtrs", native=_triangular_routine, dispatched=True),
-        _triangular_samples,
-        "The solution of linear equations whose matrix is the lower or upper triangle of a, with ones as diagonal if "
-        "`unit`.",
-        axes=Stacked(),
-    )
+solve_triangular = declare(
+    "solve_triangular",
+    _infer_solve_triangular,
+    _solve_triangular,
+    Pull(_pull_solve_triangular),
+    Library("trtrs", native=_triangular_routine, dispatched=True),
+    _triangular_samples,
+    "The solution of linear equations whose matrix is the lower or upper triangle of a, with ones as diagonal if "
+    "`unit`.",
+    axes=Stacked(),
 )
 
 # ---- cholesky ----------------------------------------------------------------------------------------------------
@@ -337,21 +338,19 @@ def _cholesky_samples() -> Iterable[Sample]:
         yield from hermitian_samples(upper=is_upper)
 
 
-cholesky = register(
-    Primitive(
-        "cholesky",
-        _infer_cholesky,
-        _cholesky,
-        Push(_push_cholesky),
-        Library(
-            "potrf",
-            native=lambda upper: Routine("linalg_cholesky_up" if upper else "linalg_cholesky_lo", (NOT_POSITIVE,)),
-            dispatched=True,
-        ),
-        _cholesky_samples,
-        "The triangular factor of a Hermitian, positive definite matrix, L Lᴴ or Uᴴ U; one triangle of a is read.",
-        axes=Stacked(),
-    )
+cholesky = declare(
+    "cholesky",
+    _infer_cholesky,
+    _cholesky,
+    Push(_push_cholesky),
+    Library(
+        "potrf",
+        native=lambda upper: Routine("linalg_cholesky_up" if upper else "linalg_cholesky_lo", (NOT_POSITIVE,)),
+        dispatched=True,
+    ),
+    _cholesky_samples,
+    "The triangular factor of a Hermitian, positive definite matrix, L Lᴴ or Uᴴ U; one triangle of a is read.",
+    axes=Stacked(),
 )
 
 # ---- lu ----------------------------------------------------------------------------------------------------------
@@ -384,17 +383,15 @@ def _row_order_samples() -> Iterable[Sample]:
     yield Sample((np.zeros((2, 0), I32),), {"size": 0})
 
 
-row_order = register(
-    Primitive(
-        "row_order",
-        _infer_row_order,
-        _row_order,
-        NonDifferentiable(),
-        Library(HOST, native=lambda size: Routine("linalg_row_order", (NO_ROW,))),
-        _row_order_samples,
-        "Which of `size` rows comes where when row i is exchanged with row pivots[i], one after the other.",
-        axes=Stacked(1),
-    )
+row_order = declare(
+    "row_order",
+    _infer_row_order,
+    _row_order,
+    NonDifferentiable(),
+    Library(HOST, native=lambda size: Routine("linalg_row_order", (NO_ROW,))),
+    _row_order_samples,
+    "Which of `size` rows comes where when row i is exchanged with row pivots[i], one after the other.",
+    axes=Stacked(1),
 )
 
 
@@ -460,17 +457,15 @@ def _lu_samples() -> Iterable[Sample]:
         yield Sample((sample(shape),))
 
 
-lu = register(
-    Primitive(
-        "lu",
-        _infer_lu,
-        _lu,
-        Push(_push_lu),
-        Library("getrf", raises=False, native=lambda: Routine("linalg_lu"), dispatched=True),
-        _lu_samples,
-        "LU factorization with row exchanges: L, without its diagonal of ones, and U in one matrix, and the exchanges.",
-        axes=Stacked(),
-    )
+lu = declare(
+    "lu",
+    _infer_lu,
+    _lu,
+    Push(_push_lu),
+    Library("getrf", raises=False, native=lambda: Routine("linalg_lu"), dispatched=True),
+    _lu_samples,
+    "LU factorization with row exchanges: L, without its diagonal of ones, and U in one matrix, and the exchanges.",
+    axes=Stacked(),
 )
 
 
@@ -500,17 +495,15 @@ def _lu_by_columns_samples() -> Iterable[Sample]:
         yield Sample(given.operands, smooth=False)
 
 
-lu_by_columns = register(
-    Primitive(
-        "lu_by_columns",
-        _infer_lu_by_columns,
-        _lu_by_columns,
-        NonDifferentiable(),
-        Library("getrf", raises=False, native=lambda: Routine("linalg_lu_by_columns")),
-        _lu_by_columns_samples,
-        "LU factorization with row exchanges, as `lu`, stored by columns, as LAPACK has it; and the exchanges.",
-        axes=Stacked(),
-    )
+lu_by_columns = declare(
+    "lu_by_columns",
+    _infer_lu_by_columns,
+    _lu_by_columns,
+    NonDifferentiable(),
+    Library("getrf", raises=False, native=lambda: Routine("linalg_lu_by_columns")),
+    _lu_by_columns_samples,
+    "LU factorization with row exchanges, as `lu`, stored by columns, as LAPACK has it; and the exchanges.",
+    axes=Stacked(),
 )
 
 
@@ -535,20 +528,18 @@ def _solve_by_lu_samples() -> Iterable[Sample]:
             yield Sample((*_lu_by_columns(a), b), {"transposed": is_transposed}, smooth=False)
 
 
-solve_by_lu = register(
-    Primitive(
-        "solve_by_lu",
-        _infer_solve_by_lu,
-        _solve_by_lu,
-        NonDifferentiable(),
-        Library(
-            "getrs",
-            native=lambda transposed: Routine(f"linalg_solve_by_lu{'_transposed' if transposed else ''}", (SINGULAR,)),
-        ),
-        _solve_by_lu_samples,
-        "The solution x of a x = b, or of aᵀ x = b if `transposed`, from the result of `lu_by_columns` for a.",
-        axes=Stacked(),
-    )
+solve_by_lu = declare(
+    "solve_by_lu",
+    _infer_solve_by_lu,
+    _solve_by_lu,
+    NonDifferentiable(),
+    Library(
+        "getrs",
+        native=lambda transposed: Routine(f"linalg_solve_by_lu{'_transposed' if transposed else ''}", (SINGULAR,)),
+    ),
+    _solve_by_lu_samples,
+    "The solution x of a x = b, or of aᵀ x = b if `transposed`, from the result of `lu_by_columns` for a.",
+    axes=Stacked(),
 )
 
 
@@ -588,16 +579,14 @@ def _revealing_lu_samples() -> Iterable[Sample]:
     yield Sample((np.stack([small_pivot, np.diag([3.0, 2.0, 0.0]), np.eye(3)]),), smooth=False)
 
 
-revealing_lu = register(
-    Primitive(
-        "revealing_lu",
-        _infer_revealing_lu,
-        _revealing_lu,
-        NonDifferentiable(),
-        Library(HOST, native=lambda: Routine("linalg_revealing_lu")),
-        _revealing_lu_samples,
-        "LU factorization without small pivots beside large elements: as `lu`, or with exchanges of columns, too, and "
-        "tiny numbers for pivots of 0. For values that do not depend on the choice of the pivots.",
-        axes=Stacked(),
-    )
+revealing_lu = declare(
+    "revealing_lu",
+    _infer_revealing_lu,
+    _revealing_lu,
+    NonDifferentiable(),
+    Library(HOST, native=lambda: Routine("linalg_revealing_lu")),
+    _revealing_lu_samples,
+    "LU factorization without small pivots beside large elements: as `lu`, or with exchanges of columns, too, and "
+    "tiny numbers for pivots of 0. For values that do not depend on the choice of the pivots.",
+    axes=Stacked(),
 )

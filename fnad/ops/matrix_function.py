@@ -23,7 +23,7 @@ import numpy as np
 
 from fnad.errors import DomainError, MatrixError
 from fnad.ir.axes import Stacked
-from fnad.ir.primitive import Library, Primitive, Pull, Push, Routine, Sample, register
+from fnad.ir.primitive import Library, Pull, Push, Routine, Sample, declare
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, I64, Aval
 from fnad.lapack_threads import UP_TO_MIDDLE
@@ -124,30 +124,26 @@ def _repeated_square_along_samples() -> Iterable[Sample]:
         yield Sample((a, sample(a.shape, a.dtype, 1), times))
 
 
-repeated_square = register(
-    Primitive(
-        "repeated_square",
-        _infer_repeated_square,
-        _repeated_square,
-        Push(lambda results, primals, tangents: [repeated_square_along(primals[0], tangents[0], primals[1])]),
-        Library("gemm", raises=False, native=lambda: Routine("linalg_repeated_square"), dispatched=True),
-        _repeated_square_samples,
-        "The square of the square of … 1 + a, so many times.",
-        axes=Stacked(),
-    )
+repeated_square = declare(
+    "repeated_square",
+    _infer_repeated_square,
+    _repeated_square,
+    Push(lambda results, primals, tangents: [repeated_square_along(primals[0], tangents[0], primals[1])]),
+    Library("gemm", raises=False, native=lambda: Routine("linalg_repeated_square"), dispatched=True),
+    _repeated_square_samples,
+    "The square of the square of … 1 + a, so many times.",
+    axes=Stacked(),
 )
 
-repeated_square_along = register(
-    Primitive(
-        "repeated_square_along",
-        _infer_repeated_square_along,
-        _repeated_square_along,
-        Pull(_pull_repeated_square_along),
-        Library("gemm", raises=False, native=lambda: Routine("linalg_repeated_square_along"), dispatched=True),
-        _repeated_square_along_samples,
-        "Derivative of `repeated_square` at a along e.",
-        axes=Stacked(),
-    )
+repeated_square_along = declare(
+    "repeated_square_along",
+    _infer_repeated_square_along,
+    _repeated_square_along,
+    Pull(_pull_repeated_square_along),
+    Library("gemm", raises=False, native=lambda: Routine("linalg_repeated_square_along"), dispatched=True),
+    _repeated_square_along_samples,
+    "Derivative of `repeated_square` at a along e.",
+    axes=Stacked(),
 )
 
 # ---- expm ----------------------------------------------------------------------------------------------------------
@@ -471,17 +467,15 @@ def _expm_samples() -> Iterable[Sample]:
         yield Sample((sample(shape),))
 
 
-expm = register(
-    Primitive(
-        "expm",
-        _square("expm"),
-        _expm,
-        Push(lambda results, primals, tangents: [expm_frechet(primals[0], tangents[0])]),
-        Library(expansion=_expm_by_squaring, dispatched=True),
-        _expm_samples,
-        "Exponential of a matrix.",
-        axes=Stacked(),
-    )
+expm = declare(
+    "expm",
+    _square("expm"),
+    _expm,
+    Push(lambda results, primals, tangents: [expm_frechet(primals[0], tangents[0])]),
+    Library(expansion=_expm_by_squaring, dispatched=True),
+    _expm_samples,
+    "Exponential of a matrix.",
+    axes=Stacked(),
 )
 
 # ---- expm_frechet --------------------------------------------------------------------------------------------------
@@ -524,17 +518,15 @@ def _with_directions(samples: Callable[[], Iterable[Sample]]) -> Iterable[Sample
         yield Sample((a, sample(a.shape, a.dtype, 1)))
 
 
-expm_frechet = register(
-    Primitive(
-        "expm_frechet",
-        _along("expm_frechet"),
-        _expm_frechet,
-        Pull(_pull_expm_frechet),
-        Library(expansion=_expm_frechet_by_squaring, dispatched=True),
-        partial(_with_directions, _expm_samples),
-        "Derivative of the matrix exponential at a along e.",
-        axes=Stacked(),
-    )
+expm_frechet = declare(
+    "expm_frechet",
+    _along("expm_frechet"),
+    _expm_frechet,
+    Pull(_pull_expm_frechet),
+    Library(expansion=_expm_frechet_by_squaring, dispatched=True),
+    partial(_with_directions, _expm_samples),
+    "Derivative of the matrix exponential at a along e.",
+    axes=Stacked(),
 )
 
 # ---- solve_sylvester -----------------------------------------------------------------------------------------------
@@ -571,17 +563,15 @@ def _solve_sylvester_samples() -> Iterable[Sample]:
         yield Sample((regular(a, F64), regular(b, F64, 1), sample(q, seed=2)))
 
 
-solve_sylvester = register(
-    Primitive(
-        "solve_sylvester",
-        _infer_solve_sylvester,
-        _solve_sylvester,
-        Pull(_pull_solve_sylvester),
-        Library("trsyl"),
-        _solve_sylvester_samples,
-        "The solution x of Sylvester's equation a x + x b = q.",
-        axes=Stacked(),
-    )
+solve_sylvester = declare(
+    "solve_sylvester",
+    _infer_solve_sylvester,
+    _solve_sylvester,
+    Pull(_pull_solve_sylvester),
+    Library("trsyl"),
+    _solve_sylvester_samples,
+    "The solution x of Sylvester's equation a x + x b = q.",
+    axes=Stacked(),
 )
 
 # ---- sqrtm ---------------------------------------------------------------------------------------------------------
@@ -615,17 +605,15 @@ def _sqrtm_samples() -> Iterable[Sample]:
         yield Sample((regular(shape, F64),))
 
 
-sqrtm = register(
-    Primitive(
-        "sqrtm",
-        _square("sqrtm"),
-        _sqrtm,
-        Push(_push_sqrtm),
-        Library(),
-        _sqrtm_samples,
-        "Principal square root of a matrix; of a real matrix it has to be real.",
-        axes=Stacked(),
-    )
+sqrtm = declare(
+    "sqrtm",
+    _square("sqrtm"),
+    _sqrtm,
+    Push(_push_sqrtm),
+    Library(),
+    _sqrtm_samples,
+    "Principal square root of a matrix; of a real matrix it has to be real.",
+    axes=Stacked(),
 )
 
 # ---- logm ----------------------------------------------------------------------------------------------------------
@@ -656,30 +644,26 @@ def _pull_logm_frechet(results: Any, primals: Any, cts: Any) -> list[Symbol]:
     return [transposed(second), logm_frechet(transposed(a), ct)]
 
 
-logm_frechet = register(
-    Primitive(
-        "logm_frechet",
-        _along("logm_frechet"),
-        _logm_frechet,
-        Pull(_pull_logm_frechet),
-        Library(),
-        partial(_with_directions, _sqrtm_samples),
-        "Derivative of the matrix logarithm at a along e.",
-        axes=Stacked(),
-    )
+logm_frechet = declare(
+    "logm_frechet",
+    _along("logm_frechet"),
+    _logm_frechet,
+    Pull(_pull_logm_frechet),
+    Library(),
+    partial(_with_directions, _sqrtm_samples),
+    "Derivative of the matrix logarithm at a along e.",
+    axes=Stacked(),
 )
 
-logm = register(
-    Primitive(
-        "logm",
-        _square("logm"),
-        _logm,
-        Push(lambda results, primals, tangents: [logm_frechet(primals[0], tangents[0])]),
-        Library(),
-        _sqrtm_samples,
-        "Principal logarithm of a matrix; of a real matrix it has to be real.",
-        axes=Stacked(),
-    )
+logm = declare(
+    "logm",
+    _square("logm"),
+    _logm,
+    Push(lambda results, primals, tangents: [logm_frechet(primals[0], tangents[0])]),
+    Library(),
+    _sqrtm_samples,
+    "Principal logarithm of a matrix; of a real matrix it has to be real.",
+    axes=Stacked(),
 )
 
 # ---- signm ---------------------------------------------------------------------------------------------------------
@@ -706,15 +690,13 @@ def _push_signm(results: Any, primals: Any, tangents: Any) -> list[Symbol]:
     return [solve_sylvester(size, size, sub(tangent, matmul(sign, matmul(tangent, sign))))]
 
 
-signm = register(
-    Primitive(
-        "signm",
-        _square("signm"),
-        _signm,
-        Push(_push_signm),
-        Library(),
-        _signm_samples,
-        "Sign of a matrix: its eigenvalues go to 1 and -1, by the signs of their real parts.",
-        axes=Stacked(),
-    )
+signm = declare(
+    "signm",
+    _square("signm"),
+    _signm,
+    Push(_push_signm),
+    Library(),
+    _signm_samples,
+    "Sign of a matrix: its eigenvalues go to 1 and -1, by the signs of their real parts.",
+    axes=Stacked(),
 )

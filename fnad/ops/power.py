@@ -14,7 +14,7 @@ import numpy as np
 
 from fnad.errors import DomainError
 from fnad.ir.axes import Elementwise
-from fnad.ir.primitive import Library, NonDifferentiable, Partials, Primitive, Push, Sample, Scalar, register
+from fnad.ir.primitive import Library, NonDifferentiable, Partials, Push, Sample, Scalar, declare
 from fnad.ir.ranges import NONNEGATIVE, NONZERO, POSITIVE, Range, Singular, always
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval, is_inexact
@@ -86,18 +86,16 @@ def _finite_pow(x: Range, y: Range) -> Range | None:
     return NONNEGATIVE if y.low >= 1 else POSITIVE
 
 
-pow_ = register(
-    Primitive(
-        "pow",
-        infer_elementwise("pow", 2, INEXACT, None),
-        _pow,
-        Push(_push_pow),
-        Scalar("power({0}, {1})", 40),
-        _pow_samples,
-        bounds=lambda x, y: POSITIVE if x.is_positive else NONNEGATIVE if x.low >= 0 else Range(),
-        singular=(Singular(0, _finite_pow, "x**y is nan for x < 0, and it or its derivative is infinite at 0"),),
-        doc="x**y of floating-point numbers; nan for x < 0 and y no integer. Both x**0 and 0**y have derivative 0.",
-    )
+pow_ = declare(
+    "pow",
+    infer_elementwise("pow", 2, INEXACT, None),
+    _pow,
+    Push(_push_pow),
+    Scalar("power({0}, {1})", 40),
+    _pow_samples,
+    bounds=lambda x, y: POSITIVE if x.is_positive else NONNEGATIVE if x.low >= 0 else Range(),
+    singular=(Singular(0, _finite_pow, "x**y is nan for x < 0, and it or its derivative is infinite at 0"),),
+    doc="x**y of floating-point numbers; nan for x < 0 and y no integer. Both x**0 and 0**y have derivative 0.",
 )
 
 UNROLLED = 64
@@ -154,18 +152,16 @@ def _integer_pow_samples() -> Iterable[Sample]:
         yield Sample((np.array([0.0]),), {"exponent": exponent}, smooth=exponent >= 0)
 
 
-integer_pow = register(
-    Primitive(
-        "integer_pow",
-        _infer_integer_pow,
-        _integer_pow,
-        Partials((_integer_pow_partial,)),
-        Scalar(_integer_pow_template, 3),
-        _integer_pow_samples,
-        bounds=lambda x, *, exponent: x.power(exponent),
-        singular=(Singular(0, lambda x, *, exponent: NONZERO if exponent < 0 else None, "1 / 0**n is infinite"),),
-        doc=f"x to a constant integer `exponent`, at most {UNROLLED}, by repeated multiplication; integers wrap.",
-    )
+integer_pow = declare(
+    "integer_pow",
+    _infer_integer_pow,
+    _integer_pow,
+    Partials((_integer_pow_partial,)),
+    Scalar(_integer_pow_template, 3),
+    _integer_pow_samples,
+    bounds=lambda x, *, exponent: x.power(exponent),
+    singular=(Singular(0, lambda x, *, exponent: NONZERO if exponent < 0 else None, "1 / 0**n is infinite"),),
+    doc=f"x to a constant integer `exponent`, at most {UNROLLED}, by repeated multiplication; integers wrap.",
 )
 
 
@@ -176,17 +172,15 @@ def _int_pow(x: Any, y: Any) -> Any:
     return np.power(x, y)
 
 
-int_pow = register(
-    Primitive(
-        "int_pow",
-        infer_elementwise("int_pow", 2, INTEGERS, None),
-        _int_pow,
-        NonDifferentiable(),
-        Library(dispatched=True),
-        lambda: [Sample((sample((2, 3), dtype), sample((2, 3), dtype, 1))) for dtype in by_name(INTEGERS)],
-        "x**y of integers, wrapping; raises DomainError where an exponent is negative.",
-        axes=Elementwise(),
-    )
+int_pow = declare(
+    "int_pow",
+    infer_elementwise("int_pow", 2, INTEGERS, None),
+    _int_pow,
+    NonDifferentiable(),
+    Library(dispatched=True),
+    lambda: [Sample((sample((2, 3), dtype), sample((2, 3), dtype, 1))) for dtype in by_name(INTEGERS)],
+    "x**y of integers, wrapping; raises DomainError where an exponent is negative.",
+    axes=Elementwise(),
 )
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from fnad import draws
 from fnad.errors import DtypeError, ShapeError
-from fnad.ir.primitive import NonDifferentiable, Partials, Primitive, Sample, Scalar, register
+from fnad.ir.primitive import NonDifferentiable, Partials, Primitive, Sample, Scalar, declare
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import DTYPES, F64, Aval, Dtype
 from fnad.ops.arithmetic import neg
@@ -74,32 +74,28 @@ def _philox_template(*, stream: int, half: int) -> str:
     return f"{('philox_low', 'philox_high')[half]}({{0}}, u64({stream}), {{1}})"
 
 
-philox = register(
-    Primitive(
-        "philox",
-        _infer("philox", (U64, U64), U64),
-        _philox,
-        NonDifferentiable(),
-        Scalar(_philox_template, cost=60),
-        lambda: [Sample(_counters(), {"stream": s, "half": h}) for s in (0, 2**64 - 1) for h in (0, 1)],
-        "A half of the Philox4x32-10 block of a counter, index and `stream`, under a key.",
-    )
+philox = declare(
+    "philox",
+    _infer("philox", (U64, U64), U64),
+    _philox,
+    NonDifferentiable(),
+    Scalar(_philox_template, cost=60),
+    lambda: [Sample(_counters(), {"stream": s, "half": h}) for s in (0, 2**64 - 1) for h in (0, 1)],
+    "A half of the Philox4x32-10 block of a counter, index and `stream`, under a key.",
 )
 
 # ---- distributions without parameters ----------------------------------------------------------------------------
 
 
 def _distribution(name: str, draw: Callable[..., Any], doc: str) -> Primitive:
-    return register(
-        Primitive(
-            f"random_{name}",
-            _infer(f"random_{name}", (U64, U64), F64),
-            _blockwise(lambda index, key: draw(draws.NUMPY, index, key), F64),
-            NonDifferentiable(),
-            Scalar(f"random_{name}({{0}}, {{1}})", cost=120),
-            lambda: [Sample(_counters())],
-            doc,
-        )
+    return declare(
+        f"random_{name}",
+        _infer(f"random_{name}", (U64, U64), F64),
+        _blockwise(lambda index, key: draw(draws.NUMPY, index, key), F64),
+        NonDifferentiable(),
+        Scalar(f"random_{name}({{0}}, {{1}})", cost=120),
+        lambda: [Sample(_counters())],
+        doc,
     )
 
 
@@ -123,14 +119,12 @@ def _slope(x: Symbol, index: Symbol, key: Symbol, a: Symbol) -> Symbol:
     return neg(gammainc_a(a, x) / gamma_density(a, x))
 
 
-random_gamma = register(
-    Primitive(
-        "random_gamma",
-        _infer("random_gamma", (U64, U64, F64), F64),
-        _blockwise(lambda index, key, a: draws.gamma_array(draws.NUMPY, index, key, a), F64),
-        Partials((None, None, _slope)),
-        Scalar("random_gamma({0}, {1}, {2})", cost=400),
-        _gamma_samples,
-        "Gamma draw of shape a > 0 and scale 1; nan for any other a.",
-    )
+random_gamma = declare(
+    "random_gamma",
+    _infer("random_gamma", (U64, U64, F64), F64),
+    _blockwise(lambda index, key, a: draws.gamma_array(draws.NUMPY, index, key, a), F64),
+    Partials((None, None, _slope)),
+    Scalar("random_gamma({0}, {1}, {2})", cost=400),
+    _gamma_samples,
+    "Gamma draw of shape a > 0 and scale 1; nan for any other a.",
 )

@@ -13,7 +13,17 @@ from typing import Any
 import numpy as np
 
 from fnad.errors import ShapeError
-from fnad.ir.primitive import ArgFold, Cumulative, Fold, NonDifferentiable, Primitive, Pull, Push, Sample, register
+from fnad.ir.primitive import (
+    ArgFold,
+    Cumulative,
+    Fold,
+    NonDifferentiable,
+    Primitive,
+    Pull,
+    Push,
+    Sample,
+    declare,
+)
 from fnad.ir.ranges import NONNEGATIVE, POSITIVE, Range
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import I64, Aval
@@ -82,17 +92,15 @@ def _prod_samples() -> Iterable[Sample]:
     yield Sample((np.zeros((0, 2)),), {"axes": (0,)})
 
 
-reduce_prod = register(
-    Primitive(
-        "reduce_prod",
-        infer_reduction("reduce_prod", NUMBERS),
-        lambda x, *, axes: np.prod(x, axis=axes, dtype=x.dtype),
-        Push(_push_prod),
-        Fold("{dtype}(1)", "{acc} * {0}"),
-        _prod_samples,
-        "Product over `axes`; its derivatives are exact at zeros.",
-        bounds=lambda x, *, axes: POSITIVE if x.is_positive else NONNEGATIVE if x.low >= 0 else Range(),
-    )
+reduce_prod = declare(
+    "reduce_prod",
+    infer_reduction("reduce_prod", NUMBERS),
+    lambda x, *, axes: np.prod(x, axis=axes, dtype=x.dtype),
+    Push(_push_prod),
+    Fold("{dtype}(1)", "{acc} * {0}"),
+    _prod_samples,
+    "Product over `axes`; its derivatives are exact at zeros.",
+    bounds=lambda x, *, axes: POSITIVE if x.is_positive else NONNEGATIVE if x.low >= 0 else Range(),
 )
 
 # ---- extrema -----------------------------------------------------------------------------------------------------
@@ -130,17 +138,15 @@ SMALLEST = Fold("{highest}", "minimum({acc}, {0})")
 
 
 def _extremum(name: str, evaluate: Callable[..., Any], fold: Fold, doc: str) -> Primitive:
-    return register(
-        Primitive(
-            name,
-            infer_nonempty(name, ORDERED),
-            lambda x, *, axes: evaluate(x, axis=axes),
-            Pull(_pull_extremum),
-            fold,
-            _extremum_samples,
-            doc,
-            bounds=lambda x, *, axes: x,
-        )
+    return declare(
+        name,
+        infer_nonempty(name, ORDERED),
+        lambda x, *, axes: evaluate(x, axis=axes),
+        Pull(_pull_extremum),
+        fold,
+        _extremum_samples,
+        doc,
+        bounds=lambda x, *, axes: x,
     )
 
 
@@ -158,16 +164,14 @@ reduce_min = _extremum(
 
 
 def _logic(name: str, evaluate: Callable[..., Any], init: str, step: str, doc: str) -> Primitive:
-    return register(
-        Primitive(
-            name,
-            infer_reduction(name, BOOLS),
-            lambda x, *, axes: evaluate(x, axis=axes),
-            NonDifferentiable(),
-            Fold(init, step),
-            lambda: reduction_samples(BOOLS),
-            doc,
-        )
+    return declare(
+        name,
+        infer_reduction(name, BOOLS),
+        lambda x, *, axes: evaluate(x, axis=axes),
+        NonDifferentiable(),
+        Fold(init, step),
+        lambda: reduction_samples(BOOLS),
+        doc,
     )
 
 
@@ -190,16 +194,14 @@ def _position_samples() -> Iterable[Sample]:
 
 
 def _position(name: str, evaluate: Callable[..., Any], sign: str, extremum: Fold, doc: str) -> Primitive:
-    return register(
-        Primitive(
-            name,
-            _infer_position(name),
-            lambda x, *, axis: evaluate(x, axis=axis),
-            NonDifferentiable(),
-            ArgFold(f"({{0}} {sign} {{best}}) | (({{0}} != {{0}}) & ({{best}} == {{best}}))", extremum),
-            _position_samples,
-            doc,
-        )
+    return declare(
+        name,
+        _infer_position(name),
+        lambda x, *, axis: evaluate(x, axis=axis),
+        NonDifferentiable(),
+        ArgFold(f"({{0}} {sign} {{best}}) | (({{0}} != {{0}}) & ({{best}} == {{best}}))", extremum),
+        _position_samples,
+        doc,
     )
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from fnad.errors import MatrixError
 from fnad.ir.axes import Stacked
-from fnad.ir.primitive import Library, Primitive, Pull, Sample, register
+from fnad.ir.primitive import Library, Primitive, Pull, Sample, declare
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, Aval
 from fnad.ops.arithmetic import add, mul, neg, sub
@@ -98,9 +98,7 @@ def _samples() -> Iterable[Sample]:
 
 
 def _riccati(name: str, pull: Callable[..., list[Symbol]], doc: str) -> Primitive:
-    return register(
-        Primitive(name, partial(_infer, name), _by_scipy(name), Pull(pull), Library(), _samples, doc, axes=Stacked())
-    )
+    return declare(name, partial(_infer, name), _by_scipy(name), Pull(pull), Library(), _samples, doc, axes=Stacked())
 
 
 solve_continuous_are = _riccati(

@@ -24,10 +24,9 @@ from fnad.ir.primitive import (
     IndexMap,
     Iota,
     NonDifferentiable,
-    Primitive,
     Sample,
+    declare,
     everywhere,
-    register,
 )
 from fnad.ir.ranges import Range
 from fnad.ir.size import is_size
@@ -237,19 +236,17 @@ def _iota_samples() -> Iterable[Sample]:
     yield Sample((), {"dtype": I64, "shape": (4,), "axis": 0})
 
 
-iota = register(
-    Primitive(
-        "iota",
-        _infer_iota,
-        _iota,
-        NonDifferentiable(),
-        Iota(),
-        _iota_samples,
-        "The index along `axis`, 0, 1, 2, …, as a number of `dtype`.",
-        axes=Reindex(lambda count, *, dtype, shape, axis: {"dtype": dtype, "shape": (count, *shape), "axis": axis + 1}),
-        bounded=everywhere,
-        bounds=lambda *, dtype, shape, axis: Range(0.0, max(0.0, shape[axis] - 1.0)),
-    )
+iota = declare(
+    "iota",
+    _infer_iota,
+    _iota,
+    NonDifferentiable(),
+    Iota(),
+    _iota_samples,
+    "The index along `axis`, 0, 1, 2, …, as a number of `dtype`.",
+    axes=Reindex(lambda count, *, dtype, shape, axis: {"dtype": dtype, "shape": (count, *shape), "axis": axis + 1}),
+    bounded=everywhere,
+    bounds=lambda *, dtype, shape, axis: Range(0.0, max(0.0, shape[axis] - 1.0)),
 )
 
 

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from fnad.ir.axes import Along, Over
-from fnad.ir.primitive import Library, Partials, Primitive, Pull, Rule, Sample, Scalar, register
+from fnad.ir.primitive import Library, Partials, Primitive, Pull, Rule, Sample, Scalar, declare
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval
 from fnad.ops.arithmetic import strong_mul
@@ -71,16 +71,14 @@ def _complement_samples() -> Iterable[Sample]:
 
 def _part(name: str, evaluate: Callable[..., Any], doc: str) -> Primitive:
     """A part of an exponential; the sum of the parts has the derivative that is the sum of theirs."""
-    return register(
-        Primitive(
-            name,
-            infer_elementwise(name, 1, REALS, None),
-            evaluate,
-            Partials((lambda y, x: y,)),
-            Scalar(f"{name}({{0}})", 25),
-            _part_samples,
-            doc,
-        )
+    return declare(
+        name,
+        infer_elementwise(name, 1, REALS, None),
+        evaluate,
+        Partials((lambda y, x: y,)),
+        Scalar(f"{name}({{0}})", 25),
+        _part_samples,
+        doc,
     )
 
 
@@ -279,20 +277,18 @@ def _total_beside(terms: Symbol, others: Symbol, most: Symbol, axes: Ints) -> Sy
 
 def _along(name: str, evaluate: Any, pull: Rule, doc: str) -> Primitive:
     lower = Library(raises=False, dispatched=True)
-    return register(Primitive(name, _infer(name), evaluate, Pull(pull), lower, _samples, doc, axes=Along("axes")))
+    return declare(name, _infer(name), evaluate, Pull(pull), lower, _samples, doc, axes=Along("axes"))
 
 
 softmax = _along("softmax", _softmax, _pull_softmax, "exp(x) divided by its sum over `axes`, without overflow.")
 log_softmax = _along("log_softmax", _log_softmax, _pull_log_softmax, "Logarithm of the softmax over `axes`.")
-softmax_complement = register(
-    Primitive(
-        "softmax_complement",
-        _infer_complement,
-        _complement,
-        Pull(_pull_complement),
-        Library(raises=False, dispatched=True),
-        _complement_samples,
-        "One minus the largest element of the softmax over `axes`, without loss of digits.",
-        axes=Over("axes"),
-    )
+softmax_complement = declare(
+    "softmax_complement",
+    _infer_complement,
+    _complement,
+    Pull(_pull_complement),
+    Library(raises=False, dispatched=True),
+    _complement_samples,
+    "One minus the largest element of the softmax over `axes`, without loss of digits.",
+    axes=Over("axes"),
 )

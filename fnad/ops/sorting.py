@@ -12,7 +12,7 @@ import numpy as np
 
 from fnad.errors import DomainError, ShapeError
 from fnad.ir.axes import Along, AxisPairs, Custom
-from fnad.ir.primitive import Library, NonDifferentiable, Primitive, Routine, Sample, register
+from fnad.ir.primitive import Library, NonDifferentiable, Routine, Sample, declare
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, I64, Aval
 from fnad.ops.constructors import ANY, by_name, check_one_dtype
@@ -38,17 +38,15 @@ def _argsort_samples() -> Iterable[Sample]:
     yield Sample((np.zeros((0, 2)),), {"axis": 0, "stable": True})
 
 
-argsort = register(
-    Primitive(
-        "argsort",
-        _infer_argsort,
-        lambda x, *, axis, stable: np.argsort(x, axis=axis, kind="stable" if stable else None),
-        NonDifferentiable(),
-        Library("argsort", raises=False, dispatched=True),
-        _argsort_samples,
-        "The positions that sort along `axis`; if `stable`, equal elements keep their order.",
-        axes=Along(),
-    )
+argsort = declare(
+    "argsort",
+    _infer_argsort,
+    lambda x, *, axis, stable: np.argsort(x, axis=axis, kind="stable" if stable else None),
+    NonDifferentiable(),
+    Library("argsort", raises=False, dispatched=True),
+    _argsort_samples,
+    "The positions that sort along `axis`; if `stable`, equal elements keep their order.",
+    axes=Along(),
 )
 
 # ---- argpartition ------------------------------------------------------------------------------------------------
@@ -68,17 +66,15 @@ def _argpartition_samples() -> Iterable[Sample]:
     yield Sample((sample((7, 2)),), {"kth": (2, 4), "axis": 0})
 
 
-argpartition = register(
-    Primitive(
-        "argpartition",
-        _infer_argpartition,
-        lambda x, *, kth, axis: np.argpartition(x, kth, axis=axis),
-        NonDifferentiable(),
-        Library("argpartition", raises=False),
-        _argpartition_samples,
-        "Positions along `axis` with those of the `kth` smallest in their place, smaller ones before, larger after.",
-        axes=Along(),
-    )
+argpartition = declare(
+    "argpartition",
+    _infer_argpartition,
+    lambda x, *, kth, axis: np.argpartition(x, kth, axis=axis),
+    NonDifferentiable(),
+    Library("argpartition", raises=False),
+    _argpartition_samples,
+    "Positions along `axis` with those of the `kth` smallest in their place, smaller ones before, larger after.",
+    axes=Along(),
 )
 
 # ---- searchsorted ------------------------------------------------------------------------------------------------
@@ -110,22 +106,20 @@ def _searchsorted_samples() -> Iterable[Sample]:
     yield Sample((np.zeros(0), sample((3,), F64)), {"side": "left"})
 
 
-searchsorted_vector = register(
-    Primitive(
+searchsorted_vector = declare(
+    "searchsorted",
+    _infer_searchsorted,
+    lambda a, v, *, side: np.searchsorted(a, v, side=side),
+    NonDifferentiable(),
+    Library(
         "searchsorted",
-        _infer_searchsorted,
-        lambda a, v, *, side: np.searchsorted(a, v, side=side),
-        NonDifferentiable(),
-        Library(
-            "searchsorted",
-            raises=False,
-            native=lambda side: Routine(f"linalg_searchsorted_{side}", kinds="bif"),
-            dispatched=True,
-        ),
-        _searchsorted_samples,
-        "Where each element of the vector v would stand in the sorted a: before those equal to it, or after them.",
-        axes=Custom(_stack_searchsorted, _align_searchsorted),
-    )
+        raises=False,
+        native=lambda side: Routine(f"linalg_searchsorted_{side}", kinds="bif"),
+        dispatched=True,
+    ),
+    _searchsorted_samples,
+    "Where each element of the vector v would stand in the sorted a: before those equal to it, or after them.",
+    axes=Custom(_stack_searchsorted, _align_searchsorted),
 )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from fnad.errors import ShapeError
 from fnad.ir.axes import Opaque
-from fnad.ir.primitive import Primitive, Pull, Sample, SpanContraction, register
+from fnad.ir.primitive import Pull, Sample, SpanContraction, declare
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import I64, Aval
 from fnad.ops.comparison import bitwise_and, le, select
@@ -58,15 +58,13 @@ def _span_samples() -> Iterable[Sample]:
         yield Sample((sample((n, k)), sample((n, d), seed=1), first[:n], last[:n]))
 
 
-contract_spans = register(
-    Primitive(
-        "contract_spans",
-        _infer_contract_spans,
-        _contract_spans,
-        Pull(_pull_contract_spans),
-        SpanContraction(),
-        _span_samples,
-        "x.T @ y, where of each row of x only the columns from `first` to `last` count.",
-        axes=Opaque("it is made where a program is lowered, for each row a span"),
-    )
+contract_spans = declare(
+    "contract_spans",
+    _infer_contract_spans,
+    _contract_spans,
+    Pull(_pull_contract_spans),
+    SpanContraction(),
+    _span_samples,
+    "x.T @ y, where of each row of x only the columns from `first` to `last` count.",
+    axes=Opaque("it is made where a program is lowered, for each row a span"),
 )

@@ -12,7 +12,7 @@ import numpy as np
 
 from fnad.errors import ConvergenceError, FactorizationError, ShapeError
 from fnad.ir.axes import AxisPairs, Custom
-from fnad.ir.primitive import HOST, Library, Primitive, Pull, Sample, register
+from fnad.ir.primitive import HOST, Library, Pull, Sample, declare
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import I64, Aval
 from fnad.ops.arithmetic import add, mul, neg
@@ -87,15 +87,13 @@ def _samples() -> Iterable[Sample]:
         yield Sample((data, rows, columns, sample((3, 0), dtype)), how)
 
 
-solve_sparse = register(
-    Primitive(
-        "solve_sparse",
-        _infer,
-        _solve_sparse,
-        Pull(_pull),
-        Library(HOST),
-        _samples,
-        "The solution of linear equations whose matrix has `data` at `rows` and `columns`, by a SciPy `method`.",
-        axes=Custom(_batch, _align),
-    )
+solve_sparse = declare(
+    "solve_sparse",
+    _infer,
+    _solve_sparse,
+    Pull(_pull),
+    Library(HOST),
+    _samples,
+    "The solution of linear equations whose matrix has `data` at `rows` and `columns`, by a SciPy `method`.",
+    axes=Custom(_batch, _align),
 )

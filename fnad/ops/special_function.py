@@ -32,8 +32,8 @@ from fnad.ir.primitive import (
     Rule,
     Sample,
     Scalar,
+    declare,
     nowhere,
-    register,
 )
 from fnad.ir.ranges import Bounds, Singular
 from fnad.ir.types import F64, I64, Aval, Dtype, real_dtype
@@ -106,18 +106,16 @@ def special(
     reals = [_partial(name, operand, operands, derivatives) for operand in operands[integers:]]
     partials = (*[None] * integers, *reals)
     points = [*_singular_points([isinstance(partial, NoFormula) for partial in partials]), *edges]
-    primitive = register(
-        Primitive(
-            name,
-            _infer(name, len(operands), integers, domain),
-            evaluate or scipy_call(source, output),
-            Partials(partials) if any(partials) else NonDifferentiable(),
-            _lowering(source, output, len(operands), raises, evaluate),
-            lambda: _samples(domain, integers, over or (UNIT,) * (len(operands) - integers), points),
-            doc,
-            axes=Elementwise(),
-            singular=singular,
-        )
+    primitive = declare(
+        name,
+        _infer(name, len(operands), integers, domain),
+        evaluate or scipy_call(source, output),
+        Partials(partials) if any(partials) else NonDifferentiable(),
+        _lowering(source, output, len(operands), raises, evaluate),
+        lambda: _samples(domain, integers, over or (UNIT,) * (len(operands) - integers), points),
+        doc,
+        axes=Elementwise(),
+        singular=singular,
     )
     if ufunc or not evaluate:
         results = UFUNCS.setdefault(source, Ufunc([], integers)).primitives
