@@ -17,7 +17,6 @@ Each type has its a, b and m; w is 2, and 1 at an end where θ is a multiple of 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,7 @@ import numpy as np
 from fnad.errors import DomainError, ShapeError
 from fnad.numpy.bodies import XP
 from fnad.records import NamedTuple
-from fnad.scipy.rule import body_of, on_values
+from fnad.scipy.rule import body_of, on_values, others_of
 
 # ---- Fourier transforms ----------------------------------------------------------------------------------------------
 
@@ -218,6 +217,4 @@ idstn = _trigonometric_along_several("idstn", SINE, is_inverse=True)
 
 fht, ifht = body_of("scipy.fft._fftlog_backend.fht"), body_of("scipy.fft._fftlog_backend.ifht")
 
-
-def __getattr__(name: str) -> Any:
-    return getattr(import_module("scipy.fft"), name)
+__getattr__ = others_of("scipy.fft")

@@ -10,13 +10,13 @@ True
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from fnad.api.functions.ode import odeint as solve
 from fnad.numpy import array
+from fnad.scipy.rule import others_of
 from fnad.upward import UPWARD
 
 PRECISION = 1.49012e-8
@@ -59,5 +59,4 @@ def _vector(values: Any) -> Any:
     return vector if vector.dtype.kind in "fc" else vector.astype(np.float64)
 
 
-def __getattr__(name: str) -> Any:
-    return getattr(import_module("scipy.integrate"), name)
+__getattr__ = others_of("scipy.integrate")

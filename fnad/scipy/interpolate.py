@@ -23,7 +23,7 @@ from fnad.numpy.bodies import SUBSTITUTES, XP, anew
 from fnad.numpy.namespace import follows
 from fnad.numpy.operands import as_symbol
 from fnad.ops.requirement import require
-from fnad.scipy.rule import method_of, method_of_body, on_values
+from fnad.scipy.rule import method_of, method_of_body, on_values, others_of
 from fnad.upward import UPWARD
 
 MODULE = "scipy.interpolate"
@@ -508,6 +508,4 @@ _Interpolator1D = SimpleNamespace(
 )
 KroghInterpolator = _by_body("KroghInterpolator", POLYINT)
 
-
-def __getattr__(name: str) -> Any:
-    return getattr(import_module("scipy.interpolate"), name)
+__getattr__ = others_of("scipy.interpolate")

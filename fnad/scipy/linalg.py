@@ -14,7 +14,6 @@ are 0. As in SciPy, what is no stack of matrices is a ValueError, and a singular
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -53,7 +52,7 @@ from fnad.ops.matrix import lower as lower_triangle
 from fnad.ops.matrix import upper as upper_triangle
 from fnad.ops.shape import broadcast_in_dim, broadcast_to, reshape_to, slice_axis
 from fnad.ops.sorting import argsort
-from fnad.scipy.rule import body_of, on_values, rule_of
+from fnad.scipy.rule import body_of, on_values, others_of, rule_of
 from fnad.scipy.special_matrices import circulant, hankel, toeplitz
 
 __all__ = [
@@ -745,5 +744,4 @@ def solveh_banded(ab: Any, b: Any, lower: bool = False) -> Any:
     return solve_banded((len(several), len(several)), XP.stack(rows), b)
 
 
-def __getattr__(name: str) -> Any:
-    return getattr(import_module("scipy.linalg"), name)
+__getattr__ = others_of("scipy.linalg")

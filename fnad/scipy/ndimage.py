@@ -9,7 +9,6 @@ array([3., 3., 0.])
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from importlib import import_module
 from itertools import product
 from typing import Any
 
@@ -17,7 +16,7 @@ import numpy as np
 
 from fnad.errors import ShapeError, UnsupportedFunctionError
 from fnad.numpy.bodies import XP
-from fnad.scipy.rule import on_values
+from fnad.scipy.rule import on_values, others_of
 
 of_scipy = on_values("scipy.ndimage")
 
@@ -209,22 +208,46 @@ def _ranked(input: Any, rank_of: Callable[[int], int], window: tuple[Any, ...], 
     return _given(XP.sort(windows, axis=-1)[..., rank], output, x)
 
 
-@of_scipy
-def median_filter(
-    input: Any,
-    size: Any = None,
-    footprint: Any = None,
-    output: Any = None,
-    mode: Any = "reflect",
-    cval: Any = 0.0,
-    origin: Any = 0,
-) -> Any:
+def _by_rank(name: str, rank_of: Callable[[int], int], doc: str) -> Callable[..., Any]:
+    """The filter that takes the element of a rank around each, as it follows from how many there are."""
+
+    def rule(
+        input: Any, size: Any = None, footprint: Any = None, output: Any = None, mode: Any = "reflect",
+        cval: Any = 0.0, origin: Any = 0,
+    ) -> Any:  # fmt: skip
+        return _ranked(input, rank_of, (size, footprint, mode, cval, origin), output)
+
+    rule.__name__, rule.__doc__ = name, doc
+    return of_scipy(rule)
+
+
+median_filter = _by_rank(
+    "median_filter",
+    lambda n: n // 2,
     """The median around each element.
 
-    >>> median_filter([1.0, 9.0, 2.0, 3.0], 3)
-    array([1., 2., 3., 3.])
-    """
-    return _ranked(input, lambda n: n // 2, (size, footprint, mode, cval, origin), output)
+>>> median_filter([1.0, 9.0, 2.0, 3.0], 3)
+array([1., 2., 3., 3.])
+""",
+)
+minimum_filter = _by_rank(
+    "minimum_filter",
+    lambda n: 0,
+    """The smallest element around each.
+
+>>> minimum_filter([1.0, 9.0, 2.0, 3.0], 3)
+array([1., 1., 2., 2.])
+""",
+)
+maximum_filter = _by_rank(
+    "maximum_filter",
+    lambda n: -1,
+    """The largest element around each.
+
+>>> maximum_filter([1.0, 9.0, 2.0, 3.0], 3)
+array([9., 9., 9., 3.])
+""",
+)
 
 
 @of_scipy
@@ -266,42 +289,6 @@ def percentile_filter(
 
 
 @of_scipy
-def minimum_filter(
-    input: Any,
-    size: Any = None,
-    footprint: Any = None,
-    output: Any = None,
-    mode: Any = "reflect",
-    cval: Any = 0.0,
-    origin: Any = 0,
-) -> Any:
-    """The smallest element around each.
-
-    >>> minimum_filter([1.0, 9.0, 2.0, 3.0], 3)
-    array([1., 1., 2., 2.])
-    """
-    return _ranked(input, lambda n: 0, (size, footprint, mode, cval, origin), output)
-
-
-@of_scipy
-def maximum_filter(
-    input: Any,
-    size: Any = None,
-    footprint: Any = None,
-    output: Any = None,
-    mode: Any = "reflect",
-    cval: Any = 0.0,
-    origin: Any = 0,
-) -> Any:
-    """The largest element around each.
-
-    >>> maximum_filter([1.0, 9.0, 2.0, 3.0], 3)
-    array([9., 9., 9., 3.])
-    """
-    return _ranked(input, lambda n: -1, (size, footprint, mode, cval, origin), output)
-
-
-@of_scipy
 def minimum_filter1d(
     input: Any, size: int, axis: int = -1, output: Any = None, mode: str = "reflect", cval: Any = 0.0, origin: int = 0
 ) -> Any:
@@ -338,6 +325,4 @@ def _along_one(x: Any, axis: int, size: int, mode: str, cval: Any, origin: int) 
 
 # ---- made of the others ----------------------------------------------------------------------------------------------
 
-
-def __getattr__(name: str) -> Any:
-    return getattr(import_module("scipy.ndimage"), name)
+__getattr__ = others_of("scipy.ndimage")

@@ -1,10 +1,5 @@
 """scipy.optimize on traced values."""
 
-from __future__ import annotations
+from fnad.scipy.rule import others_of
 
-from importlib import import_module
-from typing import Any
-
-
-def __getattr__(name: str) -> Any:
-    return getattr(import_module("scipy.optimize"), name)
+__getattr__ = others_of("scipy.optimize")

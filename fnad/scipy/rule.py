@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache, wraps
+from importlib import import_module
 from pkgutil import resolve_name
 from types import FunctionType
 from typing import Any, TypeAlias, cast
@@ -28,6 +29,11 @@ FINITE: dict[str, Any] = {
     "remedy": "leave them out, or give check_finite=False",
 }
 """The error of SciPy, which a `try` of user code may handle."""
+
+
+def others_of(module: str) -> Function:
+    """The function that finds names which an fnad module does not have in a module of SciPy."""
+    return lambda name: getattr(import_module(module), name)
 
 
 def body_of(path: str) -> Function:

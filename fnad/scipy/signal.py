@@ -32,7 +32,7 @@ from fnad.ops.convolution import convolve as convolve_op
 from fnad.ops.matrix import conjugate
 from fnad.ops.piecewise import rint
 from fnad.ops.shape import constant, slice_
-from fnad.scipy.rule import body_of, on_values, rule_of
+from fnad.scipy.rule import body_of, on_values, others_of, rule_of
 
 of_scipy = rule_of("scipy.signal")
 
@@ -305,5 +305,4 @@ def upfirdn(h: Any, x: Any, up: int = 1, down: int = 1, axis: int = -1) -> Any:
     return XP.moveaxis(filtered[::down], 0, axis)
 
 
-def __getattr__(name: str) -> Any:
-    return getattr(import_module("scipy.signal"), name)
+__getattr__ = others_of("scipy.signal")

@@ -20,6 +20,7 @@ from fnad.errors import ShapeError, TracerEscapeError, UnsupportedFunctionError
 from fnad.numpy.bodies import XP, Body
 from fnad.numpy.registry import RULES
 from fnad.records import NamedTuple
+from fnad.scipy.rule import others_of
 from fnad.upward import UPWARD
 
 FORMATS = ("coo", "csr", "csc")
@@ -525,6 +526,4 @@ _coo_base = _operators("_coo:_coo_base")
 _cs_matrix = _operators("_compressed:_cs_matrix")
 _dia_base = _operators("_dia:_dia_base")
 
-
-def __getattr__(name: str) -> Any:
-    return getattr(_scipy(), name)
+__getattr__ = others_of("scipy.sparse")

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache, wraps
-from importlib import import_module
 from pkgutil import resolve_name
 from typing import Any, NoReturn
 
@@ -27,6 +26,7 @@ from fnad.numpy.namespace import follows
 from fnad.numpy.operands import as_symbol
 from fnad.numpy.registry import Bound
 from fnad.ops.sparse import DIRECT, solve_sparse
+from fnad.scipy.rule import others_of
 from fnad.scipy.sparse import coo_array_of, either, is_traced, on_traced, triplets
 
 
@@ -130,6 +130,4 @@ cg = _iterative("cg")
 cgs = _iterative("cgs")
 gmres = _iterative("gmres")
 
-
-def __getattr__(name: str) -> Any:
-    return getattr(import_module("scipy.sparse.linalg"), name)
+__getattr__ = others_of("scipy.sparse.linalg")

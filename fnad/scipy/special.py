@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import reduce
-from importlib import import_module
 from typing import Any, cast
 
 import numpy as np
@@ -45,7 +44,7 @@ from fnad.ops.piecewise import abs_, sign
 from fnad.ops.requirement import require
 from fnad.ops.shape import broadcast_to, full_like, ones_like, reshape_to, zeros_like
 from fnad.scalar.scipy_ufunc import scipy_function
-from fnad.scipy.rule import body_of, rule_of
+from fnad.scipy.rule import body_of, others_of, rule_of
 
 __all__ = [
     "comb",
@@ -290,5 +289,4 @@ def inexact(z: Any) -> Symbol:
     return argument if is_inexact(argument.dtype) else to_dtype(argument, F64)
 
 
-def __getattr__(name: str) -> Any:
-    return getattr(import_module("scipy.special"), name)
+__getattr__ = others_of("scipy.special")

@@ -11,14 +11,13 @@ array([[0.6, 0.8]])
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from fnad.errors import ShapeError, UnsupportedFunctionError
 from fnad.numpy.bodies import XP
-from fnad.scipy.rule import on_values
+from fnad.scipy.rule import on_values, others_of
 
 of_scipy = on_values("scipy.spatial.distance")
 
@@ -192,5 +191,4 @@ def correlation(u: Any, v: Any) -> Any:
     return _correlation(XP.asarray(u), XP.asarray(v))
 
 
-def __getattr__(name: str) -> Any:
-    return getattr(import_module("scipy.spatial.distance"), name)
+__getattr__ = others_of("scipy.spatial.distance")

@@ -12,9 +12,7 @@ outside the support (0, 1, -inf) has derivative 0; nan, for a parameter that is 
 np.float64(-0.5)
 """
 
-from importlib import import_module
-from typing import Any
-
+from fnad.scipy.rule import others_of
 from fnad.scipy.stats.continuous import beta, cauchy, chi2, expon, gamma, laplace, logistic, lognorm, norm, t, uniform
 from fnad.scipy.stats.dirichlet import dirichlet
 from fnad.scipy.stats.discrete import bernoulli, binom, poisson
@@ -39,6 +37,4 @@ __all__ = [
     "uniform",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    return getattr(import_module("scipy.stats"), name)
+__getattr__ = others_of("scipy.stats")
