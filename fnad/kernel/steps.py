@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
-from fnad.lower.loop_ir import BufferStore, Control, Item, LibraryCall, SequentialFor, Switch, effects, touched
+from fnad.lower.loop_ir import BufferStore, Control, Item, LibraryCall, effects, touched
 from fnad.lower.nodes import Buffer
 from fnad.records import dataclass
 
@@ -94,14 +94,7 @@ def is_native(item: Item) -> bool:
 
 def _structured(item: Item, largest: int, depth: int) -> PythonControl:
     assert isinstance(item, Control)
-    return PythonControl(item, tuple(cut(body, largest, depth + 1) for body in _bodies(item)))
-
-
-def _bodies(control: Control) -> tuple[Sequence[Item], ...]:
-    if isinstance(control, Switch):
-        return control.branches
-    body = [*control.items, *control.updates]
-    return (body,) if isinstance(control, SequentialFor) else (control.test, body, [control.count])
+    return PythonControl(item, tuple(cut(body, largest, depth + 1) for body in item.bodies))
 
 
 def chunks_of(steps: Iterable[Step]) -> Iterator[Chunk]:

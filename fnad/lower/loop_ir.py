@@ -28,48 +28,45 @@ from fnad.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class BufferStore:
-    """buffer[address] = node."""
+class Write:
+    """The write of what an effect makes of a node into a buffer."""
 
     buffer: Buffer
     address: Index
     node: Node
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BufferStore(Write):
+    """buffer[address] = node."""
+
     source: Source | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Check:
+class Check(Write):
     """buffer[address] = node; where that is not `expected`, the run ends and reports the value and the number."""
 
-    buffer: Buffer
-    address: Index
-    node: Node
     expected: int
     number: int
     source: Source | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Count:
+class Count(Write):
     """buffer[address] = node, the number of steps of a loop, of which one more is counted by meter `number`."""
 
-    buffer: Buffer
-    address: Index
-    node: Node
     number: int
     source: Source | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Reduce:
+class Reduce(Write):
     """buffer[address] = the fold of node over the loops at these depths; `dtype` is the accumulator's.
 
     `is_sum` marks a sum of floating-point numbers, the only fold whose order is free.
     """
 
-    buffer: Buffer
-    address: Index
-    node: Node
     init: np.generic
     step: str
     is_sum: bool
@@ -79,30 +76,24 @@ class Reduce:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ArgReduce:
+class ArgReduce(Write):
     """buffer[address] = the counter of the innermost loop where node is first best; nothing is worse than `init`."""
 
-    buffer: Buffer
-    address: Index
-    node: Node
     init: np.generic
     better: str
     source: Source | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Scan:
+class Scan(Write):
     """buffer[address] = the running fold of node along the innermost loop."""
 
-    buffer: Buffer
-    address: Index
-    node: Node
     step: str
     source: Source | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Update:
+class Update(Write):
     """buffer[address] = step(buffer[address], node), in order.
 
     With `in_runs`, addresses that differ in the counters of other loops alone follow one another in the innermost loop.
@@ -110,9 +101,6 @@ class Update:
     addition, and iterations need not keep their order.
     """
 
-    buffer: Buffer
-    address: Index
-    node: Node
     step: str
     source: Source | None = None
     in_runs: bool = False
@@ -225,7 +213,7 @@ class SequentialFor:
 
     @property
     def bodies(self) -> tuple[list[Item], ...]:
-        return (self.items, list(self.updates))
+        return ([*self.items, *self.updates],)
 
     @property
     def read(self) -> tuple[BufferLoad, ...]:
@@ -253,7 +241,7 @@ class SequentialWhile:
 
     @property
     def bodies(self) -> tuple[list[Item], ...]:
-        return (self.test, self.items, [*self.updates, self.count])
+        return (self.test, [*self.items, *self.updates], [self.count])
 
     @property
     def read(self) -> tuple[BufferLoad, ...]:

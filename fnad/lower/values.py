@@ -255,10 +255,11 @@ class Values:
         return BufferStore(buffer, place(buffer, indices), node, self.source)
 
     def copy(self, atom: Atom, buffer: Buffer) -> None:
-        """Store a value into a buffer."""
+        """Store a value into a buffer, cast to its dtype."""
         if atom.aval.is_residual_stack:
             raise LoweringError("a residual stack is not copied")
-        self._nest(buffer.aval.shape, lambda i: self._store(buffer, i, self.expressions.element(atom, i)))
+        element, cast = self.expressions.element, self.expressions.nodes.cast
+        self._nest(buffer.aval.shape, lambda i: self._store(buffer, i, cast(element(atom, i), buffer.dtype)))
 
     def _nest(
         self,
@@ -329,13 +330,12 @@ class Values:
         return start.value
 
     def _narrow(self, source: Buffer, target: Buffer) -> None:
+        """Store values cast to the dtype of another buffer."""
         nodes = self.expressions.nodes
-
-        def effect(indices: list[Index]) -> BufferStore:
-            load = nodes.load(source, place(source, indices))
-            return self._store(target, indices, nodes.cast(load, target.dtype))
-
-        self._nest(target.aval.shape, effect)
+        self._nest(
+            target.aval.shape,
+            lambda i: self._store(target, i, nodes.cast(nodes.load(source, place(source, i)), target.dtype)),
+        )
 
     def _arg_fold(self, equation: Equation, better: str, extremum: Fold, buffer: Buffer) -> None:
         operand, axis = equation.operands[0], equation.params["axis"]
@@ -711,7 +711,7 @@ class Values:
 
     def _call_natively(self, equation: Equation, routine: Routine, results: tuple[Buffer, ...]) -> None:
         """Call a routine on buffers of the dtypes that it takes."""
-        operands = tuple(self._taken(atom, dtype_in(routine, atom.aval.dtype)) for atom in equation.operands)
+        operands = tuple(self._whole(atom, dtype_in(routine, atom.aval.dtype)) for atom in equation.operands)
         dtypes = [dtype_in(routine, buffer.dtype) for buffer in results]
         computed = tuple(
             buffer if dtype == buffer.dtype else self.temporary(Aval(dtype, buffer.aval.shape))
@@ -723,28 +723,15 @@ class Values:
         self.nests.place(call)
         for given, buffer in zip(computed, results, strict=True):
             if given is not buffer:
-                self._nest(buffer.aval.shape, partial(self._narrowed, given, buffer))
+                self._narrow(given, buffer)
 
-    def _narrowed(self, computed: Buffer, buffer: Buffer, indices: list[Index]) -> BufferStore:
-        nodes = self.expressions.nodes
-        return self._store(buffer, indices, nodes.cast(nodes.load(computed, place(computed, indices)), buffer.dtype))
-
-    def _taken(self, atom: Atom, dtype: Dtype) -> Buffer:
-        """The buffer that a value fills, or that of a copy in a dtype."""
-        if dtype == atom.aval.dtype:
-            return self._whole(atom)
-        buffer, nodes = self.temporary(Aval(dtype, atom.aval.shape)), self.expressions.nodes
-        self._nest(
-            buffer.aval.shape, lambda i: self._store(buffer, i, nodes.cast(self.expressions.element(atom, i), dtype))
-        )
-        return buffer
-
-    def _whole(self, atom: Atom) -> Buffer:
-        """The buffer that a value fills, or that of a copy."""
-        found = self.expressions.whole(atom)
+    def _whole(self, atom: Atom, dtype: Dtype | None = None) -> Buffer:
+        """The buffer that a value fills, or that of a copy, in a dtype if one is given."""
+        dtype = dtype or atom.aval.dtype
+        found = self.expressions.whole(atom) if dtype == atom.aval.dtype else None
         if found is not None:
             return found
-        buffer = self.temporary(atom.aval)
+        buffer = self.temporary(Aval(dtype, atom.aval.shape))
         self.copy(atom, buffer)
         return buffer
 

@@ -88,10 +88,9 @@ def _operations(item: Item, around: tuple[int, ...], seen: set[Node]) -> int:
             return sum(_operations(inner, (*around, item.expected), seen) for inner in item.items)
         case Switch(_, _, branches):
             return max((operations(branch, (*around, 1)) for branch in branches), default=0)
-        case SequentialFor(_, extent, _, items, updates):
-            return operations([*items, *updates], (*around, extent if isinstance(extent, int) else 1))
-        case SequentialWhile():
-            return sum(operations(body, (*around, 1)) for body in item.bodies)
+        case SequentialFor() | SequentialWhile():
+            times = item.extent if isinstance(item, SequentialFor) and isinstance(item.extent, int) else 1
+            return sum(operations(body, (*around, times)) for body in item.bodies)
         case Product(_, _, _, m, k, n, _, _, _):
             return 2 * m * k * n * prod(around)
         case LibraryCall():
