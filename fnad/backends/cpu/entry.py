@@ -14,6 +14,7 @@ import llvmlite.ir as ir
 
 from fnad.backends.cpu.objects import DATA, IS_KNOWN
 from fnad.backends.llvm.emitter import Builder, Value
+from fnad.backends.llvm.scalar import call
 
 OBJECT = ir.IntType(8).as_pointer()
 LONG = ir.IntType(64)
@@ -27,14 +28,14 @@ def add_entry(
     entry = ir.Function(module, ir.FunctionType(OBJECT, [OBJECT, OBJECT.as_pointer(), LONG]), name=name)
     builder = ir.IRBuilder(entry.append_basic_block())
     addresses = [data_of(builder, entry.args[1], n, parameter) for n, parameter in enumerate(parameters)]
-    thread = builder.call(of_python(module, "PyEval_SaveThread", OBJECT), [])
+    thread = call(builder, "PyEval_SaveThread", OBJECT)
     run(builder, addresses)
-    builder.call(of_python(module, "PyEval_RestoreThread", ir.VoidType(), OBJECT), [thread])
-    error = builder.call(of_python(module, "PyErr_Occurred", OBJECT), [])
+    call(builder, "PyEval_RestoreThread", ir.VoidType(), thread)
+    error = call(builder, "PyErr_Occurred", OBJECT)
     with builder.if_then(builder.icmp_unsigned("!=", error, ir.Constant(OBJECT, None)), likely=False):
         builder.ret(ir.Constant(OBJECT, None))
     none = module.globals.get(NONE) or ir.GlobalVariable(module, ir.IntType(8), name=NONE)
-    builder.call(of_python(module, "Py_IncRef", ir.VoidType(), OBJECT), [none])
+    call(builder, "Py_IncRef", ir.VoidType(), none)
     builder.ret(none)
 
 
@@ -42,11 +43,5 @@ def data_of(builder: Builder, arguments: Value, position: int, type_: ir.Type) -
     """The address of the data of the array `arguments[position]`."""
     array = builder.load(builder.gep(arguments, [LONG(position)]))
     if not IS_KNOWN:
-        convert = of_python(builder.module, "PyLong_AsVoidPtr", OBJECT, OBJECT)
-        return builder.bitcast(builder.call(convert, [array]), type_)
+        return builder.bitcast(call(builder, "PyLong_AsVoidPtr", OBJECT, array), type_)
     return builder.load(builder.bitcast(builder.gep(array, [LONG(DATA)]), type_.as_pointer()))
-
-
-def of_python(module: ir.Module, name: str, result: ir.Type, *operands: ir.Type) -> ir.Function:
-    """CPython's function `name`."""
-    return module.globals.get(name) or ir.Function(module, ir.FunctionType(result, operands), name=name)

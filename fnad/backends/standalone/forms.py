@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from fnad.backends.standalone import c_source, python_module
-from fnad.backends.standalone.low_level import low_level_callable
-from fnad.backends.standalone.native import LoadedFunction, object_file
+from fnad.backends.standalone.native import LoadedFunction, low_level_callable, object_file
 from fnad.backends.standalone.numba_function import RESULT, numba_function, numba_into
 from fnad.backends.standalone.program import Standalone, lowered, standalone
 

@@ -8,6 +8,7 @@ if there is no program for the sizes.
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import re
 from collections.abc import Callable, Sequence
@@ -25,6 +26,7 @@ from fnad.backends.llvm.instructions import add_function, arrays_in_frame
 from fnad.backends.llvm.scalar import call, memory_type
 from fnad.backends.standalone.program import NO_SIZE, Standalone, Variant, element_type
 from fnad.backends.standalone.target import STANDALONE
+from fnad.errors import ExportError
 from fnad.ir.size import computed, is_size
 from fnad.kernel.statements import SCRATCH, SIZES, STATUS_SIZE, Kernel
 
@@ -80,14 +82,32 @@ def _inlinable(module: Any) -> str | None:
     return text if called <= SCALAR else None
 
 
-def scalar_function(program: Standalone) -> LoadedFunction:
-    """The function `double name(int, double *)` of numbers, as `scipy.LowLevelCallable` takes it for integrands."""
-    return LoadedFunction(program, _of_numbers)
+NUMBER = ctypes.POINTER(ctypes.c_double)
 
 
-def filter_function(program: Standalone) -> LoadedFunction:
-    """The function `int name(double *, intptr_t, double *, void *)` of an array, as SciPy takes it for filters."""
-    return LoadedFunction(program, _of_window)
+def low_level_callable(program: Standalone) -> Any:
+    """The scipy.LowLevelCallable of a program, for integrators and filters; it keeps its code.
+
+    It is `double f(int, double *)` of numbers, or the filter `int f(double *, intptr_t, double *, void *)` of an array.
+    Raises `ExportError` unless the program takes numbers of f64, or one axis of them, to one number.
+    """
+    from scipy import LowLevelCallable  # noqa: PLC0415 - other forms do without SciPy
+
+    given, result = [p.aval for p in program.arguments], [str(p.aval) for p in program.results]
+    if result == ["f64[]"] and all(str(aval) == "f64[]" for aval in given):
+        function, signature = LoadedFunction(program, _of_numbers), "double (int, double *)"
+        kind = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_int, NUMBER)
+    elif result == ["f64[]"] and [(str(aval.dtype), len(aval.shape)) for aval in given] == [("float64", 1)]:
+        function, signature = LoadedFunction(program, _of_window), "int (double *, npy_intp, double *, void *)"
+        kind = ctypes.CFUNCTYPE(ctypes.c_int, NUMBER, ctypes.c_ssize_t, NUMBER, ctypes.c_void_p)
+    else:
+        raise ExportError(
+            f"{program.name} does not take numbers of f64, or one axis of them, to one number of f64",
+            remedy="call .cfunc()",
+        )
+    made: Any = kind(function.address)
+    made.function = function
+    return LowLevelCallable(made, signature=signature)
 
 
 def _of_numbers(module: ir.Module, program: Standalone) -> str:
