@@ -13,7 +13,7 @@ from functools import partial
 from fnad.ir.types import BOOL, Dtype
 from fnad.kernel.accumulators import Accumulator
 from fnad.kernel.folds import Folds
-from fnad.kernel.statements import Assign, Constant, Expression, For, Load, Name, Store, apply, integer
+from fnad.kernel.statements import Assign, Constant, Expression, For, Load, Name, Store, integer
 from fnad.kernel.unroll import iteration_of
 from fnad.kernel.writer import Writer, block_of, counter, local
 from fnad.lower.across import folds_columns
@@ -21,7 +21,6 @@ from fnad.lower.loop_ir import ArgReduce, Effect, NestLoop, Reduce
 from fnad.lower.nodes import Branch, Checked, Node, ScalarOperation, children, indices
 from fnad.records import dataclass
 from fnad.scalar.operation import INDEX, Pointer
-from fnad.scalar.operations import ADD, SUBTRACT
 
 TOGETHER, STATEMENTS = 4, 24
 """The most elements of a row, and the most statements, that are computed one after the other in a loop over rows."""
@@ -42,7 +41,7 @@ class Across:
     def loop(self, tile: NestLoop, loop: NestLoop, first: Expression, stop: Expression) -> None:
         """Write a loop over the elements of rows, and in it one over the rows of a tile, from `first` on."""
         effects = [effect for effect in loop.items if isinstance(effect, Effect)]
-        rows = RowLoop(tile, loop, apply(SUBTRACT, counter(tile.depth), first))
+        rows = RowLoop(tile, loop, counter(tile.depth) - first)
         kept = {node: self.lane(tile, node.dtype) for node in rows.work([effect.node for effect in effects])}
         folds = {effect: self.lanes_of(effect, tile) for effect in effects if folds_columns(effect, loop)}
         each_row = partial(self.each_row, tile, first, stop)
@@ -67,7 +66,7 @@ class Across:
         rest = loop.extent % together
         for start, stop, count in ((0, loop.extent - rest, together), (loop.extent - rest, loop.extent, rest)):
             if start < stop:
-                values = [first, *(apply(ADD, first, integer(n)) for n in range(1, count))]
+                values = [first, *(first + n for n in range(1, count))]
                 body = [
                     statement
                     for n, value in enumerate(values)

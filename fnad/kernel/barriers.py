@@ -33,7 +33,6 @@ from fnad.kernel.statements import (
     While,
     apply,
     bodies,
-    integer,
     loads,
     subexpressions,
     walk,
@@ -44,7 +43,7 @@ from fnad.scalar.operations import EQUAL
 
 ALL = "all threads"
 FIRST = "the first thread"
-IS_FIRST = apply(EQUAL, apply(THREAD), integer(0))
+IS_FIRST = apply(THREAD).equals(0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,7 +66,7 @@ from fnad.lower.parallel import (
 from fnad.lower.rows import Row
 from fnad.lower.target import Target
 from fnad.scalar.operation import INDEX, Kind, Pointer
-from fnad.scalar.operations import ADD, AND, EQUAL, LESS_EQUAL, LOGICAL_NOT, MIN, MULTIPLY, NOT_EQUAL, OR, SUBTRACT
+from fnad.scalar.operations import LOGICAL_NOT, MIN
 
 ROOM = 2**18
 """The most results that the tasks of a kernel have of their own for folds that accumulate in memory."""
@@ -147,7 +147,7 @@ class KernelBuilder(Writer):
         self.store(check, value)
         found = self.cast(value, INDEX)
         self.exit(
-            apply(NOT_EQUAL, found, integer(int(check.expected))),
+            found.differs(int(check.expected)),
             Store(STATUS, integer(0), integer(-1 - check.number)),
             Store(STATUS, integer(1), found),
             Return(),
@@ -158,7 +158,7 @@ class KernelBuilder(Writer):
         total, steps = self.value(item.node), integer(STATUS_SIZE + 2 * item.number)
         self.store(item, total)
         self.add(
-            Store(STATUS, steps, apply(ADD, Load(STATUS, steps), integer(1))),
+            Store(STATUS, steps, Load(STATUS, steps) + 1),
             Store(STATUS, integer(STATUS_SIZE + 2 * item.number + 1), total),
         )
 
@@ -181,7 +181,7 @@ class KernelBuilder(Writer):
         operands = (*map(array_of, buffers), *map(integer, numbers), *options, *report)
         self.add(Evaluate(apply(ROUTINES[call.routine.name], *operands)))
         if call.faults:
-            self.exit(apply(NOT_EQUAL, Load(STATUS, integer(0)), integer(0)), Return())
+            self.exit(Load(STATUS, integer(0)).differs(0), Return())
 
     # ---- loops -------------------------------------------------------------------------------------------------------
 
@@ -207,7 +207,7 @@ class KernelBuilder(Writer):
         if loop.span is None:
             return integer(0), integer(loop.extent)
         first, last = map(self.value, loop.span)
-        return first, self.assign("v", apply(ADD, last, integer(1)))
+        return first, self.assign("v", last + 1)
 
     def iterations(self, loop: NestLoop, start: Expression, stop: Expression, *, is_cut: bool) -> None:
         """Write iterations of a loop; `is_cut` where they may end within a block of a sum."""
@@ -231,7 +231,7 @@ class KernelBuilder(Writer):
 
     def blocked_loop(self, loop: NestLoop, length: int, start: Expression, stop: Expression, *, is_cut: bool) -> None:
         outer = block_of(loop.depth)
-        end = apply(MIN, apply(ADD, outer, integer(length)), stop) if is_cut else end_of(outer, length, loop.extent)
+        end = apply(MIN, outer + length, stop) if is_cut else end_of(outer, length, loop.extent)
         with self.block(level=False) as body:
             self.plain_loop(loop, outer, end)
         self.add(For(outer, start, stop, length, body))
@@ -285,7 +285,7 @@ class KernelBuilder(Writer):
         task, tasks = Name(f"p{loop.depth}", INDEX), -(-loop.extent // length)
         parts: list[Name] = []
         with self.block(level=False) as body, self.task(task, loop, parts):
-            start = self.assign("v", apply(MULTIPLY, task, integer(length)))
+            start = self.assign("v", task * length)
             own = self.own_results(loop, task)
             self.folds.open_all(folds)
             stop = self.assign("v", end_of(start, length, loop.extent))
@@ -327,20 +327,18 @@ class KernelBuilder(Writer):
         for effect, around in folds_in_memory(loop):
             index, size = results_of(loop, effect)
             found.append((self.part(effect.buffer.dtype), size))
-            self.own[effect] = found[-1][0], apply(MULTIPLY, task, integer(size)), index
+            self.own[effect] = found[-1][0], task * size, index
             self.folds.fill(effect, around)
         for buffer, updates in scattered(loop).items():
             array, size = self.part(buffer.dtype), buffer.aval.size
             found.append((array, size))
-            start = self.assign("v", apply(MULTIPLY, task, integer(size)))
+            start = self.assign("v", task * size)
             self.own |= {update: (array, start, update.address) for update in updates}
             zero = Constant(-buffer.dtype.type(0))  # -0.0, to which any number may be added and stays what it is
-            self.each_of(
-                size, lambda e, array=array, start=start, zero=zero: self.add(Store(array, apply(ADD, start, e), zero))
-            )
+            self.each_of(size, lambda e, array=array, start=start, zero=zero: self.add(Store(array, start + e, zero)))
         for product in products_over(loop):
             assert product.parts is not None
-            start = self.assign("v", apply(MULTIPLY, task, integer(product.m * product.n)))
+            start = self.assign("v", task * (product.m * product.n))
             self.products.sums[product.out.buffer] = array_of(product.parts), start
             self.products.clear(product)
         return found
@@ -353,7 +351,7 @@ class KernelBuilder(Writer):
             remaining = iter(parts)
             if has_checks(loop):
                 fault = self.assign("v", Load(next(remaining), task))
-                self.exit(apply(NOT_EQUAL, fault, integer(0)), Store(STATUS, integer(0), fault))
+                self.exit(fault.differs(0), Store(STATUS, integer(0), fault))
             for fold in folds:
                 values = [
                     self.assign("v", Load(part, task)) for part in islice(remaining, len(self.folds.variables(fold)))
@@ -367,15 +365,13 @@ class KernelBuilder(Writer):
         task = Name(f"q{loop.depth}", INDEX)
         folds = folds_in_memory(loop)
         for (effect, around), (array, size) in zip(folds, own[: len(folds)], strict=True):
-            start = apply(MULTIPLY, task, integer(size))
+            start = task * size
             with self.block(level=False) as body:
                 self.in_loops(around, partial(self.combine_result, loop, effect, array, start))
             self.add(For(task, integer(0), integer(tasks), 1, body))
         for buffer, (array, size) in zip(scattered(loop), own[len(folds) :], strict=True):
             with self.block(level=False) as body:
-                self.each_of(
-                    size, partial(self.combine_sum, array_of(buffer), array, apply(MULTIPLY, task, integer(size)))
-                )
+                self.each_of(size, partial(self.combine_sum, array_of(buffer), array, task * size))
             self.add(For(task, integer(0), integer(tasks), 1, body))
         for product in products_over(loop):
             with self.block(level=False) as body:
@@ -384,19 +380,19 @@ class KernelBuilder(Writer):
 
     def combine_sum(self, target: Name, array: Name, start: Expression, element: Name) -> None:
         """Add an element of a task's own sums to that of all."""
-        part = Load(array, apply(ADD, start, element))
-        self.add(Store(target, element, apply(ADD, Load(target, element), part)))
+        part = Load(array, start + element)
+        self.add(Store(target, element, Load(target, element) + part))
 
     def combine_product(self, product: loop_ir.Product, task: Name, element: Name) -> None:
         assert product.parts is not None
         array, place = self.products.result_of(product)
         place = plus(element, place)
-        part = apply(ADD, apply(MULTIPLY, task, integer(product.m * product.n)), element)
-        self.add(Store(array, place, apply(ADD, Load(array, place), Load(array_of(product.parts), part))))
+        part = task * (product.m * product.n) + element
+        self.add(Store(array, place, Load(array, place) + Load(array_of(product.parts), part)))
 
     def combine_result(self, loop: NestLoop, effect: loop_ir.Reduce, array: Name, start: Expression) -> None:
         index, _ = results_of(loop, effect)
-        self.folds.combine_in_memory(effect, self.assign("v", Load(array, apply(ADD, start, self.address(index)))))
+        self.folds.combine_in_memory(effect, self.assign("v", Load(array, start + self.address(index))))
 
     # ---- control flow ------------------------------------------------------------------------------------------------
 
@@ -438,7 +434,7 @@ class KernelBuilder(Writer):
         for stack in loop.residual_stacks:
             self.reserve(stack, extent)
         body = self.iteration(loop)
-        last = apply(SUBTRACT, extent, integer(1)) if not isinstance(loop.extent, int) else integer(loop.extent - 1)
+        last = extent - 1 if not isinstance(loop.extent, int) else integer(loop.extent - 1)
         bounds = (last, integer(-1), -1) if loop.reverse else (integer(0), extent, 1)
         self.add(For(counter(loop.depth), *bounds, body))
 
@@ -455,15 +451,15 @@ class KernelBuilder(Writer):
         task, length = Name(f"p{loop.depth}", INDEX), -(-loop.extent // PARTS)
         self.is_parallel = True
         with self.block(level=False) as body:
-            self.exit(apply(NOT_EQUAL, Load(STATUS, integer(0)), integer(0)), Return())
+            self.exit(Load(STATUS, integer(0)).differs(0), Return())
             whole = [buffer for buffer in local_buffers(loop) if buffer not in self.rows]
             self.add(*(local(array_of(buffer), buffer.aval.size) for buffer in whole))
-            start = self.assign("v", apply(MULTIPLY, task, integer(length)))
+            start = self.assign("v", task * length)
             stop = self.assign("v", end_of(start, length, loop.extent))
             self.add(For(counter(loop.depth), start, stop, 1, self.iteration(loop)))
         self.is_parallel = False
         self.add(For(task, integer(0), integer(-(-loop.extent // length)), 1, body, LoopKind.PARALLEL))
-        self.exit(apply(EQUAL, Load(STATUS, integer(0)), integer(STOPPED)), Return())
+        self.exit(Load(STATUS, integer(0)).equals(STOPPED), Return())
 
     def endless(self, loop: loop_ir.SequentialWhile) -> None:
         iteration = counter(loop.depth)
@@ -472,17 +468,17 @@ class KernelBuilder(Writer):
         with self.level(loop.depth) as body:
             self.answer_interrupts(loop)
             if loop.may_fail:
-                self.exit(apply(NOT_EQUAL, Load(STATUS, integer(0)), integer(0)), Return())
+                self.exit(Load(STATUS, integer(0)).differs(0), Return())
             self.items(loop.test)
             self.exit(apply(LOGICAL_NOT, self.value(loop.predicate)), Break())
             if loop.limit is not None:
                 fault = Store(STATUS, integer(0), integer(loop.fault))
-                self.exit(apply(EQUAL, iteration, integer(loop.limit)), fault, Return())
+                self.exit(iteration.equals(loop.limit), fault, Return())
             for stack in loop.residual_stacks:
-                self.reserve(stack, apply(ADD, iteration, integer(1)))
+                self.reserve(stack, iteration + 1)
             self.items(loop.items)
             self.update(loop.updates)
-            self.add(Assign((iteration,), apply(ADD, iteration, integer(1))))
+            self.add(Assign((iteration,), iteration + 1))
         self.add(While(body))
         self.store(loop.count, iteration)
 
@@ -494,13 +490,13 @@ class KernelBuilder(Writer):
         stop = self.stop_in_task() if self.is_parallel else If(apply(INTERRUPTED), [Return()])
         if period > 1:
             mask = integer(period - 1)
-            stop = If(apply(EQUAL, apply(AND, counter(loop.depth), mask), mask), [stop])
+            stop = If((counter(loop.depth) & mask).equals(mask), [stop])
         self.add(stop)
 
     @staticmethod
     def stop_in_task() -> If:
         """The statement that ends a task of a parallel loop if this thread or another one was interrupted."""
-        stops = apply(OR, apply(INTERRUPTED), apply(NOT_EQUAL, Load(STATUS, integer(0)), integer(0)))
+        stops = apply(INTERRUPTED) | Load(STATUS, integer(0)).differs(0)
         return If(stops, [Store(STATUS, integer(0), integer(STOPPED)), Return()])
 
     def reserve(self, stack: Buffer, rows: Expression) -> None:
@@ -532,8 +528,8 @@ def by_number(chosen: Expression, bodies: Sequence[list[Statement]]) -> list[Sta
     assert isinstance(dtype, np.dtype)
     rest = last
     for n in range(len(between), 0, -1):
-        rest = list[Statement]([If(apply(EQUAL, chosen, Constant(dtype.type(n))), between[n - 1], rest)])
-    return [If(apply(LESS_EQUAL, chosen, Constant(dtype.type(0))), first, rest)]
+        rest = list[Statement]([If(chosen.equals(Constant(dtype.type(n))), between[n - 1], rest)])
+    return [If(chosen <= Constant(dtype.type(0)), first, rest)]
 
 
 def locate(stack: Buffer, stacks: Sequence[Buffer]) -> Assign:

@@ -48,10 +48,6 @@ def add_to(array: Any, index: int, value: Any) -> None:
     array[index] += value
 
 
-def ticket(tickets: Kind, index: Kind) -> Kind:
-    return _of_marks(tickets, index)
-
-
 def drawn(tickets: Any, index: int) -> int:
     tickets[index] += 1
     return tickets[index] - 1
@@ -97,7 +93,7 @@ SHUFFLE_DOWN = Operation("shuffle_down", shuffled, of_one_thread)
 SHUFFLE_UP = Operation("shuffle_up", shuffled, of_one_thread)
 SHUFFLE_FIRST = Operation("shuffle_first", shuffled, of_one_thread)
 ATOMIC_ADD = Operation("atomic_add", addition, add_to)
-TICKET = Operation("ticket", ticket, drawn)
+TICKET = Operation("ticket", _of_marks, drawn)
 PUBLISH = Operation("publish", publication, publish)
 PUBLISHED = Operation("published", awaited, published)
 SHARED_ARRAYS = {dtype: shared_array(name, dtype) for name, dtype in DTYPES.items()}

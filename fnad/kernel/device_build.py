@@ -31,19 +31,7 @@ from fnad.lower.loop_ir import Effect, NestLoop, Reduce, Scan, Update, reads, wr
 from fnad.lower.sharing import groups, loop_effects, roles, size
 from fnad.lower.target import Target
 from fnad.scalar.operation import INDEX, Dtype, Kind
-from fnad.scalar.operations import (
-    ADD,
-    AND,
-    EQUAL,
-    FLOOR_DIVIDE,
-    GREATER_EQUAL,
-    LESS,
-    MIN,
-    MULTIPLY,
-    OR,
-    REMAINDER,
-    SUBTRACT,
-)
+from fnad.scalar.operations import AND, MIN, OR
 
 if TYPE_CHECKING:
     from fnad.kernel.strips import Strips
@@ -96,14 +84,14 @@ class DeviceBuilder(KernelBuilder):
         """The number of a thread in the grid."""
         if self.number_of_blocks == 1:
             return apply(THREAD)
-        return apply(ADD, apply(MULTIPLY, apply(BLOCK), integer(self.threads)), apply(THREAD))
+        return apply(BLOCK) * self.threads + apply(THREAD)
 
     @property
     def number_in_group(self) -> Expression:
         """The number of a thread among those that have a row, or a column of a strip."""
         if self.strip is not None:
             return self.strip.line
-        return apply(THREAD) if self.group == self.threads else apply(REMAINDER, apply(THREAD), integer(self.group))
+        return apply(THREAD) if self.group == self.threads else apply(THREAD) % self.group
 
     @contextmanager
     def inside(self, loops: Sequence[NestLoop], index: Expression) -> Generator[None, None, None]:
@@ -129,7 +117,7 @@ class DeviceBuilder(KernelBuilder):
             self.add(For(vector, times(first, unit), integer(whole // width * unit), step * unit, body))
         if whole < total or width == 1:
             index = counter(depth) if len(loops) == 1 else Name(f"g{depth}", INDEX)
-            rest = apply(ADD, first, integer(whole)) if width > 1 else first
+            rest = first + whole if width > 1 else first
             self.add(For(index, rest, integer(total), step, self.iterations_from(loops, index)))
 
     def iterations_from(
@@ -152,7 +140,7 @@ class DeviceBuilder(KernelBuilder):
                     base = block_of(loop.depth)
                     block.statements.append(Assign((base,), place))
                     place = base
-                place = apply(ADD, times(place, width // unit_of(loops, width)), Name(f"j{loop.depth}", INDEX))
+                place = times(place, width // unit_of(loops, width)) + Name(f"j{loop.depth}", INDEX)
             if place != counter(loop.depth):
                 target = inner if n == len(loops) - 1 else block
                 target.statements.append(Assign((counter(loop.depth),), place))
@@ -181,19 +169,19 @@ class DeviceBuilder(KernelBuilder):
         total, depth, lanes = size(loops), loops[-1].depth, self.group * width
         number, start = Name(f"n{loops[0].depth}", INDEX), block_of(loops[0].depth)
         outer = self.element
-        vector = apply(MULTIPLY, number, integer(width)) if width > 1 else number
-        self.element = apply(ADD, vector, Name(f"j{depth}", INDEX)) if width > 1 else vector
-        first = apply(ADD, apply(MULTIPLY, number, integer(self.group)), self.number_in_group)
+        vector = number * width if width > 1 else number
+        self.element = vector + Name(f"j{depth}", INDEX) if width > 1 else vector
+        first = number * self.group + self.number_in_group
         index = start if width > 1 or len(loops) > 1 else counter(depth)
         body = self.iterations_from(loops, index, width, write)
         unit = unit_of(loops, width)
-        conditions = [apply(LESS, index, integer(total // width * unit))] if total % lanes else []
+        conditions = [index < total // width * unit] if total % lanes else []
         if conditions and self.strip is not None and total > lanes:  # no branch but in the last round: loads come first
-            conditions = [apply(OR, apply(LESS, number, integer(total // lanes)), *conditions)]
+            conditions = [apply(OR, number < total // lanes, *conditions)]
         start = times(first, unit)
         if (before := self.before_row(loops)) is not None:
-            start = apply(SUBTRACT, start, before)
-            conditions.append(apply(GREATER_EQUAL, index, integer(0)))
+            start = start - before
+            conditions.append(index >= 0)
         if there := [*conditions, *([self.there] if self.there else [])]:
             body = list[Statement]([If(reduce(partial(apply, AND), there), body)])
         body = [Assign((index,), start), *body]
@@ -215,7 +203,7 @@ class DeviceBuilder(KernelBuilder):
             sector, width, total = SECTOR // itemsize, self.width_of(loops), size(loops)
             step = gcd(stride, sector)
             if step < sector and step % width == 0 and sector - step <= -total % (self.group * width):
-                return apply(REMAINDER, apply(MULTIPLY, counter(self.row_loop.depth), integer(stride)), integer(sector))
+                return counter(self.row_loop.depth) * stride % sector
         return None
 
     def rows_of_groups(
@@ -230,8 +218,15 @@ class DeviceBuilder(KernelBuilder):
         together, depth = self.threads // group, loops[0].depth
         row = row_of_group(depth, group)
         body = self.iterations_from(loops, apply(MIN, row, integer(size(loops) - 1)) if there else row)
-        start = apply(MULTIPLY, apply(BLOCK), integer(together))
+        start = apply(BLOCK) * together
         self.add(For(first_row(depth), start, integer(size(loops)), blocks * together, body, LoopKind.ROWS))
+
+    def in_grid(self, count: int, write: Callable[[Name], None]) -> None:
+        """Write what the threads of the grid do for numbers up to a count, which they take in turns."""
+        number = Name("g", INDEX)
+        with self.block(level=False) as body:
+            write(number)
+        self.add(For(number, self.number_in_grid, integer(count), self.number_of_blocks * self.threads, body))
 
     def width_of(self, loops: Sequence[NestLoop]) -> int:
         """The number of neighbouring elements of a row that a thread takes at once."""
@@ -312,7 +307,7 @@ class DeviceBuilder(KernelBuilder):
         """Write a nest whose iterations run in order, for one thread."""
         with self.block(level=False) as body, self.own_iterations():
             super().loop(nest)
-        self.add(If(apply(EQUAL, apply(THREAD), integer(0)), body))
+        self.add(If(apply(THREAD).equals(0), body))
 
     def combine(self, effect: Update) -> None:
         if not self.adds_atomically:
@@ -346,7 +341,7 @@ def first_row(depth: int) -> Name:
 
 def row_of_group(depth: int, group: int) -> Expression:
     """The row of a thread, of which there may be no more."""
-    return apply(ADD, first_row(depth), apply(FLOOR_DIVIDE, apply(THREAD), integer(group)))
+    return first_row(depth) + apply(THREAD) // group
 
 
 def unit_of(loops: Sequence[NestLoop], width: int) -> int:
@@ -357,5 +352,5 @@ def unit_of(loops: Sequence[NestLoop], width: int) -> int:
 def part_of(index: Expression, loops: Sequence[NestLoop], n: int, width: int = 1) -> Expression:
     """The counter of one of the loops at a joint index of them, or of the vectors of the last one."""
     inner = size(loops[n + 1 :]) // width if n + 1 < len(loops) else 1
-    own = apply(REMAINDER, index, integer(size(loops[n:]) // width)) if n else index
-    return apply(FLOOR_DIVIDE, own, integer(inner)) if inner > 1 else own
+    own = index % (size(loops[n:]) // width) if n else index
+    return own // inner if inner > 1 else own

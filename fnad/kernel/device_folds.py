@@ -20,7 +20,7 @@ from fnad.kernel import accumulators
 from fnad.kernel.accumulators import Accumulator, Folded
 from fnad.kernel.device import BLOCK, SHUFFLE_DOWN, SHUFFLE_FIRST, THREAD
 from fnad.kernel.folds import Folds
-from fnad.kernel.registers import made, own_array
+from fnad.kernel.registers import own_array
 from fnad.kernel.routines import COMPENSATED_ADD
 from fnad.kernel.running import lane_and_group, times
 from fnad.kernel.statements import (
@@ -37,10 +37,9 @@ from fnad.kernel.statements import (
     apply,
     integer,
 )
-from fnad.kernel.writer import counter, plus
+from fnad.kernel.writer import counter, local, plus
 from fnad.lower.loop_ir import NestLoop, Reduce, Scan
 from fnad.scalar.operation import INDEX
-from fnad.scalar.operations import ADD, EQUAL, LESS, MULTIPLY, SUBTRACT
 
 if TYPE_CHECKING:
     from fnad.kernel.device_build import DeviceBuilder
@@ -101,8 +100,8 @@ class DeviceFolds(Folds):
     def sum_of(self, total: Expression, rest: Expression) -> Expression:
         """The total alone where it is not finite: `rest` is nan then."""
         assert isinstance(total.kind, np.dtype)
-        is_finite = apply(EQUAL, apply(SUBTRACT, total, total), Constant(total.kind.type(0)))
-        return self.writer.select(is_finite, apply(ADD, total, rest), total)
+        is_finite = (total - total).equals(Constant(total.kind.type(0)))
+        return self.writer.select(is_finite, total + rest, total)
 
     def reduce_column(self, effect: Reduce) -> None:
         """Write a fold over the rows of a block, for an element that this thread has of each."""
@@ -123,14 +122,14 @@ class DeviceFolds(Folds):
         self.own_columns[effect] = tuple(own_array(number, effect.dtype) for number in numbers)
         number = Name("n", INDEX)
         for array in self.own_columns[effect]:
-            self.writer.add(made(array, elements))
+            self.writer.add(local(array, elements))
             start = Constant(effect.init)  # a sum's, which is 0, where the second one is of rounding errors
             body = list[Statement]([Store(array, number, start)])
             self.writer.add(For(number, integer(0), integer(elements), 1, body, LoopKind.ELEMENTS))
 
     def close_column(self, effect: Reduce, loop: NestLoop, array: Name) -> None:
         """Store the accumulators as the part of this block."""
-        place = apply(ADD, apply(MULTIPLY, apply(BLOCK), integer(loop.extent)), counter(loop.depth))
+        place = apply(BLOCK) * loop.extent + counter(loop.depth)
 
         def write() -> None:
             assert self.writer.element is not None
@@ -162,20 +161,20 @@ class DeviceFolds(Folds):
             return
         (lane, warp), (column, _) = map(lane_and_group, (lanes, columns))
         array = self.writer.shared(variable, warps * columns)
-        is_first = apply(EQUAL, lane, integer(0)) if columns == 1 else apply(LESS, lane, integer(columns))
+        is_first = lane.equals(0) if columns == 1 else lane < columns
         self.writer.add(If(is_first, [Store(array, plus(times(warp, columns), column), variable)]))
         self.writer.add(Assign((variable,), Load(array, column)))
         if isinstance(count, Constant):
             warps, count = min(warps, -(-int(count.value) // lanes)), None
         for n in range(1, warps):
-            is_there = None if count is None else apply(LESS, integer(n * lanes), count)
+            is_there = None if count is None else integer(n * lanes) < count
             self.join_value(effect, Load(array, plus(integer(n * columns), column)), is_there)
 
     def join_lanes(self, effect: Folded, columns: int, count: Expression | None = None) -> None:
         """Put the accumulators of a warp or a group together, of as many columns; the first lanes get one each."""
         lanes = (self.writer.warp if columns > 1 else min(self.writer.warp, self.writer.group)) // 2
         while lanes >= columns:
-            is_there = None if count is None else apply(LESS, apply(ADD, apply(THREAD), integer(lanes)), count)
+            is_there = None if count is None else apply(THREAD) + lanes < count
             self.join_value(effect, apply(SHUFFLE_DOWN, self.names[effect], integer(lanes)), is_there)
             lanes //= 2
 

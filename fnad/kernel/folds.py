@@ -15,7 +15,6 @@ from fnad.kernel.writer import Writer, counter
 from fnad.lower import loop_ir
 from fnad.lower.loop_ir import NestLoop
 from fnad.scalar.operation import INDEX
-from fnad.scalar.operations import ADD, EQUAL
 
 
 class Folds:
@@ -95,7 +94,7 @@ class Folds:
         self.fold_in(fold, parts[0])
         if fold.compensated:
             _, rest = self.parts(fold)
-            self.writer.add(Assign((rest,), apply(ADD, rest, parts[1])))
+            self.writer.add(Assign((rest,), rest + parts[1]))
 
     def close(self, fold: Accumulator) -> None:
         effect, value = fold.effect, self.names[fold.effect]
@@ -109,7 +108,7 @@ class Folds:
 
     def sum_of(self, total: Expression, rest: Expression) -> Expression:
         """The sum whose rounding errors are the rest."""
-        return apply(ADD, total, rest)
+        return total + rest
 
     def reduce(self, effect: loop_ir.Reduce) -> None:
         element = self.writer.cast(self.writer.value(effect.node), effect.dtype)
@@ -133,7 +132,7 @@ class Folds:
 
     def running(self, effect: loop_ir.Scan) -> None:
         name, value = self.names[effect], self.writer.value(effect.node)
-        is_first = apply(EQUAL, counter(self.writer.loops[-1].depth), integer(0))
+        is_first = counter(self.writer.loops[-1].depth).equals(0)
         self.writer.add(Assign((name,), self.writer.select(is_first, value, self.folded(effect, name, value))))
         self.writer.store(effect, name)
 

@@ -31,7 +31,6 @@ from fnad.kernel.statements import (
     Name,
     Statement,
     While,
-    apply,
     integer,
     number_of,
     with_bodies,
@@ -40,7 +39,6 @@ from fnad.kernel.statements import (
 )
 from fnad.records import dataclass
 from fnad.scalar.operation import BOOL, Dtype, Pointer
-from fnad.scalar.operations import ADD
 from fnad.scalar.template import CASTS
 
 Number: TypeAlias = bytes
@@ -195,7 +193,7 @@ def _with_leaves(
             statement = with_operands(statement, changed)
         elif isinstance(statement, For) and number_of(statement.start):
             start = changed(statement.start)
-            statement = replace(statement, start=start, stop=apply(ADD, start, integer(length)))
+            statement = replace(statement, start=start, stop=start + length)
         return with_bodies(statement, lambda body: _with_leaves(body, change, inside=inside or is_loop))
 
     return list(map(whole, statements))

@@ -17,7 +17,7 @@ from fnad.lower.loop_ir import SequentialFor, SequentialWhile, Switch
 from fnad.lower.nodes import BufferLoad
 from fnad.records import NamedTuple
 from fnad.scalar.operation import INDEX
-from fnad.scalar.operations import ADD, EQUAL, NOT_EQUAL, SUBTRACT
+from fnad.scalar.operations import ADD, SUBTRACT
 from fnad.scalar.template import cast_to
 
 ENDED, GOES_ON = 0, 1
@@ -37,7 +37,7 @@ def guarded(statements: Sequence[Statement], guard: CounterGuard | None) -> list
     """The statements, which run under a guard if there is one."""
     if guard is None:
         return list(statements)
-    return [If(apply(NOT_EQUAL, noted(guard.place), integer(guard.number)), [Return()]), *statements]
+    return [If(noted(guard.place).differs(guard.number), [Return()]), *statements]
 
 
 def noted(place: int) -> Expression:
@@ -60,7 +60,7 @@ def choice(switch: Switch, place: int, outer: CounterGuard | None) -> list[State
     chosen = by_number(loaded(switch.index), [[note(place, n)] for n in range(len(switch.branches))])
     if outer is None:
         return chosen
-    return [note(place, NO_BRANCH), If(apply(EQUAL, noted(outer.place), integer(outer.number)), chosen)]
+    return [note(place, NO_BRANCH), If(noted(outer.place).equals(outer.number), chosen)]
 
 
 def first_iteration(loop: SequentialFor) -> list[Statement]:
@@ -71,7 +71,7 @@ def first_iteration(loop: SequentialFor) -> list[Statement]:
         return [note(loop.depth, loop.extent - 1)]
     extent = loaded(loop.extent)
     whole = extent if extent.kind == INDEX else apply(cast_to(INDEX), extent)
-    return [note(loop.depth, apply(SUBTRACT, whole, integer(1)))]
+    return [note(loop.depth, whole - 1)]
 
 
 def next_iteration(loop: SequentialFor) -> list[Statement]:
@@ -91,6 +91,6 @@ def after_test(loop: SequentialWhile, place: int, *, may_fail: bool) -> list[Sta
     """
     goes_on: list[Statement] = [If(loaded(loop.predicate), [note(place, GOES_ON)])]
     if may_fail:
-        goes_on = [If(apply(EQUAL, Load(STATUS, integer(0)), integer(0)), goes_on)]
-    found = [note(loop.depth, apply(ADD, noted(loop.depth), integer(1))), note(place, ENDED), *goes_on]
-    return [If(apply(EQUAL, noted(place), integer(GOES_ON)), found)]
+        goes_on = [If(Load(STATUS, integer(0)).equals(0), goes_on)]
+    found = [note(loop.depth, noted(loop.depth) + 1), note(place, ENDED), *goes_on]
+    return [If(noted(place).equals(GOES_ON), found)]

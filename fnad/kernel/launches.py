@@ -1,6 +1,6 @@
 """A lowered program as launches on a device, and the memory that they share.
 
-    step ::= Launch | Product | DeviceProducts(loops, product) | LibraryCall | DeviceControl(control, [[step]])
+    step ::= Launch | DeviceProducts(loops, product) | LibraryCall | DeviceControl(control, [[step]])
 
 A host runs the steps in order. A launch is one kernel on a grid of blocks. Control flow with more than a block's work
 inside is run by the host. Kernels note the counters of loops on the device, and where kernels can be guarded
@@ -103,8 +103,8 @@ class DeviceControl:
     is_guarded: bool = False
 
 
-DeviceStep: TypeAlias = Launch | Product | DeviceProducts | LibraryCall | DeviceControl
-Part: TypeAlias = "Piece | Product | DeviceProducts | LibraryCall | tuple[Control, tuple[list[Part], ...]]"
+DeviceStep: TypeAlias = Launch | DeviceProducts | LibraryCall | DeviceControl
+Part: TypeAlias = "Piece | DeviceProducts | LibraryCall | tuple[Control, tuple[list[Part], ...]]"
 
 MOST_GUARDED = 16
 """The most launches in branches that are all launched: to wait for the device takes as long."""
@@ -219,8 +219,7 @@ def is_guardable(part: Part, own: Collection[Buffer] = (), depth: int | None = N
     match part:
         case Piece():
             return True
-        case Product() | DeviceProducts():
-            product = part if isinstance(part, Product) else part.product
+        case DeviceProducts(_, product):
             matrices = product.out, product.a, product.b
             return product.out.buffer.root in own and not any(m.offset.reads(depth) for m in matrices)
         case (Switch(), branches):
@@ -265,14 +264,14 @@ def parts_of(items: Iterable[Item], mapping: Mapping, depth: int = 0) -> list[Pa
 def _part(item: Item, mapping: Mapping, depth: int) -> Part | None:
     """The host's part of an item; None if kernels do all of it."""
     match item:
-        case Product() | LibraryCall():
+        case LibraryCall():
             return item
-        case NestLoop():
+        case NestLoop() | Product():
             return _products(item, ())
         case _ if mapping.fits_a_block(item) and not any(map(grows, controls(item))):
             return None
         case Switch() | SequentialFor() | SequentialWhile():
-            return item, tuple(parts_of(body, mapping, depth + 1) for body in _bodies(item))
+            return item, tuple(parts_of(body, mapping, depth + 1) for body in item.bodies)
         case _:
             return None
 
@@ -293,13 +292,6 @@ def _products(item: Item, loops: tuple[NestLoop, ...]) -> DeviceProducts | None:
             return None
 
 
-def _bodies(control: Control) -> tuple[Sequence[Item], ...]:
-    if isinstance(control, Switch):
-        return control.branches
-    body = [*control.items, *control.updates]
-    return (body,) if isinstance(control, SequentialFor) else (control.test, body, [control.count])
-
-
 def pieces_of(parts: Iterable[Part]) -> Iterator[Piece]:
     """The pieces, in order."""
     for part in parts:
@@ -314,8 +306,7 @@ def read_by_host(parts: Iterable[Part]) -> Iterator[Buffer]:
     """The buffers that must be arrays because the host or a library reads or writes them."""
     for part in parts:
         match part:
-            case Product() | DeviceProducts():
-                product = part if isinstance(part, Product) else part.product
+            case DeviceProducts(_, product):
                 yield from (matrix.buffer.root for matrix in (product.out, product.a, product.b))
             case LibraryCall():
                 yield from (buffer.root for buffer in (*part.operands, *part.results))

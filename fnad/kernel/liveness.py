@@ -12,6 +12,7 @@ from fnad.kernel.statements import (
     Apply,
     Assign,
     Comment,
+    Expression,
     For,
     If,
     Load,
@@ -90,10 +91,14 @@ def _dead(statements: Sequence[Statement]) -> set[str]:
     return dead
 
 
+def has_effect(expression: Expression) -> bool:
+    """True if a routine with a side effect is called in an expression."""
+    return any(isinstance(e, Apply) and e.operation in EFFECTS for e in subexpressions(expression))
+
+
 def _is_removable(assign: Assign, uses: Counter[str]) -> bool:
-    has_effect = any(isinstance(e, Apply) and e.operation in EFFECTS for e in subexpressions(assign.value))
     is_array = isinstance(assign.targets[0].kind, Pointer)
-    return not has_effect and not is_array and not any(uses[target.name] for target in assign.targets)
+    return not has_effect(assign.value) and not is_array and not any(uses[target.name] for target in assign.targets)
 
 
 def _used(statement: Statement) -> Iterator[str]:
@@ -117,8 +122,7 @@ def _is_empty(statement: Statement) -> bool:
         case For(body=body):
             return has_no_code(body)
         case If(condition, then, otherwise):
-            effects = any(isinstance(e, Apply) and e.operation in EFFECTS for e in subexpressions(condition))
-            return not effects and has_no_code(then) and has_no_code(otherwise)
+            return not has_effect(condition) and has_no_code(then) and has_no_code(otherwise)
         case _:
             return False
 

@@ -29,7 +29,7 @@ from fnad.lower.loop_ir import Item, NestLoop, Reduce, effect_loads, effects, wr
 from fnad.lower.nodes import Buffer, BufferLoad, Node, Nodes, ScalarOperation, all_nodes, indices, loads
 from fnad.lower.sharing import loop_effects
 from fnad.records import dataclass
-from fnad.scalar.operations import ADD, DIVIDE, FLOOR_DIVIDE, MULTIPLY, NEGATIVE, OPERATIONS, SUBTRACT
+from fnad.scalar.operations import MULTIPLY, OPERATIONS, SUBTRACT
 from fnad.scalar.template import cast_to
 
 MINIMUM, MAXIMUM = OPERATIONS["minimum"], OPERATIONS["maximum"]
@@ -108,10 +108,10 @@ class PartsWithMoments(FoldParts):
         values: list[Name] = []
         for turn in (0, last // 2, last):
             values.append(builder.name("acc", element.dtype))
-            place = apply(ADD, part, integer(turn * self.parts))
+            place = part + turn * self.parts
             with builder.block() as body, builder.inside([loop], counter(loop.depth)):
                 builder.add(Assign((values[-1],), builder.value(element)))
-            builder.add(For(counter(loop.depth), place, apply(ADD, place, integer(1)), 1, body))
+            builder.add(For(counter(loop.depth), place, place + 1, 1, body))
         first, second, third = values
         low, high = (builder.assign("v", apply(choice, first, second)) for choice in (MINIMUM, MAXIMUM))
         return builder.assign("v", apply(MAXIMUM, low, apply(MINIMUM, high, third)))
@@ -128,11 +128,11 @@ class WholeSquares(Whole):
         _, centre = _squared([fold]) or (None, None)
         assert centre is not None
         dtype = fold.dtype
-        rest = apply(ADD, integer(self.folded[0].extent + self.parts - 1), apply(NEGATIVE, part))
-        count = builder.assign("v", apply(cast_to(dtype), apply(FLOOR_DIVIDE, rest, integer(self.parts))))
+        rest = integer(self.folded[0].extent + self.parts - 1) + -part
+        count = builder.assign("v", apply(cast_to(dtype), rest // self.parts))
         first, second, pivot = (builder.assign("v", Load(array, place)) for array in self.arrays)
-        mean = builder.assign("v", apply(DIVIDE, first, count))
-        inside = apply(SUBTRACT, second, apply(MULTIPLY, first, mean))
-        far = builder.assign("v", apply(ADD, apply(SUBTRACT, pivot, builder.value(centre)), mean))
-        outside = apply(MULTIPLY, count, apply(MULTIPLY, far, far))
-        return apply(ADD, apply(MAXIMUM, inside, Constant(dtype.type(0))), outside)
+        mean = builder.assign("v", first / count)
+        inside = second - first * mean
+        far = builder.assign("v", pivot - builder.value(centre) + mean)
+        outside = count * (far * far)
+        return apply(MAXIMUM, inside, Constant(dtype.type(0))) + outside

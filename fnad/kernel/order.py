@@ -87,10 +87,10 @@ def _origins(value: Expression, known: dict[Cell, Origins], changing: set[Name])
             found = [_origins(operand, known, changing) for operand in operands]
             cells = frozenset[Cell]().union(*(origins.cells for origins in found))
             arithmetic = frozenset[Cell]().union(*(origins.arithmetic for origins in found))
-            return Origins(cells, arithmetic | cells if operation in ORDERED and _is_float(kind) else arithmetic)
+            return Origins(cells, arithmetic | cells if operation in ORDERED and is_float(kind) else arithmetic)
         case _:
             return Origins()
 
 
-def _is_float(kind: Kind) -> bool:
+def is_float(kind: Kind) -> bool:
     return isinstance(kind, np.dtype) and kind.kind == "f"

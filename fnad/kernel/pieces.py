@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
 
 from fnad.kernel import accumulators
 from fnad.kernel.accumulators import Accumulator, Folded
@@ -12,7 +13,7 @@ from fnad.kernel.barriers import by_groups, by_threads
 from fnad.kernel.device import BLOCK, THREAD
 from fnad.kernel.device_build import DeviceBuilder, part_of, row_of_group
 from fnad.kernel.forward import forward
-from fnad.kernel.registers import kept, made, own_array
+from fnad.kernel.registers import kept, own_array
 from fnad.kernel.running import OfLoop, Published, lane_and_group, run_over_tile, times
 from fnad.kernel.runs import Runs
 from fnad.kernel.statements import (
@@ -30,14 +31,14 @@ from fnad.kernel.statements import (
     apply,
     integer,
 )
-from fnad.kernel.writer import block_of, counter, plus
+from fnad.kernel.writer import block_of, counter, local, plus
 from fnad.lower.loop_ir import Item, NestLoop, Reduce, Scan, Update
 from fnad.lower.nodes import BufferLoad
 from fnad.lower.sharing import loop_effects, size
 from fnad.lower.target import Target
 from fnad.records import dataclass
 from fnad.scalar.operation import INDEX
-from fnad.scalar.operations import ADD, AND, EQUAL, FLOOR_DIVIDE, LESS, MULTIPLY, REMAINDER
+from fnad.scalar.operations import AND
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,13 +101,13 @@ class Transposing(Piece):
         tiles = [*others, *(replace(loop, extent=-(-loop.extent // side)) for loop in (rows, columns))]
         arrays = {load: builder.new_shared(load.dtype, side * (side + 1)) for load in self.across}
         own = {load: own_array(next(builder.own_numbers), load.dtype) for load in self.across}
-        builder.made += [made(array, side * side // self.threads) for array in own.values()]
+        builder.made += [local(array, side * side // self.threads) for array in own.values()]
         with builder.block(level=False) as body, ExitStack() as stack:
             places = [part_of(number, tiles, n) for n in range(len(tiles))]
             for loop, place in zip(others, places, strict=False):
                 stack.enter_context(builder.inside([loop], place))
-            first = [builder.assign("v", apply(MULTIPLY, place, integer(side))) for place in places[-2:]]
-            turn, line, lane = Name("n0", INDEX), block_of(0), apply(REMAINDER, apply(THREAD), integer(side))
+            first = [builder.assign("v", place * side) for place in places[-2:]]
+            turn, line, lane = Name("n0", INDEX), block_of(0), apply(THREAD) % side
             with self.sweep(builder, first, lane, line):  # all loads come first
                 for load in self.across:
                     builder.add(Store(own[load], turn, builder.value(load)))
@@ -127,17 +128,17 @@ class Transposing(Piece):
     ) -> Generator[None, None, None]:
         """Write what is done for each element of a tile: of a row if the column is the number of a lane."""
         side, loops = builder.warp, self.loops[-2:]
-        places = [apply(ADD, start, place) for start, place in zip(first, (row, column), strict=True)]
+        places = [start + place for start, place in zip(first, (row, column), strict=True)]
         with (
             builder.own_iterations(), builder.block(level=False) as body, builder.inside(loops[:1], places[0]),
             builder.inside(loops[1:], places[1]),
         ):  # fmt: skip
             yield
-        inside = [apply(LESS, p, integer(x.extent)) for p, x in zip(places, loops, strict=True) if x.extent % side]
+        inside = [p < x.extent for p, x in zip(places, loops, strict=True) if x.extent % side]
         if inside:
             body = list[Statement]([If(inside[0] if len(inside) == 1 else apply(AND, *inside), body)])
         turn, lines = Name("n0", INDEX), self.threads // side
-        line = apply(ADD, times(turn, lines), apply(FLOOR_DIVIDE, apply(THREAD), integer(side)))
+        line = times(turn, lines) + apply(THREAD) // side
         body = [Assign((block_of(0),), line), *body]
         builder.add(For(turn, integer(0), integer(side // lines), 1, body, LoopKind.ELEMENTS))
 
@@ -203,16 +204,16 @@ class OnGroups(OnBlocks):
     def there(self) -> Expression | None:
         """True if a thread has a row; None if all have."""
         row, total = row_of_group(self.loops[0].depth, self.group), size(self.loops)
-        return apply(LESS, row, integer(total)) if total % (self.threads // self.group) else None
+        return row < total if total % (self.threads // self.group) else None
 
     def rows(self, builder: DeviceBuilder) -> None:
         builder.rows_of_groups(self.loops, self.blocks, self.group, self.there)
 
     def shared_out(self, statements: Sequence[Statement]) -> list[Statement]:
-        is_first = apply(EQUAL, apply(REMAINDER, apply(THREAD), integer(self.group)), integer(0))
+        is_first = (apply(THREAD) % self.group).equals(0)
         if self.there is None:
             return by_groups(statements, is_first, each_has_a_row=True)
-        return by_groups(statements, apply(AND, is_first, self.there), each_has_a_row=False)
+        return by_groups(statements, is_first & self.there, each_has_a_row=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -237,8 +238,8 @@ class Divided(Piece):
         """The part and the result of a number: the parts of the same number for all results are neighbours."""
         if self.results == 1:
             return number, integer(0)
-        part = builder.assign("v", apply(FLOOR_DIVIDE, number, integer(self.results)))
-        return part, builder.assign("v", apply(REMAINDER, number, integer(self.results)))
+        part = builder.assign("v", number // self.results)
+        return part, builder.assign("v", number % self.results)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -254,11 +255,8 @@ class FoldParts(Divided):
         if not self.by_threads:
             self.part(builder, apply(BLOCK))
             return
-        index = Name("g", INDEX)
-        with builder.own_iterations(), builder.block(level=False) as body:
-            self.part(builder, index)
-        step = self.blocks * self.threads
-        builder.add(For(index, builder.number_in_grid, integer(self.parts * self.results), step, body))
+        with builder.own_iterations():
+            builder.in_grid(self.parts * self.results, partial(self.part, builder))
 
     def part(self, builder: DeviceBuilder, number: Expression) -> None:
         """Write one part."""
@@ -271,7 +269,7 @@ class FoldParts(Divided):
             if self.by_threads:
                 builder.turns(self.folded, part, self.parts)
             else:
-                first = apply(ADD, apply(MULTIPLY, part, integer(self.threads)), apply(THREAD))
+                first = part * self.threads + apply(THREAD)
                 with builder.own_iterations():
                     builder.turns(self.folded, first, self.parts * self.threads, self.width)
             for fold, array in zip(map(builder.folds.settled, folds), self.arrays, strict=False):
@@ -299,11 +297,7 @@ class Whole(Divided):
         if self.columns:
             self.side_by_side(builder)
             return
-        index = Name("g", INDEX)
-        with builder.block(level=False) as body:
-            self.result(builder, index)
-        step = self.blocks * self.threads
-        builder.add(For(index, builder.number_in_grid, integer(self.results), step, body))
+        builder.in_grid(self.results, partial(self.result, builder))
 
     def result(self, builder: DeviceBuilder, number: Expression) -> None:
         """Write the folds of one result: a block has all of its threads at work on it."""
@@ -317,15 +311,15 @@ class Whole(Divided):
     def side_by_side(self, builder: DeviceBuilder) -> None:
         """Write the folds of neighbouring results: the threads of each have every so many parts of it."""
         lane, line = lane_and_group(self.columns)
-        number = apply(ADD, apply(MULTIPLY, apply(BLOCK), integer(self.columns)), lane)
-        is_result = apply(LESS, number, integer(self.results))
-        is_first = apply(LESS, apply(THREAD), integer(self.columns))
+        number = apply(BLOCK) * self.columns + lane
+        is_result = number < self.results
+        is_first = apply(THREAD) < self.columns
         with builder.inside(self.free, number):
             for fold in self.fold(builder, number, line, self.threads // self.columns, is_result):
                 builder.folds.join(fold.effect, columns=self.columns)
                 with builder.block(level=False) as body:
                     builder.folds.close(fold)
-                builder.add(If(apply(AND, is_first, is_result), body))
+                builder.add(If(is_first & is_result, body))
 
     def fold(
         self, builder: DeviceBuilder, result: Expression, first: Expression, step: int,
@@ -337,7 +331,7 @@ class Whole(Divided):
         folds = folds if is_long else [replace(fold, closing=0) for fold in folds]
         builder.folds.open_all(folds)
         with builder.block(level=False) as body:
-            place = builder.assign("v", apply(ADD, apply(MULTIPLY, part, integer(self.results)), result))
+            place = builder.assign("v", part * self.results + result)
             for number, fold in enumerate(folds):
                 builder.folds.fold_in(fold, builder.assign("v", self.term(builder, number, fold.effect, part, place)))
         loop = For(part, first, integer(self.parts), step, body)
@@ -409,9 +403,7 @@ class ClearedMarks(Piece):
     count: int = 0
 
     def write(self, builder: DeviceBuilder) -> None:
-        index, step = Name("g", INDEX), self.blocks * self.threads
-        store = Store(self.marks, index, integer(0))
-        builder.add(For(index, builder.number_in_grid, integer(self.count), step, [store]))
+        builder.in_grid(self.count, lambda number: builder.add(Store(self.marks, number, integer(0))))
 
 
 def statements_of_piece(piece: Piece, target: Target) -> list[Statement]:

@@ -22,7 +22,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from fnad.kernel.order import is_unvectorised
+from fnad.kernel.order import is_float, is_unvectorised
 from fnad.kernel.statements import (
     Apply,
     Assign,
@@ -45,8 +45,7 @@ from fnad.kernel.statements import (
     with_operands,
     with_parts,
 )
-from fnad.scalar.operation import Kind
-from fnad.scalar.operations import ACCUMULATE, ADD, DIVIDE, MULTIPLY, NEGATIVE, NOT_EQUAL, STRONG_MULTIPLY, SUBTRACT
+from fnad.scalar.operations import ACCUMULATE, ADD, DIVIDE, MULTIPLY, NEGATIVE, STRONG_MULTIPLY, SUBTRACT
 from fnad.scalar.template import CASTS, cast_to
 
 FEWEST = 16
@@ -158,7 +157,7 @@ class _Origins:
                 products = NONE.union(*found)
                 if operation is STRONG_MULTIPLY:
                     products |= {next(self.numbers)}
-                keeps = operation in KEEPING and _is_real(kind) and not (operation is DIVIDE and found[1])
+                keeps = operation in KEEPING and is_float(kind) and not (operation is DIVIDE and found[1])
                 return self.kept(products, keeps=keeps)
             case Constant():
                 return NONE
@@ -168,10 +167,6 @@ class _Origins:
         if products and not keeps:
             raise UnknownError
         return products
-
-
-def _is_real(kind: Kind) -> bool:
-    return isinstance(kind, np.dtype) and kind.kind == "f"
 
 
 # ---- the loops --------------------------------------------------------------------------------------------------
@@ -191,9 +186,9 @@ def _twice(loop: For, results: Sequence[Store], number: int) -> list[Statement]:
             body += [Assign((value,), plain.value), Store(plain.array, plain.index, value)]
         else:
             body.append(plain)
-    total = reduce(lambda a, b: apply(ADD, a, b), values.values())
-    body.append(Assign((check,), apply(ADD, check, total)))
-    again = If(apply(NOT_EQUAL, check, check), [loop])
+    total = reduce(lambda a, b: a + b, values.values())
+    body.append(Assign((check,), check + total))
+    again = If(check.differs(check), [loop])
     return [Assign((check,), Constant(kind.type(0))), replace(loop, body=body), again]
 
 

@@ -15,7 +15,6 @@ from fnad.lower.loop_ir import NestLoop
 from fnad.lower.nodes import Buffer
 from fnad.records import dataclass
 from fnad.scalar.operation import INDEX
-from fnad.scalar.operations import ADD, FLOOR_DIVIDE, MULTIPLY, REMAINDER, SUBTRACT
 
 PARTS = 64
 """The most tasks of a parallel loop."""
@@ -43,25 +42,25 @@ class Products:
             return
         task = Name(f"p{len(self.writer.loops)}", INDEX)
         with self.writer.block(level=False) as body:
-            row, m = self.stretch(apply(FLOOR_DIVIDE, task, integer(columns)), product.m, rows)
-            column, n = self.stretch(apply(REMAINDER, task, integer(columns)), product.n, columns)
+            row, m = self.stretch(task // columns, product.m, rows)
+            column, n = self.stretch(task % columns, product.n, columns)
             self.part(product, ProductPart((row, column, zero), (m, n, k)))
         self.writer.add(For(task, integer(0), integer(rows * columns), 1, body, LoopKind.PARALLEL))
 
     def stretch(self, number: Expression, extent: int, parts: int) -> tuple[Expression, Expression]:
         """The start and the length of one of the parts of an extent; the last one may be shorter."""
         length = -(-extent // parts)
-        start = self.writer.assign("v", apply(MULTIPLY, integer(length), number))
-        return start, self.writer.assign("v", apply(SUBTRACT, end_of(start, length, extent), start))
+        start = self.writer.assign("v", integer(length) * number)
+        return start, self.writer.assign("v", end_of(start, length, extent) - start)
 
     def of_tile(self, product: loop_ir.Product, loop: NestLoop, start: Expression, stop: Expression) -> None:
         """Write a product for the iterations of a tile: for their rows, or their terms, which are added up."""
         self.writer.comment(product)
         kept = frozenset(buffer for buffer, row in self.writer.rows.items() if row.loop is loop)
-        length: Expression = self.writer.assign("v", apply(SUBTRACT, stop, start))
+        length: Expression = self.writer.assign("v", stop - start)
         is_sum, whole, zero = loop.depth in product.depths, tiles.widened(product, loop), integer(0)
         each = product.k if is_sum else product.m
-        first, size = (apply(MULTIPLY, integer(each), x) if each > 1 else x for x in (start, length))
+        first, size = (integer(each) * x if each > 1 else x for x in (start, length))
         if is_sum:
             part = ProductPart((zero, zero, first), (integer(whole.m), integer(whole.n), size), kept)
         else:
@@ -159,7 +158,7 @@ class ProductPart:
         array, offset, *others = place
         for by, stride in ((row, matrix.row_stride), (column, matrix.column_stride)):
             if not isinstance(by, Constant) or by.value:
-                offset = apply(ADD, offset, apply(MULTIPLY, integer(stride), by))
+                offset = offset + integer(stride) * by
         return array, offset, *others
 
 

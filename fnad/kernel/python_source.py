@@ -14,7 +14,7 @@ import numpy as np
 
 from fnad.kernel.device import BARRIER, WARP_BARRIER
 from fnad.kernel.forward import stored_arrays
-from fnad.kernel.liveness import EFFECTS, has_no_code
+from fnad.kernel.liveness import has_effect, has_no_code
 from fnad.kernel.prelude import SPELLINGS, prelude, spelled, words_of
 from fnad.kernel.routines import ROUTINES, routine_named
 from fnad.kernel.statements import (
@@ -266,8 +266,7 @@ class _Inliner:
         (first, *others), value = statement.targets, statement.value
         if others or self.assignments[first.name] > 1 or self.uses[first.name] != 1 or isinstance(first.kind, Pointer):
             return False
-        has_effect = any(isinstance(e, Apply) and e.operation in EFFECTS for e in subexpressions(value))
-        return not has_effect and len(NUMBERED.sub(r"\1", _value(value).text)) <= LONGEST_LINE
+        return not has_effect(value) and len(NUMBERED.sub(r"\1", _value(value).text)) <= LONGEST_LINE
 
     def _flushed(self, statement: Statement) -> list[Statement]:
         """The assignments that cannot wait until after a statement, since it changes what they read."""

@@ -18,7 +18,6 @@ from typing import TypeAlias, TypeGuard
 import numpy as np
 
 from fnad.kernel.forward import stored_arrays
-from fnad.kernel.routines import LOCAL_ARRAYS
 from fnad.kernel.statements import (
     Apply,
     Assign,
@@ -33,17 +32,15 @@ from fnad.kernel.statements import (
     Statement,
     Store,
     While,
-    apply,
     assigned,
-    integer,
     loads,
     subexpressions,
     walk,
     with_bodies,
 )
+from fnad.kernel.writer import local
 from fnad.records import dataclass
 from fnad.scalar.operation import Dtype, Pointer
-from fnad.scalar.operations import ADD, MULTIPLY
 
 LONGEST = 32
 """The most elements of a row that a thread has."""
@@ -79,12 +76,6 @@ def _words(statement: Statement) -> int:
             return int(size) * words_of(dtype)
         case _:
             return 0
-
-
-def made(array: Name, size: int) -> Assign:
-    """The statement that makes an array of each thread's own."""
-    assert isinstance(array.kind, Pointer)
-    return Assign((array,), apply(LOCAL_ARRAYS[array.kind.dtype], integer(size)))
 
 
 def is_unrolled(loop: For) -> bool:
@@ -124,7 +115,7 @@ def elements(loop: Statement) -> ElementLoop | None:
             case [If(condition, then, [])] if head:
                 bounds, body = [*bounds, condition], then
             case inside if inner := _vector_in(inside):
-                slot = apply(ADD, apply(MULTIPLY, slot, integer(_length(inner))), inner.counter)
+                slot = slot * _length(inner) + inner.counter
                 bounds, body, size = [*bounds, *_bounds(inner)], inner.body, size * _length(inner)
             case inside if any(isinstance(s, For | While) for s in walk(inside)) or size > LONGEST:
                 return None
@@ -273,7 +264,7 @@ class _Keeping:
         self.until[source.statement] = max(until, self.place)
         if source.statement not in self.sources:
             array = own_array(next(self.numbers), dtype)
-            self.arrays.append(made(array, source.size))
+            self.arrays.append(local(array, source.size))
             self.sources[source.statement] = array, source.value
         self.again[statement] = self.sources[source.statement][0]
 
@@ -311,7 +302,7 @@ def vectors(statements: Sequence[Statement]) -> list[Statement]:
     arrays: list[Assign] = []
 
     def array(dtype: Dtype, size: int) -> Name:
-        arrays.append(made(own_array(next(numbers), dtype), size))
+        arrays.append(local(own_array(next(numbers), dtype), size))
         return arrays[-1].targets[0]
 
     def block(body: Sequence[Statement]) -> list[Statement]:

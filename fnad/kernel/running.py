@@ -30,7 +30,7 @@ from math import isqrt
 from typing import TYPE_CHECKING
 
 from fnad.kernel.device import PUBLISH, PUBLISHED, SHUFFLE_UP, THREAD, TICKET
-from fnad.kernel.registers import made, own_array
+from fnad.kernel.registers import own_array
 from fnad.kernel.statements import (
     Assign,
     Constant,
@@ -45,23 +45,12 @@ from fnad.kernel.statements import (
     apply,
     integer,
 )
-from fnad.kernel.writer import block_of, counter, plus
+from fnad.kernel.writer import block_of, counter, local, plus
 from fnad.lower.loop_ir import NestLoop, Reduce, Scan
 from fnad.lower.sharing import vector_width
 from fnad.records import dataclass
 from fnad.scalar.operation import INDEX
-from fnad.scalar.operations import (
-    ADD,
-    EQUAL,
-    FLOOR_DIVIDE,
-    GREATER,
-    GREATER_EQUAL,
-    LESS,
-    MULTIPLY,
-    OR,
-    REMAINDER,
-    SUBTRACT,
-)
+from fnad.scalar.operations import ADD, FLOOR_DIVIDE, REMAINDER
 
 if TYPE_CHECKING:
     from fnad.kernel.device_build import DeviceBuilder
@@ -89,16 +78,16 @@ class OfLoop:
         """Write what is done for each element of a vector with this number, if there is one."""
         element, place = Name("j0", INDEX), counter(self.loop.depth)
         with builder.block() as body, builder.inside([self.loop], place):
-            builder.add(Assign((place,), apply(ADD, times(number, self.width), element)))
+            builder.add(Assign((place,), times(number, self.width) + element))
             yield
         loop = For(element, integer(0), integer(self.width), 1, body, LoopKind.VECTOR)
-        builder.add(If(apply(LESS, number, integer(self.loop.extent // self.width)), [loop]))
+        builder.add(If(number < self.loop.extent // self.width, [loop]))
 
     @contextmanager
     def vectors(self, builder: DeviceBuilder, first: Expression) -> Generator[None, None, None]:
         """Write what is done for each element of a tile, which begins at a vector with this number."""
         turn, number = Name("n0", INDEX), block_of(self.loop.depth)
-        vector = apply(ADD, plus(first, times(turn, builder.threads)), apply(THREAD))
+        vector = plus(first, times(turn, builder.threads)) + apply(THREAD)
         with builder.block(level=False) as body, builder.own_iterations():
             builder.add(Assign((number,), vector))
             with self.vector(builder, number):
@@ -113,20 +102,20 @@ def run_over(builder: DeviceBuilder, effect: Scan, elements: OfLoop) -> None:
     counter_of_chunks, element, end = Name("c", INDEX), Name("j0", INDEX), elements.loop.extent // width
     is_one = end <= builder.threads
     chunk = integer(0) if is_one else counter_of_chunks
-    builder.add(made(own, width))
+    builder.add(local(own, width))
     with builder.block(level=False) as body:
         total = builder.folds.names[effect] = changing(builder, effect)
-        vector = apply(ADD, chunk, apply(THREAD))
+        vector = chunk + apply(THREAD)
         with elements.vector(builder, vector):
             value = builder.value(effect.node)
-            fold_in(builder, effect, total, value, apply(EQUAL, element, integer(0)))
+            fold_in(builder, effect, total, value, element.equals(0))
             builder.add(Store(own, element, total))
         earlier, whole = before_thread(builder, effect, total)
-        is_first, is_later = apply(EQUAL, apply(THREAD), integer(0)), apply(GREATER, chunk, integer(0))
+        is_first, is_later = apply(THREAD).equals(0), chunk > 0
         is_later = builder.assign("v", is_later)
         with_carry = builder.select(is_first, carry, builder.folds.folded(effect, carry, earlier))
         earlier = builder.assign("v", builder.select(is_later, with_carry, earlier))
-        has_earlier = builder.assign("v", apply(OR, is_later, apply(GREATER, apply(THREAD), integer(0))))
+        has_earlier = builder.assign("v", is_later | (apply(THREAD) > 0))
         with elements.vector(builder, vector):
             value = builder.assign("v", Load(own, element))
             result = builder.select(has_earlier, builder.folds.folded(effect, earlier, value), value)
@@ -161,14 +150,14 @@ class Published:
         """Write that a block draws the number of its tile."""
         shared = builder.new_shared(INDEX, 1)
         drawn = Store(shared, integer(0), apply(TICKET, self.marks, integer(self.size)))
-        builder.add(If(apply(LESS, apply(THREAD), integer(1)), [drawn]))
+        builder.add(If(apply(THREAD) < 1, [drawn]))
         return builder.assign("v", Load(shared, integer(0)))
 
     def publish(self, builder: DeviceBuilder, number: Expression, result: Expression, value: Expression) -> None:
         """Write that the first thread of a block, of each column, publishes a fold."""
         place = plus(times(number, self.results), result)
         publication = Evaluate(apply(PUBLISH, self.values, self.marks, place, value))
-        builder.add(If(apply(LESS, apply(THREAD), integer(self.columns)), [publication]))
+        builder.add(If(apply(THREAD) < self.columns, [publication]))
 
     def fold(
         self, builder: DeviceBuilder, effect: Scan | Reduce, result: Expression, count: Expression,
@@ -181,7 +170,7 @@ class Published:
         with builder.block(level=False) as body:
             place = plus(times(number_of(turn), self.results), result)
             value = builder.assign("v", apply(PUBLISHED, self.values, self.marks, place))
-            fold_in(builder, effect, total, value, apply(EQUAL, turn, first))
+            fold_in(builder, effect, total, value, turn.equals(first))
         builder.add(For(turn, first, count, builder.threads // self.columns, body))
         builder.folds.join(effect, times(count, self.columns), self.columns)
         return total
@@ -195,14 +184,14 @@ class Published:
         first = builder.assign("v", times(group, self.group))
         with builder.block(level=False) as body:
             whole = self.fold(builder, effect, result, integer(self.group), partial(apply, ADD, first))
-            self.publish(builder, apply(ADD, group, integer(self.tiles)), result, whole)
-        builder.add(If(apply(EQUAL, place, integer(self.group - 1)), body))
+            self.publish(builder, group + self.tiles, result, whole)
+        builder.add(If(place.equals(self.group - 1), body))
 
         def number_of(turn: Expression) -> Expression:
-            of_tile = apply(ADD, first, apply(SUBTRACT, turn, group))
-            return builder.select(apply(LESS, turn, group), apply(ADD, turn, integer(self.tiles)), of_tile)
+            of_tile = first + (turn - group)
+            return builder.select(turn < group, turn + self.tiles, of_tile)
 
-        return self.fold(builder, effect, result, builder.assign("v", apply(ADD, group, place)), number_of)
+        return self.fold(builder, effect, result, builder.assign("v", group + place), number_of)
 
 
 def run_over_tile(
@@ -211,7 +200,7 @@ def run_over_tile(
     """Write the running fold of a tile, of which each thread has a vector in every chunk."""
     width, dtype, element, turn = elements.width, effect.buffer.dtype, Name("j0", INDEX), Name("n0", INDEX)
     own, before = (own_array(next(builder.own_numbers), dtype) for _ in range(2))
-    builder.add(made(own, CHUNKS * width), made(before, CHUNKS))
+    builder.add(local(own, CHUNKS * width), local(before, CHUNKS))
     first = builder.assign("v", times(tile, CHUNKS * builder.threads))
     slot = plus(times(turn, width), element)
     with elements.vectors(builder, first):
@@ -222,21 +211,21 @@ def run_over_tile(
         here = plus(element, integer(n * width))
         with builder.block(level=False) as body:
             value = builder.assign("v", Load(own, here))
-            fold_in(builder, effect, total, value, apply(EQUAL, element, integer(0)))
+            fold_in(builder, effect, total, value, element.equals(0))
             builder.add(Store(own, here, total))
         builder.add(For(element, integer(0), integer(width), 1, body, LoopKind.VECTOR))
         earlier, whole = before_thread(builder, effect, total)
         if carry is not None:
             both = builder.folds.folded(effect, carry, earlier)
-            earlier = builder.select(apply(EQUAL, apply(THREAD), integer(0)), carry, both)
+            earlier = builder.select(apply(THREAD).equals(0), carry, both)
         builder.add(Store(before, integer(n), earlier))
         carry = whole if carry is None else builder.assign("v", builder.folds.folded(effect, carry, whole))
     assert carry is not None
     outside = published.before(builder, effect, tile, result, carry)
-    is_later = builder.assign("v", apply(GREATER, tile, integer(0)))
+    is_later = builder.assign("v", tile > 0)
     with elements.vectors(builder, first):
         value, earlier = builder.assign("v", Load(own, slot)), builder.assign("v", Load(before, turn))
-        is_first = apply(EQUAL, apply(ADD, turn, apply(THREAD)), integer(0))
+        is_first = (turn + apply(THREAD)).equals(0)
         inside = builder.assign("v", builder.select(is_first, value, builder.folds.folded(effect, earlier, value)))
         builder.store(effect, builder.select(is_later, builder.folds.folded(effect, outside, inside), inside))
 
@@ -256,33 +245,33 @@ def before_thread(builder: DeviceBuilder, effect: Scan, total: Name) -> tuple[Ex
     distance = 1
     while distance < lanes:
         other = builder.assign("v", apply(SHUFFLE_UP, total, integer(distance)))
-        is_in_warp = apply(GREATER_EQUAL, lane, integer(distance))
+        is_in_warp = lane >= distance
         builder.add(Assign((total,), builder.select(is_in_warp, builder.folds.folded(effect, other, total), total)))
         distance *= 2
     in_warp = builder.assign("v", apply(SHUFFLE_UP, total, integer(1)))
     far = builder.shared(total, warps)
-    builder.add(If(apply(EQUAL, lane, integer(lanes - 1)), [Store(far, warp, total)]))
+    builder.add(If(lane.equals(lanes - 1), [Store(far, warp, total)]))
     outside, whole = changing(builder, effect), changing(builder, effect)
     builder.add(Assign((whole,), Load(far, integer(0))))
     for n in range(1, warps):
-        builder.add(Assign((outside,), builder.select(apply(EQUAL, warp, integer(n)), whole, outside)))
+        builder.add(Assign((outside,), builder.select(warp.equals(n), whole, outside)))
         builder.add(Assign((whole,), builder.folds.folded(effect, whole, builder.assign("v", Load(far, integer(n))))))
-    both = builder.select(apply(EQUAL, lane, integer(0)), outside, builder.folds.folded(effect, outside, in_warp))
-    return builder.assign("v", builder.select(apply(EQUAL, warp, integer(0)), in_warp, both)), whole
+    both = builder.select(lane.equals(0), outside, builder.folds.folded(effect, outside, in_warp))
+    return builder.assign("v", builder.select(warp.equals(0), in_warp, both)), whole
 
 
 def lane_and_group(lanes: int) -> tuple[Expression, Expression]:
     """The number of a thread in its group of `lanes` threads, and the number of the group."""
     if lanes == 1:
         return integer(0), apply(THREAD)
-    return apply(REMAINDER, apply(THREAD), integer(lanes)), apply(FLOOR_DIVIDE, apply(THREAD), integer(lanes))
+    return apply(THREAD) % lanes, apply(THREAD) // lanes
 
 
 def times(number: Expression, factor: int) -> Expression:
     """A product, unless the factor is 1; of two constants a constant."""
     if isinstance(number, Constant):
         return integer(int(number.value) * factor)
-    return number if factor == 1 else apply(MULTIPLY, number, integer(factor))
+    return number if factor == 1 else number * factor
 
 
 def changing(builder: DeviceBuilder, effect: Scan | Reduce) -> Name:

@@ -28,18 +28,7 @@ from fnad.kernel.writer import array_of, counter
 from fnad.lower.loop_ir import NestLoop, Update
 from fnad.records import dataclass
 from fnad.scalar.operation import BOOL, INDEX
-from fnad.scalar.operations import (
-    ADD,
-    EQUAL,
-    GREATER,
-    GREATER_EQUAL,
-    LOGICAL_NOT,
-    MAX,
-    MIN,
-    MULTIPLY,
-    NOT_EQUAL,
-    SUBTRACT,
-)
+from fnad.scalar.operations import LOGICAL_NOT, MAX, MIN
 
 ELEMENT = Name("element", INDEX)
 TRUE, FALSE = Constant(BOOL.type(True)), Constant(BOOL.type(False))
@@ -67,7 +56,7 @@ class Runs:
         builder.add(Assign((is_begun,), TRUE), Assign((total,), Constant(self.effect.buffer.dtype.type(0))))
         with builder.block() as body, builder.inside([self.loop], update):
             value, now = builder.value(self.effect.node), builder.assign("v", builder.address(self.effect.address))
-            is_first = builder.assign("v", apply(EQUAL, update, first))
+            is_first = builder.assign("v", update.equals(first))
             ended = If(is_begun, [Store(self.begun, place, total)], [Store(array, element, total)])
             begin: list[Statement] = [
                 If(apply(LOGICAL_NOT, is_first), [ended]),
@@ -76,29 +65,29 @@ class Runs:
                 Assign((element,), now),
             ]
             longer = builder.select(is_first, value, self.combined(builder, total, value))
-            builder.add(If(apply(NOT_EQUAL, now, element), begin, [Assign((total,), longer)]))
+            builder.add(If(now.differs(element), begin, [Assign((total,), longer)]))
         builder.add(For(update, first, stop, 1, body))
         builder.add(If(is_begun, [Store(self.begun, place, total)], [Store(self.open, place, total)]))
 
     def finish(self, builder: DeviceBuilder, part: Expression, place: Expression, results: int) -> None:
         """Write what becomes of the run that a part ends with, if it begins there; so many parts of other runs."""
         first, stop = self.bounds(builder, part)
-        element = self.element_at(builder, apply(SUBTRACT, stop, integer(1)))
-        begins = apply(NOT_EQUAL, self.element_before(builder, first), element)
+        element = self.element_at(builder, stop - 1)
+        begins = self.element_before(builder, first).differs(element)
         total, later, where = Name("total", self.effect.buffer.dtype), Name("later", INDEX), Name("where", INDEX)
         with builder.block(level=False) as more:
-            start = apply(MULTIPLY, later, integer(self.length))
-            builder.exit(apply(GREATER_EQUAL, start, integer(self.loop.extent)), Break())
-            builder.exit(apply(NOT_EQUAL, self.element_at(builder, start), element), Break())
+            start = later * self.length
+            builder.exit(start >= self.loop.extent, Break())
+            builder.exit(self.element_at(builder, start).differs(element), Break())
             builder.add(
                 Assign((total,), self.combined(builder, total, Load(self.begun, where))),
-                Assign((later,), apply(ADD, later, integer(1))),
-                Assign((where,), apply(ADD, where, integer(results))),
+                Assign((later,), later + 1),
+                Assign((where,), where + results),
             )
         body: list[Statement] = [
             Assign((total,), Load(self.open, place)),
-            Assign((later,), apply(ADD, part, integer(1))),
-            Assign((where,), apply(ADD, place, integer(results))),
+            Assign((later,), part + 1),
+            Assign((where,), place + results),
             While(more),
             Store(array_of(self.effect.buffer), element, total),
         ]
@@ -106,14 +95,14 @@ class Runs:
 
     def bounds(self, builder: DeviceBuilder, part: Expression) -> tuple[Name, Name]:
         """The first update of a part, and the one after its last."""
-        first = builder.assign("v", apply(MULTIPLY, part, integer(self.length)))
-        end = apply(ADD, first, integer(self.length))
+        first = builder.assign("v", part * self.length)
+        end = first + self.length
         return first, builder.assign("v", apply(MIN, end, integer(self.loop.extent)))
 
     def element_before(self, builder: DeviceBuilder, first: Expression) -> Expression:
         """The element of the last update before a part; that is none for the first one."""
-        last = self.element_at(builder, apply(MAX, apply(SUBTRACT, first, integer(1)), integer(0)))
-        return builder.select(apply(GREATER, first, integer(0)), last, integer(-1))
+        last = self.element_at(builder, apply(MAX, first - 1, integer(0)))
+        return builder.select(first > 0, last, integer(-1))
 
     def element_at(self, builder: DeviceBuilder, update: Expression) -> Name:
         """The element that an update changes."""

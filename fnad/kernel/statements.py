@@ -6,7 +6,8 @@
                  | If(condition, [statement], [statement]) | Break | Return
     expression ::= Name(name, kind) | Constant(value) | Load(array, index) | Apply(operation, operands)
 
-Expressions are equal if they have the same structure, and statements only if they are the same object.
+Expressions are equal if they have the same structure, and statements only if they are the same object. Python's
+operators make expressions, and integers on their right become indices: `a * b + 1` adds 1 to a product.
 
 Every expression has a kind: a NumPy dtype for a scalar, a `Pointer` for a flat array, a tuple for several scalars. The
 operations are those of one table (`fnad.scalar`): nothing is promoted, a cast is an operation. An index is an i64.
@@ -27,8 +28,8 @@ import numpy as np
 from fnad.ir.program import Source
 from fnad.ir.size import computed, is_size
 from fnad.records import dataclass
+from fnad.scalar import operations as scalar
 from fnad.scalar.operation import INDEX, Kind, Operation, Pointer
-from fnad.scalar.operations import ADD, MULTIPLY
 
 
 class Role(Enum):
@@ -38,8 +39,38 @@ class Role(Enum):
     OWN = "an array in the registers of a device thread"
 
 
+def _operator(operation: Operation) -> Callable[[Expression, Expression | int], Apply]:
+    """The method of expressions that makes an operation, on an index if the other operand is an integer."""
+    return lambda self, other: apply(operation, self, other if isinstance(other, Operand) else integer(other))
+
+
+class Operand:
+    """The operators of expressions; `equals` and `differs` compare values, since `==` compares structures."""
+
+    __slots__ = ()
+
+    __add__ = _operator(scalar.ADD)
+    __sub__ = _operator(scalar.SUBTRACT)
+    __mul__ = _operator(scalar.MULTIPLY)
+    __truediv__ = _operator(scalar.DIVIDE)
+    __floordiv__ = _operator(scalar.FLOOR_DIVIDE)
+    __mod__ = _operator(scalar.REMAINDER)
+    __and__ = _operator(scalar.AND)
+    __or__ = _operator(scalar.OR)
+    __lt__ = _operator(scalar.LESS)
+    __le__ = _operator(scalar.LESS_EQUAL)
+    __gt__ = _operator(scalar.GREATER)
+    __ge__ = _operator(scalar.GREATER_EQUAL)
+    equals = _operator(scalar.EQUAL)
+    differs = _operator(scalar.NOT_EQUAL)
+
+    def __neg__(self) -> Apply:
+        assert isinstance(self, Expression)
+        return apply(scalar.NEGATIVE, self)
+
+
 @dataclass(frozen=True, slots=True)
-class Name:
+class Name(Operand):
     """A scalar variable or an array, known by its name."""
 
     name: str
@@ -48,7 +79,7 @@ class Name:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Constant:
+class Constant(Operand):
     """A number of its dtype; constants are equal if their bits are."""
 
     value: np.generic
@@ -69,7 +100,7 @@ class Constant:
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class Load(Operand):
     """An element of an array, for a line of user code if the source is known."""
 
     array: Name
@@ -83,7 +114,7 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True)
-class Apply:
+class Apply(Operand):
     """An operation on operands of the kinds that it takes, for a line of user code if the source is known."""
 
     operation: Operation
@@ -259,7 +290,7 @@ def integer(value: int) -> Expression:
     """An index as a constant, or as a polynomial in the sizes of axes."""
     if not is_size(value):
         return Constant(INDEX.type(value))
-    operations = (partial(apply, operation) for operation in (ADD, MULTIPLY))
+    operations = (partial(apply, operation) for operation in (scalar.ADD, scalar.MULTIPLY))
     return computed(value, SIZE, integer, *operations)
 
 

@@ -56,7 +56,7 @@ from fnad.lower.sharing import loop_effects, reads_along, roles, size
 from fnad.lower.target import Grid, Target
 from fnad.records import dataclass
 from fnad.scalar.operation import INDEX, Dtype
-from fnad.scalar.operations import ADD, AND, EQUAL, FLOOR_DIVIDE, LESS, MIN, REMAINDER
+from fnad.scalar.operations import ADD, MIN
 
 STRIP, SHARE = Name("strip", INDEX), Name("share", INDEX)
 """The numbers of a block's strip, and of its share of the rows."""
@@ -242,20 +242,20 @@ class Strips(Piece):
     def there(self) -> Expression | None:
         """True if a thread has a column; None if all have."""
         total = size(self.loops)
-        return apply(LESS, self.number, integer(total)) if total % self.columns else None
+        return self.number < total if total % self.columns else None
 
     @property
     def line(self) -> Expression:
         """The number of a thread among those with the same column, in all blocks of a strip."""
         _, line = lane_and_group(self.columns)
-        return line if self.shares == 1 else apply(ADD, times(SHARE, self.threads // self.columns), line)
+        return line if self.shares == 1 else times(SHARE, self.threads // self.columns) + line
 
     def write(self, builder: DeviceBuilder) -> None:
         ticket: Expression = apply(BLOCK)
         if self.shares > 1:
             ticket = self.published(next(iter(self.values))).draw(builder)
-            builder.add(Assign((SHARE,), apply(REMAINDER, ticket, integer(self.shares))))
-            ticket = apply(FLOOR_DIVIDE, ticket, integer(self.shares))
+            builder.add(Assign((SHARE,), ticket % self.shares))
+            ticket = ticket // self.shares
         builder.add(Assign((STRIP,), ticket))
         builder.strip, builder.row_width, builder.there = self, 1, self.there
         builder.group = self.shares * self.threads // self.columns
@@ -270,13 +270,13 @@ class Strips(Piece):
         if self.shares > 1:
             published, (lane, _) = self.published(effect.init.dtype), lane_and_group(self.columns)
             first = plus(times(STRIP, self.shares), integer(self.folds.index(effect) * self.blocks))
-            published.publish(builder, apply(ADD, first, SHARE), lane, builder.folds.names[effect])
+            published.publish(builder, first + SHARE, lane, builder.folds.names[effect])
             published.fold(builder, effect, lane, integer(self.shares), partial(apply, ADD, first))
 
     def shared_out(self, statements: Sequence[Statement]) -> list[Statement]:
-        is_first = apply(LESS, apply(THREAD), integer(self.columns))
+        is_first = apply(THREAD) < self.columns
         if self.shares > 1:
-            is_first = apply(AND, is_first, apply(EQUAL, SHARE, integer(0)))
+            is_first = is_first & SHARE.equals(0)
         if self.there is not None:
-            is_first = apply(AND, is_first, self.there)
+            is_first = is_first & self.there
         return by_groups(statements, is_first, each_has_a_row=False)

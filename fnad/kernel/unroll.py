@@ -208,7 +208,7 @@ def split(index: Expression) -> tuple[Expression | None, int]:
 
 def _joined(operation: Operation, left: Expression | None, right: Expression | None) -> Expression | None:
     if left is None or right is None:
-        return left if right is None else right if operation is ADD else apply(NEGATIVE, right)
+        return left if right is None else right if operation is ADD else -right
     return apply(operation, left, right)
 
 

@@ -44,20 +44,7 @@ from fnad.lower.rows import Row
 from fnad.lower.target import Target
 from fnad.records import dataclass
 from fnad.scalar.operation import INDEX, Pointer
-from fnad.scalar.operations import (
-    ADD,
-    AND,
-    FLOOR_DIVIDE,
-    GREATER_EQUAL,
-    LESS,
-    MIN,
-    MULTIPLY,
-    NEGATIVE,
-    OR,
-    REMAINDER,
-    SELECT,
-    SUBTRACT,
-)
+from fnad.scalar.operations import ADD, MIN, SELECT, SUBTRACT
 from fnad.scalar.template import cast_to, instantiate
 
 if TYPE_CHECKING:
@@ -194,7 +181,7 @@ class Writer:
         if effect not in self.own:
             return array_of(effect.buffer), self.place(effect.buffer, effect.address)
         array, start, index = self.own[effect]
-        return array, apply(ADD, start, self.address(index))
+        return array, start + self.address(index)
 
     def place(self, buffer: Buffer, address: Index) -> Expression:
         """An address in the memory of a buffer, of which there may be a row or a tile only."""
@@ -204,8 +191,8 @@ class Writer:
         found, stride = self.address(row.place(address)), row.stride(address)
         if not stride:
             return found
-        number = apply(SUBTRACT, counter(row.loop.depth), block_of(row.loop.depth))
-        return plus(number if stride == 1 else apply(MULTIPLY, integer(stride), number), found)
+        number = counter(row.loop.depth) - block_of(row.loop.depth)
+        return plus(number if stride == 1 else integer(stride) * number, found)
 
     def address(self, index: Index) -> Expression:
         """An index as an expression."""
@@ -284,7 +271,7 @@ class Writer:
     def checked(self, node: nodes.Checked) -> Name:
         name = self.assign("k", self.value(node.operand))
         self.changing.add(name.name)
-        out = apply(OR, apply(LESS, name, integer(0)), apply(GREATER_EQUAL, name, integer(node.extent)))
+        out = (name < 0) | (name >= node.extent)
         self.exit(out, Store(*self.here.status(), integer(node.fault)), Assign((name,), integer(0)))
         return name
 
@@ -293,23 +280,23 @@ class Writer:
         found: list[Expression] = []
         for index, low, high in conditions:
             (least, greatest), number = index.range, self.address(index)
-            found += [apply(GREATER_EQUAL, number, integer(low))] if least < low else []
-            found += [apply(LESS, number, integer(high))] if greatest >= high else []
+            found += [number >= low] if least < low else []
+            found += [number < high] if greatest >= high else []
         result, *others = found
         for other in others:
-            result = apply(AND, result, other)
+            result = result & other
         return result
 
 
 def end_of(start: Expression, length: int, extent: int) -> Expression:
     """The end of a block of a loop."""
-    end = apply(ADD, start, integer(length))
+    end = start + length
     return end if not is_size(extent) and extent % length == 0 else apply(MIN, end, integer(extent))
 
 
 def plus(a: Expression, b: Expression) -> Expression:
     """A sum, unless the second number is 0."""
-    return a if isinstance(b, Constant) and not b.value else apply(ADD, a, b)
+    return a if isinstance(b, Constant) and not b.value else a + b
 
 
 def _sum(index: Index, names: dict[Node, Expression]) -> Expression:
@@ -317,9 +304,9 @@ def _sum(index: Index, names: dict[Node, Expression]) -> Expression:
     for atom, coefficient in index.terms:
         term, size = _atom(atom, names), abs(coefficient)
         if size != 1:
-            term = apply(MULTIPLY, integer(size), term)
+            term = integer(size) * term
         if total is None:
-            total = apply(NEGATIVE, term) if coefficient < 0 else term
+            total = -term if coefficient < 0 else term
         else:
             total = apply(SUBTRACT if coefficient < 0 else ADD, total, term)
     if total is None:
@@ -336,9 +323,9 @@ def _atom(atom: indices.Atom, names: dict[Node, Expression]) -> Expression:
         case indices.Loaded(node, _):
             return names[node]
         case indices.Quotient(dividend, divisor):
-            return apply(FLOOR_DIVIDE, _sum(dividend, names), integer(divisor))
+            return _sum(dividend, names) // divisor
         case indices.Remainder(dividend, divisor):
-            return apply(REMAINDER, _sum(dividend, names), integer(divisor))
+            return _sum(dividend, names) % divisor
 
 
 def local(array: Name, size: int) -> Assign:

@@ -18,7 +18,7 @@ from fnad.backends.cuda.explain import launch_lines
 from fnad.backends.cuda.occupancy import Resources, occupancy
 from fnad.backends.cuda.target import CUDA
 from fnad.errors import LoweringError
-from fnad.kernel.launches import DevicePlan, Launch
+from fnad.kernel.launches import DevicePlan, DeviceProducts, Launch
 from fnad.kernel.traffic import moved
 from fnad.lower.loop_ir import NestLoop, Product
 from fnad.lower.lowering import lower
@@ -198,7 +198,7 @@ def bias_and_tanh(x: Any, w: Any, b: Any) -> Any:
 def test_what_follows_a_product_is_one_launch(f: Any) -> None:
     plan = DevicePlan(lower(program_of(f, (array(3000, 300), array(300, 200), array(200))), CUDA), CUDA)
     product, launch = plan.steps
-    assert isinstance(product, Product)
+    assert isinstance(product, DeviceProducts)
     assert isinstance(launch, Launch)
 
 

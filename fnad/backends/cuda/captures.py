@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from fnad.kernel.launches import DeviceControl, DeviceProducts, DeviceStep, Launch
-from fnad.lower.loop_ir import Product, SequentialFor
+from fnad.lower.loop_ir import SequentialFor
 
 LARGEST_GRAPH, LARGEST_UNROLLED = 1024, 8192
 """The most launches of a program that is captured as a whole, with its loops unrolled; and of one with a loop that can
@@ -15,7 +15,7 @@ be captured in no other way, since products in it are not at the same places in 
 def is_captured(step: DeviceStep) -> bool:
     """True if the host only launches: it waits for nothing, and computes nothing."""
     match step:
-        case Launch() | Product() | DeviceProducts():
+        case Launch() | DeviceProducts():
             return True
         case DeviceControl(SequentialFor(extent=int(), residual_stacks=())):
             return all(is_captured(inner) for body in step.bodies for inner in body)
@@ -44,8 +44,7 @@ def is_at_counters(step: DeviceStep, depth: int) -> bool:
     match step:
         case DeviceControl():
             return any(is_at_counters(inner, depth) for body in step.bodies for inner in body)
-        case Product() | DeviceProducts():
-            product = step if isinstance(step, Product) else step.product
+        case DeviceProducts(_, product):
             return any(m.offset.reads(d) for m in (product.out, product.a, product.b) for d in range(depth + 1))
         case _:
             return False

@@ -46,7 +46,7 @@ from fnad.ir.program import Program
 from fnad.ir.types import I64
 from fnad.kernel.launches import DeviceControl, DevicePlan, DeviceProducts, DeviceStep, Launch
 from fnad.kernel.statements import COUNTERS, STATUS
-from fnad.lower.loop_ir import LibraryCall, Product, SequentialFor, SequentialWhile, Switch
+from fnad.lower.loop_ir import LibraryCall, SequentialFor, SequentialWhile, Switch
 from fnad.lower.lowering import lower
 from fnad.lower.nodes import Buffer, BufferLoad
 from fnad.placement import is_on_device
@@ -273,8 +273,6 @@ class DeviceExecutor:
         match step:
             case Launch():
                 return self._launch(step)
-            case Product():
-                return products(DeviceProducts((), step), self._device, self._position)
             case DeviceProducts():
                 return products(step, self._device, self._position)
             case DeviceControl():

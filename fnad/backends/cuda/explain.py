@@ -10,7 +10,6 @@ from fnad.backends.cuda.occupancy import Resources, occupancy, resources
 from fnad.errors import LoweringError
 from fnad.kernel.launches import DeviceControl, DevicePlan, DeviceProducts, DeviceStep, Launch
 from fnad.kernel.traffic import additions, moved
-from fnad.lower.loop_ir import Product
 
 ARCH = "sm_90"
 """The architecture of texts, which no GPU is asked for."""
@@ -42,8 +41,7 @@ def product_lines(step: DeviceStep) -> Iterator[str]:
         case DeviceControl():
             for body in step.bodies:
                 yield from chain.from_iterable(map(product_lines, body))
-        case Product() | DeviceProducts():
-            product = step if isinstance(step, Product) else step.product
+        case DeviceProducts(_, product):
             m, k, n, count = product.m, product.k, product.n, nodes_of(step)
             size = count * product.out.buffer.dtype.itemsize
             read = size * (m * k + k * n + (m * n if product.beta else 0))
