@@ -18,7 +18,6 @@ from fnad.numpy.operands import as_symbol
 from fnad.ops.conversion import convert_to
 from fnad.ops.shape import constant
 from fnad.trace.meters import LABEL, step
-from fnad.trace.source import current_source
 from fnad.trace.tracer import Tracer
 from fnad.tracebacks import boundary
 
@@ -112,13 +111,13 @@ def progress(total: Any = None, label: str = LABEL) -> None:
         np.float64(0.0)
     """
     if not isinstance(label, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise ArgumentTypeError(f"the label of progress is {label!r}, not a string", source=current_source())
+        raise ArgumentTypeError.here(f"the label of progress is {label!r}, not a string")
     (number,), _ = leaves_of((-1 if total is None else total,), lambda _: "total")
     if number.aval.dtype.kind not in "iu" or number.aval.shape:
-        raise ArgumentTypeError(
-            f"the total of progress is {type_name(total)}, not an integer", source=current_source(),
+        raise ArgumentTypeError.here(
+            f"the total of progress is {type_name(total)}, not an integer",
             remedy="give the number of steps, or None if it is not known",
-        )  # fmt: skip
+        )
     value = number.value
     if not is_tracing():
         step(label, int(np.asarray(value)))

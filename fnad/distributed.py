@@ -199,7 +199,7 @@ def broadcast(tree: Any, root: int = 0) -> Any:
     """
     if not 0 <= root < size():
         what = f"there is no rank {root} among {size()}"
-        raise DistributedError(what, source=current_source(), remedy="ranks are counted from 0")
+        raise DistributedError.here(what, remedy="ranks are counted from 0")
     return _joined(partial(_sent, collectives.broadcast, root=root), tree)
 
 

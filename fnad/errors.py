@@ -13,7 +13,7 @@ working.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 from numpy import exceptions
 from numpy.linalg import LinAlgError
@@ -41,6 +41,11 @@ class FnadError(Exception):
         super().__init__(text)
         self.args = (text,)  # the constructor of NumPy's AxisError does not set them
         self.what, self.source, self.remedy = what, source, remedy
+
+    @classmethod
+    def here(cls, what: str, remedy: str | None = None) -> Self:
+        """The error at the line of user code."""
+        return cls(what, source=UPWARD.current_source(), remedy=remedy)
 
     def at(self, source: object, remedy: str | None = None) -> FnadError:
         """The error with a source and a remedy, each unless it has one already."""

@@ -11,7 +11,6 @@ import numpy as np
 from fnad.api.staging.leaves import flatten, leaves_of
 from fnad.errors import ShapeError
 from fnad.ir.types import Aval, is_complex
-from fnad.trace.source import current_source
 from fnad.tracebacks import boundary
 
 __all__ = ["ravel_pytree"]
@@ -39,9 +38,8 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
     def unravel(vector: Any) -> Any:
         shape = np.shape(vector)
         if shape != (ends[-1],):
-            raise ShapeError(
+            raise ShapeError.here(
                 f"unravel takes a vector of {ends[-1]} elements, got shape {shape}",
-                source=current_source(),
                 remedy="give one like that which ravel_pytree returned",
             )
         parts = [vector[low:high] for low, high in pairwise(ends)]

@@ -20,6 +20,7 @@ class Upward:
     Of `fnad.ops`, the primitives of the operators on symbols: `add`, `sub`, `mul`, `div` and `neg`.
 
     Of `fnad.trace`:
+        current_source: The line of user code.
         caller_of: From a place in an installed package to the user's line that called it.
         handle_of, fresh_handle_of: From a symbol to the traced value that user code gets: of any class; of an array or
             a NumPy number.
@@ -52,6 +53,7 @@ class Upward:
 
     def __init__(self) -> None:
         self.caller_of: Callable[[Any], object] = lambda source: None
+        self.current_source: Callable[[], object] = lambda: None
 
 
 UPWARD = Upward()

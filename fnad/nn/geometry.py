@@ -8,7 +8,6 @@ from typing import Any, TypeAlias
 
 from fnad.errors import ShapeError
 from fnad.ops.sliding_windows import window_count
-from fnad.trace.source import current_source
 
 Ints: TypeAlias = tuple[int, ...]
 Pairs: TypeAlias = tuple[tuple[int, int], ...]
@@ -18,7 +17,7 @@ Padding: TypeAlias = str | Sequence[Sequence[int]]
 
 def fault(what: str, remedy: str) -> ShapeError:
     """The error for shapes that do not fit."""
-    return ShapeError(what, source=current_source(), remedy=remedy)
+    return ShapeError.here(what, remedy=remedy)
 
 
 def per_axis(name: str, given: Any, ndim: int, default: int = 1) -> Ints:

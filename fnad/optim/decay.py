@@ -10,7 +10,6 @@ from fnad.errors import UpdateError
 from fnad.optim.hyperparameters import Number, as_dtype_of, check_not_negative, named
 from fnad.optim.transformation import GradientTransformation, State, stateless
 from fnad.optim.trees import Tree, check_like, check_structure
-from fnad.trace.source import current_source
 from fnad.upward import UPWARD
 
 
@@ -37,9 +36,7 @@ def add_decayed_weights(
 
     def update(updates: Tree, state: State, params: Tree | None = None) -> tuple[Tree, State]:
         if params is None:
-            raise UpdateError(
-                "weight decay needs the parameters", source=current_source(), remedy="update(gradients, state, params)"
-            )
+            raise UpdateError.here("weight decay needs the parameters", remedy="update(gradients, state, params)")
         check_like(updates, "gradients", params)
         if mask is None:
             return map_leaves(decayed, updates, params), state

@@ -16,7 +16,6 @@ from fnad.errors import DtypeError, UnsupportedFunctionError
 from fnad.flatten_util import ravel_pytree
 from fnad.ir.builder import is_tracing
 from fnad.trace.meters import counting
-from fnad.trace.source import current_source
 from fnad.tracebacks import boundary
 from fnad.upward import UPWARD
 
@@ -51,16 +50,14 @@ def minimize(f: Function, params: Any, *args: Any, method: str = "L-BFGS-B", **o
     """
     check_function(f, "minimize")
     if is_tracing():
-        raise UnsupportedFunctionError(
+        raise UnsupportedFunctionError.here(
             f"fnad.optim.minimize of {function_name(f)} runs SciPy, which is not part of a program",
-            source=current_source(),
             remedy="call fnad.minimize inside jit and other transforms",
         )
     start, unravel = ravel_pytree(params)
     if start.dtype.kind != "f":
-        raise DtypeError(
+        raise DtypeError.here(
             f"the parameters of {function_name(f)} are {start.dtype} and not real floats",
-            source=current_source(),
             remedy="start with floats, and with real and imaginary part for complex numbers",
         )
 

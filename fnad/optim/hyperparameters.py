@@ -12,7 +12,6 @@ import numpy as np
 from fnad.api.staging.leaves import type_name
 from fnad.errors import HyperparameterError
 from fnad.ir.builder import is_tracing
-from fnad.trace.source import current_source
 from fnad.trace.tracer import Tracer
 from fnad.trace.unknown import explained
 from fnad.tracebacks import boundary
@@ -102,6 +101,6 @@ def _check(name: str, number: Any, holds: Callable[[float], bool], range_: str) 
         return
     if isinstance(number, bool) or not isinstance(number, (int, float, np.number, np.ndarray)) or np.ndim(number):
         found = type_name(cast("Any", number))
-        raise HyperparameterError(f"{name} is of type {found}", source=current_source(), remedy="give one number")
+        raise HyperparameterError.here(f"{name} is of type {found}", remedy="give one number")
     if not (np.isrealobj(number) and math.isfinite(number) and holds(float(number))):
-        raise HyperparameterError(f"{name} is {number}", source=current_source(), remedy=f"it has to be {range_}")
+        raise HyperparameterError.here(f"{name} is {number}", remedy=f"it has to be {range_}")

@@ -18,7 +18,6 @@ from fnad.optim.scaling import scale, scale_by_learning_rate
 from fnad.optim.transformation import GradientTransformation, State, chain
 from fnad.optim.trees import Tree, check_like, filled_like
 from fnad.records import NamedTuple
-from fnad.trace.source import current_source
 
 SEARCH = scale_by_zoom_linesearch(20, initial_guess_strategy="one")
 """The line search unless another is given."""
@@ -59,10 +58,8 @@ def scale_by_lbfgs(memory_size: int = 10, scale_init_precond: bool = True) -> Gr
 
     def update(updates: Tree, state: State, params: Tree | None = None) -> tuple[Tree, State]:
         if params is None:
-            raise UpdateError(
-                "lbfgs was given no parameters",
-                source=current_source(),
-                remedy="give them to update(gradients, state, params)",
+            raise UpdateError.here(
+                "lbfgs was given no parameters", remedy="give them to update(gradients, state, params)"
             )
         check_like(updates, "gradients", params)
         gradient, unravel = ravel_pytree(updates)

@@ -24,7 +24,6 @@ from fnad.optim.hyperparameters import Number, check_count, check_positive, name
 from fnad.optim.transformation import GradientTransformationExtraArgs, State
 from fnad.optim.trees import Tree, filled_like
 from fnad.records import NamedTuple
-from fnad.trace.source import current_source
 from fnad.upward import UPWARD
 
 STRATEGIES = ("keep", "one")
@@ -102,9 +101,8 @@ def scale_by_zoom_linesearch(
     for name, number in (("increase_factor", increase_factor), ("slope_rtol", slope_rtol), ("curv_rtol", curv_rtol)):
         check_positive(name, number)
     if initial_guess_strategy not in STRATEGIES:
-        raise HyperparameterError(
+        raise HyperparameterError.here(
             f"initial_guess_strategy is {initial_guess_strategy!r}",
-            source=current_source(),
             remedy=f"it has to be one of {', '.join(STRATEGIES)}",
         )
     longest = np.inf if max_learning_rate is None else max_learning_rate
@@ -126,9 +124,8 @@ def scale_by_zoom_linesearch(
         **extra: Any,
     ) -> tuple[Tree, State]:
         if params is None or value_fn is None:
-            raise UpdateError(
+            raise UpdateError.here(
                 "the line search was given no function" if value_fn is None else "the line search has no parameters",
-                source=current_source(),
                 remedy="write update(gradients, state, params, value=value, grad=gradients, value_fn=f)",
             )
         function = value_and_grad(lambda params: UPWARD.callee(value_fn)(params, **extra))
@@ -163,9 +160,8 @@ def value_and_grad_from_state(value_fn: Callable[..., Any]) -> Callable[..., tup
     def value_and_gradient(params: Tree, *args: Any, state: State, **kwargs: Any) -> tuple[Any, Tree]:
         known = _search_in(state)
         if known is None:
-            raise UpdateError(
+            raise UpdateError.here(
                 f"the state of the optimizer of {function_name(value_fn)} has no line search",
-                source=current_source(),
                 remedy="compute value and gradient with fnad.value_and_grad",
             )
 

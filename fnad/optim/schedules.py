@@ -11,7 +11,6 @@ import numpy as np
 
 from fnad.errors import HyperparameterError
 from fnad.optim.hyperparameters import Number, Schedule, check_count, check_positive, named
-from fnad.trace.source import current_source
 from fnad.upward import UPWARD
 
 
@@ -149,7 +148,7 @@ def piecewise_interpolate_schedule(
     """
     if interpolate_type not in EASES:
         what = f"interpolate_type is {interpolate_type!r}"
-        raise HyperparameterError(what, source=current_source(), remedy=f"it has to be one of {', '.join(EASES)}")
+        raise HyperparameterError.here(what, remedy=f"it has to be one of {', '.join(EASES)}")
     for boundary in boundaries_and_scales:
         check_count("a boundary", boundary, 1)
     ease = EASES[interpolate_type]
@@ -188,7 +187,7 @@ def join_schedules(schedules: Sequence[Schedule], boundaries: Sequence[int]) -> 
     if len(boundaries) + 1 != len(schedules) or any(a > b for a, b in pairwise(boundaries)):
         what = f"{len(schedules)} schedules have boundaries {list(boundaries)}"
         remedy = "give one boundary between each two, in ascending order"
-        raise HyperparameterError(what, source=current_source(), remedy=remedy)
+        raise HyperparameterError.here(what, remedy=remedy)
 
     def value(count: Any) -> Any:
         result = UPWARD.callee(schedules[0])(count)

@@ -22,7 +22,6 @@ from fnad.errors import UpdateError
 from fnad.optim.hyperparameters import made_again, named
 from fnad.optim.trees import Tree, check_like
 from fnad.records import NamedTuple
-from fnad.trace.source import current_source
 from fnad.tracebacks import boundary
 
 State = Any
@@ -100,9 +99,8 @@ def chain(*transformations: GradientTransformation) -> GradientTransformation:
     @boundary
     def update(updates: Tree, state: State, params: Tree | None = None, **extra: Any) -> tuple[Tree, State]:
         if len(state) != len(transformations):
-            raise UpdateError(
+            raise UpdateError.here(
                 f"the state is of {len(state)} transformations, of which there are {len(transformations)} here",
-                source=current_source(),
                 remedy="give the state that init or the last update of this transformation returned",
             )
         states: list[State] = []

@@ -34,9 +34,8 @@ def filled_like(parameters: Tree, value: float) -> Tree:
     leaves, _ = leaves_of((parameters,), lambda _: "params")
     for i, leaf in enumerate(leaves):
         if leaf.aval.dtype.kind != "f":
-            raise UpdateError(
+            raise UpdateError.here(
                 f"{path((parameters,), i, lambda _: 'params')} is {leaf.aval}, where a parameter is real",
-                source=current_source(),
                 remedy=REMEDIES[leaf.aval.dtype.kind == "c"],
             )
     return map_leaves(lambda p: np.full_like(p, value), parameters)
@@ -82,7 +81,7 @@ def check_structure(tree: Tree, name: str, parameters: Tree) -> None:
     else:
         what = f"the structure of {name} is {structure_text(given)}, that of the parameters {structure_text(wanted)}"
         remedy = "give both the same containers"
-    raise UpdateError(what, source=current_source(), remedy=remedy)
+    raise UpdateError.here(what, remedy=remedy)
 
 
 def _paths(tree: Tree) -> list[str]:

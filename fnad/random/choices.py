@@ -14,7 +14,6 @@ from fnad.ir.types import Shape
 from fnad.random.continuous import exponential, gumbel, uniform
 from fnad.random.integers import bits, randint
 from fnad.random.parameters import Array, as_array, as_shape, axis_of, check, is_traced, shape_of
-from fnad.trace.source import current_source
 from fnad.trace.unknown import explained
 
 
@@ -114,9 +113,8 @@ def without_replacement(key: Array, n: int, shape: Shape, p: Array | None) -> Ar
 def check_population(n: int, size: int, replace: bool) -> None:
     """Raise `DomainError` if there are fewer to choose from than requested."""
     if size and (n < 1 or (not replace and size > n)):
-        raise DomainError(
+        raise DomainError.here(
             f"cannot choose {size} of {n}{'' if replace else ' without replacement'}",
-            source=current_source(),
             remedy="choose fewer, or from more",
         )
 
@@ -124,10 +122,8 @@ def check_population(n: int, size: int, replace: bool) -> None:
 def check_probabilities(p: Array, n: int, least: int) -> None:
     """Raise unless p is one probability for each of n, of which enough are not 0."""
     if p.shape != (n,):
-        raise ShapeError(
-            f"p of shape {p.shape} does not give each of {n} a probability",
-            source=current_source(),
-            remedy=f"give p of shape {(n,)}",
+        raise ShapeError.here(
+            f"p of shape {p.shape} does not give each of {n} a probability", remedy=f"give p of shape {(n,)}"
         )
     if is_traced(p):
         return

@@ -11,7 +11,6 @@ from fnad.ir.types import Dtype, dtype_name, native_dtype
 from fnad.random.elements import modulo, words
 from fnad.random.keys import checked
 from fnad.random.parameters import Array, as_array, as_shape, check, is_traced, shape_of
-from fnad.trace.source import current_source
 from fnad.trace.unknown import explained
 
 
@@ -25,9 +24,8 @@ def bits(key: Array, shape: Any = (), dtype: Any = np.uint64) -> Array:
     """
     found = native_dtype(dtype)
     if found.kind != "u":
-        raise DtypeError(
+        raise DtypeError.here(
             f"bits are unsigned integers, not {dtype_name(found)}",
-            source=current_source(),
             remedy="draw np.uint8, np.uint16, np.uint32 or np.uint64; for other integers there is randint",
         )
     return words(checked(key), as_shape(shape)).astype(found)
@@ -58,10 +56,8 @@ def integer_dtype(dtype: Any) -> Dtype:
     """The dtype of drawn integers; raises `DtypeError` for any other dtype."""
     found = native_dtype(dtype)
     if found.kind not in "iu":
-        raise DtypeError(
-            f"integers cannot be drawn as {dtype_name(found)}",
-            source=current_source(),
-            remedy="draw an integer dtype, and convert with astype",
+        raise DtypeError.here(
+            f"integers cannot be drawn as {dtype_name(found)}", remedy="draw an integer dtype, and convert with astype"
         )
     return found
 
@@ -70,20 +66,16 @@ def check_bounds(low: Array, high: Array, dtype: Dtype) -> None:
     """Raise if bounds are not integers, or known ones leave nothing to draw or exceed the dtype."""
     for bound in (low, high):
         if bound.dtype.kind not in "iu":
-            raise DtypeError(
-                f"bounds are integers of 64 bits, not {bound.dtype}",
-                source=current_source(),
-                remedy="convert them with astype",
+            raise DtypeError.here(
+                f"bounds are integers of 64 bits, not {bound.dtype}", remedy="convert them with astype"
             )
     check("minval is not below maxval", np.less, low, high, remedy="give a range with at least one integer")
     if is_traced(low, high):
         return
     limits = np.iinfo(dtype)
     if int(low.min(initial=0)) < limits.min or int(high.max(initial=0)) > limits.max + 1:
-        raise IntegerRangeError(
-            f"integers from {low.min()} to {high.max()} do not fit {dtype_name(dtype)}",
-            source=current_source(),
-            remedy="draw a wider dtype",
+        raise IntegerRangeError.here(
+            f"integers from {low.min()} to {high.max()} do not fit {dtype_name(dtype)}", remedy="draw a wider dtype"
         )
 
 

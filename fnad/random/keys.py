@@ -18,7 +18,6 @@ from fnad.errors import DtypeError, IntegerRangeError, ShapeError
 from fnad.ops.random_bits import U64
 from fnad.random.elements import modulo, word_at, words
 from fnad.random.parameters import Array, as_array, as_shape, is_traced
-from fnad.trace.source import current_source
 from fnad.tracebacks import boundary
 
 
@@ -65,14 +64,10 @@ def as_u64(value: Any, what: str) -> Array:
         return np.uint64(in_range(index(value), what) % 2**64)
     number = as_array(value)
     if number.dtype.kind not in "iu":
-        raise DtypeError(
-            f"{what} is an integer, not {number.dtype}", source=current_source(), remedy="convert it with int or astype"
-        )
+        raise DtypeError.here(f"{what} is an integer, not {number.dtype}", remedy="convert it with int or astype")
     if number.shape:
-        raise ShapeError(
-            f"{what} is one integer, not an array of shape {number.shape}",
-            source=current_source(),
-            remedy="give one element of it",
+        raise ShapeError.here(
+            f"{what} is one integer, not an array of shape {number.shape}", remedy="give one element of it"
         )
     return modulo(number)
 
@@ -80,10 +75,8 @@ def as_u64(value: Any, what: str) -> Array:
 def in_range(value: int, what: str) -> int:
     """An integer that 64 bits hold; raises `IntegerRangeError` for any other."""
     if not -(2**63) <= value < 2**64:
-        raise IntegerRangeError(
-            f"{what} is an integer from -2**63 to 2**64 - 1, not {value}",
-            source=current_source(),
-            remedy="reduce it modulo 2**64",
+        raise IntegerRangeError.here(
+            f"{what} is an integer from -2**63 to 2**64 - 1, not {value}", remedy="reduce it modulo 2**64"
         )
     return value
 
@@ -92,15 +85,12 @@ def checked(key: Any) -> Array:
     """The key itself; raises for anything else."""
     dtype = getattr(key, "dtype", None)
     if dtype != U64:
-        raise DtypeError(
+        raise DtypeError.here(
             f"a key is a u64 number, not {type(key).__name__ if dtype is None else dtype}",
-            source=current_source(),
             remedy="make one with fnad.random.key(seed)",
         )
     if key.shape:
-        raise ShapeError(
-            f"a key is one number, not an array of shape {key.shape}",
-            source=current_source(),
-            remedy="take one of these keys by its index",
+        raise ShapeError.here(
+            f"a key is one number, not an array of shape {key.shape}", remedy="take one of these keys by its index"
         )
     return key

@@ -34,10 +34,8 @@ def as_shape(shape: Any) -> Shape:
     """A shape given as an integer or several; raises `ShapeError` for a negative extent."""
     extents = tuple(map(index, shape)) if hasattr(shape, "__iter__") else (index(shape),)
     if any(n < 0 for n in extents):
-        raise ShapeError(
-            f"negative dimensions are not allowed, got the shape {extents}",
-            source=current_source(),
-            remedy="give extents of at least 0",
+        raise ShapeError.here(
+            f"negative dimensions are not allowed, got the shape {extents}", remedy="give extents of at least 0"
         )
     return extents
 
@@ -52,9 +50,8 @@ def shape_of(shape: Any, what: str, *parameters: Shape) -> Shape:
     except ValueError:
         fits = False
     if not fits:
-        raise ShapeError(
+        raise ShapeError.here(
             f"{what} of shape {' and '.join(map(str, parameters))} cannot be broadcast to a draw of shape {extents}",
-            source=current_source(),
             remedy="give the shape of the whole draw, which ends in that of the parameters",
         )
     return extents
@@ -72,9 +69,8 @@ def float_dtype(dtype: Any) -> Dtype:
     """The dtype of a continuous draw; raises `DtypeError` for one that is neither float64 nor float32."""
     found = native_dtype(dtype)
     if found not in (F64, F32):
-        raise DtypeError(
+        raise DtypeError.here(
             f"a continuous draw cannot be {dtype_name(found)}",
-            source=current_source(),
             remedy="draw float64 or float32, and convert with astype",
         )
     return found
@@ -86,4 +82,4 @@ def check(what: str, holds: Callable[..., Any], *values: Any, remedy: str) -> No
         return
     with np.errstate(all="ignore"):
         if not np.all(holds(*map(np.asarray, values))):
-            raise DomainError(what, source=current_source(), remedy=remedy)
+            raise DomainError.here(what, remedy=remedy)

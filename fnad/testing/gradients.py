@@ -17,7 +17,6 @@ from fnad.ir.program import Program
 from fnad.ir.types import Aval, is_inexact, real_dtype
 from fnad.testing.blame import wrong_equation
 from fnad.testing.numbers import SCALE, difference, direction, pairing, precision, step
-from fnad.trace.source import current_source
 from fnad.tracebacks import boundary
 
 MODES = ("fwd", "rev")
@@ -48,7 +47,7 @@ def check_grads(
     """
     check_function(f, "check_grads")
     if not set(modes) <= set(MODES) or isinstance(modes, str):
-        raise SettingError(f"modes is {modes!r}", source=current_source(), remedy="give a tuple of 'fwd' and 'rev'")
+        raise SettingError.here(f"modes is {modes!r}", remedy="give a tuple of 'fwd' and 'rev'")
     of_leaves, point = as_vectors(f, tuple(args), {})
     widest = max(precision(real_dtype(x.dtype)) for x in [*point, np.asarray(of_leaves(*point))])
     allowed = 100 * widest**0.5 if rtol is None else rtol
@@ -62,9 +61,7 @@ def as_vectors(f: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tu
     values, avals = flatten((args, kwargs))[0], [leaf.aval for leaf in leaves]
     places = [i for i, aval in enumerate(avals) if is_inexact(aval.dtype)]
     if not places:
-        raise NonDifferentiableArgumentError(
-            "args has nothing but integers and bools", source=current_source(), remedy="pass a float"
-        )
+        raise NonDifferentiableArgumentError.here("args has nothing but integers and bools", remedy="pass a float")
 
     def of_leaves(*varying: Any) -> Any:
         found = dict(enumerate(values)) | dict(zip(places, varying, strict=True))

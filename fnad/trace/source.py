@@ -117,7 +117,7 @@ def _passed(error: BaseException | None) -> list[TracebackType]:
     return places
 
 
-UPWARD.caller_of = caller_of
+UPWARD.caller_of, UPWARD.current_source = caller_of, current_source
 
 
 def line_of(frame: FrameType) -> Source:

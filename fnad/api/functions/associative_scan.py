@@ -16,7 +16,6 @@ from fnad.api.staging.leaves import Function, check_function, flatten, function_
 from fnad.api.staging.regions import check_structure
 from fnad.errors import ShapeError
 from fnad.trace.hooks import callee
-from fnad.trace.source import current_source
 
 Arrays: TypeAlias = list[Any]
 Combine: TypeAlias = Callable[[Sequence[Any], Sequence[Any]], Arrays]
@@ -68,9 +67,8 @@ def _checked(values: Sequence[Any], elems: Any, axis: int) -> Sequence[Any]:
     lengths = {path((elems,), i, lambda _: "elems"): np.shape(v)[axis] for i, v in enumerate(values) if np.ndim(v)}
     if len(lengths) < len(values) or len(set(lengths.values())) > 1:
         listed = ", ".join(f"{where} has {n}" for where, n in lengths.items()) or "there is none"
-        raise ShapeError(
+        raise ShapeError.here(
             f"associative_scan goes over axes of one length: {listed}",
-            source=current_source(),
             remedy="give arrays of one length along the axis",
         )
     return values

@@ -85,7 +85,7 @@ def switch(index: Any, branches: Sequence[Function], *operands: Any) -> Any:
     """
     functions = {f"branches[{i}]": branch for i, branch in enumerate(branches)}
     if not functions:
-        raise ArgumentTypeError("switch was given no branches", source=current_source(), remedy="give at least one")
+        raise ArgumentTypeError.here("switch was given no branches", remedy="give at least one")
     check_functions("switch", **functions)
     _check_scalar("switch", "index", index, "iu", "convert it, index.astype(int), or use cond for a bool")
     if is_plain():
@@ -103,9 +103,8 @@ def _check_scalar(name: str, what: str, value: Any, kinds: str, remedy: str) -> 
     python = {"b": bool, "iu": int}[kinds]
     is_python = dtype is None and isinstance(value, python) and (python is bool or not isinstance(value, bool))
     if not (is_python or (dtype is not None and dtype.kind in kinds and shape == ())):
-        raise ArgumentTypeError(
+        raise ArgumentTypeError.here(
             f"{what} of {name} is {_described(value)}, not {'a bool' if kinds == 'b' else 'an integer'} scalar",
-            source=current_source(),
             remedy=remedy,
         )
 
@@ -153,9 +152,8 @@ def _common_leaf(branches: Branches, regions: Sequence[Region], index: int) -> L
         tree = regions[0].structure.unflatten([0] * len(regions[0].results))
         where = path((tree,), index, lambda _: "result")
         each = [f"{t.aval} from {name}, {described(f)}" for (name, f), t in zip(branches.items(), types, strict=True)]
-        raise StructureError(
+        raise StructureError.here(
             f"the branches differ in {where}: {'; '.join(each)}",
-            source=current_source(),
             remedy="return the same shape and dtype from each: broadcast with np.broadcast_to, convert with astype",
         )
     return common

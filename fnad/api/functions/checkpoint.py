@@ -14,7 +14,6 @@ from fnad.api.staging.save_policy import Policy, SavePolicy, saving
 from fnad.control.checkpoint import checkpoint as checkpoint_primitive
 from fnad.errors import SettingError
 from fnad.trace.hooks import callee
-from fnad.trace.source import current_source
 
 
 @with_options
@@ -62,11 +61,11 @@ def _check(policy: str, snapshots: int, budget: int | None) -> None:
     policies = ("all", *get_args(Policy))
     if policy not in policies:
         names = ", ".join(map(repr, policies))
-        raise SettingError(f"there is no policy {policy!r}", source=current_source(), remedy=f"give one of {names}")
+        raise SettingError.here(f"there is no policy {policy!r}", remedy=f"give one of {names}")
     if snapshots < 1:
-        raise SettingError(f"snapshots is {snapshots}", source=current_source(), remedy="give at least one")
+        raise SettingError.here(f"snapshots is {snapshots}", remedy="give at least one")
     if budget is not None and budget < 0:
-        raise SettingError(f"budget is {budget}", source=current_source(), remedy="give a number of bytes")
+        raise SettingError.here(f"budget is {budget}", remedy="give a number of bytes")
 
 
 def _checkpointed(f: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

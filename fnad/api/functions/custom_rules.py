@@ -34,7 +34,6 @@ from fnad.ir.symbol import Symbol
 from fnad.numpy.operands import as_symbol
 from fnad.records import NamedTuple
 from fnad.trace.hooks import callee
-from fnad.trace.source import current_source
 from fnad.tracebacks import boundary
 
 DEEPEST = 3
@@ -352,4 +351,4 @@ def _fitted(region: Region, expected: Sequence[LeafType], rule: Function) -> Reg
 
 
 def _refused(what: str, remedy: str) -> CustomRuleError:
-    return CustomRuleError(what, source=current_source(), remedy=remedy)
+    return CustomRuleError.here(what, remedy=remedy)

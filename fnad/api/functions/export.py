@@ -44,7 +44,7 @@ from fnad.ir.types import DTYPES, Aval
 from fnad.kernel.statements import MOST_SIZES
 from fnad.numpy.operands import as_symbol
 from fnad.records import NamedTuple
-from fnad.trace.source import current_source, is_of_library
+from fnad.trace.source import is_of_library
 from fnad.tracebacks import OWN, boundary
 
 if TYPE_CHECKING:
@@ -207,9 +207,8 @@ def _exported(call: TracedCall, name: str) -> Exported:
     path = call.path
     if path.guards:
         lines = "; ".join(decision_lines(decisions_of(path.guards)))
-        raise ExportError(
+        raise ExportError.here(
             f"{name} decides by values: {lines}",
-            source=current_source(),
             remedy="decide within the program, by np.where, fnad.cond or fnad.while_loop",
         )
     names = unique(map(as_word, call.names))  # names of elements of *args have brackets
@@ -311,9 +310,8 @@ class Exported:
         leaves, structure = leaves_of(args, lambda i: self.names[i] if i < len(self.names) else f"argument {i}")
         found = self._at([leaf.aval for leaf in leaves]) if structure == self.structure else None
         if found is None:
-            raise ArgumentTypeError(
+            raise ArgumentTypeError.here(
                 f"{self.name} was exported for other types of arguments: {', '.join(map(str, self.in_avals))}",
-                source=current_source(),
                 remedy="export it for these types, too",
             )
         return found.on_leaves([leaf.value for leaf in leaves])
@@ -338,7 +336,7 @@ class Exported:
         one = self.sizes.at(given) if is_right else None
         if is_right and one is None:
             message, remedy = self._standalone.missing, "export it for arguments of these sizes, too"
-            raise ArgumentTypeError(message, source=current_source(), remedy=remedy)
+            raise ArgumentTypeError.here(message, remedy=remedy)
         return one and Exported(self.name, one.program, self.names, self.structure, self.output, one.captured)
 
     def __reduce__(self) -> Any:
@@ -519,13 +517,9 @@ def write_of_one_name(path: str | Path, suffix: str, contents: dict[str, bytes],
 def write_files(contents: dict[Path, bytes], force: bool) -> None:
     """Write files; raise before anything is written if one exists, unless `force`."""
     if not force and (there := [file for file in contents if file.exists()]):
-        raise ExportError(
-            f"{there[0]} exists", source=current_source(), remedy="give another path, or force=True (--force)"
-        )
+        raise ExportError.here(f"{there[0]} exists", remedy="give another path, or force=True (--force)")
     if missing := [file.parent for file in contents if not file.parent.is_dir()]:
-        raise ExportError(
-            f"{missing[0]} is not a folder", source=current_source(), remedy="create it, or give another path"
-        )
+        raise ExportError.here(f"{missing[0]} is not a folder", remedy="create it, or give another path")
     for file, content in contents.items():
         file.write_bytes(content)
 

@@ -180,7 +180,7 @@ def step_count(name: str, max_steps: Any) -> int:
 
 def unsuitable(what: str, remedy: str) -> ArgumentTypeError:
     """The error for an option of a solver."""
-    return ArgumentTypeError(what, source=current_source(), remedy=remedy)
+    return ArgumentTypeError.here(what, remedy=remedy)
 
 
 class System(NamedTuple):
@@ -213,9 +213,8 @@ class System(NamedTuple):
 def system_of(f: Function, region: Region, x: Tree, types: list[LeafType]) -> System:
     for i, t in enumerate(types):
         if t.aval.dtype.kind != "f":
-            raise DtypeError(
+            raise DtypeError.here(
                 f"{x.path(i)} is {t.aval} in {described(f)}, which has no steps of real size",
-                source=current_source(),
                 remedy="start with floats, and with real and imaginary part for complex numbers",
             )
     return System(region.consts_first(), region.consts, x, types)
@@ -310,9 +309,8 @@ def check_scalar(f: Function, region: Region) -> None:
     if not region.structure.is_leaf() or results[0].aval.size != 1 or results[0].aval.dtype.kind != "f":
         found = ", ".join(str(result.aval) for result in results) or "nothing"
         is_integer = len(results) == 1 and results[0].aval.dtype.kind in "biu"
-        raise NonScalarOutputError(
+        raise NonScalarOutputError.here(
             f"{described(f)} returned {found}, where minimize takes one real element",
-            source=current_source(),
             remedy="start with floats" if is_integer else "reduce it, with np.sum for example",
         )
 

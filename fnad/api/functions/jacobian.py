@@ -37,7 +37,6 @@ from fnad.ops.autodiff import directions
 from fnad.ops.shape import zeros_like
 from fnad.records import NamedTuple
 from fnad.trace.hooks import callee
-from fnad.trace.source import current_source
 from fnad.trace.tracer import Tracer
 from fnad.trace.tracing import symbol_of
 
@@ -208,9 +207,8 @@ def laplacian(f: Function, argnums: Argnums = 0, *, argnames: Names = None, wrt:
 
     def check(avals: Sequence[Aval]) -> None:
         if _any_complex(avals):
-            raise NonDifferentiableArgumentError(
+            raise NonDifferentiableArgumentError.here(
                 f"laplacian of {function_name(f)} is asked for in complex numbers",
-                source=current_source(),
                 remedy="let the function take the real and the imaginary part as arguments of their own",
             )
 
@@ -327,15 +325,13 @@ def _check_arguments(name: str, f: Function, avals: Sequence[Aval], *, holomorph
     complexes = [is_complex(aval.dtype) for aval in avals]
     if holomorphic and not all(complexes):
         real = avals[complexes.index(False)]
-        raise HolomorphicError(
+        raise HolomorphicError.here(
             f"{name} of {function_name(f)} is asked for as that of a holomorphic function, in an argument {real}",
-            source=current_source(),
             remedy="give complex arguments, x.astype(complex), or leave out holomorphic=True",
         )
     if any(complexes) and not holomorphic and name not in {"jacrev", "jacobian"}:
-        raise HolomorphicError(
+        raise HolomorphicError.here(
             f"{name} of {function_name(f)} is asked for in an argument {avals[complexes.index(True)]}",
-            source=current_source(),
             remedy="say holomorphic=True if the function is, or let it take the real and the imaginary part",
         )
 
@@ -348,15 +344,13 @@ def _check_output(
         return
     wrong = [aval for aval in outputs if is_complex(aval.dtype) != holomorphic]
     if wrong and holomorphic:
-        raise HolomorphicError(
+        raise HolomorphicError.here(
             f"{name} of {function_name(f)} is asked for as that of a holomorphic function, of an output {wrong[0]}",
-            source=current_source(),
             remedy="a real function of complex arguments is not holomorphic: leave it out, with fnad.jacrev",
         )
     if wrong:
-        raise HolomorphicError(
+        raise HolomorphicError.here(
             f"{name} of {function_name(f)} is asked for in complex arguments, of an output {wrong[0]}",
-            source=current_source(),
             remedy="say holomorphic=True if the function is, or let it take and return real and imaginary parts",
         )
 

@@ -21,7 +21,6 @@ from fnad.ir.program import Program
 from fnad.ir.symbol import Symbol
 from fnad.ops.arithmetic import mul
 from fnad.ops.shape import constant, zeros_like
-from fnad.trace.source import current_source
 
 
 def jet(f: Function, primals: Sequence[Any], series: Sequence[Sequence[Any]]) -> tuple[Any, list[Any]]:
@@ -67,14 +66,13 @@ def along_curve(staged: Staged, series: Sequence[Sequence[Operand]]) -> tuple[An
 def _order(primals: Any, series: Any) -> int:
     for name, value in (("primals", primals), ("series", series)):
         if not isinstance(value, (tuple, list)):
-            raise ArgumentTypeError(
-                f"{name} is of type {type_name(value)}, not a tuple", source=current_source(), remedy=f"write ({name},)"
+            raise ArgumentTypeError.here(
+                f"{name} is of type {type_name(value)}, not a tuple", remedy=f"write ({name},)"
             )
     counts = {len(terms) if isinstance(terms, (tuple, list)) else 0 for terms in series}
     if len(series) != len(primals) or len(counts) != 1 or 0 in counts:
-        raise TangentError(
+        raise TangentError.here(
             "series has not the same number of derivatives for each of the primals",
-            source=current_source(),
             remedy="give a list of them for each, as in fnad.jet(f, (x,), ([dx, ddx],))",
         )
     return counts.pop()

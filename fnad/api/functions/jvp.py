@@ -16,7 +16,6 @@ from fnad.api.staging.selection import Names, selected
 from fnad.api.staging.stage import Staged
 from fnad.errors import ArgumentTypeError, TangentError
 from fnad.ir.types import is_inexact
-from fnad.trace.source import current_source
 
 
 def jvp(
@@ -76,6 +75,4 @@ def tangents_of(staged: Staged, computed: Iterable[Any]) -> Any:
 def check_tuple(name: str, given: Any) -> None:
     """Raise `ArgumentTypeError` unless primals or tangents are a tuple."""
     if not isinstance(given, (tuple, list)):
-        raise ArgumentTypeError(
-            f"{name} is of type {type_name(given)}, not a tuple", source=current_source(), remedy=f"write ({name},)"
-        )
+        raise ArgumentTypeError.here(f"{name} is of type {type_name(given)}, not a tuple", remedy=f"write ({name},)")

@@ -96,9 +96,8 @@ def _while(cond_fun: Function, body_fun: Function, init: Any, limit: int | None)
     test = _repeated(cond_fun, calling(cond_fun, arrange), types)
     if test.program.out_avals != (Aval(BOOL),):
         found = ", ".join(map(str, test.program.out_avals)) or "nothing"
-        raise ArgumentTypeError(
+        raise ArgumentTypeError.here(
             f"the condition of while_loop, {described(cond_fun)}, returned {found}, not one bool",
-            source=current_source(),
             remedy="compare with np.all, np.any or one element to get one bool",
         )
     consts, start = (test.consts, body.consts), carry.operands(types)
@@ -161,9 +160,8 @@ def _check_bound(bound: Any) -> None:
     is_array = isinstance(bound, (np.ndarray, np.generic))
     is_integer = bound.dtype.kind in "iu" and bound.shape == () if is_array else isinstance(bound, int)
     if not is_integer or isinstance(bound, bool):
-        raise ArgumentTypeError(
+        raise ArgumentTypeError.here(
             f"a bound of fori_loop is of type {type_name(bound)}, not an integer scalar",
-            source=current_source(),
             remedy="convert it, n.astype(int)",
         )
 
@@ -252,9 +250,8 @@ def _pair(f: Function, named: Function, carry: Any, x: Any) -> tuple[Any, Any]:
     result = f(carry, x)
     if isinstance(result, tuple) and len(cast("tuple[Any, ...]", result)) == 2:
         return cast("tuple[Any, Any]", result)
-    raise StructureError(
+    raise StructureError.here(
         f"{described(named)} returned {type_name(result)}, where scan wants a pair",
-        source=current_source(),
         remedy="return (carry, y); y may be None",
     )
 
@@ -265,23 +262,16 @@ def _length(xs: Tree, length: int | None) -> int:
     for i, leaf in enumerate(xs.leaves):
         where = xs.path(i)
         if not leaf.aval.shape:
-            raise ShapeError(
+            raise ShapeError.here(
                 f"scan goes over leading axes, and {where} is {leaf.aval}",
-                source=current_source(),
                 remedy="give an array, not a list of numbers, which is a tree; or take a number from the closure",
             )
         found[where] = leaf.aval.shape[0]
     if len(set(found.values())) > 1:
         lengths = ", ".join(f"{where} has {n}" for where, n in found.items())
-        raise ShapeError(
-            f"scan goes over axes of different lengths: {lengths}",
-            source=current_source(),
-            remedy="cut them to one length",
-        )
+        raise ShapeError.here(f"scan goes over axes of different lengths: {lengths}", remedy="cut them to one length")
     if not found:
-        raise ArgumentTypeError(
-            "scan was given neither arrays to go over nor a length", source=current_source(), remedy="give length=n"
-        )
+        raise ArgumentTypeError.here("scan was given neither arrays to go over nor a length", remedy="give length=n")
     return next(iter(found.values()))
 
 
@@ -291,13 +281,12 @@ def _count(value: Any, what: str, least: int = 0) -> int:
     except TypeError:
         count = None
     if count is None or isinstance(value, Tracer):
-        raise ArgumentTypeError(
+        raise ArgumentTypeError.here(
             f"{what} is of type {type_name(value)}, not an int",
-            source=current_source(),
             remedy="it has to be known while tracing; fori_loop takes traced bounds",
         )
     if count < least:
-        raise ArgumentTypeError(f"{what} is {count}", source=current_source(), remedy=f"give {least} or more")
+        raise ArgumentTypeError.here(f"{what} is {count}", remedy=f"give {least} or more")
     return count
 
 
@@ -326,10 +315,9 @@ def _repeated(f: Function, call: Call, types: Sequence[LeafType]) -> Region:
     with without_outer_writes(f, call) as reads:
         region = region_of_call(f, call, types)
     if have_drawn(before) or reads.environment.has_drawn:
-        raise RandomDrawError(
+        raise RandomDrawError.here(
             f"{described(f)}, which a loop runs at each step, draws from the generators of numpy.random or random: it "
             f"is traced once, so every step would get the same numbers",
-            source=current_source(),
             remedy="draw with fnad.random, from a key in the carry or among xs; or draw before the loop",
         )
     return region

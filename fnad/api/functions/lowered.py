@@ -174,7 +174,7 @@ class TracedCall:
         """
         if stage not in STAGES:
             names = ", ".join(map(repr, STAGES))
-            raise SettingError(f"there is no stage {stage!r}", source=current_source(), remedy=f"give one of {names}")
+            raise SettingError.here(f"there is no stage {stage!r}", remedy=f"give one of {names}")
         names = input_names(self._inputs, self.program)
         with config.on(self.path.device):
             return stage_text([(staged(program), names) for program in self.path.own], stage, self.path.guards)
@@ -203,9 +203,8 @@ class TracedCall:
                 results = list(map(to_user, path.run(arrays)))
         except GuardFailed as failure:
             where = path.guards[failure.args[0]].source
-            raise OtherPathError(
+            raise OtherPathError.here(
                 f"{function_name(self._f)} decides otherwise for these arguments, at {where}",
-                source=current_source(),
                 remedy="call the compiled function itself, fnad.jit(f), which keeps all paths",
             ) from None
         if path.written:
@@ -225,10 +224,9 @@ class TracedCall:
         found = [leaf.aval for leaf in leaves]
         if is_given and structure == self.structure and found == self._avals:
             return [cast("Array", leaf.value) for leaf in leaves]
-        raise ArgumentTypeError(
+        raise ArgumentTypeError.here(
             f"the program of {function_name(self._f)} is for {_text(self.structure, self._avals)}, not for "
             f"{_text(structure, found) if is_given else 'so many arguments'}",
-            source=current_source(),
             remedy="call the compiled function itself, fnad.jit(f), which takes any; leave out static arguments here",
         )
 

@@ -113,13 +113,12 @@ def _resolved(tolerances: Tolerances, dtype: Dtype) -> Tolerances:
 def _times(t: Any) -> Symbol:
     times = symbol_of(t)
     if times.ndim != 1 or not times.shape[0]:
-        raise ShapeError(
+        raise ShapeError.here(
             f"t is {times.aval}, and odeint takes times along one axis",
-            source=current_source(),
             remedy="give an array of times, the first of which y0 belongs to: np.array([t0, t1])",
         )
     if times.dtype.kind not in "fiu":
-        raise DtypeError(f"t is {times.aval}, and times are real", source=current_source(), remedy="give floats")
+        raise DtypeError.here(f"t is {times.aval}, and times are real", remedy="give floats")
     return times
 
 
@@ -164,9 +163,8 @@ def _traced(f: Function, y0: Any, args: tuple[Any, ...]) -> _Equation:
     region, types = settled(f, y, SLOPES, lambda types: region_of(f, call, [_time(types), *types]))
     for i, t in enumerate(types):
         if t.aval.dtype.kind != "f":
-            raise DtypeError(
+            raise DtypeError.here(
                 f"{y.path(i)} is {t.aval} in {described(f)}, which is not real",
-                source=current_source(),
                 remedy="start with floats, and with real and imaginary part for complex numbers",
             )
     return _Equation(region, y, types)

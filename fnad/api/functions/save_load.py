@@ -24,7 +24,6 @@ from fnad.ir.printer import print_program
 from fnad.ir.program import Program
 from fnad.ir.types import DTYPES, NAMES
 from fnad.ir.walk import all_equations
-from fnad.trace.source import current_source
 from fnad.tracebacks import boundary
 from fnad.version import __version__
 
@@ -102,10 +101,8 @@ def load(file: str | Path) -> Exported:
     try:
         return _read(_checked(json.loads(text)))
     except (FnadError, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
-        raise ExportError(
-            f"{file} is not a program that fnad.save wrote: {str(error).partition(chr(10))[0]:.100}",
-            source=current_source(),
-            remedy=WRITE_AGAIN,
+        raise ExportError.here(
+            f"{file} is not a program that fnad.save wrote: {str(error).partition(chr(10))[0]:.100}", remedy=WRITE_AGAIN
         ) from None
 
 
@@ -190,9 +187,7 @@ def _described(tree: Any) -> Any:
         return [type(tree).__name__, *map(_described, tree)]
     if type(tree) is dict and all(type(key) in (str, int) for key in tree):
         return ["dict", *[[key, _described(child)] for key, child in tree.items()]]
-    raise ExportError(
-        f"a file has no {type(tree).__name__}", source=current_source(), remedy="use tuples, lists and dicts"
-    )
+    raise ExportError.here(f"a file has no {type(tree).__name__}", remedy="use tuples, lists and dicts")
 
 
 def _rebuilt(described: Any) -> Any:

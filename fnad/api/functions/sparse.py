@@ -39,7 +39,6 @@ from fnad.ops.indexing import gather
 from fnad.ops.shape import broadcast_in_dim, concatenate, copies, iota, reshape_to, slice_axis, zeros_like
 from fnad.records import NamedTuple
 from fnad.store import STORE
-from fnad.trace.source import current_source
 from fnad.tracebacks import boundary
 from fnad.transforms import differentiation
 from fnad.transforms.pipeline import simplify
@@ -230,9 +229,8 @@ class SparseDerivative(Transformed):
     def _planned(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Staged, Problem, SparsePlan]:
         name = self._transform.__name__
         if is_tracing():
-            raise UnsupportedFunctionError(
+            raise UnsupportedFunctionError.here(
                 f"{name} of {function_name(self._f)} is a SciPy array, which other transforms do not take apart",
-                source=current_source(),
                 remedy=f"call it outside of them, or use fnad.{name.removeprefix('sparse_')} there",
             )
         staged, wrt = stage_call(self._f, self._positions, self._has_aux, args, kwargs)
@@ -245,9 +243,8 @@ class SparseDerivative(Transformed):
 
 def _check_real(name: str, f: Function, wrt: Differentiated) -> None:
     if any(is_complex(aval.dtype) for aval in wrt.avals):
-        raise NonDifferentiableArgumentError(
+        raise NonDifferentiableArgumentError.here(
             f"{name} of {function_name(f)} is asked for in complex numbers",
-            source=current_source(),
             remedy="let the function take the real and the imaginary part as arguments of their own",
         )
 

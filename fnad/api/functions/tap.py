@@ -23,7 +23,6 @@ from fnad.control.tap import tap as tap_primitive
 from fnad.errors import TapError
 from fnad.ir.builder import inline, is_tracing
 from fnad.ir.symbol import Symbol
-from fnad.trace.source import current_source
 
 
 class Taps:
@@ -36,12 +35,10 @@ class Taps:
     def enter(self, name: str, structure: Structure) -> int:
         """The number of a call of `tap`; raises `TapError` where the name stands for another pytree."""
         if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise TapError(f"the name of a tap is {name!r}", source=current_source(), remedy="give a string")
+            raise TapError.here(f"the name of a tap is {name!r}", remedy="give a string")
         if self.structures.setdefault(name, structure) != structure:
-            raise TapError(
-                f"two pytrees of other structures are tapped as {name!r}",
-                source=current_source(),
-                remedy="give each a name of its own",
+            raise TapError.here(
+                f"two pytrees of other structures are tapped as {name!r}", remedy="give each a name of its own"
             )
         return next(self.numbers)
 

@@ -13,7 +13,6 @@ from fnad.api.running.transformed import Transformed, with_options
 from fnad.api.staging.leaves import Function, check_function, flatten, function_name, map_leaves, source_of
 from fnad.errors import ShapeError, SignatureError
 from fnad.trace.hooks import callee
-from fnad.trace.source import current_source
 from fnad.trace.tracer import Tracer
 
 Dims = tuple[str, ...]
@@ -53,9 +52,8 @@ def vectorize(f: Function, excluded: Collection[int] = (), signature: str | None
         places = [i for i in range(len(args)) if i not in excluded]
         inputs, outputs = parsed or (((),) * len(places), None)
         if len(inputs) != len(places):
-            raise SignatureError(
+            raise SignatureError.here(
                 f"the signature {signature} of {function_name(f)} has {len(inputs)} arguments, which are {len(places)}",
-                source=current_source(),
                 remedy="give one group of axes for each, or name the positions of others in excluded=",
             )
         given = [_array(args[i]) for i in places]
@@ -78,9 +76,8 @@ def vectorize(f: Function, excluded: Collection[int] = (), signature: str | None
 def _parsed(signature: str) -> tuple[tuple[Dims, ...], tuple[Dims, ...]]:
     match = SIGNATURE.fullmatch(signature.replace(" ", ""))
     if match is None:
-        raise SignatureError(
+        raise SignatureError.here(
             f"{signature!r} is no signature of a function of arrays",
-            source=current_source(),
             remedy='name the axes of its arguments and results, as in "(m,n),(n)->(m)", and () for a number',
         )
     inputs, outputs = (tuple(map(_dims, re.findall(DIMENSIONS, part or ""))) for part in match.groups())
@@ -130,9 +127,7 @@ def _over(core: Function, given: Sequence[Any], outer: Sequence[tuple[int, ...]]
     try:
         shape = np.broadcast_shapes(*outer)
     except ValueError as error:
-        raise ShapeError(
-            str(error), source=current_source(), remedy="give arguments whose first axes broadcast"
-        ) from None
+        raise ShapeError.here(str(error), remedy="give arguments whose first axes broadcast") from None
     has = [[False] * (len(shape) - len(own)) + [size != 1 for size in own] for own in outer]
     squeezed = [_squeezed(x, own) for x, own in zip(given, outer, strict=True)]
     mapped = core
@@ -155,4 +150,4 @@ def _text(dims: Dims) -> str:
 
 def _unfit(f: Function, what: str) -> ShapeError:
     remedy = "check it against the signature; axes in front of those that it names broadcast"
-    return ShapeError(f"{function_name(f)} is vectorized, and {what}", source=current_source(), remedy=remedy)
+    return ShapeError.here(f"{function_name(f)} is vectorized, and {what}", remedy=remedy)

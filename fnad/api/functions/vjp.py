@@ -32,7 +32,6 @@ from fnad.ir.builder import inline, is_tracing, trace
 from fnad.ir.program import Program
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import is_inexact
-from fnad.trace.source import current_source
 from fnad.trace.tracing import symbol_of
 from fnad.tracebacks import boundary
 
@@ -94,9 +93,8 @@ class AtPoint:
 
         def pull_back(cotangent: Any = MISSING, *others: Any) -> Any:
             if cotangent is MISSING or others:
-                raise CotangentError(
+                raise CotangentError.here(
                     f"the pullback was given {len(others) + (cotangent is not MISSING)} cotangents, and takes one",
-                    source=current_source(),
                     remedy=f"give one pytree like {expected.like}; several arrays go into one tuple",
                 )
             return run(expected.match(cotangent))

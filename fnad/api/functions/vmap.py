@@ -146,9 +146,8 @@ def _call(f: Function, tree: Tree, leaves: list[Tracer]) -> Any:
 def _argument_axes(f: Function, in_axes: AxisTree, args: Any, kwargs: Any, tree: Tree) -> list[int | None]:
     """The axis of each leaf, counted from the front; None for one that is the same for all rows."""
     if isinstance(in_axes, (list, tuple)) and len(in_axes) != len(args):
-        raise BatchAxisError(
+        raise BatchAxisError.here(
             f"in_axes of vmap has {len(in_axes)} entries for {len(args)} positional arguments of {function_name(f)}",
-            source=current_source(),
             remedy="give one entry for each, or one integer for all",
         )
     prefix = tuple(in_axes) if isinstance(in_axes, list) else in_axes
@@ -165,16 +164,14 @@ def _spread(what: str, prefix: AxisTree, tree: Any, like: str) -> list[Any]:
     try:
         found = optree.broadcast_prefix(marked, tree, namespace=NAMESPACE)
     except ValueError as error:
-        raise BatchAxisError(
+        raise BatchAxisError.here(
             f"{what} of vmap is no prefix of {like}: {str(error).splitlines()[0]}",
-            source=current_source(),
             remedy="give an integer or None in the place of each container whose leaves have the same axis",
         ) from None
     for axis in found:
         if axis is not UNMAPPED and (not isinstance(axis, int) or isinstance(axis, bool)):
-            raise BatchAxisError(
+            raise BatchAxisError.here(
                 f"{what} of vmap has {axis!r}, not an integer or None",
-                source=current_source(),
                 remedy="give an axis; vmap returns a function, which takes the arguments of f: fnad.vmap(f)(x)",
             )
     return [None if axis is UNMAPPED else axis for axis in found]
@@ -187,9 +184,8 @@ def _checked(axis: int | None, ndim: int, tree: Tree, index: int) -> int | None:
     rows = (
         "an array with rows: a list of numbers is a tree of them" if ndim == 0 else "the axis along which the rows lie"
     )
-    raise BatchAxisError(
+    raise BatchAxisError.here(
         f"in_axes of vmap says {axis} for {_argument(tree, index)}, which has {has}",
-        source=current_source(),
         remedy=f"give None for what is the same for all rows, else {rows}",
     )
 
@@ -204,25 +200,21 @@ def _count(f: Function, tree: Tree, axes: Sequence[int | None], axis_size: Any) 
     """The number of rows."""
     sizes = {n: tree.leaves[n].aval.shape[axis] for n, axis in enumerate(axes) if axis is not None}
     if axis_size is not None and (not isinstance(axis_size, (int, np.integer)) or axis_size < 0):
-        raise BatchAxisError(
-            f"axis_size of vmap is {axis_size!r}, not a number of rows",
-            source=current_source(),
-            remedy="give an integer, 0 or more",
+        raise BatchAxisError.here(
+            f"axis_size of vmap is {axis_size!r}, not a number of rows", remedy="give an integer, 0 or more"
         )
     found = {*sizes.values(), *([] if axis_size is None else [int(axis_size)])}
     if len(found) == 1:
         return found.pop()
     if not found:
-        raise BatchAxisError(
+        raise BatchAxisError.here(
             f"vmap of {function_name(f)} has no argument with rows",
-            source=current_source(),
             remedy="say with axis_size how many rows there are, or with in_axes where they lie",
         )
     listed = [f"{_argument(tree, n)} has {size}" for n, size in sizes.items()]
     listed += [] if axis_size is None else [f"axis_size is {axis_size}"]
-    raise BatchAxisError(
+    raise BatchAxisError.here(
         f"vmap of {function_name(f)} is given different numbers of rows: {', '.join(listed)}",
-        source=current_source(),
         remedy="check in_axes, with None for what is the same for all rows",
     )
 
@@ -245,10 +237,9 @@ def _result_axes(f: Function, out_axes: AxisTree, structure: Any, ndims: Sequenc
     axes = _spread("out_axes", out_axes, structure.unflatten(range(len(ndims))), "the results")
     for n, (axis, ndim) in enumerate(zip(axes, ndims, strict=True)):
         if axis is not None and not -ndim - 1 <= axis <= ndim:
-            raise BatchAxisError(
+            raise BatchAxisError.here(
                 f"out_axes of vmap says {axis} for result {n} of {function_name(f)}, which has with its rows axes from "
                 f"{-ndim - 1} to {ndim}",
-                source=current_source(),
                 remedy="give one of these",
             )
     return axes
@@ -258,9 +249,8 @@ def _placed(f: Function, n: int, x: Symbol, is_stack: bool, axis: int | None, co
     """A result with its rows along an axis."""
     if axis is None:
         if is_stack:
-            raise BatchAxisError(
+            raise BatchAxisError.here(
                 f"out_axes of vmap is None for result {n} of {function_name(f)}, which differs among the rows",
-                source=current_source(),
                 remedy="say along which axis its rows go, or reduce it over the rows outside of vmap",
             )
         return x

@@ -12,7 +12,6 @@ from typing import Any, cast
 
 from fnad.api.staging.leaves import Function, function_name, type_name
 from fnad.errors import ArgumentTypeError
-from fnad.trace.source import current_source
 
 
 class Receiver(weakref.ref[Any]):
@@ -60,9 +59,8 @@ class Receivers:
         try:
             return Receiver(value, self._drop)
         except TypeError:
-            raise ArgumentTypeError(
+            raise ArgumentTypeError.here(
                 f"{type_name(value)}, whose method {function_name(self._f)} is compiled, has no weak references",
-                source=current_source(),
                 remedy="add '__weakref__' to its __slots__, or compile the bound method, fnad.jit(x.method)",
             ) from None
 

@@ -15,7 +15,6 @@ from fnad.errors import StaticArgumentError
 from fnad.ir.content import static_key as constant_key
 from fnad.records import NamedTuple
 from fnad.trace.escape import nested_too_deeply
-from fnad.trace.source import current_source
 
 Places: TypeAlias = "int | str | Sequence[int | str]"
 
@@ -52,9 +51,8 @@ def statics_of(f: Function, argnums: Any, argnames: Any) -> Statics:
     positions = [_position(f, number, len(positional), "static_argnums", open_ended=open_ended) for number in numbers]
     for name in names:
         if name not in named and inspect.Parameter.VAR_KEYWORD not in kinds:
-            raise StaticArgumentError(
+            raise StaticArgumentError.here(
                 f"static_argnames names {name!r}, which is no parameter of {function_name(f)}",
-                source=current_source(),
                 remedy=f"it has {', '.join(named) or 'none'}",
             )
     return Statics(
@@ -82,7 +80,7 @@ def _several(given: Any, option: str, method: str) -> tuple[Any, ...]:
         kind = "an int or a tuple of ints" if option.endswith("argnums") else "a string or a tuple of strings"
         if any(isinstance(item, (np.ndarray, dict, float)) for item in several):
             kind += "; jit returns a function, which takes the arguments of f: fnad.jit(f)(x)"
-        raise StaticArgumentError(f"{option} is {given!r}", source=current_source(), remedy=f"give {kind}")
+        raise StaticArgumentError.here(f"{option} is {given!r}", remedy=f"give {kind}")
     return several
 
 
@@ -97,9 +95,8 @@ def _position(f: Function, number: Any, count: int, option: str, *, open_ended: 
     position = operator.index(number)
     if -count <= position < count or (open_ended and position >= 0):
         return position % count if position < 0 else position
-    raise StaticArgumentError(
+    raise StaticArgumentError.here(
         f"{option} names argument {position} of {function_name(f)}, which takes {count}",
-        source=current_source(),
         remedy=f"correct {option}; the first argument is 0",
     )
 
@@ -117,9 +114,8 @@ def static_key(value: Any, name: str) -> Hashable:
         found = tuple(_key(value))
         hash(found)  # a class may have no hash, where its objects have one
     except TypeError:
-        raise StaticArgumentError(
+        raise StaticArgumentError.here(
             f"the static argument {name} is of type {type_name(value)}, which is not hashable",
-            source=current_source(),
             remedy="give a tuple for a list, or an object that is hashable; arrays cannot be static",
         ) from None
     except RecursionError as error:

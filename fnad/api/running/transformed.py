@@ -20,7 +20,6 @@ from fnad.api.staging.leaves import Function, function_name, source_of
 from fnad.api.staging.selection import by_name, check_names
 from fnad.errors import ArgnumsError
 from fnad.signals import refuse_handlers
-from fnad.trace.source import current_source
 from fnad.trace.unknown import check_keywords
 from fnad.tracebacks import boundary
 
@@ -177,7 +176,7 @@ def _result(transform: Function, names: Sequence[str], args: tuple[Any, ...], op
     given = dict(zip(names, args, strict=False)) | {name: v for name, v in options.items() if name not in selected}
     if len(selected) > 1 or "argnums" in given:
         what = f"{transform.__name__} was given {' and '.join([*selected, *('argnums',) * ('argnums' in given)])}"
-        raise ArgnumsError(what, source=current_source(), remedy="write one of them")
+        raise ArgnumsError.here(what, remedy="write one of them")
     (chosen,) = selected.values()
     check_names(chosen)
     return by_name(transform, given.pop("f"), chosen, given)

@@ -23,7 +23,6 @@ from fnad.numpy import array
 from fnad.ops.autodiff import stop_gradient
 from fnad.trace import guards
 from fnad.trace.hooks import callee
-from fnad.trace.source import current_source
 from fnad.trace.tracing import symbol_of
 
 METHODS = ("RK45", "RK23", "DOP853", "LSODA")
@@ -107,9 +106,8 @@ def _at_hand(symbol: Any) -> Any:
         return known
     value = guards.value_at_hand(symbol)
     if value is None:
-        raise TracerEscapeError(
+        raise TracerEscapeError.here(
             "scipy.integrate.solve_ivp without t_eval= takes steps that depend on arguments without numbers yet",
-            source=current_source(),
             remedy=TIMES,
         )
     guards.content(stop_gradient(symbol), value, None, TIMES)  # nothing is decided that has a derivative

@@ -194,9 +194,8 @@ def _root_of(found: Sequence[Symbol], method: str, full_output: Any) -> Any:
 
 def _check_ends(name: str, *ends: Any) -> None:
     if any(np.ndim(end) for end in ends):
-        raise ShapeError(
+        raise ShapeError.here(
             f"{name} looks for a number between two, and was given an array",
-            source=current_source(),
             remedy="solve for several numbers at once with fnad.root, or for each with fnad.vmap",
         )
 
