@@ -15,12 +15,11 @@ import numpy as np
 from numpy.linalg import LinAlgError
 
 from fnad.errors import MatrixError
-from fnad.ir.axes import Stacked
-from fnad.ir.primitive import Library, Pull, Sample, declare
+from fnad.ir.primitive import Library, Pull, Sample
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, Aval
 from fnad.ops.arithmetic import mul, neg
-from fnad.ops.constructors import INEXACT, by_name, check_one_dtype
+from fnad.ops.constructors import INEXACT, by_name, check_one_dtype, stacked
 from fnad.ops.linalg import IF_SINGULAR, by_lapack, each_matrix
 from fnad.ops.matrix import check_matrices, rows
 from fnad.ops.shape import concatenate, pad, reduce_sum, reshape_to, sample
@@ -101,7 +100,7 @@ def _band(shape: tuple[int, ...], above: int, dtype: Any = F64) -> Any:
     return np.array(ab)
 
 
-solve_banded = declare(
+solve_banded = stacked(
     "solve_banded",
     _infer_solve_banded,
     _solve_banded,
@@ -109,5 +108,4 @@ solve_banded = declare(
     Library("gbsv"),
     _solve_banded_samples,
     "The solution of linear equations whose matrix has `below` and `above` diagonals beside the main one.",
-    axes=Stacked(),
 )

@@ -7,12 +7,13 @@ domain. Dtype and shape inference, registration and samples come from here.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from fnad.errors import DtypeError, ShapeError
-from fnad.ir.axes import Axes
+from fnad.ir.axes import Axes, Stacked
 from fnad.ir.primitive import (
     IMPLIED,
     Bounded,
@@ -139,6 +140,10 @@ def elementwise(
         bounds=bounds,
         singular=singular,
     )
+
+
+stacked = partial(declare, axes=Stacked())
+"""Declare a primitive of matrices, on the last axes of stacks."""
 
 
 def predicate(

@@ -28,13 +28,12 @@ from typing import Any
 
 import numpy as np
 
-from fnad.ir.axes import Stacked
-from fnad.ir.primitive import Library, Pull, Push, Routine, Sample, declare
+from fnad.ir.primitive import Library, Pull, Push, Routine, Sample
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import DTYPES, I64, Aval, is_complex, real_dtype
 from fnad.ops.arithmetic import add, div, mul, neg, sub
 from fnad.ops.comparison import eq, lt, select
-from fnad.ops.constructors import INEXACT, by_name, same_avals
+from fnad.ops.constructors import INEXACT, by_name, same_avals, stacked
 from fnad.ops.conversion import complex_, convert_to, imag, real
 from fnad.ops.indexing import scatter
 from fnad.ops.linalg import (
@@ -183,7 +182,7 @@ def _det_samples() -> Iterable[Sample]:
             yield Sample((_of_rank(rank, size),))
 
 
-det = declare(
+det = stacked(
     "det",
     _infer_det,
     np.linalg.det,
@@ -197,7 +196,6 @@ det = declare(
     ),
     _det_samples,
     "Determinant.",
-    axes=Stacked(),
 )
 
 # ---- cofactor ----------------------------------------------------------------------------------------------------
@@ -400,7 +398,7 @@ def _cofactor_samples() -> Iterable[Sample]:
         yield Sample((regular(square, DTYPES["f64"]), sample(square, seed=3), sample(square, seed=4)))
 
 
-cofactor = declare(
+cofactor = stacked(
     "cofactor",
     _infer_cofactor,
     _cofactor,
@@ -408,7 +406,6 @@ cofactor = declare(
     Library("getc2", expansion=_expanded_cofactor),
     _cofactor_samples,
     "Matrix of cofactors, the gradient of det; with more operands, its derivative along each of them.",
-    axes=Stacked(),
 )
 
 # ---- slogdet -----------------------------------------------------------------------------------------------------
@@ -429,7 +426,7 @@ def _push_slogdet(results: Any, primals: Any, tangents: Any) -> list[Symbol | No
     return [complex_(neg(mul(imag(sign), rotation)), mul(real(sign), rotation)), real(growth)]
 
 
-slogdet = declare(
+slogdet = stacked(
     "slogdet",
     _infer_slogdet,
     lambda a: tuple(np.linalg.slogdet(a)),
@@ -437,5 +434,4 @@ slogdet = declare(
     Library("getrf", raises=False, native=lambda: Routine("linalg_slogdet"), dispatched=True),
     _square_samples,
     "Sign (of complex matrices, phase) and logarithm of the size of the determinant.",
-    axes=Stacked(),
 )

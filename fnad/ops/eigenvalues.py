@@ -27,14 +27,13 @@ from typing import Any
 import numpy as np
 
 from fnad.errors import ShapeError
-from fnad.ir.axes import Stacked
 from fnad.ir.primitive import Library, Pull, Push, Routine, Sample, Scalar, declare
 from fnad.ir.program import Equation
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, I64, Aval, is_complex, real_dtype
 from fnad.ops.arithmetic import add, mul, neg, strong_div, sub
 from fnad.ops.comparison import eq, gt, le, select
-from fnad.ops.constructors import INEXACT, by_name, check_dtype, linear
+from fnad.ops.constructors import INEXACT, by_name, check_dtype, linear, stacked
 from fnad.ops.conversion import complex_, complex_dtype, convert, convert_to, imag, real
 from fnad.ops.linalg import (
     IF_NOT_CONVERGED,
@@ -193,7 +192,7 @@ def _hermitian_samples() -> Iterable[Sample]:
 SUFFIX = {"L": "lo", "U": "up"}
 """The suffixes of NumPy's ufuncs for the triangle that they read."""
 
-eigvalsh = declare(
+eigvalsh = stacked(
     "eigvalsh",
     _infer_eigvalsh,
     by_lapack(IF_NOT_CONVERGED)(lambda a, *, uplo: np.linalg.eigvalsh(a, UPLO=uplo)),
@@ -203,10 +202,9 @@ eigvalsh = declare(
     ),
     _hermitian_samples,
     "Eigenvalues of a Hermitian matrix, ascending; one triangle of it is read.",
-    axes=Stacked(),
 )
 
-eigh = declare(
+eigh = stacked(
     "eigh",
     _infer_eigh,
     by_lapack(IF_NOT_CONVERGED)(lambda a, *, uplo: tuple(np.linalg.eigh(a, UPLO=uplo))),
@@ -214,7 +212,6 @@ eigh = declare(
     Library("heevd", native=lambda uplo: Routine(f"linalg_eigh_{SUFFIX[uplo]}", (NO_EIGENVALUES,)), dispatched=True),
     _hermitian_samples,
     "Eigenvalues, ascending, and orthonormal eigenvectors of a Hermitian matrix; one triangle of it is read.",
-    axes=Stacked(),
 )
 
 # ---- eig -----------------------------------------------------------------------------------------------------------
@@ -286,7 +283,7 @@ def _eig_samples() -> Iterable[Sample]:
         yield Sample((sample(shape),))
 
 
-eig = declare(
+eig = stacked(
     "eig",
     _infer_eig,
     _eig,
@@ -297,10 +294,9 @@ eig = declare(
     _eig_samples,
     "Eigenvalues and eigenvectors of length 1 of any square matrix, as complex numbers.",
     prune=_without_vectors,
-    axes=Stacked(),
 )
 
-eigvals = declare(
+eigvals = stacked(
     "eigvals",
     _infer_eigvals,
     _eigvals,
@@ -312,7 +308,6 @@ eigvals = declare(
     ),
     _eig_samples,
     "Eigenvalues of any square matrix, as complex numbers.",
-    axes=Stacked(),
 )
 
 # ---- svd -----------------------------------------------------------------------------------------------------------
@@ -389,7 +384,7 @@ def _svd_samples() -> Iterable[Sample]:
         yield Sample((sample(shape),))
 
 
-svdvals = declare(
+svdvals = stacked(
     "svdvals",
     _infer_svdvals,
     by_lapack(IF_NOT_CONVERGED)(lambda a: np.linalg.svd(a, compute_uv=False)),
@@ -397,10 +392,9 @@ svdvals = declare(
     Library("gesdd", native=lambda: Routine("linalg_svd", (NO_SINGULAR_VALUES,)), dispatched=True),
     _svd_samples,
     "Singular values, descending.",
-    axes=Stacked(),
 )
 
-svd = declare(
+svd = stacked(
     "svd",
     _infer_svd,
     by_lapack(IF_NOT_CONVERGED)(lambda a, *, full: tuple(np.linalg.svd(a, full_matrices=full))),
@@ -412,5 +406,4 @@ svd = declare(
     ),
     lambda: (Sample(given.operands, {"full": full}) for full in (True, False) for given in _svd_samples()),
     "Singular value decomposition U, s, Vᴴ; with square U and V if `full`.",
-    axes=Stacked(),
 )

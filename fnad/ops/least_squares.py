@@ -22,13 +22,12 @@ from typing import Any
 import numpy as np
 
 from fnad.errors import MatrixError
-from fnad.ir.axes import Stacked
-from fnad.ir.primitive import Library, Push, Routine, Sample, declare
+from fnad.ir.primitive import Library, Push, Routine, Sample
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, Aval, is_complex
 from fnad.ops.arithmetic import add, div, mul, sub
 from fnad.ops.comparison import gt, select
-from fnad.ops.constructors import INEXACT, by_name, check_one_dtype
+from fnad.ops.constructors import INEXACT, by_name, check_one_dtype, stacked
 from fnad.ops.conversion import complex_, convert_to
 from fnad.ops.eigenvalues import eigh, svd
 from fnad.ops.linalg import (
@@ -125,7 +124,7 @@ def _qr_samples() -> Iterable[Sample]:
         yield from (Sample(operands, {"complete": complete}) for operands in _tall_and_wide_samples())
 
 
-qr = declare(
+qr = stacked(
     "qr",
     _infer_qr,
     by_lapack(IF_NOT_CONVERGED)(lambda a, *, complete: tuple(np.linalg.qr(a, "complete" if complete else "reduced"))),
@@ -137,7 +136,6 @@ qr = declare(
     ),
     _qr_samples,
     "QR factorization, Q with orthonormal columns, as many as rows if `complete`, and R upper triangular.",
-    axes=Stacked(),
 )
 
 # ---- pinv ----------------------------------------------------------------------------------------------------------
@@ -188,7 +186,7 @@ def _pinv_samples() -> Iterable[Sample]:
     yield from hermitian_samples(rcond=1e-15, is_hermitian=True)
 
 
-pinv = declare(
+pinv = stacked(
     "pinv",
     _infer_pinv,
     by_lapack(IF_NOT_CONVERGED)(lambda a, *, rcond, is_hermitian: np.linalg.pinv(a, rcond, is_hermitian)),
@@ -197,7 +195,6 @@ pinv = declare(
     _pinv_samples,
     "Pseudoinverse: singular values up to `rcond` times the largest count as 0. If `is_hermitian`, the lower "
     "triangle is read.",
-    axes=Stacked(),
 )
 
 # ---- lstsq ---------------------------------------------------------------------------------------------------------
@@ -236,7 +233,7 @@ def _lstsq_samples() -> Iterable[Sample]:
         yield Sample((a, b), {"rcond": 1e-15})
 
 
-lstsq = declare(
+lstsq = stacked(
     "lstsq",
     _infer_lstsq,
     _lstsq,
@@ -248,5 +245,4 @@ lstsq = declare(
     ),
     _lstsq_samples,
     "The shortest x that makes |a x - b| least, for each column of b; `rcond` as in pinv.",
-    axes=Stacked(),
 )

@@ -36,7 +36,7 @@ from fnad.ir.types import DTYPES, Aval, Dtype, Shape
 from fnad.lapack_threads import MIDDLE, UP_TO_MIDDLE, threads_for
 from fnad.ops.arithmetic import add, mul, neg
 from fnad.ops.comparison import ge, gt
-from fnad.ops.constructors import INEXACT, INTEGERS, by_name, check_dtype, check_one_dtype
+from fnad.ops.constructors import INEXACT, INTEGERS, by_name, check_dtype, check_one_dtype, stacked
 from fnad.ops.conversion import convert
 from fnad.ops.indexing import gather
 from fnad.ops.matrix import (
@@ -140,7 +140,7 @@ def _pull_solve(results: Any, primals: Any, cts: Any) -> list[Symbol]:
     return [neg(matmul(b_ct, transposed(results[0]))), b_ct]
 
 
-solve = declare(
+solve = stacked(
     "solve",
     _infer_solve,
     by_lapack(IF_SINGULAR)(np.linalg.solve),
@@ -148,7 +148,6 @@ solve = declare(
     Library("gesv", native=lambda: Routine("linalg_solve", (SINGULAR,)), dispatched=True),
     lambda: _system_samples(regular),
     "The solution x of the linear equations a x = b, for each column of b.",
-    axes=Stacked(),
 )
 
 # ---- inv ---------------------------------------------------------------------------------------------------------
@@ -172,7 +171,7 @@ def _square_samples() -> Iterable[Sample]:
         yield Sample((regular(shape, DTYPES["f64"]),))
 
 
-inv = declare(
+inv = stacked(
     "inv",
     _infer_inv,
     by_lapack(IF_SINGULAR)(np.linalg.inv),
@@ -180,7 +179,6 @@ inv = declare(
     Library("getri", native=lambda: Routine("linalg_inv", (SINGULAR,)), dispatched=True),
     _square_samples,
     "Inverse matrix.",
-    axes=Stacked(),
 )
 
 
@@ -199,7 +197,7 @@ def _inv_or_nan_samples() -> Iterable[Sample]:
     yield Sample((np.stack([np.ones((2, 2)), np.eye(2)]),), smooth=False)
 
 
-inv_or_nan = declare(
+inv_or_nan = stacked(
     "inv_or_nan",
     _infer_inv,
     _inv_or_nan,
@@ -207,7 +205,6 @@ inv_or_nan = declare(
     Library("getri", raises=False, native=lambda: Routine("linalg_inv")),
     _inv_or_nan_samples,
     "Inverse matrix; of a singular one, nan.",
-    axes=Stacked(),
 )
 
 # ---- solve_triangular --------------------------------------------------------------------------------------------
@@ -275,7 +272,7 @@ def _triangular_samples() -> Iterable[Sample]:
     )
 
 
-solve_triangular = declare(
+solve_triangular = stacked(
     "solve_triangular",
     _infer_solve_triangular,
     _solve_triangular,
@@ -284,7 +281,6 @@ solve_triangular = declare(
     _triangular_samples,
     "The solution of linear equations whose matrix is the lower or upper triangle of a, with ones as diagonal if "
     "`unit`.",
-    axes=Stacked(),
 )
 
 # ---- cholesky ----------------------------------------------------------------------------------------------------
@@ -338,7 +334,7 @@ def _cholesky_samples() -> Iterable[Sample]:
         yield from hermitian_samples(upper=is_upper)
 
 
-cholesky = declare(
+cholesky = stacked(
     "cholesky",
     _infer_cholesky,
     _cholesky,
@@ -350,7 +346,6 @@ cholesky = declare(
     ),
     _cholesky_samples,
     "The triangular factor of a Hermitian, positive definite matrix, L Lᴴ or Uᴴ U; one triangle of a is read.",
-    axes=Stacked(),
 )
 
 # ---- lu ----------------------------------------------------------------------------------------------------------
@@ -457,7 +452,7 @@ def _lu_samples() -> Iterable[Sample]:
         yield Sample((sample(shape),))
 
 
-lu = declare(
+lu = stacked(
     "lu",
     _infer_lu,
     _lu,
@@ -465,7 +460,6 @@ lu = declare(
     Library("getrf", raises=False, native=lambda: Routine("linalg_lu"), dispatched=True),
     _lu_samples,
     "LU factorization with row exchanges: L, without its diagonal of ones, and U in one matrix, and the exchanges.",
-    axes=Stacked(),
 )
 
 
@@ -495,7 +489,7 @@ def _lu_by_columns_samples() -> Iterable[Sample]:
         yield Sample(given.operands, smooth=False)
 
 
-lu_by_columns = declare(
+lu_by_columns = stacked(
     "lu_by_columns",
     _infer_lu_by_columns,
     _lu_by_columns,
@@ -503,7 +497,6 @@ lu_by_columns = declare(
     Library("getrf", raises=False, native=lambda: Routine("linalg_lu_by_columns")),
     _lu_by_columns_samples,
     "LU factorization with row exchanges, as `lu`, stored by columns, as LAPACK has it; and the exchanges.",
-    axes=Stacked(),
 )
 
 
@@ -528,7 +521,7 @@ def _solve_by_lu_samples() -> Iterable[Sample]:
             yield Sample((*_lu_by_columns(a), b), {"transposed": is_transposed}, smooth=False)
 
 
-solve_by_lu = declare(
+solve_by_lu = stacked(
     "solve_by_lu",
     _infer_solve_by_lu,
     _solve_by_lu,
@@ -539,7 +532,6 @@ solve_by_lu = declare(
     ),
     _solve_by_lu_samples,
     "The solution x of a x = b, or of aᵀ x = b if `transposed`, from the result of `lu_by_columns` for a.",
-    axes=Stacked(),
 )
 
 
@@ -579,7 +571,7 @@ def _revealing_lu_samples() -> Iterable[Sample]:
     yield Sample((np.stack([small_pivot, np.diag([3.0, 2.0, 0.0]), np.eye(3)]),), smooth=False)
 
 
-revealing_lu = declare(
+revealing_lu = stacked(
     "revealing_lu",
     _infer_revealing_lu,
     _revealing_lu,
@@ -588,5 +580,4 @@ revealing_lu = declare(
     _revealing_lu_samples,
     "LU factorization without small pivots beside large elements: as `lu`, or with exchanges of columns, too, and "
     "tiny numbers for pivots of 0. For values that do not depend on the choice of the pivots.",
-    axes=Stacked(),
 )

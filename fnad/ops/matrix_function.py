@@ -22,14 +22,13 @@ from typing import Any
 import numpy as np
 
 from fnad.errors import DomainError, MatrixError
-from fnad.ir.axes import Stacked
-from fnad.ir.primitive import Library, Pull, Push, Routine, Sample, declare
+from fnad.ir.primitive import Library, Pull, Push, Routine, Sample
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, I64, Aval
 from fnad.lapack_threads import UP_TO_MIDDLE
 from fnad.ops.arithmetic import add, div, mul, neg, sub
 from fnad.ops.comparison import gt, isfinite, select
-from fnad.ops.constructors import INEXACT, by_name, check_one_dtype, same_avals
+from fnad.ops.constructors import INEXACT, by_name, check_one_dtype, same_avals, stacked
 from fnad.ops.contraction import dot_general
 from fnad.ops.conversion import convert_to
 from fnad.ops.eigenvalues import magnitude
@@ -124,7 +123,7 @@ def _repeated_square_along_samples() -> Iterable[Sample]:
         yield Sample((a, sample(a.shape, a.dtype, 1), times))
 
 
-repeated_square = declare(
+repeated_square = stacked(
     "repeated_square",
     _infer_repeated_square,
     _repeated_square,
@@ -132,10 +131,9 @@ repeated_square = declare(
     Library("gemm", raises=False, native=lambda: Routine("linalg_repeated_square"), dispatched=True),
     _repeated_square_samples,
     "The square of the square of … 1 + a, so many times.",
-    axes=Stacked(),
 )
 
-repeated_square_along = declare(
+repeated_square_along = stacked(
     "repeated_square_along",
     _infer_repeated_square_along,
     _repeated_square_along,
@@ -143,7 +141,6 @@ repeated_square_along = declare(
     Library("gemm", raises=False, native=lambda: Routine("linalg_repeated_square_along"), dispatched=True),
     _repeated_square_along_samples,
     "Derivative of `repeated_square` at a along e.",
-    axes=Stacked(),
 )
 
 # ---- expm ----------------------------------------------------------------------------------------------------------
@@ -467,7 +464,7 @@ def _expm_samples() -> Iterable[Sample]:
         yield Sample((sample(shape),))
 
 
-expm = declare(
+expm = stacked(
     "expm",
     _square("expm"),
     _expm,
@@ -475,7 +472,6 @@ expm = declare(
     Library(expansion=_expm_by_squaring, dispatched=True),
     _expm_samples,
     "Exponential of a matrix.",
-    axes=Stacked(),
 )
 
 # ---- expm_frechet --------------------------------------------------------------------------------------------------
@@ -518,7 +514,7 @@ def _with_directions(samples: Callable[[], Iterable[Sample]]) -> Iterable[Sample
         yield Sample((a, sample(a.shape, a.dtype, 1)))
 
 
-expm_frechet = declare(
+expm_frechet = stacked(
     "expm_frechet",
     _along("expm_frechet"),
     _expm_frechet,
@@ -526,7 +522,6 @@ expm_frechet = declare(
     Library(expansion=_expm_frechet_by_squaring, dispatched=True),
     partial(_with_directions, _expm_samples),
     "Derivative of the matrix exponential at a along e.",
-    axes=Stacked(),
 )
 
 # ---- solve_sylvester -----------------------------------------------------------------------------------------------
@@ -563,7 +558,7 @@ def _solve_sylvester_samples() -> Iterable[Sample]:
         yield Sample((regular(a, F64), regular(b, F64, 1), sample(q, seed=2)))
 
 
-solve_sylvester = declare(
+solve_sylvester = stacked(
     "solve_sylvester",
     _infer_solve_sylvester,
     _solve_sylvester,
@@ -571,7 +566,6 @@ solve_sylvester = declare(
     Library("trsyl"),
     _solve_sylvester_samples,
     "The solution x of Sylvester's equation a x + x b = q.",
-    axes=Stacked(),
 )
 
 # ---- sqrtm ---------------------------------------------------------------------------------------------------------
@@ -605,7 +599,7 @@ def _sqrtm_samples() -> Iterable[Sample]:
         yield Sample((regular(shape, F64),))
 
 
-sqrtm = declare(
+sqrtm = stacked(
     "sqrtm",
     _square("sqrtm"),
     _sqrtm,
@@ -613,7 +607,6 @@ sqrtm = declare(
     Library(),
     _sqrtm_samples,
     "Principal square root of a matrix; of a real matrix it has to be real.",
-    axes=Stacked(),
 )
 
 # ---- logm ----------------------------------------------------------------------------------------------------------
@@ -644,7 +637,7 @@ def _pull_logm_frechet(results: Any, primals: Any, cts: Any) -> list[Symbol]:
     return [transposed(second), logm_frechet(transposed(a), ct)]
 
 
-logm_frechet = declare(
+logm_frechet = stacked(
     "logm_frechet",
     _along("logm_frechet"),
     _logm_frechet,
@@ -652,10 +645,9 @@ logm_frechet = declare(
     Library(),
     partial(_with_directions, _sqrtm_samples),
     "Derivative of the matrix logarithm at a along e.",
-    axes=Stacked(),
 )
 
-logm = declare(
+logm = stacked(
     "logm",
     _square("logm"),
     _logm,
@@ -663,7 +655,6 @@ logm = declare(
     Library(),
     _sqrtm_samples,
     "Principal logarithm of a matrix; of a real matrix it has to be real.",
-    axes=Stacked(),
 )
 
 # ---- signm ---------------------------------------------------------------------------------------------------------
@@ -690,7 +681,7 @@ def _push_signm(results: Any, primals: Any, tangents: Any) -> list[Symbol]:
     return [solve_sylvester(size, size, sub(tangent, matmul(sign, matmul(tangent, sign))))]
 
 
-signm = declare(
+signm = stacked(
     "signm",
     _square("signm"),
     _signm,
@@ -698,5 +689,4 @@ signm = declare(
     Library(),
     _signm_samples,
     "Sign of a matrix: its eigenvalues go to 1 and -1, by the signs of their real parts.",
-    axes=Stacked(),
 )

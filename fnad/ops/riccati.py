@@ -17,12 +17,11 @@ from functools import partial
 from typing import Any
 
 from fnad.errors import MatrixError
-from fnad.ir.axes import Stacked
-from fnad.ir.primitive import Library, Primitive, Pull, Sample, declare
+from fnad.ir.primitive import Library, Primitive, Pull, Sample
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, Aval
 from fnad.ops.arithmetic import add, mul, neg, sub
-from fnad.ops.constructors import REALS, by_name, check_one_dtype
+from fnad.ops.constructors import REALS, by_name, check_one_dtype, stacked
 from fnad.ops.linalg import by_lapack, each_matrix, positive, regular, solve
 from fnad.ops.matrix import check_matrices, check_square, identity_like, matmul, transposed
 from fnad.ops.matrix_function import solve_sylvester
@@ -98,7 +97,7 @@ def _samples() -> Iterable[Sample]:
 
 
 def _riccati(name: str, pull: Callable[..., list[Symbol]], doc: str) -> Primitive:
-    return declare(name, partial(_infer, name), _by_scipy(name), Pull(pull), Library(), _samples, doc, axes=Stacked())
+    return stacked(name, partial(_infer, name), _by_scipy(name), Pull(pull), Library(), _samples, doc)
 
 
 solve_continuous_are = _riccati(
