@@ -32,11 +32,8 @@ from fnad.kernel.statements import (
     Store,
     While,
     apply,
-    bodies,
-    loads,
     subexpressions,
     walk,
-    with_bodies,
 )
 from fnad.records import dataclass
 from fnad.scalar.operations import EQUAL
@@ -99,7 +96,7 @@ def by_groups(statements: Sequence[Statement], is_first: Expression, *, each_has
             return If(is_first, statement.then)
         if each_has_a_row and is_barrier(statement):
             return Evaluate(apply(WARP_BARRIER))
-        return with_bodies(statement, lambda body: [changed(inner) for inner in body])
+        return statement.with_bodies(lambda body: [changed(inner) for inner in body])
 
     return [changed(statement) for statement in by_threads(statements)]
 
@@ -208,7 +205,7 @@ def _accesses_in(statements: Sequence[Statement]) -> Iterator[Access]:
             yield from _shared_out(statement)
         else:
             yield from _accesses(statement)
-            for body in bodies(statement):
+            for body in statement.bodies:
                 yield from _accesses_in(body)
 
 
@@ -224,7 +221,7 @@ def _accesses(statement: Statement) -> Iterator[Access]:
 
 
 def _read(statement: Statement, threads: Hashable) -> Iterator[Access]:
-    for load in loads(statement):
+    for load in statement.loads():
         if not is_own(load.array):
             yield Access(load.array.name, is_store=False, threads=threads)
 
@@ -233,7 +230,7 @@ def _shared_out(statement: Statement) -> Iterator[Access]:
     """The accesses of a loop or a branch that is not the same for all threads."""
     counters, start = set(_counters(statement)), _start(statement)
     for nested in walk([statement]):
-        for load in loads(nested):
+        for load in nested.loads():
             if not is_own(load.array):
                 yield _access(load.array, load.index, start, counters, is_store=False)
         if isinstance(nested, Store) and not is_own(nested.array):

@@ -27,11 +27,7 @@ from fnad.kernel.statements import (
     apply,
     assigned,
     integer,
-    number_of,
     walk,
-    with_bodies,
-    with_operands,
-    with_parts,
 )
 from fnad.scalar.operation import Operation
 from fnad.scalar.operations import ADD, AND, GREATER_EQUAL, LESS, MAX, MIN, MULTIPLY, NEGATIVE, SUBTRACT
@@ -70,15 +66,15 @@ class _Splitting:
     def statement(self, statement: Statement) -> list[Statement]:
         inner = walk(statement.body) if isinstance(statement, For) else []
         if not isinstance(statement, For) or any(isinstance(s, While) for s in inner):
-            return [with_bodies(statement, self.block)]
+            return [statement.with_bodies(self.block)]
         found = {border for s in inner if isinstance(s, If) for border in _borders(s.condition, statement.counter)}
         borders = _apart(sorted(border for border in found if _is_inside(border, statement)), statement)
         if not borders or len(borders) >= MOST or statement.step != 1 or _is_short(statement):
-            return [with_bodies(statement, self.block)]
+            return [statement.with_bodies(self.block)]
         parts = list(pairwise([None, *borders, None]))
         decided = [list(_decided(statement.body, statement.counter, low, high)) for low, high in parts]
         if sum(len(walk(body)) for body in decided) > LARGEST:
-            return [with_bodies(statement, self.block)]
+            return [statement.with_bodies(self.block)]
         times = Counter(assigned(statement.body))
         own = {name.name for name in times if times[name] == self.assigned[name]}
         return [
@@ -104,13 +100,13 @@ def _renamed(statements: Sequence[Statement], names: Mapping[str, str]) -> list[
     """The statements with other names of some variables."""
 
     def expression(given: Expression) -> Expression:
-        return renamed(given) if isinstance(given, Name) else with_parts(given, expression)
+        return renamed(given) if isinstance(given, Name) else given.with_parts(expression)
 
     def renamed(name: Name) -> Name:
         return Name(names.get(name.name, name.name), name.kind)
 
     def statement(given: Statement) -> Statement:
-        given = with_bodies(with_operands(given, expression), lambda body: _renamed(body, names))
+        given = given.with_operands(expression).with_bodies(lambda body: _renamed(body, names))
         if not isinstance(given, Assign):
             return given
         return Assign(tuple(map(renamed, given.targets)), given.value)
@@ -120,14 +116,14 @@ def _renamed(statements: Sequence[Statement], names: Mapping[str, str]) -> list[
 
 def _is_inside(border: int, loop: For) -> bool:
     """True if a border may be between two iterations."""
-    start, stop = number_of(loop.start), number_of(loop.stop)
+    start, stop = loop.start.number, loop.stop.number
     return (0 if start is None else start) < border and (stop is None or border < stop)
 
 
 def _apart(borders: Sequence[int], loop: For) -> list[int]:
     """The borders without those in the midst of a few iterations, where the branches remain."""
-    apart, low = list[int](), number_of(loop.start)
-    for border, following in zip(borders, [*borders[1:], number_of(loop.stop)], strict=False):
+    apart, low = list[int](), loop.start.number
+    for border, following in zip(borders, [*borders[1:], loop.stop.number], strict=False):
         if low is None or following is None or following - low > FEW:
             apart.append(low := border)
     return apart
@@ -145,7 +141,7 @@ def _nearer(choice: Operation, bound: Expression, border: int) -> Expression:
 
 def _decided(block: Sequence[Statement], counter: Name, low: int | None, high: int | None) -> Iterator[Statement]:
     for statement in block:
-        inside = with_bodies(statement, lambda body: list(_decided(body, counter, low, high)))
+        inside = statement.with_bodies(lambda body: list(_decided(body, counter, low, high)))
         if not isinstance(statement, If) or not isinstance(inside, If):
             yield inside
             continue

@@ -28,7 +28,6 @@ from fnad.kernel.statements import (
     Statement,
     Store,
     assigned,
-    expressions,
     integer,
     walk,
 )
@@ -114,7 +113,7 @@ def arrays_of(statements: Sequence[Statement]) -> dict[Name, None]:
     for statement in walk(statements):
         if isinstance(statement, Store):
             found[statement.array] = None
-        for expression in expressions(statement):
+        for expression in statement.expressions():
             if isinstance(expression, Load):
                 found[expression.array] = None
             elif isinstance(expression, Name) and (isinstance(expression.kind, Pointer) or expression in SIZE):

@@ -28,9 +28,6 @@ from fnad.kernel.statements import (
     assigned,
     subexpressions,
     walk,
-    with_bodies,
-    with_operands,
-    with_parts,
 )
 from fnad.kernel.unroll import split
 from fnad.scalar.operation import Pointer
@@ -55,7 +52,7 @@ class _Forwarding:
         self.aliases: dict[str, Expression] = {}
 
     def block(self, statements: Sequence[Statement], known: Known) -> list[Statement]:
-        found = (self.statement(with_operands(statement, self.renamed), known) for statement in statements)
+        found = (self.statement(statement.with_operands(self.renamed), known) for statement in statements)
         return [statement for statement in found if statement is not None]
 
     def statement(self, statement: Statement, known: Known) -> Statement | None:
@@ -102,7 +99,7 @@ class _Forwarding:
     def renamed(self, expression: Expression) -> Expression:
         if isinstance(expression, Name):
             return self.aliases.get(expression.name, expression)
-        return with_parts(expression, self.renamed)
+        return expression.with_parts(self.renamed)
 
     def nested(self, statement: For | While | If, known: Known) -> Statement:
         """A loop or a branch; after it nothing is known of the arrays that it writes."""
@@ -110,7 +107,7 @@ class _Forwarding:
         # The first iteration may find what was stored before the loop, the others what they stored themselves.
         if not isinstance(statement, If):
             _forget(arrays, known)
-        inner = with_bodies(statement, lambda body: self.block(body, _copy(known)))
+        inner = statement.with_bodies(lambda body: self.block(body, _copy(known)))
         _forget(arrays, known)
         return inner
 

@@ -32,10 +32,6 @@ from fnad.kernel.statements import (
     Statement,
     While,
     integer,
-    number_of,
-    with_bodies,
-    with_operands,
-    with_parts,
 )
 from fnad.records import dataclass
 from fnad.scalar.operation import BOOL, Dtype, Pointer
@@ -184,24 +180,24 @@ def _with_leaves(
             case Apply(operation, _, _) if operation in STATIC:
                 return expression
             case _:
-                return with_parts(expression, changed)
+                return expression.with_parts(changed)
 
     def whole(statement: Statement) -> Statement:
         is_loop = isinstance(statement, For | While)
         length = short_length(statement) if inside and isinstance(statement, For) else None
         if length is None:
-            statement = with_operands(statement, changed)
-        elif isinstance(statement, For) and number_of(statement.start):
+            statement = statement.with_operands(changed)
+        elif isinstance(statement, For) and statement.start.number:
             start = changed(statement.start)
             statement = replace(statement, start=start, stop=start + length)
-        return with_bodies(statement, lambda body: _with_leaves(body, change, inside=inside or is_loop))
+        return statement.with_bodies(lambda body: _with_leaves(body, change, inside=inside or is_loop))
 
     return list(map(whole, statements))
 
 
 def short_length(loop: For) -> int | None:
     """The distance of a loop from start to end, if it has so few iterations that LLVM unrolls it."""
-    start, stop = number_of(loop.start), number_of(loop.stop)
+    start, stop = loop.start.number, loop.stop.number
     if start is None or stop is None or abs(loop.step) != 1 or abs(stop - start) > SHORT:
         return None
     return stop - start

@@ -35,7 +35,7 @@ from fnad.kernel.pieces import FoldParts, OnBlocks, Piece, statements_of_piece
 from fnad.kernel.plan import PlacedProgram
 from fnad.kernel.python_source import kernel_text
 from fnad.kernel.registers import vectors
-from fnad.kernel.statements import COUNTERS, STATUS, Apply, Kernel, Statement, Store, bodies, expressions, walk
+from fnad.kernel.statements import COUNTERS, STATUS, Apply, Kernel, Statement, Store, walk
 from fnad.kernel.strips import Strips, in_strips
 from fnad.lower.allocation import Slot
 from fnad.lower.interchange import products_apart
@@ -324,7 +324,7 @@ def stored_by_some(statements: Sequence[Statement]) -> Iterator[str]:
         if is_shared_out(statement):
             yield from (inner.array.name for inner in walk([statement]) if isinstance(inner, Store))
         else:
-            for body in bodies(statement):
+            for body in statement.bodies:
                 yield from stored_by_some(body)
 
 
@@ -349,7 +349,7 @@ def known_as(operation: Operation) -> str:
 def launch(name: str, body: Sequence[Statement], grid: tuple[int, int, int], target: Target) -> Launch:
     """The launch of a kernel of statements, which are laid out in memory."""
     for statement in walk(body):
-        for expression in expressions(statement):
+        for expression in statement.expressions():
             if isinstance(expression, Apply) and expression.operation.name not in target.instructions:
                 raise LoweringError(f"{target.name} has no instructions for {known_as(expression.operation)}")
     used = arrays_of(body)

@@ -5,17 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 
-from fnad.kernel.statements import (
-    Assign,
-    Expression,
-    Load,
-    Name,
-    Statement,
-    Store,
-    with_bodies,
-    with_operands,
-    with_parts,
-)
+from fnad.kernel.statements import Assign, Expression, Load, Name, Statement, Store
 from fnad.records import dataclass
 from fnad.scalar.operation import Pointer
 
@@ -32,7 +22,7 @@ class Layout:
         return [self._statement(statement) for statement in statements]
 
     def _statement(self, statement: Statement) -> Statement:
-        statement = with_operands(statement, self._expression)
+        statement = statement.with_operands(self._expression)
         match statement:
             case Store(array, _, value) if array.name in self.variables:
                 return Assign((self._variable(array),), value)
@@ -41,7 +31,7 @@ class Layout:
             case Assign((Name(_, Pointer()) as array,), value):
                 return Assign((self._array(array),), value)
             case _:
-                return with_bodies(statement, self.place)
+                return statement.with_bodies(self.place)
 
     def _expression(self, expression: Expression) -> Expression:
         match expression:
@@ -52,7 +42,7 @@ class Layout:
             case Name(_, Pointer()):
                 return self._array(expression)
             case _:
-                return with_parts(expression, self._expression)
+                return expression.with_parts(self._expression)
 
     def _array(self, array: Name) -> Name:
         place = self.arrays.get(array.name)

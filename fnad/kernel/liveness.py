@@ -19,11 +19,8 @@ from fnad.kernel.statements import (
     Name,
     Statement,
     Store,
-    bodies,
-    expressions,
     subexpressions,
     walk,
-    with_bodies,
 )
 from fnad.scalar.operation import Pointer
 
@@ -34,7 +31,7 @@ EFFECTS = (INTERRUPTED, RESERVE, TICKET, PUBLISHED)
 def read_arrays(statements: Sequence[Statement]) -> Iterator[str]:
     """The names of the arrays that statements read: by loads, or by passing them to routines."""
     for statement in walk(statements):
-        for expression in expressions(statement):
+        for expression in statement.expressions():
             if isinstance(expression, Load):
                 yield expression.array.name
             elif isinstance(expression, Apply):
@@ -49,7 +46,7 @@ def live(statements: Sequence[Statement], unread: AbstractSet[str]) -> list[Stat
 
 def _without_stores(statements: Sequence[Statement], unread: AbstractSet[str]) -> list[Statement]:
     stays = (s for s in statements if unread.isdisjoint(_written(s)))
-    return [with_bodies(s, lambda body: _without_stores(body, unread)) for s in stays]
+    return [s.with_bodies(lambda body: _without_stores(body, unread)) for s in stays]
 
 
 def _written(statement: Statement) -> tuple[str, ...]:
@@ -102,7 +99,7 @@ def _is_removable(assign: Assign, uses: Counter[str]) -> bool:
 
 
 def _used(statement: Statement) -> Iterator[str]:
-    return (expression.name for expression in expressions(statement) if isinstance(expression, Name))
+    return (expression.name for expression in statement.expressions() if isinstance(expression, Name))
 
 
 def _without(statements: Sequence[Statement], dead: AbstractSet[str]) -> list[Statement]:
@@ -111,7 +108,7 @@ def _without(statements: Sequence[Statement], dead: AbstractSet[str]) -> list[St
     for statement in statements:
         if isinstance(statement, Assign) and statement.targets[0].name in dead:
             continue
-        statement = with_bodies(statement, lambda body: _without(body, dead))  # noqa: PLW2901
+        statement = statement.with_bodies(lambda body: _without(body, dead))  # noqa: PLW2901
         if not _is_empty(statement):
             found.append(statement)
     return found
@@ -145,7 +142,7 @@ def _close(statements: Sequence[Statement], closed: AbstractSet[str], found: set
     inside: set[str] = set()
     for statement in statements:
         found.update(name for name in _used(statement) if name in closed or name in inside)
-        blocks = [_close(body, closed | inside, found) for body in bodies(statement)]
+        blocks = [_close(body, closed | inside, found) for body in statement.bodies]
         inside.update(*blocks)
         if isinstance(statement, Assign):
             assigned.update(target.name for target in statement.targets)

@@ -38,12 +38,7 @@ from fnad.kernel.statements import (
     Store,
     apply,
     assigned,
-    expressions,
-    loads,
     walk,
-    with_bodies,
-    with_operands,
-    with_parts,
 )
 from fnad.scalar.operations import ACCUMULATE, ADD, DIVIDE, MULTIPLY, NEGATIVE, STRONG_MULTIPLY, SUBTRACT
 from fnad.scalar.template import CASTS, cast_to
@@ -81,7 +76,7 @@ def _statement(statement: Statement, numbers: Iterator[int]) -> list[Statement]:
             results = []
         if results:
             return _twice(statement, results, next(numbers))
-    return [with_bodies(statement, lambda body: _block(body, numbers))]
+    return [statement.with_bodies(lambda body: _block(body, numbers))]
 
 
 # ---- which results tell -----------------------------------------------------------------------------------------
@@ -89,7 +84,7 @@ def _statement(statement: Statement, numbers: Iterator[int]) -> list[Statement]:
 
 def _checked(loop: For) -> list[Store]:
     """The stores whose values are nan if any plain product is in the place of a strong one that differs from it."""
-    parts = (part for statement in walk(loop.body) for part in expressions(statement))
+    parts = (part for statement in walk(loop.body) for part in statement.expressions())
     number = sum(isinstance(part, Apply) and part.operation is STRONG_MULTIPLY for part in parts)
     if number < FEWEST or not _is_repeatable(loop.body):
         return []
@@ -107,13 +102,13 @@ def _is_repeatable(body: Sequence[Statement]) -> bool:
         return False
     changed, before = set(assigned(body)), set[Name]()
     for statement in body:
-        read = {part for inner in walk([statement]) for part in expressions(inner) if isinstance(part, Name)}
+        read = {part for inner in walk([statement]) for part in inner.expressions() if isinstance(part, Name)}
         if read & changed - before:
             return False
         if isinstance(statement, Assign):
             before.update(statement.targets)
     stored = {statement.array for statement in walk(body) if isinstance(statement, Store)}
-    return stored.isdisjoint(load.array for statement in walk(body) for load in loads(statement))
+    return stored.isdisjoint(load.array for statement in walk(body) for load in statement.loads())
 
 
 class _Origins:
@@ -143,7 +138,7 @@ class _Origins:
     def is_concerned(self, branch: If) -> bool:
         """True if a branch reads or assigns what is computed of such products."""
         names = (target for target in assigned([branch]) if self.known.get(target))
-        read = (part for statement in walk([branch]) for part in expressions(statement))
+        read = (part for statement in walk([branch]) for part in statement.expressions())
         return any(names) or any(map(self.of, read))
 
     def of(self, expression: Expression) -> Products:
@@ -180,7 +175,7 @@ def _twice(loop: For, results: Sequence[Store], number: int) -> list[Statement]:
     values = {id(store): Name(f"checked{number}_{n}", kind) for n, store in enumerate(results)}
     body = list[Statement]()
     for statement in loop.body:
-        plain = with_operands(statement, _plain)  # branches have no such products
+        plain = statement.with_operands(_plain)  # branches have no such products
         if isinstance(plain, Store) and id(statement) in values:
             value = values[id(statement)]
             body += [Assign((value,), plain.value), Store(plain.array, plain.index, value)]
@@ -193,7 +188,7 @@ def _twice(loop: For, results: Sequence[Store], number: int) -> list[Statement]:
 
 
 def _plain(expression: Expression) -> Expression:
-    match with_parts(expression, _plain):
+    match expression.with_parts(_plain):
         case Apply(operation, operands, _) if operation is STRONG_MULTIPLY:
             return apply(MULTIPLY, *operands)
         case changed:

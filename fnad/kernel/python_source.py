@@ -36,12 +36,8 @@ from fnad.kernel.statements import (
     Store,
     While,
     assigned,
-    expressions,
     subexpressions,
     walk,
-    with_bodies,
-    with_operands,
-    with_parts,
 )
 from fnad.scalar.notation import Text, written
 from fnad.scalar.operation import BOOL, INDEX, Dtype, Kind, Operation, Pointer, real_dtype
@@ -239,19 +235,19 @@ class _Inliner:
         self.uses: Counter[str] = Counter()
         self.assignments = Counter(target.name for target in assigned(statements))
         for statement in walk(statements):
-            self.uses.update(e.name for e in expressions(statement) if isinstance(e, Name))
+            self.uses.update(e.name for e in statement.expressions() if isinstance(e, Name))
         self.pending: dict[str, Expression] = {}
 
     def block(self, statements: Sequence[Statement]) -> list[Statement]:
         outer, self.pending = self.pending, {}
         found: list[Statement] = []
         for statement in statements:
-            inlined = with_operands(statement, self._inlined)
+            inlined = statement.with_operands(self._inlined)
             if isinstance(statement, Assign) and self._is_for_later(inlined):
                 self.pending[statement.targets[0].name] = inlined.value  # type: ignore[union-attr]
                 continue
             found += self._flushed(inlined)
-            found.append(with_bodies(inlined, self.block))
+            found.append(inlined.with_bodies(self.block))
         found += [self._assignment(name) for name in list(self.pending)]
         self.pending = outer
         return found
@@ -259,7 +255,7 @@ class _Inliner:
     def _inlined(self, expression: Expression) -> Expression:
         if isinstance(expression, Name):
             return self.pending.pop(expression.name, expression)
-        return with_parts(expression, self._inlined)
+        return expression.with_parts(self._inlined)
 
     def _is_for_later(self, statement: Statement) -> bool:
         assert isinstance(statement, Assign)

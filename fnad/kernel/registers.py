@@ -33,10 +33,8 @@ from fnad.kernel.statements import (
     Store,
     While,
     assigned,
-    loads,
     subexpressions,
     walk,
-    with_bodies,
 )
 from fnad.kernel.writer import local
 from fnad.records import dataclass
@@ -83,7 +81,7 @@ def is_unrolled(loop: For) -> bool:
     if loop.kind in (LoopKind.ELEMENTS, LoopKind.VECTOR):
         return True
     touched = [(s.array, s.index) for s in walk(loop.body) if isinstance(s, Store)]
-    touched += [(load.array, load.index) for s in walk(loop.body) for load in loads(s)]
+    touched += [(load.array, load.index) for s in walk(loop.body) for load in s.loads()]
     return any(is_own(array) and loop.counter in subexpressions(index) for array, index in touched)
 
 
@@ -126,7 +124,7 @@ def elements(loop: Statement) -> ElementLoop | None:
 def _vector_in(statements: Sequence[Statement]) -> For | None:
     """The loop over a vector in a block that has no other loops and touches no other arrays."""
     found = [s for s in statements if isinstance(s, For) and s.kind is LoopKind.VECTOR]
-    others = [s for s in statements if not isinstance(s, Assign) or any(loads(s))]
+    others = [s for s in statements if not isinstance(s, Assign) or any(s.loads())]
     return found[0] if found and others == found[:1] else None
 
 
@@ -206,7 +204,7 @@ class _Keeping:
             found = elements(statement)
             if found is None:
                 self.forget(known, statement)
-                with_bodies(statement, self.visited)
+                statement.with_bodies(self.visited)
             else:
                 self.place += 1
                 for inner in found.body:
@@ -274,14 +272,14 @@ class _Keeping:
     def rewritten(self, statement: Statement) -> list[Statement]:
         loop = elements(statement)
         if loop is None:
-            return [with_bodies(statement, self.changed)]
+            return [statement.with_bodies(self.changed)]
 
         def change(body: Sequence[Statement]) -> list[Statement]:
             if body is loop.body:
                 return [found for inner in body for found in self.with_slot(inner, loop.slot)]
-            return [with_bodies(inner, change) for inner in body]
+            return [inner.with_bodies(change) for inner in body]
 
-        return [with_bodies(statement, change)]
+        return [statement.with_bodies(change)]
 
     def with_slot(self, statement: Statement, slot: Expression) -> list[Statement]:
         if statement in self.again:
@@ -306,7 +304,7 @@ def vectors(statements: Sequence[Statement]) -> list[Statement]:
         return arrays[-1].targets[0]
 
     def block(body: Sequence[Statement]) -> list[Statement]:
-        return [found for s in body for found in (_apart(s, array) if _is_vector(s) else [with_bodies(s, block)])]
+        return [found for s in body for found in (_apart(s, array) if _is_vector(s) else [s.with_bodies(block)])]
 
     found = block(statements)
     return [*arrays, *found]
@@ -356,7 +354,7 @@ def _indices(statements: Sequence[Statement]) -> dict[str, set[Expression]]:
         if isinstance(statement, Store):
             found.setdefault(statement.array.name, set()).add(statement.index)
     for statement in walk(statements):
-        for load in loads(statement):
+        for load in statement.loads():
             if load.array.name in stored:
                 found[load.array.name].add(load.index)
     return found

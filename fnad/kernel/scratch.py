@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from fnad.kernel.routines import LOCAL_ARRAYS
-from fnad.kernel.statements import Apply, Assign, Constant, For, Name, Statement, bodies
+from fnad.kernel.statements import Apply, Assign, Constant, For, Name, Statement
 from fnad.scalar.operation import INDEX, Pointer
 
 STACK = 2**13
@@ -76,7 +76,7 @@ def _of_function(statements: Sequence[Statement]) -> Iterator[Statement]:
     for statement in statements:
         yield statement
         if not (isinstance(statement, For) and statement.is_parallel):
-            for body in bodies(statement):
+            for body in statement.bodies:
                 yield from _of_function(body)
 
 

@@ -21,7 +21,7 @@ from dataclasses import field, replace
 from enum import Enum
 from functools import partial
 from operator import is_
-from typing import TypeAlias
+from typing import Self, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -30,6 +30,8 @@ from fnad.ir.size import computed, is_size
 from fnad.records import dataclass
 from fnad.scalar import operations as scalar
 from fnad.scalar.operation import INDEX, Kind, Operation, Pointer
+
+T = TypeVar("T")
 
 
 class Role(Enum):
@@ -68,6 +70,15 @@ class Operand:
         assert isinstance(self, Expression)
         return apply(scalar.NEGATIVE, self)
 
+    @property
+    def number(self) -> int | None:
+        """The integer that the expression is; None if it is not a constant."""
+        return None
+
+    def with_parts(self, change: Change) -> Self:
+        """The expression with the expressions that it is made of transformed."""
+        return self
+
 
 @dataclass(frozen=True, slots=True)
 class Name(Operand):
@@ -98,6 +109,10 @@ class Constant(Operand):
     def kind(self) -> Kind:
         return self.value.dtype
 
+    @property
+    def number(self) -> int:
+        return int(self.value)  # type: ignore[call-overload]
+
 
 @dataclass(frozen=True, slots=True)
 class Load(Operand):
@@ -112,6 +127,10 @@ class Load(Operand):
         assert isinstance(self.array.kind, Pointer)
         return self.array.kind.dtype
 
+    def with_parts(self, change: Change) -> Load:
+        index = change(self.index)
+        return self if index is self.index else Load(self.array, index, self.source)
+
 
 @dataclass(frozen=True, slots=True)
 class Apply(Operand):
@@ -122,36 +141,98 @@ class Apply(Operand):
     kind: Kind
     source: Source | None = field(default=None, compare=False)
 
+    def with_parts(self, change: Change) -> Apply:
+        parts = tuple(map(change, self.operands))
+        return self if all(map(is_, parts, self.operands)) else Apply(self.operation, parts, self.kind, self.source)
+
 
 Expression: TypeAlias = Name | Constant | Load | Apply
+Change: TypeAlias = Callable[[Expression], Expression]
+ChangeOfBody: TypeAlias = "Callable[[Sequence[Statement]], list[Statement]]"
+
+
+class Parts:
+    """The expressions and the blocks of a statement, and the statement with others."""
+
+    __slots__ = ()
+
+    @property
+    def operands(self) -> tuple[Expression, ...]:
+        """The expressions of the statement, without those of its blocks."""
+        return ()
+
+    @property
+    def bodies(self) -> tuple[list[Statement], ...]:
+        """The blocks in the statement."""
+        return ()
+
+    def with_operands(self, change: Change) -> Self:
+        """The statement with each of its expressions transformed, but not those of its blocks."""
+        return self
+
+    def with_bodies(self, change: ChangeOfBody) -> Self:
+        """The statement with each of its blocks transformed."""
+        return self
+
+    def expressions(self) -> list[Expression]:
+        """All expressions of the statement, inner ones included, without those of its blocks."""
+        return subexpressions(*self.operands)
+
+    def loads(self) -> Iterator[Load]:
+        """The elements that the statement reads, without those that its blocks read."""
+        return (expression for expression in self.expressions() if isinstance(expression, Load))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Assign:
+class Assign(Parts):
     """target = value; of an operation with several results, one target each."""
 
     targets: tuple[Name, ...]
     value: Expression
 
+    @property
+    def operands(self) -> tuple[Expression, ...]:
+        return (self.value,)
+
+    def with_operands(self, change: Change) -> Assign:
+        value = change(self.value)
+        return self if value is self.value else Assign(self.targets, value)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Store:
+class Store(Parts):
     """array[index] = value."""
 
     array: Name
     index: Expression
     value: Expression
 
+    @property
+    def operands(self) -> tuple[Expression, ...]:
+        return self.index, self.value
+
+    def with_operands(self, change: Change) -> Store:
+        return Store(self.array, change(self.index), change(self.value))
+
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Evaluate:
+class Evaluate(Parts):
     """A call for its effect."""
 
     call: Apply
 
+    @property
+    def operands(self) -> tuple[Expression, ...]:
+        return (self.call,)
+
+    def with_operands(self, change: Change) -> Evaluate:
+        call = change(self.call)
+        assert isinstance(call, Apply)
+        return Evaluate(call)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Comment:
+class Comment(Parts):
     """A comment: the line of the user's program that the following statements come from."""
 
     text: str
@@ -170,7 +251,7 @@ class LoopKind(Enum):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class For:
+class For(Parts):
     """The body for counter = start, start + step, … up to stop, exclusive.
 
     No iteration of a parallel loop touches what another one writes, variables that one assigns are its own, and none
@@ -191,33 +272,68 @@ class For:
     @property
     def counted(self) -> range | None:
         """The values of the counter, if they are known."""
-        start, stop = number_of(self.start), number_of(self.stop)
+        start, stop = self.start.number, self.stop.number
         return None if start is None or stop is None else range(start, stop, self.step)
+
+    @property
+    def operands(self) -> tuple[Expression, ...]:
+        return self.start, self.stop
+
+    @property
+    def bodies(self) -> tuple[list[Statement], ...]:
+        return (self.body,)
+
+    def with_operands(self, change: Change) -> For:
+        return replace(self, start=change(self.start), stop=change(self.stop))
+
+    def with_bodies(self, change: ChangeOfBody) -> For:
+        return replace(self, body=change(self.body))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class While:
+class While(Parts):
     """The body, repeated until a `Break` or a `Return`."""
 
     body: list[Statement]
 
+    @property
+    def bodies(self) -> tuple[list[Statement], ...]:
+        return (self.body,)
+
+    def with_bodies(self, change: ChangeOfBody) -> While:
+        return While(change(self.body))
+
 
 @dataclass(frozen=True, slots=True, eq=False)
-class If:
+class If(Parts):
     """`then` where the condition, a bool, holds, else `otherwise`."""
 
     condition: Expression
     then: list[Statement]
     otherwise: list[Statement] = field(default_factory=list["Statement"])
 
+    @property
+    def operands(self) -> tuple[Expression, ...]:
+        return (self.condition,)
+
+    @property
+    def bodies(self) -> tuple[list[Statement], ...]:
+        return self.then, self.otherwise
+
+    def with_operands(self, change: Change) -> If:
+        return replace(self, condition=change(self.condition))
+
+    def with_bodies(self, change: ChangeOfBody) -> If:
+        return If(self.condition, change(self.then), change(self.otherwise))
+
 
 @dataclass(frozen=True, slots=True)
-class Break:
+class Break(Parts):
     """The end of the innermost loop."""
 
 
 @dataclass(frozen=True, slots=True)
-class Return:
+class Return(Parts):
     """The end of the kernel."""
 
 
@@ -294,85 +410,6 @@ def integer(value: int) -> Expression:
     return computed(value, SIZE, integer, *operations)
 
 
-def number_of(expression: Expression) -> int | None:
-    """The integer that an expression is; None if it is not a constant."""
-    return int(expression.value) if isinstance(expression, Constant) else None
-
-
-def bodies(statement: Statement) -> tuple[list[Statement], ...]:
-    """The blocks in a statement."""
-    match statement:
-        case For() | While():
-            return (statement.body,)
-        case If():
-            return (statement.then, statement.otherwise)
-        case _:
-            return ()
-
-
-def with_bodies(statement: Statement, change: Callable[[Sequence[Statement]], list[Statement]]) -> Statement:
-    """A statement with each of its blocks transformed."""
-    match statement:
-        case For():
-            return replace(statement, body=change(statement.body))
-        case While():
-            return While(change(statement.body))
-        case If():
-            return If(statement.condition, change(statement.then), change(statement.otherwise))
-        case _:
-            return statement
-
-
-def with_operands(statement: Statement, change: Callable[[Expression], Expression]) -> Statement:
-    """A statement with each of its expressions transformed, but not those of its blocks."""
-    match statement:
-        case Assign(targets, value):
-            changed = change(value)
-            return statement if changed is value else Assign(targets, changed)
-        case Store(array, index, value):
-            return Store(array, change(index), change(value))
-        case Evaluate(call):
-            changed = change(call)
-            assert isinstance(changed, Apply)
-            return Evaluate(changed)
-        case For():
-            return replace(statement, start=change(statement.start), stop=change(statement.stop))
-        case If():
-            return replace(statement, condition=change(statement.condition))
-        case _:
-            return statement
-
-
-def with_parts(expression: Expression, change: Callable[[Expression], Expression]) -> Expression:
-    """An expression with the expressions that it is made of transformed."""
-    match expression:
-        case Load(array, index):
-            changed = change(index)
-            return expression if changed is index else Load(array, changed, expression.source)
-        case Apply(operation, inner, kind):
-            parts = tuple(map(change, inner))
-            return expression if all(map(is_, parts, inner)) else Apply(operation, parts, kind, expression.source)
-        case _:
-            return expression
-
-
-def operands(statement: Statement) -> tuple[Expression, ...]:
-    """The expressions of a statement, without those of its blocks."""
-    match statement:
-        case Assign():
-            return (statement.value,)
-        case Store():
-            return (statement.index, statement.value)
-        case Evaluate():
-            return (statement.call,)
-        case For():
-            return (statement.start, statement.stop)
-        case If():
-            return (statement.condition,)
-        case _:
-            return ()
-
-
 def subexpressions(*roots: Expression) -> list[Expression]:
     """Expressions and all their subexpressions, in the order of the text."""
     found: list[Expression] = []
@@ -387,22 +424,12 @@ def subexpressions(*roots: Expression) -> list[Expression]:
     return found
 
 
-def expressions(statement: Statement) -> list[Expression]:
-    """All expressions of a statement, inner ones included, without those of its blocks."""
-    return subexpressions(*operands(statement))
-
-
-def loads(statement: Statement) -> Iterator[Load]:
-    """The elements that a statement reads, without those that its blocks read."""
-    return (expression for expression in expressions(statement) if isinstance(expression, Load))
-
-
 def walk(statements: Sequence[Statement]) -> list[Statement]:
     """All statements, nested ones included, in the order of the text."""
     found: list[Statement] = []
     for statement in statements:
         found.append(statement)
-        for body in bodies(statement):
+        for body in statement.bodies:
             found += walk(body)
     return found
 

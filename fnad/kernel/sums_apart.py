@@ -27,12 +27,7 @@ from fnad.kernel.statements import (
     Statement,
     Store,
     assigned,
-    expressions,
-    loads,
     subexpressions,
-    with_bodies,
-    with_operands,
-    with_parts,
 )
 from fnad.scalar.operations import ACCUMULATE, ADD, OPERATIONS
 
@@ -61,7 +56,7 @@ def sums_apart(statements: Sequence[Statement]) -> list[Statement]:
 
 
 def _statement(statement: Statement) -> list[Statement]:
-    return (isinstance(statement, For) and _parts(statement)) or [with_bodies(statement, sums_apart)]
+    return (isinstance(statement, For) and _parts(statement)) or [statement.with_bodies(sums_apart)]
 
 
 def _parts(loop: For) -> list[Statement]:
@@ -71,13 +66,13 @@ def _parts(loop: For) -> list[Statement]:
         return []
     if not (places := _places(loop, rest)):
         return []
-    apart = [with_operands(statement, lambda value: _loaded(value, places)) for statement in sums]
+    apart = [statement.with_operands(lambda value: _loaded(value, places)) for statement in sums]
     changed, totals = set(assigned(rest)), Counter(assigned(list(filter(_is_sum, sums))))
     stored = {statement.array for statement in rest if isinstance(statement, Store)}
-    read = Counter(part for statement in loop.body for part in expressions(statement) if isinstance(part, Name))
+    read = Counter(part for statement in loop.body for part in statement.expressions() if isinstance(part, Name))
     is_free = all(read[name] == times == 1 for name, times in totals.items())
-    is_known = changed.isdisjoint(part for statement in apart for part in expressions(statement))
-    reads_places_alone = stored.isdisjoint(load.array for statement in sums for load in loads(statement))
+    is_known = changed.isdisjoint(part for statement in apart for part in statement.expressions())
+    reads_places_alone = stored.isdisjoint(load.array for statement in sums for load in statement.loads())
     if _calls(apart) or not (is_free and is_known and reads_places_alone):
         return []
     return [replace(loop, body=rest), replace(loop, body=apart)]
@@ -96,7 +91,7 @@ def _divided(body: Sequence[Statement]) -> tuple[list[Statement], list[Statement
 
 
 def _names(statement: Statement) -> Iterator[Name]:
-    return (part for part in expressions(statement) if isinstance(part, Name))
+    return (part for part in statement.expressions() if isinstance(part, Name))
 
 
 def _is_sum(statement: Statement) -> bool:
@@ -109,7 +104,7 @@ def _is_sum(statement: Statement) -> bool:
 
 
 def _calls(statements: Sequence[Statement]) -> bool:
-    parts = (part for statement in statements for part in expressions(statement))
+    parts = (part for statement in statements for part in statement.expressions())
     return any(isinstance(part, Apply) and part.operation in FUNCTIONS for part in parts)
 
 
@@ -144,4 +139,4 @@ def _advances(index: Expression, counter: Name, changing: Container[Expression])
 def _loaded(expression: Expression, places: Mapping[Name, Load]) -> Expression:
     if isinstance(expression, Name):
         return places.get(expression, expression)
-    return with_parts(expression, lambda part: _loaded(part, places))
+    return expression.with_parts(lambda part: _loaded(part, places))

@@ -25,8 +25,6 @@ from fnad.kernel.statements import (
     Name,
     Statement,
     Store,
-    bodies,
-    loads,
     subexpressions,
 )
 from fnad.scalar.operation import INDEX, Pointer
@@ -64,11 +62,11 @@ class _Counting:
         for statement in statements:
             self.statement(statement, around)
             inner = around | self.variables[statement.counter.name] if isinstance(statement, For) else around
-            for body in bodies(statement):
+            for body in statement.bodies:
                 self.block(body, inner)
 
     def statement(self, statement: Statement, around: Sources) -> None:
-        for load in loads(statement):
+        for load in statement.loads():
             self.read += self.bytes(load.array, load.index)
         match statement:
             case Assign(targets, value):

@@ -33,9 +33,6 @@ from fnad.kernel.statements import (
     assigned,
     integer,
     walk,
-    with_bodies,
-    with_operands,
-    with_parts,
 )
 from fnad.scalar.operation import INDEX, Operation, Pointer
 from fnad.scalar.operations import (
@@ -91,7 +88,7 @@ class _Unrolling:
     def statement(self, statement: Statement, runs: float) -> list[Statement]:
         """A statement that runs so many times, at most."""
         inside = runs * _iterations(statement)
-        statement = with_bodies(statement, lambda body: self.block(body, inside))
+        statement = statement.with_bodies(lambda body: self.block(body, inside))
         if not (runs > SELDOM and isinstance(statement, For) and (counted := _short(statement)) is not None):
             return [statement]
         inner = Counter(assigned(statement.body))
@@ -145,7 +142,7 @@ def _replaced(
 ) -> Iterator[Statement]:
     """The statements with other expressions for variables, and without branches that are decided by that."""
     for given in statements:
-        statement = with_operands(given, lambda expression: _expression(expression, names))
+        statement = given.with_operands(lambda expression: _expression(expression, names))
         match statement:
             case If(Constant(value), then, otherwise):
                 yield from _replaced(then if value else otherwise, names, own)
@@ -154,7 +151,7 @@ def _replaced(
             case Assign(targets, value):
                 yield Assign(tuple(_target(target, names) for target in targets), value)
             case _:
-                yield with_bodies(statement, lambda body: list(_replaced(body, names, own)))
+                yield statement.with_bodies(lambda body: list(_replaced(body, names, own)))
 
 
 def _target(target: Name, names: Names) -> Name:
@@ -166,7 +163,7 @@ def _target(target: Name, names: Names) -> Name:
 def _expression(given: Expression, names: Names) -> Expression:
     if isinstance(given, Name):
         return names.get(given.name, given)
-    changed = with_parts(given, lambda part: _expression(part, names))
+    changed = given.with_parts(lambda part: _expression(part, names))
     return _folded(changed) if isinstance(changed, Apply) else changed
 
 

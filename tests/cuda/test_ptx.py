@@ -22,7 +22,7 @@ from fnad.backends.cuda.target import CUDA
 from fnad.errors import LoweringError
 from fnad.kernel.launches import DevicePlan, Launch
 from fnad.kernel.python_source import kernel_text
-from fnad.kernel.statements import Apply, Expression, For, Kernel, Load, Name, operands, subexpressions, walk
+from fnad.kernel.statements import Apply, Expression, For, Kernel, Load, Name, subexpressions, walk
 from fnad.lower.lowering import lower
 from fnad.scalar.operation import Kind, Pointer
 from fnad.transforms.pipeline import simplify
@@ -64,7 +64,7 @@ def features(kernel: Kernel) -> set[object]:
     for statement in walk(kernel.body):
         if isinstance(statement, For):
             found.add(("loops", sum(isinstance(inner, For) for inner in walk(statement.body))))
-        for expression in (e for operand in operands(statement) for e in subexpressions(operand)):
+        for expression in (e for operand in statement.operands for e in subexpressions(operand)):
             found.add(feature(expression))
     return found
 
@@ -83,7 +83,7 @@ def has_doubles(kernel: Kernel) -> bool:
     """Whether there is anything in double precision."""
     kinds = {str(p.kind) for p in kernel.parameters}
     for statement in walk(kernel.body):
-        kinds.update(str(e.kind) for operand in operands(statement) for e in subexpressions(operand))
+        kinds.update(str(e.kind) for operand in statement.operands for e in subexpressions(operand))
     return any("float64" in kind or "complex128" in kind for kind in kinds)
 
 

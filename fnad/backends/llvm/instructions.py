@@ -47,7 +47,6 @@ from fnad.kernel.statements import (
     Statement,
     Store,
     While,
-    operands,
     subexpressions,
     walk,
 )
@@ -154,7 +153,7 @@ def names_used(statements: Sequence[Statement]) -> list[Name]:
                 found[array] = None
             case _:
                 pass
-        for expression in chain.from_iterable(map(subexpressions, operands(statement))):
+        for expression in chain.from_iterable(map(subexpressions, statement.operands)):
             name = expression.array if isinstance(expression, Load) else expression
             if isinstance(name, Name):
                 found[name] = None

@@ -34,7 +34,6 @@ from fnad.kernel.statements import (
     Statement,
     Store,
     While,
-    loads,
     subexpressions,
     walk,
 )
@@ -91,7 +90,7 @@ def has_apart(loop: For) -> bool:
     places: dict[Name, list[Expression]] = {store.array: [] for store in stores}
     for store in stores:
         places[store.array].append(store.index)
-    for load in (load for statement in walk(loop.body) for load in loads(statement)):
+    for load in (load for statement in walk(loop.body) for load in statement.loads()):
         places.get(load.array, []).append(load.index)
     return all(
         len(found) == 1 or (found.count(found[0]) == len(found) and _step(found[0], loop.counter))
@@ -112,7 +111,7 @@ def is_along_row(loop: For, around: For | None) -> bool:
 def _places(statements: Sequence[Statement]) -> Iterator[Expression]:
     """The places of all elements that are read or stored."""
     for statement in walk(statements):
-        yield from (load.index for load in loads(statement))
+        yield from (load.index for load in statement.loads())
         if isinstance(statement, Store):
             yield statement.index
 

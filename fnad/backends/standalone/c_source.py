@@ -41,8 +41,6 @@ from fnad.kernel.statements import (
     Store,
     While,
     assigned,
-    expressions,
-    number_of,
     subexpressions,
 )
 from fnad.scalar.operation import BOOL, Dtype, Kind, Pointer
@@ -509,17 +507,17 @@ def _sums(loop: For) -> Sequence[str]:
     """The sums of a loop that gcc runs as vectors, if its iterations pass nothing else to each other."""
     own = [s for s in loop.body if isinstance(s, Assign) and _is_sum(s)]
     sums = [s.targets[0].name for s in own]
-    stop = number_of(loop.stop)
+    stop = loop.stop.number
     is_short = stop is not None and stop <= UNROLLED
     if is_short or not all(isinstance(s, Assign | Store | Comment) for s in loop.body):
         return []
     later = {target.name for target in assigned(loop.body)}
     for statement in loop.body:
-        read = [x.name for x in expressions(statement) if isinstance(x, Name) and x.name in later]
+        read = [x.name for x in statement.expressions() if isinstance(x, Name) and x.name in later]
         if read != ([target.name for target in statement.targets] if statement in own else []):
             return []
         later -= {target.name for target in assigned([statement])} - set(sums)
-    touched = [x for s in loop.body for x in (s, *expressions(s)) if isinstance(x, Store | Load)]
+    touched = [x for s in loop.body for x in (s, *s.expressions()) if isinstance(x, Store | Load)]
     stores = {x.array: x.index for x in touched if isinstance(x, Store)}
     is_apart = all(stores.get(x.array, x.index) == x.index for x in touched)
     if any(loop.counter in subexpressions(product) for x in touched for product in _products(x.index)):

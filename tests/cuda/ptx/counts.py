@@ -29,7 +29,7 @@ from fnad.backends.cuda.target import CUDA
 from fnad.backends.cuda.tools import output, program
 from fnad.kernel.device import TICKET
 from fnad.kernel.launches import DevicePlan, Launch, launches_of
-from fnad.kernel.statements import Apply, Name, expressions, walk
+from fnad.kernel.statements import Apply, Name, walk
 from fnad.lower.lowering import lower
 from tests.cuda.ptx.emulator import SECTOR, WARP, Memory, Program, Stats
 from tests.cuda.test_grid import program_of
@@ -150,7 +150,7 @@ def of_program(function: Any, arguments: Any) -> Row:
 
 def marks_of(launch: Launch) -> Iterator[str]:
     """The arrays of marks and tickets."""
-    for expression in (e for statement in walk(launch.kernel.body) for e in expressions(statement)):
+    for expression in (e for statement in walk(launch.kernel.body) for e in statement.expressions()):
         match expression:
             case Apply(operation, (Name(name), _)) if operation is TICKET:
                 yield name
