@@ -43,10 +43,10 @@ class Role(Enum):
 
 def _operator(operation: Operation) -> Callable[[Expression, Expression | int], Apply]:
     """The method of expressions that makes an operation, on an index if the other operand is an integer."""
-    return lambda self, other: apply(operation, self, other if isinstance(other, Operand) else integer(other))
+    return lambda self, other: apply(operation, self, other if isinstance(other, Operable) else integer(other))
 
 
-class Operand:
+class Operable:
     """The operators of expressions; `equals` and `differs` compare values, since `==` compares structures."""
 
     __slots__ = ()
@@ -81,7 +81,7 @@ class Operand:
 
 
 @dataclass(frozen=True, slots=True)
-class Name(Operand):
+class Name(Operable):
     """A scalar variable or an array, known by its name."""
 
     name: str
@@ -90,7 +90,7 @@ class Name(Operand):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Constant(Operand):
+class Constant(Operable):
     """A number of its dtype; constants are equal if their bits are."""
 
     value: np.generic
@@ -115,7 +115,7 @@ class Constant(Operand):
 
 
 @dataclass(frozen=True, slots=True)
-class Load(Operand):
+class Load(Operable):
     """An element of an array, for a line of user code if the source is known."""
 
     array: Name
@@ -133,7 +133,7 @@ class Load(Operand):
 
 
 @dataclass(frozen=True, slots=True)
-class Apply(Operand):
+class Apply(Operable):
     """An operation on operands of the kinds that it takes, for a line of user code if the source is known."""
 
     operation: Operation
@@ -151,7 +151,7 @@ Change: TypeAlias = Callable[[Expression], Expression]
 ChangeOfBody: TypeAlias = "Callable[[Sequence[Statement]], list[Statement]]"
 
 
-class Parts:
+class StatementParts:
     """The expressions and the blocks of a statement, and the statement with others."""
 
     __slots__ = ()
@@ -184,7 +184,7 @@ class Parts:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Assign(Parts):
+class Assign(StatementParts):
     """target = value; of an operation with several results, one target each."""
 
     targets: tuple[Name, ...]
@@ -200,7 +200,7 @@ class Assign(Parts):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Store(Parts):
+class Store(StatementParts):
     """array[index] = value."""
 
     array: Name
@@ -216,7 +216,7 @@ class Store(Parts):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Evaluate(Parts):
+class Evaluate(StatementParts):
     """A call for its effect."""
 
     call: Apply
@@ -232,7 +232,7 @@ class Evaluate(Parts):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Comment(Parts):
+class Comment(StatementParts):
     """A comment: the line of the user's program that the following statements come from."""
 
     text: str
@@ -251,7 +251,7 @@ class LoopKind(Enum):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class For(Parts):
+class For(StatementParts):
     """The body for counter = start, start + step, … up to stop, exclusive.
 
     No iteration of a parallel loop touches what another one writes, variables that one assigns are its own, and none
@@ -291,7 +291,7 @@ class For(Parts):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class While(Parts):
+class While(StatementParts):
     """The body, repeated until a `Break` or a `Return`."""
 
     body: list[Statement]
@@ -305,7 +305,7 @@ class While(Parts):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class If(Parts):
+class If(StatementParts):
     """`then` where the condition, a bool, holds, else `otherwise`."""
 
     condition: Expression
@@ -328,12 +328,12 @@ class If(Parts):
 
 
 @dataclass(frozen=True, slots=True)
-class Break(Parts):
+class Break(StatementParts):
     """The end of the innermost loop."""
 
 
 @dataclass(frozen=True, slots=True)
-class Return(Parts):
+class Return(StatementParts):
     """The end of the kernel."""
 
 

@@ -28,7 +28,7 @@ from fnad.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Write:
+class BufferWrite:
     """The write of what an effect makes of a node into a buffer."""
 
     buffer: Buffer
@@ -37,14 +37,14 @@ class Write:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class BufferStore(Write):
+class BufferStore(BufferWrite):
     """buffer[address] = node."""
 
     source: Source | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Check(Write):
+class Check(BufferWrite):
     """buffer[address] = node; where that is not `expected`, the run ends and reports the value and the number."""
 
     expected: int
@@ -53,7 +53,7 @@ class Check(Write):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Count(Write):
+class Count(BufferWrite):
     """buffer[address] = node, the number of steps of a loop, of which one more is counted by meter `number`."""
 
     number: int
@@ -61,7 +61,7 @@ class Count(Write):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Reduce(Write):
+class Reduce(BufferWrite):
     """buffer[address] = the fold of node over the loops at these depths; `dtype` is the accumulator's.
 
     `is_sum` marks a sum of floating-point numbers, the only fold whose order is free.
@@ -76,7 +76,7 @@ class Reduce(Write):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ArgReduce(Write):
+class ArgReduce(BufferWrite):
     """buffer[address] = the counter of the innermost loop where node is first best; nothing is worse than `init`."""
 
     init: np.generic
@@ -85,7 +85,7 @@ class ArgReduce(Write):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Scan(Write):
+class Scan(BufferWrite):
     """buffer[address] = the running fold of node along the innermost loop."""
 
     step: str
@@ -93,7 +93,7 @@ class Scan(Write):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Update(Write):
+class Update(BufferWrite):
     """buffer[address] = step(buffer[address], node), in order.
 
     With `in_runs`, addresses that differ in the counters of other loops alone follow one another in the innermost loop.
