@@ -385,16 +385,16 @@ def same(a: Any, b: Any) -> bool:
 
 
 class Same:
-    """A bool of a pattern with alternatives, which equals what is the same."""
+    """A value that equals what is the same: a bool of a pattern with alternatives, an operand of `a is b is c`."""
 
     __array_ufunc__ = None
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self, value: bool) -> None:
-        self._value = value
+    def __init__(self, value: Any) -> None:
+        self.value = value
 
     def __eq__(self, other: object) -> bool:
-        return same(other, self._value)
+        return same(other.value if isinstance(other, Same) else other, self.value)
 
 
 enter(operator.is_, lambda _: same)
@@ -505,7 +505,7 @@ enter(warnings.warn, warning_users)
 
 for _hook in (
     *(attribute, callee, changed, counter, each, enters, filled, handles, imported, imports, item, leaves),
-    *(matched, method, operand, place, same, slice, stored, tally, trying, turns, variable, within),
+    *(matched, method, operand, place, same, Same, slice, stored, tally, trying, turns, variable, within),
 ):
     setattr(HOOKS, _hook.__name__, _hook)
 for _value in (True, False):

@@ -126,16 +126,34 @@ class Hooked(ast.NodeTransformer):
         return node
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        identities = [isinstance(op, (ast.Is, ast.IsNot)) for op in node.ops]
+        if len(identities) > 1 and any(identities):
+            return self._chain(node, all(identities))
         self.generic_visit(node)
         if len(node.ops) == 1 and isinstance(node.ops[0], ORDERING):
             node.left = left(node.left, node.comparators[0])
-        if len(node.ops) > 1 or not isinstance(node.ops[0], (ast.Is, ast.IsNot)):
+        if identities != [True]:
             return node
         sides = (node.left, node.comparators[0])
         if any(isinstance(side, ast.Constant) and type(side.value) is not bool for side in sides):
             return node
         same = hook("same", node, node.left, node.comparators[0])
         return same if isinstance(node.ops[0], ast.Is) else ast.copy_location(ast.UnaryOp(ast.Not(), same), node)
+
+    def _chain(self, node: ast.Compare, is_pure: bool) -> ast.AST:
+        """`a is b is c` compares with `==` what equals what is the same; a chain of other kinds, its neighbours."""
+        operands = [node.left, *node.comparators]
+        if is_pure:
+            node.left, *others = (hook("Same", each, self.visit(each)) for each in operands)
+            node.comparators = list[ast.expr](others)
+            node.ops = [ast.Eq() if isinstance(op, ast.Is) else ast.NotEq() for op in node.ops]
+        elif all(isinstance(each, (ast.Name, ast.Constant)) for each in operands[1:-1]):
+            pairs = zip(operands, node.ops, operands[1:], strict=False)
+            tests = [ast.copy_location(ast.Compare(a, [op], [b]), node) for a, op, b in pairs]
+            return together(ast.And(), self.all(tests), node)
+        else:
+            self.generic_visit(node)
+        return node
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
         self.generic_visit(node)

@@ -82,6 +82,10 @@ def in_a_loop(x):
     return total
 
 
+def among(x, large):
+    return 2 * x if None is not large is True is not (x > 2) and 1 == large is True else 3 * x
+
+
 FORMS = {
     "is True": lambda x: 2 * x if (x > 1) is True else 3 * x,
     "is not True": lambda x: 2 * x if (x > 1) is not True else 3 * x,
@@ -95,6 +99,10 @@ FORMS = {
     "operator.is_": lambda x: 2 * x if operator.is_(x > 1, True) else 3 * x,
     "operator.is_not": lambda x: 2 * x if operator.is_not(x > 1, False) else 3 * x,
     "chained": lambda x: 2 * x if (0.7 < x < 1.7) is True else 3 * x,
+    "a is b is True": lambda x: 2 * x if (x > 1) is (x > 0.7) is True else 3 * x,
+    "a is b is not c": lambda x: 2 * x if (x > 1) is (x > 2) is not (x > 0.7) else 3 * x,
+    "names": lambda x, yes=True: 2 * x if (x < 3) is YES is yes is not (x > 1) else 3 * x,
+    "a < b is True": lambda x: among(x, x > 1),
     "and": lambda x: 2 * x if ((x > 1) & (x < 1.7)) is True else 3 * x,
     "None": lambda x: 2 * x if (x > 1) is None else 3 * x,
     "an array": lambda x: 2 * x if (np.array([x, x]) > 1) is True else 3 * x,
