@@ -94,6 +94,10 @@ TABLES = {
     ),
 }
 """The attributes of Series and DataFrames that arrays do not have."""
+DRAWN = (
+    "NumPy draws with ordinary numbers: draw standard ones and compute with these, as in loc + scale * "
+    "rng.standard_normal(n), or draw with fnad.random"
+)
 RECORDS = "records hold ordinary numbers: keep an array for each field, as in a dict, {'a': x}"
 OTHERS = {
     "numpy.ma.": f"numpy.ma computes on ordinary arrays: {APART}",
@@ -196,6 +200,11 @@ def index_asked(aval: Aval) -> FnadError:
 def array_asked(aval: Aval) -> FnadError:
     """The error for np.asarray(x), for a traced value written into an ordinary array, or as its index."""
     return _asked(aval, "an ordinary array", _array_remedy())
+
+
+def drawn(aval: Aval) -> FnadError:
+    """The error for a traced parameter of a draw from a generator of NumPy."""
+    return _asked(aval, "a number to draw with", DRAWN)
 
 
 def _array_remedy() -> str:

@@ -65,7 +65,7 @@ from fnad.trace.user_methods import METHODS
 from fnad.trace.value_classes import asking
 from fnad.trace.variables import Facts
 from fnad.trace.vectorized import vectorized
-from fnad.trace.wrapping import handles_in, has_traced
+from fnad.trace.wrapping import handles_in, has_traced, is_known
 from fnad.trace.writes import CHANGING, KEPT, UNDOING, changing, kept
 from fnad.upward import UPWARD
 
@@ -180,10 +180,15 @@ def of_method(method: MethodType) -> Any:
     """The callee for a method: the callee for its function, bound to the same object."""
     own: Any = method.__func__
     METHODS.enter_class(type(method.__self__))
-    if UNDOING.values and str(getattr(own, "__module__", "")).startswith(("random", "numpy.random")):
+    module = str(getattr(own, "__module__", ""))
+    is_numpys = module.startswith("numpy.random") and type(own) is not FunctionType
+    draw: Any = drawing(method) if is_numpys else method
+    if UNDOING.values and module.startswith(("random", "numpy.random")):
         kept(method.__self__)
         if own.__name__ == "shuffle":
-            return changing(method)
+            return changing(draw)
+    if is_numpys:
+        return draw
     found = replaced(own)
     return method if found is own else MethodType(found, method.__self__)
 
@@ -238,6 +243,27 @@ def filling(fill: Any) -> Call:
         fill(ordinary(value))
 
     return call
+
+
+def drawing(draw: Any) -> Call:
+    """A method of a generator of NumPy, which draws with ordinary numbers; `shuffle` moves traced rows by indices.
+
+    NumPy shuffles what is not its own array by exchanging elements, which are views if they are rows.
+    """
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        first: Any = args[0] if args and draw.__name__ == "shuffle" else None
+        if issubclass(type(first), Handle) and np.ndim(first):
+            axis = kwargs.get("axis", (*args, 0)[1]) % first.ndim
+            order = np.expand_dims(np.arange(first.shape[axis]), [i for i in range(first.ndim) if i != axis])
+            draw(order, *args[1:], **kwargs)
+            first[...] = np.take(first, order.ravel(), axis)
+            return None
+        if draw.__name__ != "shuffle" and has_traced((args, kwargs)) and not is_known((args, kwargs)):
+            raise escape.drawn(next(handles_in((args, kwargs))).aval)
+        return draw(*args, **kwargs)
+
+    return call if MAKING.innermost is None else of_ordinary(call)
 
 
 def of_ordinary(function: Any) -> Call:
