@@ -19,8 +19,8 @@ from fnad.ir.primitive import Library, Pull, Sample
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, Aval
 from fnad.ops.arithmetic import mul, neg
-from fnad.ops.constructors import INEXACT, by_name, check_one_dtype, stacked
-from fnad.ops.linalg import IF_SINGULAR, by_lapack, each_matrix
+from fnad.ops.constructors import INEXACT, by_name, check_dtype, check_one_dtype, stacked
+from fnad.ops.linalg import IF_NOT_POSITIVE, IF_SINGULAR, by_lapack, each_matrix
 from fnad.ops.matrix import check_matrices, rows
 from fnad.ops.shape import concatenate, pad, reduce_sum, reshape_to, sample
 
@@ -108,4 +108,33 @@ solve_banded = stacked(
     Library("gbsv"),
     _solve_banded_samples,
     "The solution of linear equations whose matrix has `below` and `above` diagonals beside the main one.",
+)
+
+
+def _infer_definite_band(ab: Aval, *, lower: bool) -> Aval:
+    check_dtype("definite_band", ab.dtype, INEXACT)
+    return ab
+
+
+@by_lapack(IF_NOT_POSITIVE)
+def _definite_band(ab: Any, *, lower: bool) -> Any:
+    from scipy.linalg import cholesky_banded  # noqa: PLC0415 - moved out of `import fnad`
+
+    return each_matrix(lambda band: (cholesky_banded(band, lower=lower, check_finite=False), band)[1], ab, ab)
+
+
+def _definite_band_samples() -> Iterable[Sample]:
+    for dtype in by_name(INEXACT):
+        for above, shape in ((1, (2, 3)), (0, (2, 2, 3)), (0, (1, 0))):
+            yield Sample((_band(shape, above, dtype).real.astype(dtype),), {"lower": above == 0})
+
+
+definite_band = stacked(
+    "definite_band",
+    _infer_definite_band,
+    _definite_band,
+    Pull(lambda results, primals, cts, *, lower: [cts[0]]),
+    Library("pbtrf"),
+    _definite_band_samples,
+    "The diagonals of one triangle of a Hermitian matrix, which is positive definite; else LinAlgError.",
 )

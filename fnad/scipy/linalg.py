@@ -25,9 +25,10 @@ from fnad.ir.types import DTYPES, is_complex, real_dtype
 from fnad.numpy import linear_algebra
 from fnad.numpy.bodies import XP
 from fnad.numpy.linear_algebra import floating, for_columns, square
-from fnad.numpy.operands import as_symbol, to_dtype
+from fnad.numpy.operands import as_symbol, static_array, to_dtype
 from fnad.ops import banded, eigenvalues, least_squares, linalg, matrix_function, riccati
 from fnad.ops.arithmetic import add, mul, neg, sub
+from fnad.ops.autodiff import stop_gradient
 from fnad.ops.comparison import eq
 from fnad.ops.conversion import convert
 from fnad.ops.matrix import (
@@ -50,7 +51,7 @@ from fnad.ops.matrix import (
 )
 from fnad.ops.matrix import lower as lower_triangle
 from fnad.ops.matrix import upper as upper_triangle
-from fnad.ops.shape import broadcast_in_dim, broadcast_to, reshape_to, slice_axis
+from fnad.ops.shape import broadcast_in_dim, broadcast_to, concatenate, reshape_to, slice_axis
 from fnad.ops.sorting import argsort
 from fnad.scipy.rule import body_of, on_values, others_of, rule_of
 from fnad.scipy.special_matrices import circulant, hankel, toeplitz
@@ -82,6 +83,7 @@ __all__ = [
     "lu_solve",
     "matmul_toeplitz",
     "norm",
+    "null_space",
     "pinv",
     "pinvh",
     "qr",
@@ -200,6 +202,25 @@ def solve_banded(l_and_u: tuple[int, int], ab: Any, b: Any) -> Any:
     check_matrices("solve_banded", band.aval)
     below, above = l_and_u
     return for_columns(lambda a, b: banded.solve_banded(a, b, below=int(below), above=int(above)), band, y)
+
+
+@of_scipy
+def solveh_banded(ab: Any, b: Any, lower: bool = False) -> Any:
+    """The solution x of a x = b for a Hermitian matrix, of which ab has a diagonal a row, as for `solve_banded`.
+
+    Raises LinAlgError where the matrix is not positive definite.
+
+    >>> solveh_banded([[0.0, 1.0], [2.0, 2.0]], [3.0, 3.0])
+    array([1., 1.])
+    """
+    band, y = floating(ab, b)
+    check_matrices("solveh_banded", band.aval)
+    k = band.shape[-2] - 1
+    band = banded.definite_band(band, lower=bool(lower))
+    mirrored = conjugate(banded.transposed_band(band, *((k, 0) if lower else (0, k))))
+    parts = (rows(mirrored, 0, k), band) if lower else (band, rows(mirrored, 1, k + 1))
+    whole = concatenate(*parts, axis=band.ndim - 2)
+    return for_columns(lambda a, b: banded.solve_banded(a, b, below=k, above=k), whole, y)
 
 
 @of_scipy
@@ -486,6 +507,30 @@ def pinv(a: Any, *, rtol: float | None = None, return_rank: bool = False) -> Any
 
 
 @of_scipy
+def null_space(A: Any, rcond: float | None = None) -> Any:
+    """An orthonormal basis of the vectors x with a x = 0, in columns; `rcond` as for `pinv`.
+
+    Its derivative is that at constant rank: the space moves by -a⁺ da, and the basis does not turn within it.
+
+    >>> null_space([[2.0, 0.0]])
+    array([[0.],
+           [1.]])
+    """
+    (x,) = floating(A)
+    check_matrices("null_space", x.aval)
+    _, s, vh = eigenvalues.svd(stop_gradient(x), full=True)
+    cut = max(x.shape[-2:]) * float(np.finfo(x.dtype).eps) if rcond is None else rcond
+    ranks = np.unique(static_array(linear_algebra.rank_of(s, cut)))
+    if ranks.size > 1:
+        raise MatrixError(f"null_space takes matrices of the same rank, got ranks {ranks.tolist()}")
+    basis = adjoint(rows(vh, int(ranks[0]), vh.shape[-1]))
+    inverse = least_squares.pinv(x, rcond=float(cut), is_hermitian=False)
+    moved = sub(basis, matmul(inverse, matmul(x, basis)))
+    factor = linalg.cholesky(matmul(adjoint(moved), moved), upper=False)
+    return adjoint(triangular(factor, adjoint(moved), True))
+
+
+@of_scipy
 def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True) -> Any:
     """U, the singular values s, descending, and Vᴴ, with a = U diag(s) Vᴴ; or s alone.
 
@@ -726,22 +771,6 @@ def solve_circulant(c: Any, b: Any) -> Any:
     array([1., 2.])
     """
     return solve(circulant(c), b)
-
-
-@on_values_of_scipy
-def solveh_banded(ab: Any, b: Any, lower: bool = False) -> Any:
-    """The solution x of a x = b for a Hermitian matrix, of which ab has a diagonal a row, as for `solve_banded`.
-
-    >>> solveh_banded([[0.0, 1.0], [2.0, 2.0]], [3.0, 3.0])
-    array([1., 1.])
-    """
-    diagonals = XP.asarray(ab)[:: 1 if lower else -1]
-    several, n = range(1, diagonals.shape[0]), diagonals.shape[1]
-    below = [diagonals[k, : n - k] if lower else np.conj(diagonals[k, k:]) for k in several]
-    above = [np.conj(row) for row in below]
-    rows = [*[np.pad(above[k - 1], (k, 0)) for k in reversed(several)], diagonals[0]]
-    rows += [np.pad(below[k - 1], (0, k)) for k in several]
-    return solve_banded((len(several), len(several)), XP.stack(rows), b)
 
 
 __getattr__ = others_of("scipy.linalg")

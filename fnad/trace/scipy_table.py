@@ -18,8 +18,8 @@ TABLE: dict[str, dict[str, tuple[str, ...]]] = {}
 TABLE["scipy.linalg"] = {"fnad.scipy.linalg": (
     "block_diag", "cho_factor", "cho_solve", "cholesky", "circulant", "coshm", "cosm", "det", "eig", "eigh",
     "eigh_tridiagonal", "eigvals", "eigvalsh", "eigvalsh_tridiagonal", "expm", "expm_frechet", "hankel", "inv",
-    "khatri_rao", "logm", "lstsq", "lu", "lu_factor", "lu_solve", "matmul_toeplitz", "norm", "pinv", "pinvh", "qr",
-    "signm", "sinhm", "sinm", "solve", "solve_banded", "solve_circulant", "solve_continuous_are",
+    "khatri_rao", "logm", "lstsq", "lu", "lu_factor", "lu_solve", "matmul_toeplitz", "norm", "null_space", "pinv",
+    "pinvh", "qr", "signm", "sinhm", "sinm", "solve", "solve_banded", "solve_circulant", "solve_continuous_are",
     "solve_continuous_lyapunov", "solve_discrete_are", "solve_discrete_lyapunov", "solve_sylvester",
     "solve_toeplitz", "solve_triangular", "solveh_banded", "sqrtm", "svd", "svdvals", "tanhm", "tanm", "toeplitz",
 )}

@@ -14,7 +14,7 @@ import pytest
 import scipy.linalg
 import scipy.signal
 
-from fnad import grad, jit, make_program, value_and_grad
+from fnad import grad, jit, jvp, make_program, value_and_grad, vmap
 from fnad.errors import DomainError, FactorizationError, ShapeError, UnsupportedFunctionError
 from fnad.scipy import linalg, signal
 from tests.edge_cases.ways import check as check_everywhere
@@ -157,6 +157,43 @@ def test_triangular_bands_are_solved_without_their_corners(below: int, above: in
     band[0 if below else -1, 1] = 0
     with pytest.raises(FactorizationError, match="singular matrix"):
         jit(lambda ab: linalg.solve_banded((below, above), ab, V))(band)
+
+
+@pytest.mark.parametrize("lower", [False, True])
+@pytest.mark.parametrize("above", [0, 1, 2])
+def test_a_band_that_is_not_positive_definite_is_an_error(above: int, lower: bool) -> None:
+    band = np.full((above + 1, 4), 0.5)
+    band[0 if lower else -1] = [4.0, 4.0, 4.0, -1.0]
+    f = lambda ab: np.sum(linalg.solveh_banded(ab, np.ones(4), lower=lower))  # noqa: E731
+    for call in (f, jit(f), grad(f), jit(grad(f)), lambda ab: jit(vmap(f))(ab[None]), lambda ab: jvp(f, (ab,), (ab,))):
+        with pytest.raises(np.linalg.LinAlgError, match="positive definite"):
+            call(band)
+
+
+@pytest.mark.parametrize(
+    ("m", "n", "rank"), [(4, 3, 2), (3, 4, 2), (4, 4, 2), (3, 5, 1), (5, 3, 1), (3, 3, 3), (3, 5, 3)]
+)
+def test_spaces_of_a_matrix_move_at_constant_rank(m: int, n: int, rank: int) -> None:
+    """Along matrices of one rank; the basis of a kernel is any, so its projection is compared."""
+    rng = np.random.default_rng(m + n)
+    left, right, dleft, dright = (rng.normal(size=shape) for shape in ((m, rank), (rank, n)) * 2)
+    weights = rng.normal(size=(5, 5))
+
+    def along(space: Any) -> Any:
+        def f(t: Any) -> Any:
+            basis = space((left + t * dleft) @ (right + t * dright))
+            return np.sum(basis @ basis.T * weights[: len(basis), : len(basis)])
+
+        return f
+
+    of_kernel, of_range = along(scipy.linalg.null_space), along(scipy.linalg.orth)
+    for f in (of_kernel, of_range):
+        h = 1e-5
+        slope = (8 * (f(h) - f(-h)) - (f(2 * h) - f(-2 * h))) / (12 * h)
+        np.testing.assert_allclose(jit(f)(0.0), f(0.0), atol=1e-12)
+        np.testing.assert_allclose([grad(f)(0.0), jvp(f, (0.0,), (1.0,))[1]], [slope, slope], rtol=1e-6, atol=1e-8)
+    bend = (of_kernel(1e-3) - 2 * of_kernel(0.0) + of_kernel(-1e-3)) / 1e-6
+    np.testing.assert_allclose(grad(grad(of_kernel))(0.0), bend, rtol=1e-3, atol=1e-4)
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
