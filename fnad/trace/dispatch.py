@@ -209,6 +209,8 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: di
     rule = RULES.get(ufunc if is_call else (ufunc, method))
     if rule is None:
         return call_on_known(ufunc_name(ufunc, method), getattr(ufunc, method), inputs, kwargs)
+    kwargs.pop("array", None)  # an operand given by keyword is among the inputs too
+    kwargs.pop("indices", None)
     if not kwargs:
         return call(rule, inputs, kwargs)
     outs = kwargs.pop("out", (None,))

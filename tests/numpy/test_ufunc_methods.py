@@ -93,3 +93,16 @@ def test_values_are_those_of_hypotenuses() -> None:
     )
     for f in (lambda x: np.hypot.reduce(x, axis=1), lambda x: np.hypot.accumulate(x, axis=1)):
         np.testing.assert_allclose(jit(f)(rows), f(rows), rtol=1e-15)
+
+
+def test_operands_by_keyword() -> None:
+    """NumPy gives them to `__array_ufunc__` twice."""
+    x, f = np.arange(1.0, 7.0).reshape(2, 3), np.add
+    for g in (
+        lambda x: f.reduce(array=x),
+        lambda x: f.reduce(array=x, axis=1, keepdims=True, initial=2.0, where=x > 2),
+        lambda x: np.hypot.accumulate(array=x, axis=1),
+        lambda x: f.reduceat(x, indices=[0, 1, 0], axis=1),
+        lambda x: np.multiply.reduceat(array=[x[0], x[1]], indices=[0, 1]),
+    ):
+        np.testing.assert_allclose(jit(g)(x), g(x), rtol=1e-15)
