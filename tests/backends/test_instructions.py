@@ -1013,3 +1013,23 @@ def program(x, y, out):
 """
     text = str(module_of(parse_kernel(source, "program", [np.dtype(d) for d in ("f4", "f4", "f8")])))
     assert ("llvm.loop.vectorize.width" in text) == WORK[term]
+
+
+OF_ZEROS: dict[str, Callable[..., Any]] = {
+    "minimum": lambda x: np.minimum(1.0, 0.0 + x),
+    "maximum": lambda x: np.maximum(x - -0.0, -1.0),
+    "a difference": lambda x: np.minimum(1.0, 0.0 - x),
+    "a choice": lambda x: np.minimum(1.0, np.where(x < 0.5, 0.0 + x, 2.0)),
+    "between": lambda x: np.clip(0.0 + x, -1.0, 1.0),
+    "nested": lambda x: np.minimum(np.minimum(0.0 + x, 1.0), 2.0) * 1.0,
+    "over an axis": lambda x: np.max(0.0 + x),
+}
+
+
+@pytest.mark.parametrize("shape", [(), (5,)])
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("name", OF_ZEROS)
+def test_an_extremum_leaves_the_sum_with_a_zero_its_sign(name: str, dtype: str, shape: Any) -> None:
+    f, x = OF_ZEROS[name], np.full(shape, -0.0, dtype)
+    with fnad.config.override(executor="compiled"):
+        np.testing.assert_array_equal(np.signbit(fnad.jit(f)(x)), np.signbit(f(x)))

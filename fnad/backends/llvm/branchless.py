@@ -115,13 +115,24 @@ def of_integers(sign: str) -> Emit:
 def propagating(name: str) -> Emit:
     """The emitter of LLVM's extremum `name`, nan if either operand is; its folds vectorise too.
 
-    Of zeros of both signs it is either, as NumPy's: to order them takes longer than all else.
+    Of zeros of both signs it is either, as NumPy's: to order them takes longer than all else. With `nsz` LLVM takes x
+    for an operand 0.0 + x too, which has another sign if x is -0.0.
     """
 
     def emit(builder: Builder, kinds: Kinds, values: Values) -> Value:
-        return call(builder, overloaded(name, values[0].type), values[0].type, *values, flags=("nsz",))
+        flags = () if any(map(is_sum_with_constant, values)) else ("nsz",)
+        return call(builder, overloaded(name, values[0].type), values[0].type, *values, flags=flags)
 
     return emit
+
+
+def is_sum_with_constant(value: Value) -> bool:
+    """True for a sum or difference with a constant operand, and for a choice between values of which one is."""
+    if not isinstance(value, ir.Instruction):
+        return False
+    if value.opname == "select":
+        return any(map(is_sum_with_constant, value.operands[1:]))
+    return value.opname in ("fadd", "fsub") and any(isinstance(each, ir.Constant) for each in value.operands)
 
 
 def ignoring(sign: str) -> Emit:
