@@ -221,3 +221,30 @@ def test_a_rule_may_be_stated_again() -> None:
         forward.defjvp(lambda primals, tangents, slope=slope: (primals[0] ** 2, slope * tangents[0]))
         for _ in range(12):  # beyond the calls after which the last one is made directly
             assert [call(3.0) for call in calls] == [slope] * len(calls)
+
+
+def test_a_rule_may_be_stated_by_its_part_for_each_argument() -> None:
+    """The names it uses from outside may change, as in any rule."""
+
+    @fnad.custom_jvp
+    def f(x: Any, y: Any, z: Any) -> Any:
+        return {"a": np.sin(x) * y, "b": (z * x,)}
+
+    factor = [1.0]
+    f.defjvps(
+        lambda dx, out, x, y, z: {
+            "a": np.array([factor[0] * np.cos(x), 0.0])[0] * y * dx,
+            "b": (out["b"][0] / x * dx,),
+        },
+        None,
+        lambda dz, out, x, y, z: {"a": 0.0 * x, "b": (x * dz,)},
+    )
+    total = lambda x, y, z: f(x, y, z)["a"] + f(x, y, z)["b"][0]  # noqa: E731
+    slopes = fnad.jit(fnad.grad(total, (0, 1, 2)))
+    assert_allclose(slopes(1.0, 2.0, 3.0), [2 * np.cos(1.0) + 3, 0, 1])
+    assert_allclose(fnad.grad(fnad.grad(total))(1.0, 2.0, 3.0), -2 * np.sin(1.0))
+    factor[0] = 5.0
+    assert_allclose(slopes(1.0, 2.0, 3.0), [10 * np.cos(1.0) + 3, 0, 1])
+    constant = fnad.custom_jvp(lambda x: x * 2)
+    constant.defjvps(None)
+    assert fnad.grad(constant)(2.0) == 0

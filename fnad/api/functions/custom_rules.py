@@ -18,6 +18,7 @@ from fnad.api.staging.leaves import (
     check_function,
     flatten,
     leaves_of,
+    map_leaves,
     structure_text,
     type_name,
     unflatten,
@@ -168,6 +169,21 @@ class custom_jvp(_Custom):  # noqa: N801 a decorator
         """State the rule, and return it."""
         self.state(rule)
         return rule
+
+    def defjvps(self, *parts: Function | None) -> None:
+        """State the rule by its part for each argument, `part(tangent, result, *primals)`; None is a part that is 0."""
+
+        def rule(*given: Any) -> Any:
+            *fixed, primals, tangents = given
+            if fixed or len(parts) != len(primals):
+                what = f"defjvps states a part for each argument of {described(self._f)}, and no argument is fixed"
+                raise _refused(what, "state the rule with defjvp")
+            result = self(*primals)
+            pairs = zip(parts, tangents, strict=True)
+            found = [callee(part)(dx, result, *primals) for part, dx in pairs if part is not None]
+            return result, map_leaves(lambda *each: sum(each[1:], np.zeros_like(each[0])), result, *found)
+
+        self.state(rule, *filter(None, parts))
 
     def _regions(self, call: CustomCall, function: Region, *rule: Function) -> Sequence[Region]:
         return (_pushing(rule[0], call, function),)
