@@ -83,11 +83,28 @@ DUAL_NUMPY = SimpleNamespace(
 # ---- random functions ------------------------------------------------------------------------------------------------
 
 
+BEHIND: list[list[str]] = [
+    ["s = s + sum(q) * len(q)"],
+    ["for w in q:", "    s = s * 0.5 + w"],
+    ["for k, w in enumerate(q):", "    t = t + (w * k if w > a else a * 0.1)"],
+    ["for k in range(len(q)):", "    t = t * 0.5 + q[k] * k"],
+    ["for w, u in zip(q, x):", "    s = s * 0.9 + w * u"],
+    ["for k, w in zip(range(3), q):", "    s = s * 0.9 + (w * k if w > a else a)"],
+    ["for w in q:", "    r.append((w * a, 1))", "    if w < 1 and len(q) < 9:", "        q.append(w + 1)"],
+    ["q.append(s)", "t = t + sum([w * w for w in q if w > a])"],
+    ["if len(q) > 2:", "    t = t + q[-2] * q[1]"],
+    ["t = t + (max(q) - min(q)) * 0.5"],
+    ["s = s + sum(sorted(q)[:2])"],
+]
+"""What comes behind the loops of a function with lists."""
+
+
 class Text:
     """The text of a random function."""
 
     def __init__(self, seed: int) -> None:
         self.random, self.loops, self.is_in_def = random.Random(seed), 0, False
+        self.has_list = self.random.random() < 0.5
 
     def one_of(self, *choices: str) -> str:
         return self.random.choice(choices)
@@ -95,16 +112,22 @@ class Text:
     def value(self, depth: int = 1) -> str:
         if depth and self.random.random() < 0.35:
             x, y = self.value(depth - 1), self.value(depth - 1)
+            if self.has_list and self.random.random() < 0.2:
+                w, found = self.one_of("w", "w * a", "w * w if w < 1 else v"), self.one_of("x", "y", "q", "x[:3]")
+                test = self.one_of("w > v", "w > a", "-a < w < v", "w > 0 and v > a")
+                return self.one_of(f"sum([{w} for w in {found} if {test}])", f"sum({w} for w in {found} if {test})")
             return self.one_of(f"{x} + {y}", f"{x} - 0.3 * {y}", f"np.sin({x}) * {y}", f"np.tanh({x})", f"0.5 * ({x})")
         numbers = "v", "a", "s", "t", "p", "a * v", "v * v", "abs(v)", "0.75", "n * 0.1", "float(i)"
         chosen = "min(v, a)", "max(s * 0.1, v)", "sorted((v, a, t))[1]", "(v if v > 0 else a)", "(v > 0 and s or t)"
         elements = "y[i]", "x[i]", "x[i - 1]", "y[i - 1] * v", "z[i]", f"x[n % {N}]", f"y[n % {N}]", "z.sum() * 0.1"
-        return self.one_of(*numbers, *chosen, *elements)
+        lists = "q[-1]", "sum(q) * 0.1", "len(q) * 0.1", "q[len(q) // 2]", "q[0]", "q[i] if i < len(q) else a"
+        return self.one_of(*numbers, *chosen, *elements, *lists * self.has_list)
 
     def test(self) -> str:
         simple = "v > a", "v < -a", "s > t", "x[i] > y[i]", "not v > 0.3", "i > 3", "n > 2", "p > a", "flag", "n % 2"
         joined = "-0.5 < v < a", "v > 0 and s < 1", "v > a or t < 0", "flag and v > a", f"y[n % {N}] > v"
         more = "mode == 'up'", "last is None", "last is not None and last > v", "i + 1 < len(x) and x[i + 1] > v"
+        more = (*more, "len(q) > 3", "q[-1] > v", "len(q) % 2") if self.has_list else more
         return self.one_of(*simple, *joined, *more, f"{self.value()} > {self.value()}")
 
     def change(self) -> str:
@@ -120,6 +143,10 @@ class Text:
             "last = None",
             "mode = 'still'",
         )
+        lists = f"q.append({value})", "q.append(v)", f"q += [v, {value}]", f"q[-1] = {value}", "q.append(q[-1] * 0.5)"
+        lists = *lists, "s = s + (q.pop() if len(q) > 1 else v)", f"r.append(({value}, i))", "r.append((a, i))"
+        if self.has_list and self.random.random() < 0.3:
+            return self.one_of(*lists)
         return self.one_of(*numbers, *arrays, *whole, *states, "y[i], y[i - 1] = y[i - 1], y[i]")
 
     def block(self, depth: int) -> Iterator[str]:
@@ -154,6 +181,7 @@ class Text:
             (["for i, v in enumerate(x):"], []),
             ([f"for i in range({self.one_of('2', '3', str(N), '1 + i % 3')}):"], ["v = x[i]"]),
             ([f"for v, i in zip(x, range({N})):"], []),
+            *[(["for i, v in enumerate(q[:3]):"], []), (["for v in q[-4:]:"], [])] * self.has_list,
             ([f"{k} = 0", f"while {k} < {self.one_of('3', 'i', '2 + i % 2')} and ({self.test()}):"], [f"{k} += 1"]),
             ([f"{k} = abs(v)", f"while {k} > 0.3:"], [f"{k} = {k} * 0.5"]),
             ([f"{k} = 0", "while True:"], [f"if {k} >= 4:", "    break", f"{k} += 1"]),
@@ -175,7 +203,10 @@ class Text:
     def function(self) -> str:
         self.is_in_def = self.random.random() < 0.3
         start = ["s, t, p, v, last = 0.0, 0.1, 0.5, a, None", "n, i, flag, mode, z = 0, 0, True, 'up', x"]
+        start += [f"q, r = [{self.one_of('0.5', 'a', 'a, x[0]')}], []"] * self.has_list
         lines = [*start, "y = np.ones(len(x))", *self.loop(2), *(self.loop(2) if self.random.random() < 0.4 else ())]
+        if self.has_list:
+            lines += [*self.random.choice(BEHIND), "for w, k in r:", "    s = s * 0.9 + w * k"]
         result = "return s * 1.3 + t * t + (y * x).sum() + n * 0.01 * a + (z * z).sum() * 0.1 + p * 0.3 + flag"
         return "\n".join(["def f(x, a):", *indented([*lines, result]), ""])
 

@@ -522,22 +522,22 @@ def test_paths_are_found_in_several_threads_at_once() -> None:
 
 
 def many(n: Any, x: Any) -> Any:
-    total = x * 0.0
-    for _ in range(n):
-        total = total + x
-    return total
+    parts = {}
+    for i in range(n):
+        parts[i] = x
+    return sum(parts.values())
 
 
 def deep(x: Any) -> Any:
-    parts = [0.0]
+    parts = {0: 0.0}
     while x > 1:
         x = x - 1
-        parts.append(x)
-    return sum(parts)
+        parts[len(parts)] = x
+    return sum(parts.values())
 
 
 def pattern(x: Any) -> Any:
-    return sum(v if v > 0 else -2 * v for v in x)
+    return sum({i: v if v > 0 else -2 * v for i, v in enumerate(x)}.values())
 
 
 @pytest.mark.parametrize(

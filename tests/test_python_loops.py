@@ -918,12 +918,49 @@ def test_rows_that_part_and_cannot_be_a_loop_are_an_error(f: Callable[..., Any])
 SEEN: list[float] = []
 
 
-def appended(x: Any, a: Any) -> Any:
+def grouped(x: Any, a: Any) -> Any:
+    groups = [[x[0]]]
+    for v in x:
+        if v > a:
+            groups.append([v])
+        else:
+            groups[-1].append(v * v)
+    return sum(sum(group) * len(group) for group in groups)
+
+
+def put_in_front(x: Any, a: Any) -> Any:
     found = []
     for v in x:
         if v > a:
-            found.append(v * v)  # noqa: PERF401
-    return sum(found, 0.0)
+            found.insert(0, v * v)
+    return found[0] if found else a
+
+
+def written_through_a_list(x: Any, a: Any) -> Any:
+    rows, row = [], x[:2] * 1.0
+    for v in x:
+        if v > a:
+            rows.append(row)
+        row[0] = row[0] * v
+    return sum(row[0] for row in rows)
+
+
+def written_behind_a_list(x: Any, a: Any) -> Any:
+    rows, row = [], x[:2] * 1.0
+    for v in x:
+        if v > a:
+            row = row * 0.5 + v
+            rows.append(row)
+    row[0] = 3.0
+    return np.sum(rows) + row[1]
+
+
+def of_numbers_of_two_types(x: Any, a: Any) -> Any:
+    found = [0]
+    for v in x:
+        if v > a:
+            found.append(v)  # noqa: PERF401
+    return sum(found) * a
 
 
 def large_integers(x: Any, a: Any) -> Any:
@@ -978,12 +1015,12 @@ def recursive(x: Any, a: Any) -> Any:
     return sums(0)
 
 
-def comprehended(x: Any, a: Any) -> Any:
-    return sum([v * v for v in x if v > a], a)
+def in_a_table(x: Any, a: Any) -> Any:
+    return sum({i: v * v for i, v in enumerate(x) if v > a}.values(), a)
 
 
-def generated(x: Any, a: Any) -> Any:
-    return sum((v * v if v > a else -v for v in x), a)
+def of_two_loops(x: Any, a: Any) -> Any:
+    return sum([v * w for v in x for w in x if v > w > a], a)
 
 
 def yielding(x: Any, a: Any) -> Any:
@@ -996,10 +1033,12 @@ def yielding(x: Any, a: Any) -> Any:
 
 
 PATHS = [
-    *((appended, "a step changes a list"), (in_a_dictionary, "a step changes a dict")),
+    *((grouped, "a step puts values into a list that"), (put_in_front, "a step changes a list")),
+    *((written_through_a_list, "MutationError"), (written_behind_a_list, "MutationError")),
+    *((of_numbers_of_two_types, "a list has elements of"), (in_a_dictionary, "a step changes a dict")),
     *((in_an_attribute, "a step changes a Sum"), (noted_outside, "a step changes a list")),
     *((large_integers, "it computes with Python's numbers"), (divided_by_a_count, "it computes with Python's numbers")),
-    *((comprehended, "a comprehension, or"), (generated, "a comprehension, or"), (yielding, "a comprehension, or")),
+    *((in_a_table, "a nested compr"), (of_two_loops, "a nested compr"), (yielding, "a nested compr")),
     (recursive, None),
 ]
 """The functions whose loops stay paths, each with what `explain` says of that."""

@@ -32,7 +32,8 @@ from typing import Any
 
 from fnad.codes import inner_codes, names_of, notes_of, original_of, with_code
 from fnad.forks import lock
-from fnad.trace.rewriting import MARK, Hooked
+from fnad.trace.nodes import MARK
+from fnad.trace.rewriting import Hooked
 from fnad.trace.variables import FACTS, Facts
 
 
@@ -258,7 +259,8 @@ def is_same(own: CodeType, code: CodeType) -> bool:
 
 def with_hooks(other: CodeType, own: CodeType) -> CodeType:
     """Converted code with the hooks in the place of their mark; notes which code it was made of."""
-    inner = {id(there): with_hooks(there, here) for here, there in each_pair(own, other)}
+    originals = {id(there): here for here, there in each_pair(own, other)}
+    inner = {id(code): with_hooks(code, originals.get(id(code), own)) for code in inner_codes(other)}
     constants = [
         HOOKS if c == MARK else _with_facts(c) if type(c) is tuple else inner.get(id(c), c) for c in other.co_consts
     ]

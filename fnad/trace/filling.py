@@ -42,6 +42,14 @@ def makers(function: ast.AST) -> dict[ast.Call, tuple[str, ...]]:
     return dict(flows.makers())
 
 
+def extended_in(function: ast.AST) -> set[str]:
+    """The variables that lists are appended to."""
+    calls = [node.func for node in ast.walk(function) if isinstance(node, ast.Call)]
+    methods = [each for each in calls if isinstance(each, ast.Attribute) and each.attr in ("append", "extend")]
+    targets = [node.target for node in ast.walk(function) if isinstance(node, ast.AugAssign)]
+    return {base_of(each) for each in (*targets, *(method.value for method in methods))}
+
+
 def name_of(node: ast.expr) -> str:
     """The last name of a callee."""
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""

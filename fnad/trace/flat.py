@@ -62,6 +62,8 @@ class Flat(Elements):
     def copy(self) -> Any:
         return self[...]
 
+    elements = copy
+
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         return np.asarray(self.copy(), dtype)
 

@@ -267,11 +267,11 @@ STATE = frozenset(Handle.__slots__) - {"__weakref__"}
 
 
 class Elements:
-    """An object taken for an array: the elements that `copy` returns."""
+    """An object taken for an array or a list: that of its elements."""
 
     __slots__ = ()
 
-    def copy(self) -> Handle:
+    def elements(self) -> Any:
         raise NotImplementedError
 
 

@@ -16,7 +16,6 @@ import sys
 import warnings
 from collections import defaultdict
 from collections.abc import Callable
-from itertools import repeat
 from types import (
     BuiltinFunctionType,
     FunctionType,
@@ -42,7 +41,9 @@ from fnad.trace.dispatch import is_written
 from fnad.trace.entering import constructing, entered, operand
 from fnad.trace.handle import Handle
 from fnad.trace.libraries import is_entered, is_numba_class, is_of_numba, is_standard, is_trusted, is_users
+from fnad.trace.listed import summed
 from fnad.trace.loading import decided, is_native, load, ordinary, read, traced
+from fnad.trace.loop_hooks import comprehended, comprehends, each, leaves, listed, turns
 from fnad.trace.looping import LOOPING, Refused, notes_cache
 from fnad.trace.parts import CACHED
 from fnad.trace.reading_calls import imported, imports, matched, recorded
@@ -91,6 +92,8 @@ def callee(function: Any) -> Any:
         LOOPING.steps[-1].calls(function)
     if function is vars and LOOPING.loops is not None:
         LOOPING.loops.reads_caches()
+    if function is sum and LOOPING.loops is not None and LOOPING.loops.marked:
+        return summed
     return _reported(function)
 
 
@@ -340,32 +343,6 @@ def item(owner: Any, index: Any) -> Any:
     return load((INDEXED[id(kind)] if id(kind) in INDEXED else load(owner))[index])
 
 
-def each(values: Any, place: tuple[Any, ...] | None = None) -> Any:
-    """The values that a loop iterates over."""
-    if not is_tracing():
-        return values
-    loops = LOOPING.loops
-    values = values if hasattr(type(values), "__next__") else load(values)
-    if place is None or loops is None:
-        return values
-    return loops.each(values, place, sys._getframe(1))  # pyright: ignore[reportPrivateUsage]
-
-
-def turns(place: tuple[Any, ...]) -> Any:
-    """The steps of a `while` loop."""
-    loops = LOOPING.loops
-    if loops is None or not is_tracing():
-        return repeat(None)
-    return loops.turns(place, sys._getframe(1))  # pyright: ignore[reportPrivateUsage]
-
-
-def leaves(line: int, column: int) -> bool:
-    """True if the loop at this place ends at a statement; else a step of it does, which notes that."""
-    if not LOOPING.steps:
-        return True
-    return LOOPING.steps[-1].goes_on((line, column), sys._getframe(1))  # pyright: ignore[reportPrivateUsage]
-
-
 def place(owner: Any) -> Any:
     """The object that `x[i] = v` writes into."""
     if is_tracing():
@@ -530,8 +507,9 @@ for _function in (
 enter(warnings.warn, warning_users)
 
 for _hook in (
-    *(attribute, callee, changed, counter, each, enters, filled, handles, imported, imports, item, leaves),
-    *(matched, method, operand, place, same, Same, slice, stored, tally, trying, turns, variable, within),
+    *(attribute, callee, changed, comprehended, comprehends, counter, each, enters, filled, handles, imported),
+    *(imports, item, leaves, listed, matched, method, operand, place, same, Same, slice, stored, tally, trying),
+    *(turns, variable, within),
 ):
     setattr(HOOKS, _hook.__name__, _hook)
 for _value in (True, False):

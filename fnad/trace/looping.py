@@ -12,12 +12,13 @@ from __future__ import annotations
 import ctypes
 import sys
 import threading
-from collections.abc import Callable, Collection, Hashable
+from collections.abc import Callable, Collection, Hashable, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
 from functools import cached_property, partial
 from types import (
     BuiltinFunctionType,
+    CodeType,
     FrameType,
     FunctionType,
     MethodDescriptorType,
@@ -41,7 +42,7 @@ from fnad.trace.conversion import converted_code, facts_in, facts_of
 from fnad.trace.effects import effect_of_callee
 from fnad.trace.filling import FILLING
 from fnad.trace.generators import draws_numbers
-from fnad.trace.handle import Array, Handle
+from fnad.trace.handle import Array, Elements, Handle
 from fnad.trace.libraries import is_trusted
 from fnad.trace.parts import CACHED
 from fnad.trace.recording import Recorder
@@ -72,9 +73,15 @@ class Parted(BaseException):
 class Loops(Protocol):
     """The loops of user code in a trace."""
 
-    def each(self, values: Any, place: tuple[Any, ...], frame: FrameType) -> Any: ...
+    marked: set[tuple[str, int]]
+
+    def each(self, values: Any, place: tuple[Any, ...], frame: FrameType, code: CodeType | None = None) -> Any: ...
 
     def turns(self, place: tuple[Any, ...], frame: FrameType) -> Any: ...
+
+    def listed(self, items: list[Any], place: tuple[int, int], code: CodeType) -> Any: ...
+
+    def comprehends(self, place: tuple[Any, ...], code: CodeType) -> bool: ...
 
     def decides(self, source: Source, answer: int) -> None: ...
 
@@ -190,11 +197,12 @@ DRAWS = "a step draws random numbers"
 class Step:
     """A step of a loop that runs for all that go the same way: the frame of the loop, and what is outside of the step.
 
-    The recorder has what the step may read from outside, which it may not change.
+    The loop has at most `most` steps; None if their number is not known. It is one over `lists` whose length depends on
+    data. The recorder has what the step may read from outside, which it may not change.
     """
 
-    def __init__(self, frame: FrameType, place: tuple[int, int]) -> None:
-        self.frame, self.place = frame, place
+    def __init__(self, frame: FrameType, place: tuple[int, int], most: int | None, lists: Sequence[Any]) -> None:
+        self.frame, self.place, self.most, self.lists = frame, place, most, lists
         self.exits = False
         self.recorder = Recorder()
         facts = facts_in(frame.f_code)
@@ -210,7 +218,7 @@ class Step:
             error = MutationError(what, source=current_source(), remedy="make the array with fnad.numpy")
             raise MAKING.refuse(error)
         is_outside = self.recorder.has_read(owner) or isinstance(owner, (ModuleType, type))
-        if is_outside and not isinstance(owner, Handle):
+        if is_outside and not isinstance(owner, (Handle, Elements)):
             raise Refused(f"a step changes a {type(owner).__name__}")
 
     def changes(self, owner: Any) -> None:

@@ -16,6 +16,9 @@
     o.x = v         HOOKS.stored(o, "x").x = v
     o.n += 1        HOOKS.counter(o, "n").n += 1
     v += x          v += HOOKS.changed(v, x)    for a local variable
+    [f(v) for v in x if c]      [f(v) for …] unless HOOKS.comprehends(place), else
+                                HOOKS.comprehended(x, lambda v: f(v), lambda v: c, place)
+    u = []          u = HOOKS.listed([], line, column)      where `u.append` follows
     try: …          try: with HOOKS.trying("E"): …
     except E: …     except E: HOOKS.handles(); …
     finally: return finally: HOOKS.handles(); return
@@ -29,13 +32,29 @@ node that it replaces.
 from __future__ import annotations
 
 import ast
-import builtins
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
 from copy import deepcopy
-from typing import Any
+from typing import Any, cast
 
-from fnad.trace.filling import makers
+from fnad.trace.filling import extended_in, makers
+from fnad.trace.nodes import (
+    ENDS,
+    NOT_COPIED,
+    ORDERING,
+    SINGLE,
+    OfBools,
+    as_value,
+    constant,
+    handled_by,
+    hook,
+    is_plain,
+    left,
+    listed,
+    name_of,
+    own_nodes,
+    together,
+)
 from fnad.trace.variables import (
     COUNTED,
     EXTENDED,
@@ -50,9 +69,6 @@ from fnad.trace.variables import (
     reads_in,
 )
 
-MARK = "\0fnad.hooks"
-"""The constant in its place until the code is compiled."""
-
 
 class Hooked(ast.NodeTransformer):
     """Puts hooks into the syntax of a module; annotations, and patterns except bools, stay as they are.
@@ -60,7 +76,7 @@ class Hooked(ast.NodeTransformer):
     `_class` is the name of the class around a node, and `_local` has its variables that are not of outer scopes.
     `_scope` is the function around it, `_reads` counts how often that function reads variables. `_live` has those that
     may be read behind its loops, `_around` are the loops. `_final` are the statements that end a `finally` clause.
-    `_makers` has the calls that make an array to be filled.
+    `_makers` has the calls that make an array to be filled, `_extended` the variables with lists that are extended.
     """
 
     def __init__(self) -> None:
@@ -72,6 +88,7 @@ class Hooked(ast.NodeTransformer):
         self._around: list[Place | None] = []
         self._final: tuple[type[ast.stmt], ...] = ()
         self._makers: dict[ast.Call, tuple[str, ...]] = {}
+        self._extended: set[str] = set()
 
     def all(self, nodes: Iterable[Any]) -> list[Any]:
         """Rewrite statements or expressions; a statement may become several."""
@@ -100,6 +117,9 @@ class Hooked(ast.NodeTransformer):
         return hook(name, node, self._owner(node.value, use), ast.Constant(self._mangled(node.attr)))
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
+        first: list[Any] = []
+        if isinstance(node.func, ast.Name) and node.args and isinstance(node.args[0], ast.GeneratorExp):
+            first = [self._as_loop(node.args.pop(0), self.visit(deepcopy(node.func)))]
         if isinstance(node.func, ast.Attribute):
             use = EXTENDED if node.func.attr in ("append", "add") else READ
             node.func = self._of_attribute("method", node.func, use)
@@ -107,7 +127,7 @@ class Hooked(ast.NodeTransformer):
             node.func = hook("callee", node.func, self._owner(node.func))
         if node in self._makers:
             node.func = hook("filled", node.func, node.func, constant(self._makers[node]))
-        node.args = self.all(node.args)
+        node.args = [*first, *self.all(node.args)]
         for keyword in node.keywords:
             keyword.value = self.visit(keyword.value)
         return node
@@ -161,7 +181,7 @@ class Hooked(ast.NodeTransformer):
         return node
 
     def visit_For(self, node: Any) -> ast.AST:
-        place = self._place([node.target], node, node.body[0].lineno)
+        place = self._place([node.target], node, node.lineno)
         operands = () if place is None else (constant(tuple(place)),)
         node.iter = hook("each", node.iter, self.visit(node.iter), *operands)
         node.target, node.body, orelse = self.visit(node.target), self._steps(node, place), self.all(node.orelse)
@@ -250,7 +270,33 @@ class Hooked(ast.NodeTransformer):
         own += [place.broken] if node.orelse else []
         return place._replace(names=(*place.names, *own), after=(*place.after, *own))
 
-    def _visit_comprehension(self, node: Any) -> ast.AST:
+    def _as_loop(self, node: Any, *function: ast.expr) -> ast.AST:
+        """A list, or a generator for a function, that may be made by one loop."""
+        part, *others = node.generators
+        inner = [n for n in ast.walk(node) if isinstance(n, NOT_COPIED) and n is not node]
+        names = part.target.elts if isinstance(part.target, ast.Tuple) else [part.target]
+        is_plain = not (others or inner or part.is_async) and all(isinstance(name, ast.Name) for name in names)
+        if self._scope.outer is None or not is_plain:
+            return self._whole_comprehension(node)
+        count = len(names) if isinstance(part.target, ast.Tuple) else None
+        place = constant((node.lineno, node.col_offset, node.lineno, node.end_lineno, (), (), count))
+        test = together(ast.And(), part.ifs or [constant(True)], node)
+        functions = [self._of_item(names, deepcopy(each), node) for each in (node.elt, test)]
+        values = ast.copy_location(ast.List([self.visit(deepcopy(part.iter))], ast.Load()), part.iter)
+        one = hook("comprehended", node, values, *functions, place)
+        is_one = hook("comprehends", node, place, *function)
+        return ast.copy_location(ast.IfExp(is_one, one, cast("ast.expr", self._whole_comprehension(node))), node)
+
+    def _of_item(self, names: list[Any], node: ast.expr, place: ast.expr) -> ast.expr:
+        """The function from the variables of an item to a value."""
+        parameters = ast.arguments([], [ast.arg(name.id) for name in names], None, [], [], None, [])
+        function: Any = ast.fix_missing_locations(ast.copy_location(ast.Lambda(parameters, node), place))
+        function = self.visit(function)
+        for each in (function, *function.args.args):  # another line than that of a function of user code
+            each.lineno, each.end_lineno, each.col_offset, each.end_col_offset = 1, 1, 0, 0
+        return function
+
+    def _whole_comprehension(self, node: Any) -> ast.AST:
         """The first iterable is evaluated outside, all else where the targets are variables."""
         outer, first = self._local, node.generators[0]
         first.iter = self.visit(first.iter)
@@ -265,7 +311,8 @@ class Hooked(ast.NodeTransformer):
         self._local = outer
         return node
 
-    visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _visit_comprehension
+    visit_ListComp = _as_loop
+    visit_SetComp = visit_DictComp = visit_GeneratorExp = _whole_comprehension
 
     # ---- writes ------------------------------------------------------------------------------------------------------
 
@@ -288,6 +335,21 @@ class Hooked(ast.NodeTransformer):
             node.value = hook("changed", node.value, read, node.value)
         return node
 
+    def visit_List(self, node: ast.List) -> ast.AST:
+        """An empty list, if the function extends some."""
+        self.generic_visit(node)
+        return node if node.elts or not self._extended or not isinstance(node.ctx, ast.Load) else listed(node)
+
+    def _listed(self, targets: Sequence[ast.expr], value: ast.expr) -> ast.expr:
+        """The value of variables, with lists that the function extends."""
+        for target in targets:
+            if isinstance(target, ast.Name) and isinstance(value, ast.List) and target.id in self._extended:
+                return listed(value)
+            if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+                pairs = zip(target.elts, value.elts, strict=True)
+                value.elts = [self._listed([part], element) for part, element in pairs]
+        return value
+
     def _tallied(self, node: ast.expr) -> ast.expr:
         if isinstance(node, ast.Attribute):
             return self._of_attribute("tally", node)
@@ -306,6 +368,7 @@ class Hooked(ast.NodeTransformer):
             target.value = self._of_attribute("counter", target)
         else:
             self.generic_visit(node)
+            node.value = self._listed(node.targets, node.value)
         return node
 
     # ---- scopes ------------------------------------------------------------------------------------------------------
@@ -335,7 +398,7 @@ class Hooked(ast.NodeTransformer):
 
     def visit_FunctionDef(self, node: Any) -> ast.AST:
         if self._scope.outer is None:
-            self._makers = makers(node)
+            self._makers, self._extended = makers(node), extended_in(node)
         node.decorator_list = self._callees(node.decorator_list)
         before = self._begin(node, node.body)
         has_text = isinstance(node.body[0], ast.Expr) and isinstance(node.body[0].value, ast.Constant)
@@ -425,7 +488,7 @@ class Hooked(ast.NodeTransformer):
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
         node.target = self.visit(node.target)
-        node.value = None if node.value is None else self.visit(node.value)
+        node.value = None if node.value is None else self._listed([node.target], self.visit(node.value))
         return node
 
     def visit_arg(self, node: ast.arg) -> ast.AST:
@@ -440,123 +503,5 @@ class Hooked(ast.NodeTransformer):
         return f"_{owner}{name}" if is_private and owner else name
 
 
-def is_plain(kinds: ast.expr) -> bool:
-    """True if an expression for classes of errors consists of names and attributes."""
-    plain = (ast.Name, ast.Attribute, ast.Tuple, ast.Load)
-    return all(isinstance(part, plain) for part in ast.walk(kinds))
-
-
-def handled_by(clause: ast.ExceptHandler) -> str:
-    """The expression for the errors of a running program that a clause may handle; "" if there are none."""
-    if clause.type is None or not is_plain(clause.type):
-        return BaseException.__name__
-    kinds = clause.type.elts if isinstance(clause.type, ast.Tuple) else [clause.type]
-    others = (kind for kind in kinds if not (isinstance(kind, ast.Name) and kind.id in UNRAISED))
-    return ", ".join(map(ast.unparse, others))
-
-
-RAISED = ValueError, IndexError, ZeroDivisionError
-UNRAISED = {
-    name
-    for name, kind in vars(builtins).items()
-    if isinstance(kind, type) and issubclass(kind, BaseException) and not any(issubclass(e, kind) for e in RAISED)
-}
-"""Python's classes of errors that no running program raises."""
-
-SINGLE = (
-    *(ast.Yield, ast.YieldFrom, ast.Await, ast.Delete, ast.Global, ast.Nonlocal, ast.Import),
-    *(ast.ImportFrom, ast.ClassDef, ast.AsyncFor, ast.AsyncWith),
-)
-"""The statements that a step which represents others may not have."""
-
-ENDS = ast.Return, ast.Break, ast.Continue
-"""The statements that leave a `finally` clause."""
-
 TURN, RESULT = "__turn__", "__result__"
 """The variable of the loop that stands for a `while`, and that for what a function returns from within a loop."""
-
-
-class OfBools(ast.NodeTransformer):
-    """Replaces `True` and `False` in a pattern by a variable, which `tests` compare: a traced bool is one of them."""
-
-    def __init__(self) -> None:
-        self.tests: list[ast.expr] = []
-        self._is_alternative = False
-
-    def visit_MatchSingleton(self, node: ast.MatchSingleton) -> ast.AST:
-        if node.value is None:
-            return node
-        if not self._is_alternative:
-            return self._tested(node, [node])
-        value = ast.Attribute(ast.Constant(MARK), f"same_{node.value}", ast.Load())
-        return ast.fix_missing_locations(ast.copy_location(ast.MatchValue(value), node))
-
-    def visit_MatchOr(self, node: ast.MatchOr) -> ast.AST:
-        """Alternatives without parts are compared one by one; in others, each bool is a value that compares."""
-        if not self._is_alternative and {type(part) for part in node.patterns} == {ast.MatchSingleton}:
-            return self._tested(node, node.patterns)
-        before, self._is_alternative = self._is_alternative, True
-        self.generic_visit(node)
-        self._is_alternative = before
-        return node
-
-    def _tested(self, node: Any, singletons: Iterable[Any]) -> ast.AST:
-        name = f"__matched_{node.lineno}_{node.col_offset}__"
-        found: list[ast.expr] = [
-            hook("same", node, name_of(name, node), ast.Constant(part.value)) for part in singletons
-        ]
-        self.tests.append(together(ast.Or(), found, node))
-        return ast.copy_location(ast.MatchAs(None, name), node)
-
-
-def together(operator: ast.boolop, tests: list[ast.expr], place: Any) -> ast.expr:
-    """Tests joined by `and` or `or`."""
-    return tests[0] if len(tests) == 1 else ast.copy_location(ast.BoolOp(operator, tests), place)
-
-
-def own_nodes(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
-    """The nodes within nodes, without the bodies of functions."""
-    for node in nodes:
-        yield node
-        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
-            yield from own_nodes(ast.iter_child_nodes(node))
-
-
-def name_of(name: str, place: Any, context: ast.expr_context | None = None) -> ast.Name:
-    """A variable at the place of a node."""
-    return ast.copy_location(ast.Name(name, context or ast.Load()), place)
-
-
-ORDERING = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
-"""Comparisons that call a method of the left operand."""
-
-
-def left(node: ast.expr, right: ast.expr) -> ast.expr:
-    """The left operand of an operator; with a constant on either side no rule is needed."""
-    return node if isinstance(node, ast.Constant) or isinstance(right, ast.Constant) else hook("operand", node, node)
-
-
-def hook(name: str, place: Any, *operands: ast.expr) -> ast.Call:
-    """The call of a hook at the place of a node."""
-    function = ast.Attribute(ast.Constant(MARK), name, ast.Load())
-    call = ast.Call(function, list(operands), [])
-    for node in (call, function, function.value, *(o for o in operands if isinstance(o, ast.Constant))):
-        ast.copy_location(node, place)
-    return call
-
-
-def constant(value: Any) -> ast.Constant:
-    """A constant, which may be a tuple of constants."""
-    return ast.Constant(value)
-
-
-def as_value(index: ast.expr) -> ast.expr:
-    """The expression for what is between brackets, which may have slices."""
-    if isinstance(index, ast.Slice):
-        parts = [
-            part or ast.copy_location(ast.Constant(None), index) for part in (index.lower, index.upper, index.step)
-        ]
-        return hook("slice", index, *parts)
-    if isinstance(index, ast.Tuple):
-        return ast.copy_location(ast.Tuple([as_value(item) for item in index.elts], ast.Load()), index)
-    return index

@@ -206,6 +206,11 @@ def is_in_loop(source: Source | None) -> bool:
     return source is None or found is None or _has(found.loops, source.line)
 
 
+def is_repeated(source: Source | None) -> bool:
+    """True if a line is part of a loop or a comprehension, or its text is not available."""
+    return is_in_loop(source) or (source is not None and loop_around(source) is not None)
+
+
 def ends_loop(source: Source | None) -> bool:
     """True if a line has the condition of a `while`; in a file that is not Python, the line itself decides."""
     found = _loops(source)

@@ -35,7 +35,9 @@ from fnad.trace.dispatch import call, call_function, go_straight
 from fnad.trace.entering import OPERATORS, holds_traced, operand
 from fnad.trace.handle import Handle
 from fnad.trace.libraries import is_library, is_trusted, package_of
+from fnad.trace.listed import Listed, as_array
 from fnad.trace.parts import CACHED
+from fnad.trace.ranges import counted
 from fnad.trace.scipy_table import TABLE, offered_by
 from fnad.trace.standard import STANDARD, class_of, on_numbers
 from fnad.trace.value_classes import asking
@@ -146,6 +148,7 @@ class OfElements:
 
 def array_of(values: Any) -> Any:
     """A list as a traced array, if there are traced values in it."""
+    values = as_array(values)
     is_traced = isinstance(values, (list, tuple)) and has_traced(values)
     return call_function(np.asarray, (values,), {}) if is_traced else values
 
@@ -260,6 +263,8 @@ def of_operands(function: Any) -> Callable[..., Any]:
 
 def length(*args: Any) -> Any:
     """`len`, which may be a symbol for a traced array (`fnad.ir.size`)."""
+    if len(args) == 1 and type(args[0]) is Listed:
+        return args[0].length
     sizes = [x.aval.shape[0] for x in args if isinstance(x, Handle) and x.aval.shape]
     return sizes[0] if len(args) == 1 and any(map(is_size, sizes)) else len(*args)
 
@@ -306,4 +311,5 @@ enter(type, lambda _: class_of)
 enter(type.__call__, lambda _: calling_class)
 enter(hasattr, asking)
 enter(len, lambda _: length)
+enter(range, lambda _: counted)
 enter(suppress, lambda _: Suppressing)

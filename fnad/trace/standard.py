@@ -37,7 +37,8 @@ from fnad.ops.comparison import isfinite, isinf, isnan
 from fnad.ops.conversion import convert_to
 from fnad.trace import guards
 from fnad.trace.dispatch import call, call_function, weakened
-from fnad.trace.handle import Handle
+from fnad.trace.handle import Elements, Handle
+from fnad.trace.listed import Listed
 from fnad.trace.looping import LOOPING
 from fnad.trace.operators import is_python_like
 from fnad.trace.source import current_source
@@ -289,7 +290,7 @@ class Asking(type):
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         if len(args) == 1 and not kwargs:
-            return args[0].__class__ if isinstance(args[0], Handle) else type(*args)
+            return args[0].__class__ if isinstance(args[0], (Handle, Elements)) else type(*args)
         made = type(*args, **kwargs)
         if made.__module__ == __name__:  # that of the caller
             made.__module__ = sys._getframe(1).f_globals.get("__name__", "builtins")  # pyright: ignore[reportPrivateUsage]
@@ -401,6 +402,8 @@ def on_numbers(function: Function) -> Function:
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
+        if function in (min, max) and len(args) == 1 and type(args[0]) is Listed and not kwargs:
+            return args[0].best(function)
         if function in LISTING or (function in (min, max) and len(args) == 1):
             args = tuple(list(arg) if isinstance(arg, Iterable) else arg for arg in args)
         if not has_traced((args, kwargs)):

@@ -25,14 +25,15 @@ def first_read(nodes: Sequence[ast.AST], assigned: Iterable[str]) -> set[str]:
 def live_behind(body: Sequence[ast.AST]) -> dict[ast.AST, set[str]]:
     """The variables that may be read behind each loop of a function before they are assigned.
 
-    Those of its inner functions may be read at any call. Loops in statements other than `if` and `with` have no entry.
+    Those of its inner functions may be read at any call. Loops in statements other than `if`, `with` and loops have no
+    entry.
     """
     if not _has_loops(body):
         return {}
     scopes = ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef
     inner = set(reads_in(*[n for node in body for n in ast.walk(node) if isinstance(n, scopes)]))
     found: dict[ast.AST, set[str]] = {}
-    _live(body, set(), found)
+    _live(body, set(), found, set())
     return {loop: live | inner for loop, live in found.items()}
 
 
@@ -44,23 +45,25 @@ def _has_loops(nodes: Sequence[ast.AST]) -> bool:
     )
 
 
-def _live(nodes: Sequence[ast.AST], live: set[str], found: dict[ast.AST, set[str]]) -> None:
-    """Note the loops in a block, behind which these variables are `live`."""
+def _live(nodes: Sequence[ast.AST], live: set[str], found: dict[ast.AST, set[str]], around: set[str]) -> None:
+    """Note the loops in a block, behind which these variables are `live`; those `around` are live where a step ends."""
     for node in reversed(nodes):
         match node:
             case ast.For() | ast.While():
                 found[node] = live | first_read(node.orelse, ())
-                _live(node.orelse, live, found)
+                _live(node.orelse, live, found, around)
+                again = found[node] | first_read([node], ())
+                _live(node.body, again, found, again)
             case ast.If():
-                _live(node.body, live, found)
-                _live(node.orelse, live, found)
+                _live(node.body, live, found, around)
+                _live(node.orelse, live, found, around)
             case ast.With():
-                _live(node.body, live, found)
+                _live(node.body, live, found, around)
             case _:
                 pass
         first: set[str] = set()
         assigned = _follow_one(node, set(), first)
-        live = first | (set() if assigned is None else live - assigned)
+        live = first | around | (set() if assigned is None else live - assigned)
 
 
 def _follow(nodes: Sequence[ast.AST], assigned: set[str], found: set[str]) -> set[str] | None:

@@ -39,12 +39,12 @@ def unwrap(value: Any, owners: Owners) -> Any:
         return value
     if type(value) is list:
         return [unwrap(v, owners) for v in value]
+    if isinstance(value, Elements):
+        return unwrap(value.elements(), owners)
     if isinstance(value, (list, tuple)) and contains_handle(value):
         return rebuilt(value, [unwrap(v, owners) for v in value])
     if isinstance(value, slice):
         return slice(*[unwrap(v, owners) for v in (value.start, value.stop, value.step)])
-    if isinstance(value, Elements):
-        return _own(value.copy(), owners)
     return unwrap(value.tolist(), owners) if isinstance(value, np.ndarray) and value.dtype == object else value
 
 
@@ -65,9 +65,9 @@ def _own(handle: Handle, owners: Owners) -> Symbol:
 
 def contains_handle(value: Any) -> bool:
     """True if there is a handle in a nested list, or a slice, which may have one."""
-    if isinstance(value, (list, tuple)):
-        return any(map(contains_handle, value))
-    return isinstance(value, (Handle, slice, Elements))
+    if isinstance(value, (Handle, slice, Elements)):
+        return True
+    return isinstance(value, (list, tuple)) and any(map(contains_handle, value))
 
 
 def rebuilt(like: Any, values: list[Any]) -> Any:
@@ -155,10 +155,11 @@ def as_arrays(value: Any) -> Any:
 def handles_in(values: Sequence[Any]) -> Iterator[Handle]:
     """The traced values in nested lists and tuples."""
     for value in values:
-        if isinstance(value, (Handle, Elements)):
-            yield value if isinstance(value, Handle) else value.copy()
-        elif isinstance(value, (list, tuple)):
-            yield from handles_in(cast("Sequence[Any]", value))
+        part = value.elements() if isinstance(value, Elements) else value
+        if isinstance(part, Handle):
+            yield part
+        elif isinstance(part, (list, tuple)):
+            yield from handles_in(cast("Sequence[Any]", part))
 
 
 UPWARD.has_traced = has_traced

@@ -44,7 +44,7 @@ from fnad.trace.capture import Write
 from fnad.trace.environment import Met
 from fnad.trace.guards import guarded
 from fnad.trace.recording import Recorder
-from fnad.trace.source import is_in_loop
+from fnad.trace.source import is_repeated
 from fnad.trace.tracer import Tracer
 from fnad.trace.tracing import Traced, trace_function
 
@@ -146,9 +146,9 @@ def _explained(f: Function, args: tuple[Any, ...], kwargs: dict[str, Any], *, me
     trial = PythonLoops()
     with recorder.active():
         traced = protected(f, attempt)
-        trial.marked = {line for guard in traced.guards if is_in_loop(guard.source) for line in guard.lines}
         looped = traced
-        if trial.marked:
+        while new := {n for guard in looped.guards if is_repeated(guard.source) for n in guard.lines} - trial.marked:
+            trial.marked |= new
             looped = trial.traced(lambda: protected(f, attempt), recorder.environment)
     names = [path(args, i, lambda k: argument_name(f, k)) for i in leaves]
     first = [FoundValue(name, leaf.aval, None) for name, leaf in zip(names, leaves.values(), strict=True)]

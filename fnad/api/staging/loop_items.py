@@ -12,25 +12,43 @@ from fnad.numpy.operands import as_symbol, as_weak
 from fnad.records import NamedTuple
 from fnad.trace.handle import Aside, Handle
 from fnad.trace.hooks import item
+from fnad.trace.listed import Listed, ListIterator
+from fnad.trace.ranges import Counted
 from fnad.trace.tracer import Tracer
 
-ITERATORS = {type(iter(each)) for each in ([], (), range(1), np.zeros(1))}
+ITERATORS = {ListIterator, *(type(iter(each)) for each in ([], (), range(1), np.zeros(1)))}
 """The classes of iterators that say what they iterate over."""
 
 
 class Items(NamedTuple):
-    """The number of items, and the function from the number of a step to its item."""
+    """The largest number of items, if it is known, and the function from the number of a step to its item.
 
-    number: int
+    They are items of these `lists` and ranges, whose length depends on data.
+    """
+
+    most: int | None
     at: Callable[[Any], Any]
+    lists: tuple[Listed | Counted, ...] = ()
+
+    def have(self, number: Any) -> bool:
+        """True if there is an item of this number."""
+        return all(each.has(number) for each in self.lists)
+
+
+TURNS = Items(None, lambda _: None)
+"""Those of a `while` loop."""
 
 
 def items_of(values: Any) -> Items | None:
     """The items of a range, an array, a list of traced numbers, or of `zip` and `enumerate` of these; else None."""
+    if type(values) is Counted:
+        return Items(None, values.element, (values,))
     if isinstance(values, range):
         return Items(len(values), lambda k: _of_range(k, values))
     if isinstance(values, np.ndarray) and not isinstance(values, Aside) and values.ndim:
         return Items(len(values), lambda k: item(values, k))
+    if type(values) is Listed:
+        return Items(values.room, values.element, (values,)) if values.is_spread else items_of(values.data)
     if type(values) in (list, tuple):
         values = cast("Sequence[Any]", values)
         rows = _stacked(values)
@@ -42,7 +60,7 @@ def items_of(values: Any) -> Items | None:
     if type(values) is enumerate:
         iterator, start = _reduced(values)
         part = _of_iterator(iterator)
-        return None if part is None else Items(part.number, lambda k: (k + start, part.at(k)))
+        return None if part is None else part._replace(at=lambda k: (k + start, part.at(k)))
     return None
 
 
@@ -53,7 +71,11 @@ def _reduced(iterator: Any) -> tuple[Any, ...]:
 
 
 def _together(parts: Sequence[Items]) -> Items:
-    return Items(min(part.number for part in parts), lambda k: tuple(part.at(k) for part in parts))
+    lists = tuple(each for part in parts for each in part.lists)
+    known = [part.most for part in parts if part.most is not None]
+    fixed = [part.most for part in parts if part.most is not None and not part.lists]
+    bounds = (Counted(0, min(fixed), 1),) if lists and fixed else ()
+    return Items(min(known, default=None), lambda k: tuple(part.at(k) for part in parts), (*bounds, *lists))
 
 
 def _of_iterator(iterator: Any) -> Items | None:

@@ -9,12 +9,13 @@ Note [States]
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
 
 from fnad.api.staging.loop_items import as_number
+from fnad.control.ways import Way, is_instance, put_in
 from fnad.ir.builder import Builder
 from fnad.ir.program import Literal
 from fnad.ir.symbol import Symbol
@@ -23,7 +24,8 @@ from fnad.numpy.operands import HalfSymbol, as_symbol
 from fnad.records import NamedTuple
 from fnad.trace.capture import note_write
 from fnad.trace.handle import Aside, Cell, Handle
-from fnad.trace.looping import Refused
+from fnad.trace.listed import HELD, Listed
+from fnad.trace.looping import Answers, Refused
 from fnad.trace.tracer import Tracer
 
 MOST_STATES, MOST_VALUES = 12, 2
@@ -31,6 +33,10 @@ MOST_STATES, MOST_VALUES = 12, 2
 
 Where = tuple[Any, ...]
 """The place of a value: the name of a variable and numbers of elements, or the number of an array."""
+
+
+WaysOf = Mapping[int, Mapping[Answers, Way]]
+"""The ways from each state, by what Python asks on them."""
 
 
 class LoopSlot(NamedTuple):
@@ -65,15 +71,16 @@ class States:
         self,
         names: tuple[str, ...],
         start: Mapping[str, Any],
-        builder: Builder,
+        cells: Mapping[int, Cell],
         numbers: dict[Hashable, int],
         carried: set[Where],
     ) -> None:
         self.names, self.numbers, self.carried = names, numbers, carried
-        self.cells = list(cells_of(start.values(), builder).values())
+        self.cells = list(cells.values())
         self.slots: dict[LoopSlot, int] = {}
         self.met: dict[int, LoopState] = {}
         self._before = {id(value) for value in start.values()}
+        self.lent: set[Where] = set()
         self._objects: list[Any] = []
         self._values: dict[tuple[Where, type], set[Any]] = {}
 
@@ -111,6 +118,8 @@ class States:
         for i, cell in enumerate(self.cells):
             slot = self.slot_of(i)
             if slot in changed:
+                if cell.lent:
+                    raise Refused("a step writes into an array that is in a list")
                 cell.symbol, cell.version = symbols[slot], cell.version + 1
                 cell.is_written, cell.written_at = True, builder.source
                 note_write(cell.symbol.aval)
@@ -196,6 +205,9 @@ class States:
             is_shared = memory.setdefault(id(value.cell), value) is not value
             if is_shared or any(value.cell is cell for cell in self.cells):
                 raise Refused(f"{where[0]} shares memory with another variable")
+            if value.cell.lent and where not in self.lent:  # to a list, so that no step may write into it
+                self.lent.add(where)
+                raise RestartError
         return self._carried(LoopSlot(where, value.aval, value.is_weak, value.is_scalar), value.symbol, leaves)
 
     def _carried(self, slot: LoopSlot, symbol: Symbol, leaves: dict[int, Symbol]) -> Any:
@@ -208,7 +220,12 @@ class States:
                 return tuple(self._value(each, symbols) for each in parts)
             case "carried", slot:
                 symbol = symbols[self.slots[slot]]
-                return as_number(symbol, slot.weak) if slot.is_scalar else Tracer(symbol)
+                if slot.is_scalar:
+                    return as_number(symbol, slot.weak)
+                found = Tracer(symbol)
+                if slot.where in self.lent:
+                    found.lend(HELD)
+                return found
             case "object", number:
                 return self._objects[number]
             case "number", kind, key:
@@ -234,6 +251,8 @@ def cells_of(values: Iterable[Any], builder: Builder, depth: int = 3) -> dict[in
         if isinstance(value, Handle):
             if not (value.is_scalar or isinstance(value, Aside)) and value.cell.symbol.builder is builder:
                 found[id(value.cell)] = value.cell
+        elif type(value) is Listed:
+            found |= cells_of([*value.columns, value.number] if value.is_spread else value.data, builder, depth - 1)
         elif depth and isinstance(value, (list, tuple, set)):
             found |= cells_of(value, builder, depth - 1)
         elif depth and isinstance(value, dict):
@@ -241,3 +260,48 @@ def cells_of(values: Iterable[Any], builder: Builder, depth: int = 3) -> dict[in
         elif depth and type(value).__module__ not in ("builtins", "numpy") and hasattr(value, "__dict__"):
             found |= cells_of(vars(value).values(), builder, depth - 1)
     return found
+
+
+# ---- states that are others with values put in ---------------------------------------------------------------------
+
+
+def joined(
+    states: States, ways: Sequence[Way]
+) -> tuple[list[Way], dict[int, dict[int, Literal | int]], dict[int, int]]:
+    """The ways without those of states that are others with values put in; these values, and these others."""
+    instances = _instances(states, ways)
+    general = {state for state in states.met if all(special != state for special, _ in instances)}
+    alike = {special: other for special, other in instances if other in general}
+    values = {special: instances[special, other] for special, other in alike.items()}
+    found: list[Way] = []
+    for way in ways:
+        if way.state not in alike:
+            members = [m for m in ways if alike.get(m.state) == way.state and m.answers == way.answers]
+            outputs = {**way.outputs, **put_in(values.get(way.next, {}), way.outputs)}
+            others = {member.state: member.next for member in members if member.next != way.next}
+            found.append(way._replace(outputs=outputs, others=others))
+    return found, values, alike
+
+
+def _instances(states: States, ways: Sequence[Way]) -> dict[tuple[int, int], dict[int, Literal | int]]:
+    """The pairs of states where the first, and all that follows from it, is the second with values put in."""
+    of = {state: {way.answers: way for way in ways if way.state == state} for state in states.met}
+    met = states.met.values()
+    pairs = {(x.number, y.number): states.values_in(x.parts, y.parts) for x in met for y in met}
+    found = {pair: values for pair, values in pairs.items() if values and _are_instances(of, *pair, values)}
+    while True:
+        left = {pair: values for pair, values in found.items() if _go_on_alike(of, *pair, found)}
+        if len(left) == len(found):
+            return found
+        found = left
+
+
+def _are_instances(of: WaysOf, special: int, general: int, values: dict[int, Literal | int]) -> bool:
+    """True if each way from a state is one from another with these values put in."""
+    ways, others = of[special], of[general]
+    return ways.keys() == others.keys() and all(is_instance(ways[key], others[key], values) for key in ways)
+
+
+def _go_on_alike(of: WaysOf, special: int, general: int, pairs: Container[tuple[int, int]]) -> bool:
+    following = [(way.next, of[general][key].next) for key, way in of[special].items()]
+    return all(own == other or (own, other) in pairs for own, other in following)

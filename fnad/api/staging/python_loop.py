@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Generator, Hashable, Mapping, Sequence
+from collections.abc import Generator, Hashable, Mapping, Sequence
 from functools import reduce
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fnad.api.staging.loop_items import Items, as_number
-from fnad.api.staging.loop_states import LoopSlot, LoopState, RestartError, States, Where
+from fnad.api.staging.loop_states import LoopSlot, LoopState, RestartError, States, Where, cells_of, joined
 from fnad.api.staging.save_policy import run_scan, run_while
 from fnad.control.closures import Closed, closed
 from fnad.control.loop import Groups
@@ -29,7 +29,6 @@ from fnad.control.ways import (
     Way,
     WayDecision,
     evaluated,
-    is_instance,
     put_in,
 )
 from fnad.ir.builder import Captured, current_builder
@@ -41,11 +40,13 @@ from fnad.ops.shape import zeros_like
 from fnad.records import NamedTuple
 from fnad.trace import guards
 from fnad.trace.capture import Trace
+from fnad.trace.handle import Cell
 from fnad.trace.looping import LOOPING, Answers, Given, Refused, Step, StepValues, set_variables, variables
 from fnad.trace.shadow import Shadow
 
 if TYPE_CHECKING:
     from fnad.api.staging.python_loops import PythonLoops
+    from fnad.trace.listed import Listed
 
 MOST_WAYS, MOST_GUESSED, MOST_RECORDED = 64, 16, 1500
 """The most ways of a loop, from all its states; the number of ways from which on none is guessed; the most steps that
@@ -82,20 +83,23 @@ class PythonLoop:
     """
 
     def __init__(
-        self, loops: PythonLoops, known: Known, place: tuple[Any, ...], frame: FrameType, items: Items | None
+        self, loops: PythonLoops, known: Known, place: tuple[Any, ...], frame: FrameType, items: Items
     ) -> None:
         self.loops, self.known, self.frame, self.items = loops, known, frame, items
-        self.place, self.names, self.after = place[:2], *place[-2:]
+        self.place, self.names, self.after = place[:2], *place[4:6]
         builder = current_builder()
         assert isinstance(builder, Trace)
         self.builder = builder
         self.has_values = not values_of(builder).is_given
+        self.most, self.number = items.most, None if items.lists else items.most
         self.start = variables(frame)
-        self.states = States(self.names, self.start, builder, known.states, known.carried)
+        reached = [*self.start.values(), *(each for each in loops.lists if each.builder is builder)]
+        self.states = States(self.names, self.start, cells_of(reached, builder), known.states, known.carried)
         self.ways: list[Way] = []
         self.values: dict[int, Any] = {}
         self.count, self.status = 0, RUNNING
         self.row, self.rows = 0, 1
+        self.lists = [(each, [0]) for each in loops.lists if each.is_spread]
         self._at_hand_of: dict[int, Any] = {}
         loops.used.append(known)
 
@@ -136,7 +140,7 @@ class PythonLoop:
             yield from self._record_row(tried)
             self.last.add(self.state.number)
             self.row += 1
-        if self.rows > 1 and len(self._general(self.last, self._joined()[2])) > 1:
+        if self.rows > 1 and len(self._general(self.last, joined(self.states, self.ways)[2])) > 1:
             try:
                 self.states.carry_all("rows of vmap leave it in several ways")
             except Refused:
@@ -149,7 +153,7 @@ class PythonLoop:
         self.values, self.count, self.status = dict(leaves), 0, RUNNING
         self._at_hand_of.clear()
         yield from self._record_known(tried)
-        while self.has_values and self.status == RUNNING and (self.items is None or self.count < self.items.number):
+        while self.has_values and self.status == RUNNING and (self.number is None or self.count < self.number):
             if not self._follow():
                 yield from self._record(self.state, None)
                 if not self._follow():
@@ -218,20 +222,24 @@ class PythonLoop:
         values = StepValues(self._symbol_at_hand) if answers is None else Given(answers)
         trace = Trace(lambda _: values)  # pyright: ignore[reportArgumentType]  # the root of what Python asks
         before, grown = [(cell, cell.symbol) for cell in states.cells], loops.grown
+        lengths = [each.most for each, _ in self.lists]
         try:
             with trace.active():
                 counter = trace.argument(Aval(I64), np.asarray(self.count))
-                if self.items is not None:
-                    loops.counts[counter.atom] = self.items.number
+                if self.number is not None:
+                    loops.counts[counter.atom] = self.number
                 symbols = {slot: self._input(trace, slot) for slot in state.slots}
                 for number, cell in enumerate(states.cells):
                     cell.symbol, cell.version = symbols[states.slot_of(number)], cell.version + 1
                 set_variables(self.frame, states.variables(state, symbols), self.names)
-                step = Step(self.frame, self.place)
+                step = Step(self.frame, self.place, self.most, self.items.lists)
                 LOOPING.steps.append(step)
                 try:
                     with step.recorder.active():
-                        yield None if self.items is None else self.items.at(as_number(counter, weak=True))
+                        number = as_number(counter, weak=True)
+                        step.exits = not self.items.have(number)
+                        if not step.exits:
+                            yield self.items.at(number)
                 finally:
                     LOOPING.steps.remove(step)
                 step.check()
@@ -242,12 +250,12 @@ class PythonLoop:
             loops.left.append(Left(self.known, None if answers is None else (state.number, answers)))
             raise
         finally:
-            for cell, symbol in before:
-                cell.symbol, cell.version = symbol, cell.version + 1
+            self._leave(before, lengths)
         if values.has_strayed:
             if self.ways and self._has_more_ways(grown):
                 raise RestartError
             return
+        self._reserve()
         inputs = {slot: symbol.atom for slot, symbol in symbols.items() if isinstance(symbol.atom, Var)}
         is_first = not self.ways
         self._add(trace, Way(state.number, counter.atom, inputs, (), (), (), outputs, after.number, step.exits))  # pyright: ignore[reportArgumentType]
@@ -255,6 +263,17 @@ class PythonLoop:
         self._note(self.ways[-1])
         if begins_again:
             raise RestartError
+
+    def _leave(self, before: Sequence[tuple[Cell, Symbol]], lengths: Sequence[int]) -> None:
+        """Have memory and lists as before a step, and record by how much the step extends the lists."""
+        for (each, by), most in zip(self.lists, lengths, strict=True):
+            by[0], each.most = max(by[0], each.most - most), most
+        for cell, symbol in before:
+            cell.symbol, cell.version = symbol, cell.version + 1
+
+    def _reserve(self) -> list[tuple[Listed, int]]:
+        """The lists, with the most elements behind the loop; the trace begins again if there is no room for them."""
+        return [(each, each.reserved(by, self.most)) for each, (by,) in self.lists]
 
     def _has_more_ways(self, before: int) -> bool:
         """True if a loop in this step has more ways than in the steps before."""
@@ -302,9 +321,11 @@ class PythonLoop:
         """Make the equation of the loop, and set the variables."""
         if not self.ways:
             return self._stray()
+        for each, most in self._reserve():
+            each.most = most
         start, leaves = self._begin()
         self._check_numbers(leaves)
-        ways, values, alike = self._joined()
+        ways, values, alike = joined(self.states, self.ways)
         for slot, value in put_in(values.get(start.number, {}), leaves).items():
             leaves[slot] = self.builder.literal(value.value) if isinstance(value, Literal) else value
         changed = [slot for slot in range(len(self.states.slots)) if _changes(ways, slot)]
@@ -369,7 +390,7 @@ class PythonLoop:
 
     def _ends(self, ways: Sequence[Way]) -> set[int]:
         """The numbers of the states in which the loop may end."""
-        last = [way for way in ways if self.items is not None or way.exits]
+        last = [way for way in ways if self.number is not None or way.exits]
         return {number for way in last for number in (way.next, *way.others.values())}
 
     def _stray(self) -> None:
@@ -385,49 +406,10 @@ class PythonLoop:
         own = {n: slot for slot, n in self.states.slots.items() if slot.weak and slot.where in self.known.carried}
         start = {number: _interval(slot, leaves.get(number)) for number, slot in own.items()}
         try:
-            check_numbers(self.ways, start, None if self.items is None else self.items.number)
+            check_numbers(self.ways, start, self.number)
         except UnsafeError:
             why = "it computes with Python's numbers what may be too large for 64 bits, or divides by them"
             raise Refused(why) from None
-
-    def _joined(self) -> tuple[list[Way], dict[int, dict[int, Literal | int]], dict[int, int]]:
-        """The ways without those of states that are others with values put in; these values, and these others."""
-        instances = self._instances()
-        general = {state for state in self.states.met if all(special != state for special, _ in instances)}
-        alike = {special: other for special, other in instances if other in general}
-        values = {special: instances[special, other] for special, other in alike.items()}
-        ways: list[Way] = []
-        for way in self.ways:
-            if way.state not in alike:
-                members = [m for m in self.ways if alike.get(m.state) == way.state and m.answers == way.answers]
-                outputs = {**way.outputs, **put_in(values.get(way.next, {}), way.outputs)}
-                others = {member.state: member.next for member in members if member.next != way.next}
-                ways.append(way._replace(outputs=outputs, others=others))
-        return ways, values, alike
-
-    def _instances(self) -> dict[tuple[int, int], dict[int, Literal | int]]:
-        """The pairs of states where the first, and all that follows from it, is the second with values put in."""
-        met = self.states.met.values()
-        pairs = {(x.number, y.number): self.states.values_in(x.parts, y.parts) for x in met for y in met}
-        found = {pair: values for pair, values in pairs.items() if values and self._are_instances(*pair, values)}
-        while True:
-            left = {pair: values for pair, values in found.items() if self._go_on_alike(*pair, found)}
-            if len(left) == len(found):
-                return found
-            found = left
-
-    def _ways_of(self, state: int) -> dict[Answers, Way]:
-        return {way.answers: way for way in self.ways if way.state == state}
-
-    def _are_instances(self, special: int, general: int, values: dict[int, Literal | int]) -> bool:
-        """True if each way from a state is one from another with these values put in."""
-        ways, others = self._ways_of(special), self._ways_of(general)
-        return ways.keys() == others.keys() and all(is_instance(ways[key], others[key], values) for key in ways)
-
-    def _go_on_alike(self, special: int, general: int, pairs: Container[tuple[int, int]]) -> bool:
-        others = self._ways_of(general)
-        following = [(way.next, others[key].next) for key, way in self._ways_of(special).items()]
-        return all(own == other or (own, other) in pairs for own, other in following)
 
     def _loop(
         self,
@@ -439,7 +421,7 @@ class PythonLoop:
         lacks_ways: bool,
     ) -> tuple[LoopBody, list[Symbol]]:
         """The body of the loop, and what is carried behind the loop."""
-        count = None if self.items is None else self.items.number
+        count = self.number
 
         def of(form: Form) -> tuple[LoopBody, list[Symbol], Closed]:
             return self._step(LoopBody(ways, form, alike, lacks_ways, count, self.loops.counts), state, given)

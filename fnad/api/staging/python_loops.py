@@ -10,27 +10,34 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from itertools import repeat
-from types import FrameType
+from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from fnad.api.staging.dataclass_trees import NAMESPACE
+from fnad.api.staging.leaves import pytrees
 from fnad.ir.builder import current_builder
 from fnad.ir.program import Atom, Source
 from fnad.trace.capture import Guard, Trace
 from fnad.trace.environment import Environment
 from fnad.trace.looping import LOOPING, ROWS, SETTING, Parted, Refused
-from fnad.trace.source import is_in_loop, loop_around, user_lines
+from fnad.trace.source import is_repeated, loop_around, user_lines
 from fnad.trace.writes import undoing
 
 if TYPE_CHECKING:
     from fnad.api.staging.python_loop import Known, Left  # not before a loop is marked
     from fnad.api.staging.row_loop import Results
+    from fnad.trace.listed import Listed, ListForm
 
 T = TypeVar("T")
 Key = tuple[str, int, int]
 """A loop: its file, line and column."""
 
-APART = "a comprehension, or a loop with yield, del, global or an import in it, is traced step by step"
+APART = (
+    "a nested comprehension, one of a dict or set, a generator, or a loop with yield, del, global or an import in it, "
+    "is traced step by step"
+)
 
 MANY, FEW = 100, 8
 """The decisions of a line in a trace from which the loops around it are one; those of a line in a `try`."""
@@ -40,7 +47,7 @@ class PythonLoops:
     """The loops of a function that are one loop each, for one signature: those around the lines that are `marked`.
 
     `ends` has the possible last states of each loop in a step, by the value that is its last state. `counts` has the
-    numbers of steps of the loops around, by their counters.
+    numbers of steps of the loops around, by their counters. `forms` has what is known of the `lists` that steps extend.
     """
 
     def __init__(self) -> None:
@@ -52,6 +59,8 @@ class PythonLoops:
         self.decided: dict[Source, list[int]] = {}
         self.ends: dict[Atom, frozenset[int]] = {}
         self.counts: dict[Atom, int] = {}
+        self.forms: dict[Key, ListForm] = {}
+        self.lists: list[Listed] = []
         self.grown = self.recorded = 0
         self.fills_caches = False
 
@@ -63,13 +72,13 @@ class PythonLoops:
     @property
     def version(self) -> tuple[int, ...]:
         """The knowledge of the loops, as numbers that grow."""
-        known = self.known.values()
+        known, room = self.known.values(), sum(form.version for form in self.forms.values())
         refused, carried = sum(k.refused is not None for k in known), sum(len(k.carried) for k in known)
-        return self.grown, refused, carried
+        return self.grown, refused, carried, room
 
     def begin(self) -> None:
         """Begin a run of the function."""
-        self.left, self.used, self.recorded = [], [], 0
+        self.left, self.used, self.lists, self.recorded = [], [], [], 0
         self.decided, self.ends, self.counts = {}, {}, {}
         self.fills_caches = False
 
@@ -103,7 +112,7 @@ class PythonLoops:
         if LOOPING.steps or (source.file, source.line) in self.marked:
             return
         lines = user_lines(PythonLoops.traced.__code__)
-        if any(is_in_loop(Source(*line, "")) for line in lines):  # also of a caller
+        if any(is_repeated(Source(*line, "")) for line in lines):  # also of a caller
             self.marked.update(lines)
             raise Parted
 
@@ -140,12 +149,12 @@ class PythonLoops:
                         return found
                     why = "a step leaves it by an exception"
                 except (Parted, Refused) as ended:
-                    if isinstance(ended, Refused):
-                        known = ended.loop if ended.loop is not None else self.left[0].known
-                        known.refused = ended
+                    self._refuse_in(ended)
                 except Exception as error:
-                    if not self.used:
+                    if not (self.used or self.lists):
                         raise
+                    for each in self.lists:
+                        each.form.is_refused = True
                     why = f"{type(error).__name__} in a step or behind it"
                 changes.undo()
                 deque(read.restored_arrays(), 0)
@@ -164,6 +173,12 @@ class PythonLoops:
                     continue
             self.refuse(why, failed)
             return found
+
+    def _refuse_in(self, ended: Parted | Refused) -> None:
+        """Have the loop that ended a trace, if one did, traced step by step from now on."""
+        if isinstance(ended, Refused):
+            known = ended.loop, *(left.known for left in self.left), *self.used[::-1]
+            next(each for each in known if each is not None).refused = ended
 
     def refuse(self, why: str, loops: Iterable[Known]) -> None:
         """Have loops traced step by step from now on."""
@@ -191,30 +206,54 @@ class PythonLoops:
 
     # ---- the loops of user code --------------------------------------------------------------------------------------
 
-    def each(self, values: Any, place: tuple[Any, ...], frame: FrameType) -> Any:
-        """The values for the steps of a `for` loop."""
-        if (known := self._known(place, frame)) is None:
+    def each(self, values: Any, place: tuple[Any, ...], frame: FrameType, code: CodeType | None = None) -> Any:
+        """The values for the steps of a `for` loop, which is in this code if not in that of the frame."""
+        if (known := self._known(place, code or frame.f_code)) is None:
             return values
         from fnad.api.staging.loop_items import items_of  # noqa: PLC0415
         from fnad.api.staging.python_loop import PythonLoop  # noqa: PLC0415
 
+        self.spread()
         items = items_of(values)
-        if items is None or items.number < 2:
+        if items is None or (items.most is not None and items.most < 2):
             return values
         return PythonLoop(self, known, place, frame, items).run()
 
     def turns(self, place: tuple[Any, ...], frame: FrameType) -> Iterator[Any]:
         """The steps of a `while` loop."""
-        if (known := self._known(place, frame)) is None:
+        if (known := self._known(place, frame.f_code)) is None:
             return repeat(None)
+        from fnad.api.staging.loop_items import TURNS  # noqa: PLC0415
         from fnad.api.staging.python_loop import PythonLoop  # noqa: PLC0415
 
-        return PythonLoop(self, known, place, frame, None).run()
+        self.spread()
+        return PythonLoop(self, known, place, frame, TURNS).run()
 
-    def _known(self, place: tuple[Any, ...], frame: FrameType) -> Known | None:
+    def spread(self) -> None:
+        """Have arrays for the lists that steps extend, before the loop takes one of these."""
+        for listed in self.lists:
+            listed.spread()
+
+    def listed(self, items: list[Any], place: tuple[int, int], code: CodeType) -> Any:
+        """A list that a place in the code makes, and that steps of loops may extend."""
+        if not self.marked:
+            return items
+        from fnad.trace.listed import Listed, ListForm  # noqa: PLC0415
+
+        form = self.forms.setdefault((code.co_filename, *place), ListForm())
+        if form.is_refused:
+            return items
+        enter_lists()
+        self.lists.append(made := Listed(items, form))
+        return made
+
+    def comprehends(self, place: tuple[Any, ...], code: CodeType) -> bool:
+        """True if a comprehension is one loop."""
+        return self._known(place, code) is not None
+
+    def _known(self, place: tuple[Any, ...], code: CodeType) -> Known | None:
         """The record of a loop, if the loop is to be one loop and can be."""
         line, column, first, last, *_ = place
-        code = frame.f_code
         is_marked = any(file == code.co_filename and first <= line <= last for file, line in self.marked)
         if not (SETTING and is_marked and code.co_flags & OPTIMIZED and isinstance(current_builder(), Trace)):
             return None
@@ -228,11 +267,15 @@ class PythonLoops:
 class StepByStep:
     """The loops of a trace in which none is one loop."""
 
+    marked = frozenset[tuple[str, int]]()
+
     def __init__(self, loops: PythonLoops) -> None:
         self.parts_rows = loops.parts_rows
 
-    def each(self, values: Any, place: tuple[Any, ...], frame: FrameType) -> Any:
+    def each(self, values: Any, *_: Any) -> Any:
         return values
+
+    listed = each
 
     def turns(self, place: tuple[Any, ...], frame: FrameType) -> Iterator[Any]:
         return repeat(None)
@@ -240,7 +283,17 @@ class StepByStep:
     def decides(self, *_: Any) -> None:
         pass
 
-    tries = parts = caches = reads_caches = decides
+    tries = parts = caches = reads_caches = comprehends = decides
+
+
+@cache
+def enter_lists() -> None:
+    """Have lists of loops be containers of pytrees, as lists are."""
+    from fnad.trace.listed import Listed  # noqa: PLC0415
+
+    pytrees().register_pytree_node(
+        Listed, lambda listed: (listed.data, None), lambda _, items: list(items), namespace=NAMESPACE
+    )
 
 
 OPTIMIZED = 1

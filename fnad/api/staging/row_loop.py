@@ -76,7 +76,8 @@ def in_turn(
     given: list[tuple[Any, bool]] = [
         (Tracer(x) if is_row else as_tracer(x, t), is_row) for (x, is_row), t in zip(rows, types, strict=True)
     ]
-    place, items = (source.line, -1, (), ()), Items(count, lambda number: number)
+    place, items = (source.line, -1, source.line, source.line, (), ()), Items(count, lambda number: number)
+    loops.spread()
     for i in PythonLoop(loops, known, place, sys._getframe(), items).run():  # pyright: ignore[reportPrivateUsage]
         output = call([x[i] if is_row else x for x, is_row in given])
         step = current_builder()
