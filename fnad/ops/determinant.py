@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from functools import reduce
+from functools import partial, reduce
 from itertools import combinations, pairwise, permutations
 from typing import Any
 
@@ -30,7 +30,7 @@ import numpy as np
 
 from fnad.ir.primitive import Library, Pull, Push, Routine, Sample
 from fnad.ir.symbol import Symbol
-from fnad.ir.types import DTYPES, I64, Aval, is_complex, real_dtype
+from fnad.ir.types import F64, I64, Aval, is_complex, real_dtype
 from fnad.ops.arithmetic import add, div, mul, neg, sub
 from fnad.ops.comparison import eq, lt, select
 from fnad.ops.constructors import INEXACT, by_name, same_avals, stacked
@@ -40,6 +40,7 @@ from fnad.ops.linalg import (
     IF_NOT_CONVERGED,
     by_lapack,
     inv,
+    matrix_samples,
     permute_rows,
     regular,
     revealing_lu,
@@ -163,11 +164,7 @@ def _by_size(x: Symbol, y: Symbol) -> tuple[Symbol, Symbol]:
     return select(is_larger, y, x), select(is_larger, x, y)
 
 
-def _square_samples() -> Iterable[Sample]:
-    for dtype in by_name(INEXACT):
-        yield Sample((regular((3, 3), dtype),))
-    for shape in ((2, 3, 3), (1, 1), (0, 0)):
-        yield Sample((regular(shape, DTYPES["f64"]),))
+_square_samples = partial(matrix_samples, regular, (3, 3), (2, 3, 3), (1, 1), (0, 0))
 
 
 def _of_rank(rank: int, size: int) -> Any:
@@ -395,7 +392,7 @@ def _cofactor_samples() -> Iterable[Sample]:
         yield Sample((_of_rank(rank, size), sample((size, size), seed=3)))
     for size in (4, 5):
         square = (size, size)
-        yield Sample((regular(square, DTYPES["f64"]), sample(square, seed=3), sample(square, seed=4)))
+        yield Sample((regular(square, F64), sample(square, seed=3), sample(square, seed=4)))
 
 
 cofactor = stacked(

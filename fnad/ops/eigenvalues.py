@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,7 @@ from fnad.ops.linalg import (
     NOT_FINITE,
     by_lapack,
     hermitian_samples,
+    matrix_samples,
     solve,
 )
 from fnad.ops.matrix import (
@@ -276,11 +278,7 @@ def _without_vectors(equation: Equation, live: Sequence[bool]) -> Equation:
     return equation if live[1] else replace(equation, primitive=eigvals, results=equation.results[:1])
 
 
-def _eig_samples() -> Iterable[Sample]:
-    for dtype in by_name(INEXACT):
-        yield Sample((sample((3, 3), dtype),))
-    for shape in ((2, 2, 2), (1, 1), (0, 0)):
-        yield Sample((sample(shape),))
+_eig_samples = partial(matrix_samples, sample, (3, 3), (2, 2, 2), (1, 1), (0, 0))
 
 
 eig = stacked(
@@ -377,11 +375,7 @@ def _completed(du: Symbol, u: Symbol, k: int) -> Symbol:
     return beside(du, neg(matmul(first, adjoint(matmul(adjoint(rest), du)))))
 
 
-def _svd_samples() -> Iterable[Sample]:
-    for dtype in by_name(INEXACT):
-        yield Sample((sample((3, 2), dtype),))
-    for shape in ((2, 3), (2, 2, 2), (1, 1), (0, 0), (0, 2)):
-        yield Sample((sample(shape),))
+_svd_samples = partial(matrix_samples, sample, (3, 2), (2, 3), (2, 2, 2), (1, 1), (0, 0), (0, 2))
 
 
 svdvals = stacked(

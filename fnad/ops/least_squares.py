@@ -17,6 +17,7 @@ separate", 1973.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, Aval, is_complex
 from fnad.ops.arithmetic import add, div, mul, sub
 from fnad.ops.comparison import gt, select
-from fnad.ops.constructors import INEXACT, by_name, check_one_dtype, stacked
+from fnad.ops.constructors import check_one_dtype, stacked
 from fnad.ops.conversion import complex_, convert_to
 from fnad.ops.eigenvalues import eigh, svd
 from fnad.ops.linalg import (
@@ -36,6 +37,7 @@ from fnad.ops.linalg import (
     by_lapack,
     each_matrix,
     hermitian_samples,
+    matrix_samples,
     solve,
     solve_triangular,
 )
@@ -112,16 +114,12 @@ def _push_completion(q: Symbol, dq: Symbol) -> Symbol:
     return sub(matmul(sub(identity_like(q), q), dk), matmul(dq, k))
 
 
-def _tall_and_wide_samples() -> Iterable[tuple[Any, ...]]:
-    for dtype in by_name(INEXACT):
-        yield (sample((3, 3), dtype),)
-    for shape in ((4, 2), (2, 4), (2, 3, 2), (1, 1), (0, 0), (3, 0)):
-        yield (sample(shape),)
+_tall_and_wide_samples = partial(matrix_samples, sample, (3, 3), (4, 2), (2, 4), (2, 3, 2), (1, 1), (0, 0), (3, 0))
 
 
 def _qr_samples() -> Iterable[Sample]:
     for complete in (False, True):
-        yield from (Sample(operands, {"complete": complete}) for operands in _tall_and_wide_samples())
+        yield from _tall_and_wide_samples(complete=complete)
 
 
 qr = stacked(
@@ -181,8 +179,7 @@ def _inverse_of_large(s: Symbol, rcond: float) -> Symbol:
 
 
 def _pinv_samples() -> Iterable[Sample]:
-    for operands in _tall_and_wide_samples():
-        yield Sample(operands, {"rcond": 1e-15, "is_hermitian": False})
+    yield from _tall_and_wide_samples(rcond=1e-15, is_hermitian=False)
     yield from hermitian_samples(rcond=1e-15, is_hermitian=True)
 
 
@@ -228,7 +225,7 @@ def _push_lstsq(results: Any, primals: Any, tangents: Any, *, rcond: float) -> l
 
 
 def _lstsq_samples() -> Iterable[Sample]:
-    for (a,) in _tall_and_wide_samples():
+    for (a,) in (given.operands for given in _tall_and_wide_samples()):
         b = sample((*a.shape[:-1], 2), a.dtype, 1)
         yield Sample((a, b), {"rcond": 1e-15})
 

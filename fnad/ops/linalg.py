@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from functools import wraps
+from functools import partial, wraps
 from typing import Any
 from warnings import catch_warnings
 
@@ -32,7 +32,7 @@ from fnad.ir.primitive import (
     declare,
 )
 from fnad.ir.symbol import Symbol
-from fnad.ir.types import DTYPES, Aval, Dtype, Shape
+from fnad.ir.types import DTYPES, F64, Aval, Dtype, Shape
 from fnad.lapack_threads import MIDDLE, UP_TO_MIDDLE, threads_for
 from fnad.ops.arithmetic import add, mul, neg
 from fnad.ops.comparison import ge, gt
@@ -75,6 +75,16 @@ def check_system(name: str, a: Aval, b: Aval) -> None:
 def regular(shape: Shape, dtype: Dtype, seed: int = 0) -> Any:
     """Sample matrices far from singular ones."""
     return (sample(shape, dtype, seed) + 2 * np.eye(shape[-2], shape[-1])).astype(dtype)
+
+
+def matrix_samples(
+    make: Callable[[Shape, Dtype], Any], first: Shape, *others: Shape, **params: Any
+) -> Iterable[Sample]:
+    """Matrices of the first shape in each inexact dtype, then of the other shapes in f64."""
+    for dtype in by_name(INEXACT):
+        yield Sample((make(first, dtype),), params)
+    for shape in others:
+        yield Sample((make(shape, F64),), params)
 
 
 IF_SINGULAR = "take np.linalg.lstsq or pinv, which a singular matrix has, or add a multiple of the identity"
@@ -123,7 +133,7 @@ def _system_samples(matrices: Callable[..., Any], **params: Any) -> Iterable[Sam
     for dtype in by_name(INEXACT):
         yield Sample((matrices((3, 3), dtype), sample((3, 2), dtype, 1)), params)
     for a, b in (((2, 2, 2), (2, 2, 1)), ((1, 1), (1, 3)), ((0, 0), (0, 2)), ((3, 3), (3, 0))):
-        yield Sample((matrices(a, DTYPES["f64"]), sample(b, seed=1)), params)
+        yield Sample((matrices(a, F64), sample(b, seed=1)), params)
 
 
 # ---- solve -------------------------------------------------------------------------------------------------------
@@ -164,11 +174,7 @@ def _pull_inv(results: Any, primals: Any, cts: Any) -> list[Symbol]:
     return [neg(matmul(matmul(inverse, cts[0]), inverse))]
 
 
-def _square_samples() -> Iterable[Sample]:
-    for dtype in by_name(INEXACT):
-        yield Sample((regular((3, 3), dtype),))
-    for shape in ((2, 2, 2), (1, 1), (0, 0)):
-        yield Sample((regular(shape, DTYPES["f64"]),))
+_square_samples = partial(matrix_samples, regular, (3, 3), (2, 2, 2), (1, 1), (0, 0))
 
 
 inv = stacked(
@@ -265,7 +271,7 @@ def _triangular_samples() -> Iterable[Sample]:
         yield from _system_samples(regular, lower=is_lower, unit=False)
     for is_lower in (True, False):
         for count in (2, 5):
-            operands = regular((count, 3, 3), DTYPES["f64"]), sample((count, 3, 2), seed=1)
+            operands = regular((count, 3, 3), F64), sample((count, 3, 2), seed=1)
             yield Sample(operands, {"lower": is_lower, "unit": True})
     yield Sample(
         (regular((2, 2, 3, 3), DTYPES["c64"]), sample((2, 2, 3, 1), DTYPES["c64"], 1)), {"lower": True, "unit": False}
@@ -314,12 +320,8 @@ def positive(shape: Shape, dtype: Dtype) -> Any:
     return (x @ np.conj(np.swapaxes(x, -1, -2)) + np.eye(shape[-1])).astype(dtype)
 
 
-def hermitian_samples(**params: Any) -> Iterable[Sample]:
-    """Positive definite matrices."""
-    for dtype in by_name(INEXACT):
-        yield Sample((positive((3, 3), dtype),), params)
-    for shape in ((2, 2, 2), (1, 1), (0, 0)):
-        yield Sample((positive(shape, DTYPES["f64"]),), params)
+hermitian_samples = partial(matrix_samples, positive, (3, 3), (2, 2, 2), (1, 1), (0, 0))
+"""Positive definite matrices."""
 
 
 @by_lapack(IF_NOT_POSITIVE)
@@ -445,11 +447,7 @@ def permute_rows(x: Symbol, permutation: Symbol) -> Symbol:
     return gather(x, *outer, permutation)
 
 
-def _lu_samples() -> Iterable[Sample]:
-    for dtype in by_name(INEXACT):
-        yield Sample((sample((3, 3), dtype),))
-    for shape in ((2, 2, 2), (4, 2), (2, 4), (1, 1), (0, 0), (0, 2)):
-        yield Sample((sample(shape),))
+_lu_samples = partial(matrix_samples, sample, (3, 3), (2, 2, 2), (4, 2), (2, 4), (1, 1), (0, 0), (0, 2))
 
 
 lu = stacked(

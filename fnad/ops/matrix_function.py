@@ -33,7 +33,7 @@ from fnad.ops.contraction import dot_general
 from fnad.ops.conversion import convert_to
 from fnad.ops.eigenvalues import magnitude
 from fnad.ops.elementary import exp, exp2, log2
-from fnad.ops.linalg import IF_NOT_CONVERGED, by_lapack, each_matrix, regular, solve
+from fnad.ops.linalg import IF_NOT_CONVERGED, by_lapack, each_matrix, matrix_samples, regular, solve
 from fnad.ops.matrix import (
     beside,
     block_upper,
@@ -457,11 +457,7 @@ def _row_times(row: _Dual, matrix: _Dual) -> _Dual:
     return _Dual(value, add(product(row.value, matrix.slope), product(row.slope, matrix.value)))
 
 
-def _expm_samples() -> Iterable[Sample]:
-    for dtype in by_name(INEXACT):
-        yield Sample((sample((3, 3), dtype),))
-    for shape in SHAPES:
-        yield Sample((sample(shape),))
+_expm_samples = partial(matrix_samples, sample, (3, 3), *SHAPES)
 
 
 expm = stacked(
@@ -592,11 +588,7 @@ def _push_sqrtm(results: Any, primals: Any, tangents: Any) -> list[Symbol]:
     return [solve_sylvester(root, root, tangents[0])]
 
 
-def _sqrtm_samples() -> Iterable[Sample]:
-    for dtype in by_name(INEXACT):
-        yield Sample((regular((3, 3), dtype),))
-    for shape in SHAPES:
-        yield Sample((regular(shape, F64),))
+_sqrtm_samples = partial(matrix_samples, regular, (3, 3), *SHAPES)
 
 
 sqrtm = stacked(
