@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fnad.errors import DtypeError
-from fnad.ir.primitive import NonDifferentiable, Primitive, Sample, Scalar, everywhere
+from fnad.ir.primitive import Primitive, Sample, Scalar, everywhere
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, DTYPES, Aval
 from fnad.ops.constructors import (
@@ -38,7 +38,7 @@ def _comparison(
     name: str, evaluate: Any, sign: str, domain: Domain, doc: str, *, commutative: bool = False
 ) -> Primitive:
     template = f"{{0}} {sign} {{1}}"
-    return predicate(name, evaluate, template, arity=2, domain=domain, edges=PAIRS, doc=doc, commutative=commutative)
+    return predicate(name, evaluate, template, domain=domain, edges=PAIRS, doc=doc, commutative=commutative)
 
 
 eq = _comparison("eq", np.equal, "==", ANY, "Equal; a nan equals nothing.", commutative=True)
@@ -50,44 +50,40 @@ ge = _comparison("ge", np.greater_equal, ">=", ORDERED, "Greater than or equal; 
 
 # ---- tests -------------------------------------------------------------------------------------------------------
 
-isnan = predicate(
-    "isnan", np.isnan, "isnan({0})", arity=1, domain=INEXACT, edges=SINGULAR, doc="Not a number, in either part."
-)
-isinf = predicate(
-    "isinf", np.isinf, "isinf({0})", arity=1, domain=INEXACT, edges=SINGULAR, doc="Infinite, in either part."
-)
+isnan = predicate("isnan", np.isnan, "isnan({0})", domain=INEXACT, edges=SINGULAR, doc="Not a number, in either part.")
+isinf = predicate("isinf", np.isinf, "isinf({0})", domain=INEXACT, edges=SINGULAR, doc="Infinite, in either part.")
 isfinite = predicate(
-    "isfinite", np.isfinite, "isfinite({0})", arity=1, domain=INEXACT, edges=SINGULAR, doc="Neither infinite nor nan."
+    "isfinite", np.isfinite, "isfinite({0})", domain=INEXACT, edges=SINGULAR, doc="Neither infinite nor nan."
 )
 signbit = predicate(
-    "signbit", np.signbit, "signbit({0})", arity=1, domain=REALS, edges=SINGULAR, doc="The sign bit: true for -0.0."
+    "signbit", np.signbit, "signbit({0})", domain=REALS, edges=SINGULAR, doc="The sign bit: true for -0.0."
 )
 
 # ---- logic and bits ----------------------------------------------------------------------------------------------
 
 
-def _bitwise(
-    name: str, evaluate: Any, template: str, arity: int, domain: Domain, doc: str, *, commutative: bool = False
-) -> Primitive:
-    none = NonDifferentiable()
-    return elementwise(name, evaluate, template, none, arity=arity, domain=domain, doc=doc, commutative=commutative)
-
-
-bitwise_and = _bitwise(
-    "bitwise_and", np.bitwise_and, "{0} & {1}", 2, BITS, "And, bit by bit; on bools, logical and.", commutative=True
+bitwise_and = elementwise(
+    "bitwise_and",
+    np.bitwise_and,
+    "{0} & {1}",
+    domain=BITS,
+    doc="And, bit by bit; on bools, logical and.",
+    commutative=True,
 )
-bitwise_or = _bitwise(
-    "bitwise_or", np.bitwise_or, "{0} | {1}", 2, BITS, "Or, bit by bit; on bools, logical or.", commutative=True
+bitwise_or = elementwise(
+    "bitwise_or", np.bitwise_or, "{0} | {1}", domain=BITS, doc="Or, bit by bit; on bools, logical or.", commutative=True
 )
-bitwise_xor = _bitwise(
-    "bitwise_xor", np.bitwise_xor, "{0} ^ {1}", 2, BITS, "Exclusive or, bit by bit.", commutative=True
+bitwise_xor = elementwise(
+    "bitwise_xor", np.bitwise_xor, "{0} ^ {1}", domain=BITS, doc="Exclusive or, bit by bit.", commutative=True
 )
-bitwise_not = _bitwise("bitwise_not", np.bitwise_not, "~{0}", 1, BITS, "Complement, bit by bit; on bools, logical not.")
-left_shift = _bitwise(
-    "left_shift", np.left_shift, "left_shift({0}, {1})", 2, INTEGERS, "Bits to the left; 0 beyond the width."
+bitwise_not = elementwise(
+    "bitwise_not", np.bitwise_not, "~{0}", domain=BITS, doc="Complement, bit by bit; on bools, logical not."
 )
-right_shift = _bitwise(
-    "right_shift", np.right_shift, "right_shift({0}, {1})", 2, INTEGERS, "Bits to the right, keeping the sign."
+left_shift = elementwise(
+    "left_shift", np.left_shift, "left_shift({0}, {1})", domain=INTEGERS, doc="Bits to the left; 0 beyond the width."
+)
+right_shift = elementwise(
+    "right_shift", np.right_shift, "right_shift({0}, {1})", domain=INTEGERS, doc="Bits to the right, keeping the sign."
 )
 
 # ---- choice ------------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ domain. Dtype and shape inference, registration and samples come from here.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, TypeAlias
@@ -98,6 +99,11 @@ def to_bool(_: Dtype) -> Dtype:
     return BOOL
 
 
+def operands_of(template: str) -> int:
+    """The number of operands of a template."""
+    return 1 + max(map(int, re.findall(r"{(\d)}", template)))
+
+
 # ---- constructors ------------------------------------------------------------------------------------------------
 
 
@@ -105,11 +111,10 @@ def elementwise(
     name: str,
     evaluate: Callable[..., Any],
     template: str,
-    derivative: tuple[Rule | None, ...] | Derivative,
+    derivative: tuple[Rule | None, ...] | Derivative = NonDifferentiable(),  # noqa: B008 - a constant
     *,
     domain: Domain,
     doc: str,
-    arity: int | None = None,
     cost: int = 1,
     finite: bool = False,
     result: Callable[[Dtype], Dtype] | None = None,
@@ -126,7 +131,7 @@ def elementwise(
     interval per operand in which the function is smooth, `edges` points where it is not; samples come from these.
     `finite` and `cost` are explained in `Partials` and `Scalar`, `commutative` and `bounded` in `Primitive`.
     """
-    count = arity or (1 if isinstance(derivative, Derivative) else len(derivative))
+    count = operands_of(template)
     return declare(
         name,
         infer_elementwise(name, count, domain, result),
@@ -151,7 +156,6 @@ def predicate(
     evaluate: Callable[..., Any],
     template: str,
     *,
-    arity: int,
     domain: Domain,
     doc: str,
     edges: tuple[Point, ...] = (),
@@ -162,11 +166,9 @@ def predicate(
         name,
         evaluate,
         template,
-        NonDifferentiable(),
-        arity=arity,
         domain=domain,
         result=to_bool,
-        over=(LINE,) * arity,
+        over=(LINE,) * operands_of(template),
         edges=edges,
         doc=doc,
         commutative=commutative,

@@ -99,7 +99,6 @@ complex_ = elementwise(
     _make_complex,
     "make_complex({0}, {1})",
     Linear(lambda ct, x, y: (real(ct), neg(imag(ct)))),
-    arity=2,
     domain=REALS,
     result=complex_dtype,
     over=(LINE, LINE),

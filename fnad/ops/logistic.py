@@ -82,7 +82,6 @@ weighted_exp = elementwise(
     lambda w, c: np.exp(np.log(w) + c),
     "exp(log({0}) + {1})",
     Push(_push_weighted),
-    arity=2,
     domain=REALS,
     over=(UNIT, LINE),
     edges=((0.0, 1.0), (0.0, -INF), (0.0, 1000.0), (-1.0, 0.0), (1e-300, 720.0)),

@@ -130,7 +130,6 @@ floor_divide = elementwise(
     np.floor_divide,
     "floor_divide({0}, {1})",
     NonDifferentiable(),
-    arity=2,
     domain=ORDERED,
     edges=RESTS,
     cost=12,
