@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import fnad
+from fnad.api.inspect.stages import WIDTH, wrapped_python, wrapped_text
 from fnad.api.inspect.summary import loops_summary, program_summary
-from fnad.api.inspect.wrapping import WIDTH, wrapped_python, wrapped_text
 from fnad.api.staging.leaves import leaf_of
 from fnad.api.staging.stage import stage
 from fnad.backends.cpu.executor import plan

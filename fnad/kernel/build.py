@@ -20,7 +20,6 @@ from fnad.kernel.accumulators import Accumulator
 from fnad.kernel.across import Across
 from fnad.kernel.collectives import COLLECTIVES, numbers_of
 from fnad.kernel.folds import Folds
-from fnad.kernel.interrupts import interrupt_period
 from fnad.kernel.linalg import stack_sizes
 from fnad.kernel.products import PARTS, Products, power_of_two
 from fnad.kernel.residual_stack import NO_MEMORY
@@ -49,7 +48,7 @@ from fnad.kernel.statements import (
 )
 from fnad.kernel.writer import Writer, array_of, block_of, counter, end_of, local, plus
 from fnad.lower import loop_ir, nodes, tiles
-from fnad.lower.loop_ir import Control, Item, NestLoop
+from fnad.lower.loop_ir import Control, Item, NestLoop, Product, SequentialFor, SequentialWhile, Switch
 from fnad.lower.nodes import Buffer
 from fnad.lower.parallel import (
     folds_in_memory,
@@ -64,7 +63,7 @@ from fnad.lower.parallel import (
     scattered,
 )
 from fnad.lower.rows import Row
-from fnad.lower.target import Target
+from fnad.lower.target import Costs, Target
 from fnad.scalar.operation import INDEX, Kind, Pointer
 from fnad.scalar.operations import LOGICAL_NOT, MIN
 
@@ -536,3 +535,33 @@ def locate(stack: Buffer, stacks: Sequence[Buffer]) -> Assign:
     """The statement that finds a residual stack, whose address changes as it grows."""
     number = integer(stacks.index(stack))
     return Assign((array_of(stack),), apply(STACK_ARRAYS[stack.dtype], STACKS, number))
+
+
+# ---- interrupts ------------------------------------------------------------------------------------------------------
+
+
+def interrupt_period(loop: SequentialFor | SequentialWhile, costs: Costs) -> int | None:
+    """The number of iterations, a power of two, between two checks for an interrupt; None for a short loop."""
+    period = costs.interrupt_nanoseconds
+    work = sum(_work(item, costs.effect_nanoseconds) for body in loop.bodies for item in body)
+    if isinstance(loop, SequentialFor) and isinstance(loop.extent, int) and loop.extent * work < 2 * period:
+        return None
+    return 2 ** max(0, (period // max(work, 1)).bit_length() - 1)
+
+
+def _work(item: Item, effect: int) -> int:
+    """The approximate time of an item, in nanoseconds, given that of an effect.
+
+    Inner loops with checks of their own count little.
+    """
+    match item:
+        case NestLoop():
+            return item.expected * sum(_work(inner, effect) for inner in item.items)
+        case Product():
+            return item.m * item.k * item.n // 8
+        case Switch():
+            return max(sum(_work(inner, effect) for inner in branch) for branch in item.branches)
+        case SequentialFor(_, int(extent), _, items, updates):
+            return extent * sum(_work(inner, effect) for inner in [*items, *updates])
+        case _:
+            return effect

@@ -12,14 +12,20 @@ do not change; parameters in f32 have states and updates in f32, whatever the ty
 
 from typing import TYPE_CHECKING, NoReturn
 
-from fnad.optim.clipping import clip, clip_by_global_norm, global_norm
-from fnad.optim.decay import add_decayed_weights
 from fnad.optim.fitting import minimize
 from fnad.optim.lbfgs import lbfgs, scale_by_lbfgs
 from fnad.optim.linesearch import scale_by_zoom_linesearch, value_and_grad_from_state
 from fnad.optim.moments import scale_by_adam, scale_by_lion, scale_by_rms, scale_by_rss, scale_by_stddev, trace
 from fnad.optim.optimizers import adagrad, adam, adamw, lion, rmsprop, sgd
-from fnad.optim.scaling import scale, scale_by_learning_rate, scale_by_schedule
+from fnad.optim.scaling import (
+    add_decayed_weights,
+    clip,
+    clip_by_global_norm,
+    global_norm,
+    scale,
+    scale_by_learning_rate,
+    scale_by_schedule,
+)
 from fnad.optim.schedules import (
     constant_schedule,
     cosine_decay_schedule,

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from fnad.optim.decay import add_decayed_weights
 from fnad.optim.hyperparameters import Number, Schedule, named
 from fnad.optim.moments import scale_by_adam, scale_by_lion, scale_by_rms, scale_by_rss, scale_by_stddev, trace
-from fnad.optim.scaling import scale_by_learning_rate
+from fnad.optim.scaling import add_decayed_weights, scale_by_learning_rate
 from fnad.optim.transformation import GradientTransformation, chain, identity
 from fnad.optim.trees import Tree
 

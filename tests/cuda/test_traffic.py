@@ -14,8 +14,7 @@ from scipy.special import ndtr
 
 import fnad
 from fnad.backends.cpu.target import CPU
-from fnad.backends.cuda.explain import launch_lines
-from fnad.backends.cuda.occupancy import Resources, occupancy
+from fnad.backends.cuda.explain import Resources, launch_lines, occupancy
 from fnad.backends.cuda.target import CUDA
 from fnad.errors import LoweringError
 from fnad.kernel.launches import DevicePlan, DeviceProducts, Launch

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 import fnad
-from fnad.backends.cuda.occupancy import Resources, occupancy, resources
+from fnad.backends.cuda.explain import Resources, occupancy, resources
 from fnad.backends.cuda.ptx import ptx_of_all
 from fnad.backends.cuda.target import CUDA
 from fnad.backends.cuda.tools import output, program
