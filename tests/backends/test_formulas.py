@@ -14,7 +14,7 @@ import scipy.special
 
 from fnad.backends.cpu import codegen, vector_math
 from fnad.backends.cpu.loader import link
-from fnad.backends.llvm.formulas.catalogue import ELEMENTARY, ELEMENTARY_F32, OWN, SPECIAL
+from fnad.backends.llvm.formulas.catalogue import ELEMENTARY, ELEMENTARY_F32, OWN, SPECIAL, SPECIAL_F32
 from fnad.backends.llvm.formulas.definition import Formula, defined
 from fnad.backends.llvm.scalar import llvm_type
 from fnad.scalar.operations import OPERATIONS
@@ -40,14 +40,16 @@ class Case(NamedTuple):
 
     @property
     def formula(self) -> Formula:
-        return (ELEMENTARY | ELEMENTARY_F32 | SPECIAL | OWN)[self.name]
+        return (ELEMENTARY | ELEMENTARY_F32 | SPECIAL | SPECIAL_F32 | OWN)[self.name]
 
     @property
     def f64(self) -> Callable[[Array], Array]:
-        if self.name in OWN:
+        if self.name in OWN or self.name in ("sici_0", "sici_1"):
             return {
                 "trigamma": trigamma_by_reflection,
                 "i1_ratio": lambda x: np.where(x, scipy.special.i1(x) / x, 0.5),
+                "sici_0": lambda x: scipy.special.sici(x)[0],
+                "sici_1": lambda x: scipy.special.sici(x)[1],
             }[self.name]
         return getattr(np, self.name, None) or getattr(scipy.special, self.name)
 
@@ -136,6 +138,10 @@ CASES = (
     Case("gammaln", mpmath.loggamma, 1.0, POSITIVE, ((0, INF), (-0.0, INF), (1, 0), (-3, INF), (-INF, -INF), UP)),
     Case("psi", mpmath.digamma, 2.0, POSITIVE, ((0, -INF), (-0.0, INF), (-3, NAN), (-INF, NAN), UP, AT_NAN)),
     Case("trigamma", trigamma, 2.0, POSITIVE, ((0, INF), (-0.0, INF), (-3, INF), (-INF, INF), (INF, 0), AT_NAN)),
+    Case("gamma", mpmath.gamma, 0.51, (), ((0, INF), (-0.0, -INF), (-3, NAN), (-INF, NAN), (4, 6), UP, AT_NAN), "f"),
+    Case("spence", mpmath.polylog, 0.51, (), ((0, np.pi**2 / 6), (1, 0), (-1, NAN), (INF, NAN), AT_NAN), "f"),
+    Case("sici_0", mpmath.si, 0.51, (), ((0, 0), (-0.0, 0), (INF, np.pi / 2), (-INF, -np.pi / 2), AT_NAN), "f"),
+    Case("sici_1", mpmath.ci, 0.51, (), ((0, -INF), (-0.0, -INF), (INF, 0), (-INF, NAN), AT_NAN), "f"),
     Case("logit", logit, 0.8, ((1e-300, 1), (0.4, 0.6)), ((0, -INF), (1, INF), (0.5, 0), (2, NAN), *NOWHERE)),
     Case("i0", lambda x: mpmath.besseli(0, x), 1.2, ((-713, 713), *NEAR), ((0, 1), (1e5, INF), *NOWHERE)),
     Case("i1", lambda x: mpmath.besseli(1, x), 1.4, ((-713, 713), *NEAR), (*AT_0, (1e5, INF), *NOWHERE)),
@@ -252,7 +258,7 @@ def test_special_values_are_those_of_c99(case: Case, letter: str) -> None:
 @pytest.mark.parametrize(("case", "letter"), BY_DTYPE)
 def test_loops_of_formulas_vectorise(case: Case, letter: str) -> None:
     module = str(codegen.optimized(loop_of(case, np.dtype(letter))))
-    lanes = vector_math.preferred_bytes() // np.dtype(letter).itemsize
+    lanes = vector_math.preferred_bytes() // (8 if case.name in SPECIAL_F32 else np.dtype(letter).itemsize)
     assert f"store <{lanes} x " in module
     assert "define internal" not in module
 
@@ -305,6 +311,53 @@ def test_zeta_is_accurate_on_vectors(letter: str) -> None:
     with np.errstate(over="ignore", under="ignore"):
         assert errors(found, true, float(np.finfo(letter).tiny)).max() <= 2
     assert f"store <{vector_math.preferred_bytes() // s.itemsize} x " in code
+
+
+def by_pairs(name: str, a: Array, b: Array) -> tuple[Array, str]:
+    """Return a ufunc of SciPy of pairs, compiled, and the code of its loop."""
+    source = f"""
+def program(a, b, y):
+    for i in range(0, {a.size}):
+        y[i] = scipy_{name}(a[i], b[i])
+"""
+    program, y = compile_source(source, "program", [a.dtype] * 3), np.empty_like(a)
+    program.call(a, b, y)
+    return y, program.llvm()
+
+
+OF_PAIRS = {
+    "beta": mpmath.beta,
+    "betaln": lambda a, b: mpmath.loggamma(a) + mpmath.loggamma(b) - mpmath.loggamma(a + b),
+    "poch": mpmath.rf,
+}
+
+
+@pytest.mark.parametrize("name", OF_PAIRS)
+def test_functions_of_pairs_are_accurate_on_vectors_of_f32(name: str) -> None:
+    """Also where one argument is much larger than the other; next to zeros, errors are relative to a larger number."""
+    rng, n = np.random.default_rng(0), 96
+    exponents = np.concatenate([rng.uniform(-3, 3, (n, 2)), rng.uniform(-60, 60, (n, 2))])
+    a, b = np.append(np.exp(exponents), 1 + rng.uniform(-1e-6, 1e-6, (n, 2)), axis=0).astype("f4").T.copy()
+    with mpmath.workdps(150):
+        pairs = zip(a.tolist(), b.tolist(), strict=True)
+        true = np.array([float(mpmath.re(OF_PAIRS[name](*map(mpmath.mpf, pair)))) for pair in pairs])
+    found, code = by_pairs(name, a, b)
+    floor = 2.0**-24 if name == "betaln" else float(np.finfo("f4").tiny)
+    with np.errstate(all="ignore"):
+        distances = errors(found, true, floor)
+    worst = distances.argmax()
+    assert distances[worst] <= 0.51, (a[worst], b[worst], found[worst], true[worst])
+    assert f"fnad.scipy_{name}_outside" in code
+
+
+@pytest.mark.parametrize("name", OF_PAIRS)
+def test_functions_of_pairs_have_the_special_values_of_scipy(name: str) -> None:
+    """Where one lane is outside of the formula, too, and others are within."""
+    values = np.array([0.0, -0.0, 1, 2.5, -1.5, -2, 1e30, INF, -INF, NAN], "f4")
+    a, b = (x.ravel() for x in np.meshgrid(values, values))
+    with np.errstate(all="ignore"):
+        expected = getattr(scipy.special, name)(a, b)
+    np.testing.assert_allclose(by_pairs(name, a, b)[0], expected, rtol=2e-7)
 
 
 @pytest.mark.parametrize("letter", "fd")

@@ -15,7 +15,7 @@ import scipy.special
 from fnad.backends.cpu import scipy_special
 from fnad.backends.cpu.compiler import NativeFunction
 from fnad.backends.cpu.executor import compile_program, plan
-from fnad.backends.llvm.formulas.catalogue import SPECIAL as FORMULAS
+from fnad.backends.llvm.formulas.catalogue import SPECIAL, SPECIAL_F32, WITHIN, WITHIN_F32
 from fnad.control.scan import scan
 from fnad.ir.builder import trace
 from fnad.ir.primitive import Primitive, Scalar
@@ -41,6 +41,8 @@ Array = np.ndarray[Any, Any]
 
 EDGES = (0.0, -0.0, 0.5, -0.5, 1.0, -1.0, 2.0, -1.5, 3.0, 10.0, -7.0, 170.5, 1e-8, 5e-324, np.inf, -np.inf, np.nan)
 F64 = np.dtype(np.float64)
+FORMULAS = {8: SPECIAL | WITHIN, 4: SPECIAL | WITHIN | SPECIAL_F32 | WITHIN_F32, 2: SPECIAL}
+"""The functions that a formula computes, not the ufunc, by the bytes of their operands."""
 DEGREES = (0, 1, 2, 3, 7, 40, -1, -5)
 
 
@@ -108,7 +110,7 @@ def groups() -> dict[tuple[str, str], list[Function]]:
     found: dict[tuple[str, str], list[Function]] = {}
     for function in INSTALLED:
         for dtype in dtypes_of(function) if function.name != "hyperu" else ():
-            if dtype.kind == "c" or function.ufunc not in {*FORMULAS, "_zeta"}:
+            if dtype.kind == "c" or function.symbol.removeprefix("scipy_") not in FORMULAS[dtype.itemsize]:
                 found.setdefault((function.signature, dtype.str[1:]), []).append(function)
     return found
 

@@ -5,7 +5,7 @@ any C function. For the others (f32, which SciPy does not always compute in f64;
 private functions; functions missing from older versions) the C loop of the ufunc is called for one element, which takes
 some 30 ns more. Both give the ufunc's result to the bit, and without the GIL. An error that `scipy.special.errstate`
 turns into an exception is raised when the program returns; the entry points do not report all errors. Functions with a
-formula (`fnad.backends.llvm.formulas`) are computed by it, except for complex numbers; that of zeta is for q > 0.
+formula (`fnad.backends.llvm.formulas`) are computed by it, except for complex numbers, and some for f32 alone.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from fnad.backends.cpu import objects, vector_math
 from fnad.backends.cpu.ufunc_loops import UfuncLoop, place, registered, registered_loop
 from fnad.backends.llvm import cast
 from fnad.backends.llvm.emitter import Builder, Dtype, Emit, Kinds, Value, Values, by_kind
-from fnad.backends.llvm.formulas.catalogue import OWN, SPECIAL, emitters
-from fnad.backends.llvm.formulas.definition import defined
-from fnad.backends.llvm.formulas.zeta import zeta as formula_of_zeta
+from fnad.backends.llvm.formulas.catalogue import OWN, SPECIAL, SPECIAL_F32, WITHIN, WITHIN_F32, emitters
+from fnad.backends.llvm.formulas.definition import Formula, defined
+from fnad.backends.llvm.lane import Lane
 from fnad.backends.llvm.scalar import llvm_type
 from fnad.scalar.operation import INDEX
 from fnad.scalar.scipy_ufunc import PREFIX as OPERATION
@@ -141,56 +141,80 @@ def ufunc(name: str) -> Emit:
     return emit
 
 
-def zeta(builder: Builder, kinds: Kinds, values: Values) -> Value:
-    """The formula for q > 0, else the ufunc, by a function of vectors that returns at once where no q is left of 0."""
-    _, q = values
-    symbol = f"fnad.zeta_left.{q.type}"
-    left = builder.module.globals.get(symbol) or define_left(builder.module, symbol, kinds, q.type)
-    is_left, at_left = builder.fcmp_ordered("<=", q, q.type(0.0)), builder.call(left, values)
-    return builder.select(is_left, at_left, defined("zeta", formula_of_zeta)(builder, kinds, values))
+def within(name: str, formula: Formula, condition: Formula) -> Emit:
+    """The emitter of a formula where a condition holds, elsewhere of the ufunc.
+
+    The ufunc is called by a function of vectors that returns at once where the condition holds of all lanes.
+    """
+    symbol = f"{OPERATION}{name}"
+    plain = ufunc(symbol)
+
+    def emit(builder: Builder, kinds: Kinds, values: Values) -> Value:
+        holds = condition(*(Lane(builder, value) for value in values)).value
+        outside = builder.select(holds, values[1].type(0.0), values[1].type(1.0))
+        name = f"fnad.{symbol}_outside.{values[1].type}"
+        rest = builder.module.globals.get(name) or define_outside(builder.module, name, plain, kinds, values[1].type)
+        value = builder.call(rest, [*values, outside])
+        return builder.select(holds, defined(symbol, formula)(builder, kinds, values), value)
+
+    return emit
 
 
-def define_left(module: ir.Module, symbol: str, kinds: Kinds, type_: ir.Type) -> ir.Function:
-    """Define the ufunc for q <= 0, and its variants on vectors."""
+def define_outside(module: ir.Module, symbol: str, plain: Emit, kinds: Kinds, type_: ir.Type) -> ir.Function:
+    """Define the ufunc where the last operand is not 0, and its variants on vectors."""
     function, builder = pure_function(module, symbol, type_)
-    with builder.if_then(builder.fcmp_ordered("<=", function.args[1], type_(0.0)), likely=False):
-        builder.ret(ufunc(f"{OPERATION}_zeta")(builder, kinds, function.args))
-    builder.ret(function.args[1])
+    *operands, outside = function.args
+    with builder.if_then(builder.fcmp_ordered("!=", outside, type_(0.0)), likely=False):
+        builder.ret(plain(builder, kinds, operands))
+    builder.ret(outside)
     variants: list[ir.Function] = []
     for lanes in sorted({width // kinds[0].itemsize for _, _, width in vector_math.instruction_sets()}):
         vectors = ir.VectorType(type_, lanes)
         variant, builder = pure_function(module, f"{symbol}.{lanes}", vectors)
-        is_left = builder.fcmp_ordered("<=", variant.args[1], vectors([0.0] * lanes))
+        is_outside = builder.fcmp_ordered("!=", variant.args[2], vectors([0.0] * lanes))
         bits = ir.IntType(lanes)
-        with builder.if_then(builder.icmp_unsigned("!=", builder.bitcast(is_left, bits), bits(0)), likely=False):
-            result = variant.args[1]
+        with builder.if_then(builder.icmp_unsigned("!=", builder.bitcast(is_outside, bits), bits(0)), likely=False):
+            result = variant.args[2]
             for lane in map(WORD, range(lanes)):
                 one = builder.call(function, [builder.extract_element(vector, lane) for vector in variant.args])
                 result = builder.insert_element(result, one, lane)
             builder.ret(result)
-        builder.ret(variant.args[1])
+        builder.ret(variant.args[2])
         variants.append(variant)
-    mapping = ",".join(f"_ZGV_LLVM_N{v.type.pointee.args[0].count}vv_{symbol}({v.name})" for v in variants)
+    mapping = ",".join(f"_ZGV_LLVM_N{v.type.pointee.args[0].count}vvv_{symbol}({v.name})" for v in variants)
     set.add(function.attributes, f'"vector-function-abi-variant"="{mapping}"')
     vector_math.keep(module, variants)
     return function
 
 
 def pure_function(module: ir.Module, symbol: str, type_: ir.Type) -> tuple[ir.Function, ir.IRBuilder]:
-    """Define a function of two operands that stays a call."""
-    function = ir.Function(module, ir.FunctionType(type_, [type_, type_]), symbol)
+    """Define a function of three operands that stays a call."""
+    function = ir.Function(module, ir.FunctionType(type_, [type_] * 3), symbol)
     function.linkage = "internal"
     for attribute in ("noinline", "nounwind", "willreturn", "memory(none)"):
         set.add(function.attributes, attribute)
     return function, ir.IRBuilder(function.append_basic_block())
 
 
+def in_f32(name: str, formula: Emit) -> Emit:
+    """The emitter of a formula of f32, and of the ufunc for f64."""
+    plain = ufunc(f"{OPERATION}{name}")
+
+    def emit(builder: Builder, kinds: Kinds, values: Values) -> Value:
+        return (formula if kinds[0].itemsize == 4 else plain)(builder, kinds, values)
+
+    return emit
+
+
+REALS: dict[str, Emit] = {
+    **emitters(SPECIAL),
+    **{name: within(name, *formulas) for name, formulas in WITHIN.items()},
+    **{name: in_f32(name, formula) for name, formula in emitters(SPECIAL_F32).items()},
+    **{name: in_f32(name, within(name, *formulas)) for name, formulas in WITHIN_F32.items()},
+}
+
 INSTRUCTIONS: dict[str, Callable[..., Any]] = {
-    f"{OPERATION}_zeta": by_kind(f=zeta, c=ufunc(f"{OPERATION}_zeta")),
-    **{
-        (symbol := f"{OPERATION}{name}"): by_kind(f=formula, c=ufunc(symbol))
-        for name, formula in emitters(SPECIAL).items()
-    },
+    **{(symbol := f"{OPERATION}{name}"): by_kind(f=emit, c=ufunc(symbol)) for name, emit in REALS.items()},
     **emitters(OWN),
     UFUNC: emitter,
 }

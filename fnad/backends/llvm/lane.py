@@ -57,6 +57,10 @@ class Lane:
         """A float as f64."""
         return self if self.is_double else self._new(self.builder.fpext(self.value, DOUBLE))
 
+    def as_single(self) -> Self:
+        """An f64 as f32."""
+        return self._new(self.builder.fptrunc(self.value, FLOAT))
+
     def number(self, other: float) -> Self:
         """A number of this lane's type."""
         return self._new(self.value.type(other))

@@ -11,7 +11,9 @@ from fnad.backends.llvm.formulas import (
     gamma,
     incomplete,
     inverse_error_functions,
+    sine_integrals,
     trigonometric,
+    zeta,
 )
 from fnad.backends.llvm.formulas.definition import Formula, defined
 
@@ -58,6 +60,23 @@ SPECIAL: dict[str, Formula] = {
 }
 """Functions of SciPy, for real numbers."""
 
+SPECIAL_F32: dict[str, Formula] = {
+    "gamma": gamma.gamma,
+    "spence": sine_integrals.spence,
+    "sici_0": sine_integrals.si,
+    "sici_1": sine_integrals.ci,
+}
+"""The same for f32 alone."""
+
+WITHIN: dict[str, tuple[Formula, Formula]] = {"_zeta": (zeta.zeta, zeta.is_above)}
+"""Formulas of functions of two operands, each with the condition of the operands under which the formula holds."""
+
+WITHIN_F32: dict[str, tuple[Formula, Formula]] = {
+    "beta": (gamma.beta, gamma.are_positive),
+    "betaln": (gamma.betaln, gamma.are_positive),
+    "poch": (gamma.poch, gamma.are_arguments_positive),
+}
+"""The same for f32 alone."""
 
 OWN: dict[str, Formula] = {
     "trigamma": gamma.trigamma,

@@ -42,6 +42,11 @@ def zeta(s: Lane, q: Lane) -> Lane:
     return where((s > 1.0) & (q > 0.0), value, where(s.equals(1.0) & q.is_number(), s.number(INF), NAN))
 
 
+def is_above(s: Lane, q: Lane) -> Lane:
+    """False if q <= 0."""
+    return (q <= 0.0) ^ True
+
+
 def power(x: Twofold, s: Lane) -> Twofold:
     """The power x**-s."""
     exponent = log_of(x.high, x.low).times(-s)
