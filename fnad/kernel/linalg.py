@@ -71,6 +71,7 @@ SIGNATURES = {
     **dict.fromkeys(("searchsorted_left", "searchsorted_right"), "(n),(m)->(m)"),
     "qr_reduced": "(m,n)->(m,p),(p,n)",
     "qr_complete": "(m,n)->(m,m),(m,n)",
+    "qr_r": "(m,n)->(p,n)",
     **UFUNCS,
     "lstsq": "(m,n),(m,k)->(n,k)",
 }
@@ -174,6 +175,11 @@ def qr(complete: bool) -> Evaluate:
         return 0
 
     return evaluate
+
+
+def qr_r(a: Any, r: Any) -> int:
+    r[...] = np.linalg.qr(a, "r")
+    return 0
 
 
 def repeated_square(a: Any, times: Any, power: Any) -> int:
@@ -303,6 +309,7 @@ EVALUATE: dict[str, Evaluate] = {
     "lstsq": lstsq,
     "qr_reduced": qr(False),
     "qr_complete": qr(True),
+    "qr_r": qr_r,
     "repeated_square": repeated_square,
     "repeated_square_along": repeated_square_along,
     "lu": lu,

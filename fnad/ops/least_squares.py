@@ -136,6 +136,28 @@ qr = stacked(
     "QR factorization, Q with orthonormal columns, as many as rows if `complete`, and R upper triangular.",
 )
 
+
+def _infer_qr_r(a: Aval) -> Aval:
+    return _infer_qr(a, complete=False)[1]
+
+
+def _push_qr_r(results: Any, primals: Any, tangents: Any) -> list[Symbol | None]:
+    return _push_qr(qr(primals[0], complete=False), primals, tangents, complete=False)[1:]
+
+
+qr_r = register(
+    Primitive(
+        "qr_r",
+        _infer_qr_r,
+        by_lapack(IF_NOT_CONVERGED)(lambda a: np.linalg.qr(a, "r")),
+        Push(_push_qr_r),
+        Library("geqrf", native=lambda: Routine("linalg_qr_r"), dispatched=True),
+        lambda: map(Sample, _tall_and_wide_samples()),
+        "The triangular factor R of the QR factorization.",
+        axes=Stacked(),
+    )
+)
+
 # ---- pinv ----------------------------------------------------------------------------------------------------------
 
 

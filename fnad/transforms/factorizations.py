@@ -1,7 +1,8 @@
 """One factorization of a matrix for all that needs it.
 
 Systems of linear equations with a matrix or its transpose, its inverse and its determinant take one LU factorization.
-Singular values and eigenvalues alone are those of a decomposition with vectors, where there is one.
+Singular values and eigenvalues alone are those of a decomposition with vectors, where there is one. A QR factorization
+of which only R is used does not compute Q.
 The pullbacks of `solve` and `slogdet` solve with the transpose, and a function may solve twice with one matrix. It is
 done before a program is lowered: the derivatives are those of `solve` and `slogdet`.
 """
@@ -22,6 +23,7 @@ from fnad.ops.conversion import convert_to
 from fnad.ops.determinant import slogdet
 from fnad.ops.eigenvalues import eigh, eigvalsh, magnitude, svd, svdvals
 from fnad.ops.elementary import log
+from fnad.ops.least_squares import qr, qr_r
 from fnad.ops.linalg import inv, lu_by_columns, solve, solve_by_lu
 from fnad.ops.matrix import diagonal, identity_like
 from fnad.ops.piecewise import sign
@@ -31,8 +33,8 @@ from fnad.ops.shape import iota, ones_like, reduce_sum, reshape_to, transpose, z
 System = tuple[Atom, bool]
 """The matrix of a system, and True if the system has the transposed matrix."""
 
-Part = tuple[Equation, int]
-"""A decomposition, and the number of one of its results."""
+Part = tuple[Equation, int | None]
+"""A decomposition, and the number of one of its results; None of an equation without the other results."""
 
 WITH_VECTORS = {svdvals: (svd, 1), eigvalsh: (eigh, 0)}
 """The decomposition that has the result of a function, and the number of that result."""
@@ -44,7 +46,7 @@ def factored_once(program: Program) -> Program:
     systems = _systems(program)
     counts = Counter(matrix for matrix, _ in systems.values())
     shared = {equation: system for equation, system in systems.items() if counts[system[0]] > 1}
-    parts = _parts(program)
+    parts = _parts(program) | _without_bases(program)
     return _with_factors(program, shared, parts) if shared or parts else program
 
 
@@ -80,6 +82,16 @@ def _parts(program: Program) -> dict[Equation, Part]:
     return found
 
 
+def _without_bases(program: Program) -> dict[Equation, Part]:
+    """The QR factorizations with elements of which no equation uses Q."""
+    used = {atom for equation in program.equations for atom in equation.operands} | {*program.outputs}
+    return {
+        equation: (equation, None)
+        for equation in program.equations
+        if equation.primitive is qr and not equation.params["complete"] and equation.results[0] not in used
+    }
+
+
 def _untransposed(matrix: Atom, transposes: Mapping[Var, Equation]) -> System:
     rank = len(matrix.aval.shape)
     last = (*range(rank - 2), rank - 1, rank - 2)
@@ -108,6 +120,9 @@ def _with_factors(program: Program, systems: Mapping[Equation, System], parts: M
                 results = _from_factors(equation, factors, operands, is_transposed)
             elif equation in parts:
                 whole, number = parts[equation]
+                if number is None:
+                    values[equation.results[1]] = qr_r(*operands)
+                    continue
                 results = builder.bind(whole.primitive, operands, whole.params)[number]
             else:
                 results = builder.bind(equation.primitive, operands, equation.params, equation.regions)

@@ -17,6 +17,7 @@ from fnad.ir.types import aval_of
 from fnad.ir.walk import all_equations
 from fnad.ops.determinant import slogdet
 from fnad.ops.eigenvalues import eigh, eigvalsh, svd, svdvals
+from fnad.ops.least_squares import qr
 from fnad.ops.linalg import inv, solve
 from fnad.ops.matrix import transposed
 from fnad.transforms.factorizations import factored_once
@@ -82,6 +83,19 @@ def test_values_are_those_of_a_decomposition_with_vectors(name: str, dtype: str)
         np.testing.assert_allclose(found[0], expected, atol=1e-5 if dtype == "f4" else 1e-13)
     alone = program_of(lambda a: [values(a)], a)
     assert factored_once(alone) is alone
+
+
+@pytest.mark.parametrize("shape", [(4, 4), (2, 5, 3), (3, 5)])
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c16"])
+def test_a_triangle_alone_is_computed_without_its_basis(shape: tuple[int, ...], dtype: str) -> None:
+    a = np.random.default_rng(0).standard_normal(shape).astype(dtype)
+    program = program_of(lambda a: [qr(a, complete=False)[1]], a)
+    shared = factored_once(program)
+    assert [equation.primitive.name for equation in shared.equations] == ["qr_r"]
+    for found in (interpret(shared, [a]), compile_program(program)([a])):
+        np.testing.assert_allclose(found[0], np.linalg.qr(a, "r"), atol=1e-5 if dtype == "f4" else 1e-13)
+    whole = program_of(lambda a: [*qr(a, complete=False)], a)
+    assert factored_once(whole) is whole
 
 
 def test_a_gradient_factors_once_and_agrees_with_complex_steps() -> None:

@@ -557,15 +557,16 @@ def bisected(builder: Builder, elements: Value, count: int, value: Value, relati
     return first
 
 
-def qr(complete: bool, builder: Builder, given: RoutineCall, a: Value, q: Value, r: Value) -> Value:
-    """LAPACK's geqrf, whose R is above the reflections that orgqr multiplies."""
+def qr(complete: bool, builder: Builder, given: RoutineCall, a: Value, *factors: Value) -> Value:
+    """LAPACK's geqrf, whose R is above the reflections that orgqr multiplies if Q is a result, too."""
+    *basis, r = factors
     dtype, m, n = given.dtypes[0], given.sizes["m"], given.sizes["n"]
     k = min(m, n)
     width = m if complete else k
     work_size = BLOCK * max(n, width)
     multiply = "ungqr" if dtype.kind == "c" else "orgqr"
-    numbers = by_reference(builder, *map(WORD, (m, n, k, width, work_size, 0)))
-    rows, columns, reflections, wide, length, info = numbers
+    sizes = by_reference(builder, *map(WORD, (m, n, k, width, work_size, 0)))
+    rows, columns, reflections, wide, length, info = sizes
     taken = (dtype, m * max(n, width)), (dtype, k), (dtype, work_size)
     with memory(builder, *taken) as (packed, tau, work):
         places = [address(builder, array) for array in (packed, tau, work)]
@@ -579,11 +580,10 @@ def qr(complete: bool, builder: Builder, given: RoutineCall, a: Value, q: Value,
                 value = builder.load(at(builder, packed, column, m, row))
                 is_upper = builder.icmp_signed("<=", row, column)
                 builder.store(builder.select(is_upper, value, constant(0, dtype)), at(builder, upper, row, n, column))
-            call_blas(
-                builder, dtype, multiply, LONG(m * width * k), rows, wide, reflections, places[0], rows, *places[1:],
-                length, info,
-            )  # fmt: skip
-            transpose(builder, packed, builder.gep(q, [builder.mul(matrix, LONG(m * width))]), width, m)
+            for q in basis:
+                numbers = rows, wide, reflections, places[0], rows, *places[1:], length, info
+                call_blas(builder, dtype, multiply, LONG(m * width * k), *numbers)
+                transpose(builder, packed, builder.gep(q, [builder.mul(matrix, LONG(m * width))]), width, m)
     return WORD(0)
 
 
@@ -606,6 +606,7 @@ BODIES: Mapping[str, Callable[..., Value]] = {
     "searchsorted_right": partial(searchsorted, False),
     "qr_reduced": partial(qr, False),
     "qr_complete": partial(qr, True),
+    "qr_r": partial(qr, False),
 }
 """The functions that emit routines that are not simply a ufunc."""
 

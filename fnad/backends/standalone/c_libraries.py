@@ -231,29 +231,38 @@ static void $name(const $t *a, $results, int64_t count, int64_t m, int64_t n, in
 }"""
 
 QR = """\
-static void $name(const $t *a, $t *q, $t *r, int64_t count, int64_t m, int64_t n, $size int64_t *status, int64_t fault)
+static void $name(const $t *a, $q$t *r, int64_t count, int64_t m, int64_t n, $size int64_t *status, int64_t fault)
 {
     const int64_t least = m < n ? m : n, columns = $columns;
     $t *work = malloc((m * n + 1) * sizeof *work), *scales = malloc((least + 1) * sizeof *scales);
     bool failed = !work || !scales;
     for (int64_t i = 0; i < count && !failed; i++) {
-        $t *q_here = q + i * m * columns, *r_here = r + i * columns * n;
+        $t *r_here = r + i * columns * n;
         memcpy(work, a + i * m * n, m * n * sizeof *work);
         failed = LAPACKE_${l}geqrf(LAPACK_ROW_MAJOR, m, n, work, n, scales) != 0;
         for (int64_t row = 0; row < columns; row++)
             for (int64_t column = 0; column < n; column++)
                 r_here[row * n + column] = column < row ? 0 : work[row * n + column];
+$basis    }
+    free(work);
+    free(scales);
+$none    for (int64_t k = 0; k < count * columns * n && failed; k++) r[k] = NAN;
+    if (failed && status) status[0] = fault;
+}"""
+
+
+BASIS = {
+    "q": "$t *q, ",
+    "basis": """\
+        $t *q_here = q + i * m * columns;
         for (int64_t row = 0; row < m; row++)
             for (int64_t column = 0; column < columns; column++)
                 q_here[row * columns + column] = column < least ? work[row * n + column] : 0;
         failed = failed || LAPACKE_${l}$unitary(LAPACK_ROW_MAJOR, m, columns, least, q_here, columns, scales) != 0;
-    }
-    free(work);
-    free(scales);
-    for (int64_t k = 0; k < count * m * columns && failed; k++) q[k] = NAN;
-    for (int64_t k = 0; k < count * columns * n && failed; k++) r[k] = NAN;
-    if (failed && status) status[0] = fault;
-}"""
+""",
+    "none": "    for (int64_t k = 0; k < count * m * columns && failed; k++) q[k] = NAN;\n",
+}
+"""The text for Q in a QR factorization."""
 
 
 def filled(text: str, **words: str) -> str:
@@ -297,8 +306,9 @@ ROUTINES = {
         "svd": filled(SVD, results="$r *s", rows="m", columns="n", job="N", vectors="NULL, rows, NULL, columns"),
         "svd_s": filled(SVD, **LEFT_AND_RIGHT, rows="p", columns="p", job="S"),
         "svd_f": filled(SVD, **LEFT_AND_RIGHT, rows="m", columns="n", job="A"),
-        "qr_reduced": filled(QR, size="int64_t p,", columns="p"),
-        "qr_complete": filled(QR, size="", columns="m"),
+        "qr_reduced": filled(QR, size="int64_t p,", columns="p", **BASIS),
+        "qr_complete": filled(QR, size="", columns="m", **BASIS),
+        "qr_r": filled(QR, size="int64_t p,", columns="p", q="", basis="", none=""),
         "cholesky_lo": filled(CHOLESKY, letter="L", order=">"),
         "cholesky_up": filled(CHOLESKY, letter="U", order="<"),
         "lu_by_columns": LU,
