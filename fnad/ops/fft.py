@@ -18,6 +18,7 @@ that are not read whole count twice in `irfft`.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from typing import Any, Literal, TypeAlias
@@ -71,10 +72,10 @@ def _transforms_of(x: Any) -> Any:
 @cache
 def _in_place() -> Any:
     """SciPy's transforms that write into an array, `f(x, …, axes, forward, factor, out, threads)`, or None."""
-    try:
-        return import_module("scipy.fft._pocketfft.pypocketfft")
-    except ImportError:
-        return None
+    for name in ("_pocketfft.pypocketfft", "_duccfft.pyduccfft"):
+        with suppress(ImportError):
+            return import_module(f"scipy.fft.{name}")
+    return None
 
 
 def _factor(norm: Norm, *, inverse: bool) -> int:
