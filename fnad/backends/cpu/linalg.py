@@ -116,13 +116,8 @@ def at(builder: Builder, array: Value, row: Value, stride: int, column: Value) -
 
 
 def copy(builder: Builder, dtype: Dtype, source: Value, target: Value, count: int) -> None:
-    call(
-        builder,
-        "memcpy",
-        ADDRESS,
-        *(address(builder, array) for array in (target, source)),
-        LONG(count * dtype.itemsize),
-    )
+    places = [address(builder, array) for array in (target, source)]
+    call(builder, "memcpy", ADDRESS, *places, LONG(count * dtype.itemsize))
 
 
 def transpose(builder: Builder, source: Value, target: Value, rows: int, columns: int) -> None:
@@ -266,26 +261,11 @@ class Triangle:
         left, right = (address(self.builder, array) for array in (a, x))
         if self.is_vector:
             order, stride = numbers
-            call_blas(
-                self.builder,
-                self.dtype,
-                "trsv",
-                self.work,
-                triangle,
-                trans,
-                unit,
-                order,
-                left,
-                self.rows,
-                right,
-                stride,
-            )
-            return
-        n, m, one, ldb = numbers
-        call_blas(
-            self.builder, self.dtype, "trsm", self.work, self.side, triangle, trans, unit, n, m, one, left, self.rows,
-            right, ldb,
-        )  # fmt: skip
+            name, given = "trsv", (triangle, trans, unit, order, left, self.rows, right, stride)
+        else:
+            n, m, one, ldb = numbers
+            name, given = "trsm", (self.side, triangle, trans, unit, n, m, one, left, self.rows, right, ldb)
+        call_blas(self.builder, self.dtype, name, self.work, *given)
 
 
 def store_if_singular(builder: Builder, dtype: Dtype, a: Value, m: int, failed: Value) -> None:
