@@ -132,20 +132,15 @@ def _chosen(valid: Any, inside: Any, value: Any, low: Any, below: float, above: 
     return XP.where(valid, XP.where(inside, value, outside), np.nan)
 
 
-class rv_continuous:  # noqa: N801  # SciPy's name
-    """SciPy methods class."""
+def _methods_of(name: str) -> type:
+    """A class with the methods of the SciPy class of this name."""
+    return type(name, (), {})
 
 
-class rv_discrete:  # noqa: N801  # SciPy's name
-    """SciPy methods class."""
-
-
-class rv_generic:  # noqa: N801  # SciPy's name
-    """SciPy methods class."""
-
-
-class rv_frozen:  # noqa: N801  # SciPy's name
-    """SciPy methods class."""
+ONE = ("rv_continuous", "rv_discrete", "rv_generic", "rv_frozen")
+SEVERAL = ("multivariate_normal_gen", "multivariate_normal_frozen", "dirichlet_gen")
+rv_continuous, rv_discrete, rv_generic, rv_frozen = map(_methods_of, ONE)
+multivariate_normal_gen, multivariate_normal_frozen, dirichlet_gen = map(_methods_of, SEVERAL)
 
 
 def _method(kind: type) -> Callable[[Callable[..., Any]], None]:
@@ -300,18 +295,6 @@ def _freeze(self: Any, dist: Any, *args: Any, **kwds: Any) -> None:
 rv_frozen.__init__ = method_of(f"{INFRASTRUCTURE}:rv_frozen.__init__")(_freeze)
 
 # ---- several variables -----------------------------------------------------------------------------------------------
-
-
-class multivariate_normal_gen:  # noqa: N801  # SciPy's name
-    """SciPy methods class."""
-
-
-class multivariate_normal_frozen:  # noqa: N801  # SciPy's name
-    """SciPy methods class."""
-
-
-class dirichlet_gen:  # noqa: N801  # SciPy's name
-    """SciPy methods class."""
 
 
 def _several(kind: type, name: str) -> None:
