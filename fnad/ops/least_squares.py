@@ -145,17 +145,14 @@ def _push_qr_r(results: Any, primals: Any, tangents: Any) -> list[Symbol | None]
     return _push_qr(qr(primals[0], complete=False), primals, tangents, complete=False)[1:]
 
 
-qr_r = register(
-    Primitive(
-        "qr_r",
-        _infer_qr_r,
-        by_lapack(IF_NOT_CONVERGED)(lambda a: np.linalg.qr(a, "r")),
-        Push(_push_qr_r),
-        Library("geqrf", native=lambda: Routine("linalg_qr_r"), dispatched=True),
-        lambda: map(Sample, _tall_and_wide_samples()),
-        "The triangular factor R of the QR factorization.",
-        axes=Stacked(),
-    )
+qr_r = stacked(
+    "qr_r",
+    _infer_qr_r,
+    by_lapack(IF_NOT_CONVERGED)(lambda a: np.linalg.qr(a, "r")),
+    Push(_push_qr_r),
+    Library("geqrf", native=lambda: Routine("linalg_qr_r"), dispatched=True),
+    _tall_and_wide_samples,
+    "The triangular factor R of the QR factorization.",
 )
 
 # ---- pinv ----------------------------------------------------------------------------------------------------------
