@@ -318,6 +318,41 @@ def growing_behind_a_slice(x: Any, a: Any) -> Any:
     return s
 
 
+def in_a_try(x: Any, a: Any) -> Any:
+    ys, zs = [0 * a], []
+    for v in x:
+        try:
+            if is_above(v, a):
+                ys.append(v * 2)
+                ys.append(ys[-1] + v)
+            elif len(ys) > 2:
+                zs.append(ys.pop())
+            else:
+                zs.append([v][len(ys)])
+        except IndexError:
+            zs.append(a)
+    s = 0.0 * a
+    for i in range(len(x)):
+        try:
+            s = s * 0.9 + zs[i] * ys[i + 3]
+        except IndexError:
+            s = s + a
+    return s + sum(ys) + sum(zs)
+
+
+def in_a_try_behind(x: Any, a: Any) -> Any:
+    ys, zs = [a], []
+    for v in x:
+        ys.append(v * 2 if is_above(v, a) else v)  # noqa: PERF401
+    for v in x:
+        try:
+            ys.append(v)
+            zs.append(ys[-1] * v)
+        except Exception:  # noqa: BLE001
+            pass
+    return np.sum(zs) + sum(ys)
+
+
 def growing_in_a_loop_around(x: Any, a: Any) -> Any:
     ys, zs, s = [0.5 + 0 * a], [], 0.0 * a
     for v in x:
@@ -336,7 +371,7 @@ ONE: list[tuple[Callable[..., Any], int]] = [
     *((deciding, 3), (of_another, 5), (written_and_cleared, 6), (of_lists_in_objects, 4), (by_places, 8)),
     *((growing_while_iterated, 8), (comprehended_by_name, 4), (pooled, 6)),
     *((beside_shorter_ones, 9), (growing_beside_others, 8), (growing_behind_a_slice, 14)),
-    *((growing_in_a_loop_around, 8),),
+    *((growing_in_a_loop_around, 8), (in_a_try, 12), (in_a_try_behind, 4)),
 ]
 
 

@@ -18,7 +18,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from fnad.ir.builder import current_builder
+from fnad.ir.builder import current_builder, untried
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import I64, Aval
 from fnad.numpy.operands import as_symbol, as_weak
@@ -165,8 +165,9 @@ class Listed(Aside, Elements):
             self.form.kinds = found
             raise Parted
         current_builder().source = current_source()
-        for column, leaf in zip(self.columns, leaves, strict=True):
-            column.write(dynamic_update_slice(column.symbol, reshape_to(leaf, (1, *leaf.shape)), *_at(place, leaf)))
+        with untried():  # the room is reserved behind the loop
+            for column, leaf in zip(self.columns, leaves, strict=True):
+                column.write(dynamic_update_slice(column.symbol, reshape_to(leaf, (1, *leaf.shape)), *_at(place, leaf)))
 
     def _count(self, more: int) -> None:
         self.number.write(self.number.symbol + constant(more, I64))
@@ -198,7 +199,8 @@ class Listed(Aside, Elements):
             if not isinstance(kinds, ElementKind):
                 return tuple(map(made, kinds))
             column = next(columns).symbol
-            part = dynamic_slice(column, *_at(place, column, -1), sizes=(1, *kinds.aval.shape))
+            with untried():
+                part = dynamic_slice(column, *_at(place, column, -1), sizes=(1, *kinds.aval.shape))
             symbol = reshape_to(part, kinds.aval.shape)
             if kinds.is_scalar:
                 return _number(symbol, kinds.weak)
