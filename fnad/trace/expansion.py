@@ -114,12 +114,16 @@ Make: TypeAlias = Callable[[Builder, Sequence[Symbol], Sequence[Atom]], Any]
 
 
 class Expansion(NamedTuple):
-    """The equations of a rule, the constants among their operands with their keys, and what makes its result."""
+    """The equations of a rule, the constants among their operands with their keys, and what makes its result.
+
+    If it `raises`, the rule decides in the body of a `try` whether its operations fail.
+    """
 
     repeated: tuple[Repeated, ...]
     constants: list[Literal]
     keys: list[Any]
     make: Make
+    raises: bool
 
     def on(self, operands: Sequence[Symbol], builder: Builder) -> Any:
         """The result of the rule for these operands; its equations are added."""
@@ -144,7 +148,9 @@ def expansion(rule: Callable[..., Any], operands: Sequence[Any], options: Mappin
     constants = _constants(recorder.equations)
     places: dict[Atom, int] = {atom: i for i, atom in enumerate([*[symbol.atom for symbol in inputs], *constants])}
     repeated = tuple([_repeated(equation, places) for equation in recorder.equations])
-    return Expansion(repeated, constants, [literal.key for literal in constants], _make(returned, inputs, places))
+    raises = any(equation.primitive.raises for equation in recorder.equations)
+    make = _make(returned, inputs, places)
+    return Expansion(repeated, constants, [literal.key for literal in constants], make, raises)
 
 
 def _constants(equations: Sequence[Equation]) -> list[Literal]:
@@ -241,7 +247,7 @@ def follow(rule: Callable[..., Any], operands: Sequence[Any], options: Mapping[s
         found = _EXPANSIONS[key]
     except KeyError:
         found = _attempt(key, rule, operands, options) if came_before(key) else None
-    if found is None or (rule not in OF_AVALS and any_known(symbols)):
+    if found is None or (found.raises and TRIED.values) or (rule not in OF_AVALS and any_known(symbols)):
         return rule(*operands, **options)
     return found.on(symbols, current_builder())
 
@@ -257,15 +263,13 @@ def again(
         found = None if rule in OF_PLACES else _EXPANSIONS.get(key_of(rule, args, kwargs, symbols))
     except NotRepeatableError:
         return UNSET
-    if found is None or (rule not in OF_AVALS and any_known(symbols)):
+    if found is None or (found.raises and TRIED.values) or (rule not in OF_AVALS and any_known(symbols)):
         return UNSET
     return found.on(symbols, builder)
 
 
 def key_of(rule: Any, args: Sequence[Any], kwargs: Mapping[str, Any], symbols: list[Symbol]) -> tuple[Any, ...]:
     """A rule and the kinds of arguments; symbols are appended to a list. Raises where that is not all it sees."""
-    if TRIED.values:  # the rule decides whether its operations fail
-        raise NotRepeatableError
     key = [rule]
     if rule in OF_AVALS:
         key += [kind_of(_captured(arg) if id(type(arg)) in HOLDING else arg, symbols) for arg in args]
