@@ -81,11 +81,16 @@ def _of_kind(name: str, real: Primitive, other: str) -> None:
 SLOPE = [1 / (math.factorial(k) * (k + 2)) for k in range(18)]
 """The coefficients of the power series of the slope of (exp(x) - 1) / x."""
 
-NEAR = reduce(lambda total, c: f"(f64({c!r}) + {{0}} * {total})", reversed(SLOPE[:-1]), f"f64({SLOPE[-1]!r})")
-SLOW, FAST = "({0} - f64(1)) / ({0} * {0})", "{0} - f64(64)"
+HALVES = [
+    reduce(lambda total, c: f"(f64({c!r}) + {{0}} * {{0}} * {total})", half[-2::-1], f"f64({half[-1]!r})")
+    for half in (SLOPE[::2], SLOPE[1::2])
+]
+NEAR = f"({HALVES[0]} + {{0}} * {HALVES[1]})"
+IS_NEAR = "({0} < f64(700))"
+GROWTH = f"exp(select({IS_NEAR}, {{0}}, {{0}} - f64(64)))"
 FAR = (
-    f"select({{0}} < f64(700), exp({{0}}) * ({SLOW}) + f64(1) / ({{0}} * {{0}}),"
-    f" select({{0}} < f64(1000), exp({FAST}) * ({SLOW}) * f64({math.exp(64)!r}), exp({{0}})))"
+    f"select({{0}} < f64(1000), ({GROWTH} * ({{0}} - f64(1)) + f64(1)) / ({{0}} * {{0}}) *"
+    f" select({IS_NEAR}, f64(1), f64({math.exp(64)!r})), {{0}} * f64(1e300) * f64(1e300))"
 )
 """The slope by its definition; from 700 on exp(x) may overflow before the slope does."""
 
