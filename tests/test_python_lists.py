@@ -410,12 +410,22 @@ def doubled(x: Any, a: Any) -> Any:
     return sum(ys)
 
 
-def test_a_list_extended_by_itself() -> None:
-    value = jit(doubled)
+def of_other_types_behind(x: Any, a: Any) -> Any:
+    ys = [a]
+    for v in x:
+        if is_above(v, a):
+            ys.append(v)  # noqa: PERF401
+    ys += [len(x), "end", x]
+    return sum(ys[:-2]) + np.sum(ys[-1])
+
+
+@pytest.mark.parametrize("f", [doubled, of_other_types_behind], ids=lambda f: f.__name__)
+def test_lists_that_no_loop_carries(f: Callable[..., Any]) -> None:
+    value = jit(f)
     with fnad.config.override(executor="interpreter"):
         for seed in range(4):
             x, a, *_ = arguments(seed)
-            assert value(x, a) == pytest.approx(doubled(x, a))
+            assert value(x, a) == pytest.approx(f(x, a))
 
 
 def test_derivatives_of_all_kinds() -> None:

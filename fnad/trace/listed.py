@@ -149,18 +149,20 @@ class Listed(Aside, Elements):
             for kind in leaves_of(self.form.kinds)
         ]
         self.number = UPWARD.handle_of(constant(0, I64))
-        try:
-            for item in items:
-                self._put(item, self.number.symbol)
-                self._count(1)
-        except Refused:
-            self.form.is_refused = True
-            raise Parted from None
+        for item in items:
+            self._put(item, self.number.symbol)
+            self._count(1)
 
     def _put(self, item: Any, place: Symbol) -> None:
         """Write an element; if it makes the elements more general, the trace begins again."""
-        kinds, leaves = divided(item)
-        found = common(self.form.kinds, kinds)
+        try:
+            kinds, leaves = divided(item)
+            found = common(self.form.kinds, kinds)
+        except Refused:
+            if current_builder() is not self.builder:  # a step of a loop
+                raise
+            self.form.is_refused = True
+            raise Parted from None
         if found != self.form.kinds:
             self.form.kinds = found
             raise Parted
