@@ -314,7 +314,7 @@ def attribute(owner: Any, name: str) -> Any:
 
 def _found(owner: Any, name: str) -> Any:
     """An attribute; it is recorded when it was looked up, which may make it."""
-    if LOOPING.loops is not None:
+    if LOOPING.steps or name == "__dict__":
         notes_cache(owner, name)
     try:
         return getattr(load(owner), name)

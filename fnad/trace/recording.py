@@ -82,6 +82,9 @@ SIMPLE = {*map(id, (bool, int, float, complex, str, bytes, type(None), range, sl
 
 OF_ELEMENTS = {*map(id, CONTAINERS)}
 
+LASTING = {id(FunctionType), id(type(np.sum))}
+"""The identities of classes of functions that are the same objects from call to call."""
+
 DESCRIBING = frozenset({"__name__", "__qualname__", "__doc__", "__module__", "__annotations__"})
 """Attributes of functions and classes that are not in their namespace."""
 
@@ -92,7 +95,7 @@ class Recorder:
     """The values from outside that a function read, in `environment`, and sets that skip known ones.
 
     `kept` are the values from outside by their identities. `effect` is what the function perhaps did beside computing,
-    if that is asked for.
+    if that is asked for. A call of a `_silent` function was noted, and met nothing.
     """
 
     def __init__(self, *, seeks_effects: bool = False) -> None:
@@ -104,6 +107,7 @@ class Recorder:
         self._counted: set[tuple[int, str]] = set()
         self._entered: set[tuple[int, int]] = set()
         self._listed: set[int] = set()
+        self._silent: dict[int, Any] = {}
         self._imports: set[tuple[str, str]] = set()
         self._pending: list[Any] = []
         self._is_following = False
@@ -148,6 +152,8 @@ class Recorder:
 
     def attribute(self, owner: Any, name: str) -> None:
         """Note an attribute that is read, or is about to be stored."""
+        if (id(owner), name) in self._attributes:
+            return
         owner = behind(owner)
         key = id(owner), name
         if key not in self._attributes:
@@ -178,6 +184,9 @@ class Recorder:
 
     def call(self, function: Any) -> None:
         """Note a callee: what it reads outside the process, and what it may do there."""
+        if self._silent.get(id(function)) is function:
+            return
+        met = len(self.environment.met)
         if self.effect is None:
             self.effect = effect_of_callee(function)
         self._note_outside(function)
@@ -191,6 +200,8 @@ class Recorder:
             and not is_trusted(function.__code__.co_filename)
         ):
             self.follow(function)  # one that no name led to; those made in the trace run converted code
+        if id(kind) in LASTING and len(self.environment.met) == met:
+            self._silent[id(function)] = function
 
     def _note_outside(self, function: Any) -> None:
         what = reads_outside(function)
