@@ -867,9 +867,38 @@ def by_jitter(x: Any, a: Any) -> Any:
     return a
 
 
+def with_a_clause_that_fails(x: Any, a: Any) -> Any:
+    try:
+        r = a * 2 if x[0] > a else 1.0 / (max(0, a))
+    except ZeroDivisionError:
+        r = a * 5
+    finally:
+        r = r + x[1]  # pyright: ignore[reportPossiblyUnboundVariable]  # where the trace ends before
+    return r
+
+
+class Doubling:
+    """A context manager whose end needs what the body sets."""
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.doubled = self.value * 2
+
+
+def with_an_exit_that_fails(x: Any, a: Any) -> Any:
+    with Doubling() as found:
+        if x[0] > a:
+            found.value = x[1]
+        else:
+            found.value = a
+    return found.doubled
+
+
 PARTED = [
     *(returning, with_an_else, left_with_a_string, left_with_none, left_with_a_bool, returned_numbers, looked_up),
-    *(decided_without_a_loop, by_jitter),
+    *(decided_without_a_loop, by_jitter, with_a_clause_that_fails, with_an_exit_that_fails),
 ]
 
 

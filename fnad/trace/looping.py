@@ -70,6 +70,19 @@ class Parted(BaseException):
     is_final = True
 
 
+def unhidden(trace: Callable[[], Any]) -> Any:
+    """`trace()`; the error of a `finally` clause or an `__exit__` that `Parted` went through is `Parted`."""
+    try:
+        return trace()
+    except Exception as error:
+        behind: BaseException | None = error
+        while behind is not None and not isinstance(behind, Parted):
+            behind = behind.__context__
+        if behind is None:
+            raise
+        raise Parted from None
+
+
 class Loops(Protocol):
     """The loops of user code in a trace."""
 

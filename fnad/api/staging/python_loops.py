@@ -21,7 +21,7 @@ from fnad.ir.builder import current_builder
 from fnad.ir.program import Atom, Source
 from fnad.trace.capture import Guard, Trace
 from fnad.trace.environment import Environment
-from fnad.trace.looping import LOOPING, ROWS, SETTING, Parted, Refused
+from fnad.trace.looping import LOOPING, ROWS, SETTING, Parted, Refused, unhidden
 from fnad.trace.source import is_repeated, loop_around, user_lines
 from fnad.trace.writes import undoing
 
@@ -144,7 +144,7 @@ class PythonLoops:
             with self._active(), undoing() as changes:
                 why = ""
                 try:
-                    found = trace()
+                    found = unhidden(trace)
                     if not self.left:
                         return found
                     why = "a step leaves it by an exception"
@@ -166,7 +166,7 @@ class PythonLoops:
                 continue
             with self._active(StepByStep(self)), undoing() as changes:
                 try:
-                    found = trace()
+                    found = unhidden(trace)
                 except Parted:
                     changes.undo()
                     deque(read.restored_arrays(), 0)
