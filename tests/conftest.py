@@ -43,6 +43,10 @@ if "FNAD_TEST_NARROW" in os.environ:
 
     llvm.load_library_permanently = load
 
+if sys.dont_write_bytecode:  # each process of a test would compile all that it imports
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
+
 os.environ["FNAD_CACHE_DIR"] = ""  # what a test compiles it compiles itself, in processes of its own too
 
 from fnad.backends import tiers
@@ -203,7 +207,7 @@ def _compiled_plainly(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(autouse=True, scope="module")
 def _few_objects() -> None:
     """Leave out of garbage collections what earlier tests have made."""
     leave_out()

@@ -20,8 +20,6 @@ from benchmarks.problems import checkpoint, early, lorenz, odeint, operations, r
 from benchmarks.processes import Process
 from tests.gpu import simulated
 
-pytestmark = pytest.mark.usefixtures("_few_objects")
-
 PEERS = {"numpy", "autograd"}
 
 

@@ -21,8 +21,6 @@ from fnad.codes import notes_of, remembered
 from fnad.errors import TracerEscapeError
 from fnad.trace import conversion, libraries
 
-pytestmark = pytest.mark.usefixtures("_few_objects")
-
 SOURCE = """
 import math
 table = np.arange(4.0)

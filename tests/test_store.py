@@ -17,8 +17,6 @@ from fnad.control import reroll
 from fnad.store import ProgramStore, now
 from fnad.transforms import joint
 
-pytestmark = pytest.mark.usefixtures("_few_objects")
-
 X = np.array([1.0, 2.0, 3.0])
 ONE = 1.5
 

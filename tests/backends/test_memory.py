@@ -13,10 +13,7 @@ import fnad
 from fnad.backends.cpu import idle
 from fnad.backends.cpu.executor import compile_program
 
-pytestmark = [
-    pytest.mark.usefixtures("_few_objects"),
-    pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="what is resident is read from Linux"),
-]
+pytestmark = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="what is resident is read from Linux")
 
 
 def resident() -> float:
