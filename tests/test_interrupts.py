@@ -43,7 +43,9 @@ def is_interrupted(run: Callable[[], object], number: int, files: tuple[str, ...
     def at_line(frame: FrameType, event: str, _: object) -> Any:
         nonlocal left
         name = frame.f_code.co_filename
-        if event == "line" and name.startswith(OWN) and name.endswith(files) and not takes_lock(name, frame.f_lineno):
+        if not (name.startswith(OWN) and name.endswith(files)):
+            return None
+        if event == "line" and not takes_lock(name, frame.f_lineno):
             left -= 1
             if left == 0:
                 raise KeyboardInterrupt
