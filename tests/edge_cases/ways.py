@@ -52,7 +52,6 @@ def check(
     with np.errstate(all="ignore"):
         plain = f(*xs)
     compare(plain, value, err_msg="numpy")
-    assert_like(value_and_grad(f, every(xs))(*xs)[0], plain)
     along = first_derivative if hessian is None else both_derivatives
     expected = dict.fromkeys(GRADIENTS, gradient) | {"value": value}
     rows = {"jvp": gradient if forward is None else forward} | dict.fromkeys(NESTINGS, hessian)
@@ -60,8 +59,10 @@ def check(
     if inside and all(np.asarray(x).dtype != np.float32 for x in xs):
         check_inside(compare, f, xs, value, gradient, rows["jvp"], hessian)
     with config.override(executor="interpreter"):
-        for name, found in reverse(f, xs).items():
-            compare(found, expected[name], err_msg=name)
+        backwards = reverse(f, xs)
+    assert_like(backwards["value"], plain)
+    for name, found in backwards.items():
+        compare(found, expected[name], err_msg=name)
     for n, dxs in enumerate(basis(xs)):
         expected |= {name: row[n] for name, row in rows.items() if row is not None}
         with config.override(executor="interpreter"):
@@ -107,7 +108,6 @@ def check_inside(
     for place, enclose in INSIDE.items():
         g = enclose(f)
         with config.override(executor="interpreter"):
-            compare(flat(grad(g, every(xs))(*xs)), gradient, err_msg=f"grad {place}")
             first = basis(xs)[0]
             compare(np.sum(jvp(g, xs, first)[1]), forward[0], err_msg=f"jvp {place}")
             if hessian is not None:
