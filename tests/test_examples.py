@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[1]
 
 def run(name: str, *arguments: str) -> str:
     """Run an example in a process of its own; return what it prints."""
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "NUMBA_OPT": "0"}  # LLVM's passes take half of Numba's time
     command = [sys.executable, str(ROOT / "examples" / name), *arguments]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
@@ -148,21 +148,15 @@ def test_logistic_regression_converges(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_digits_learns_to_read_and_draws(tmp_path: Path) -> None:
+def test_digits_learns_to_read_draws_and_follows_its_seed(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     picture = tmp_path / "digits.png"
-    printed = run("digits.py", "--epochs", "3", "--plot", str(picture))
+    printed = run("digits.py", "--epochs", "3", "--seed", "3", "--plot", str(picture))
     assert number_after("\ntest accuracy", printed) >= 93
     assert len(re.findall(r"^ +\d .* %$", printed, re.MULTILINE)) == 10, "a line for each digit"
     assert picture.read_bytes().startswith(b"\x89PNG")
-
-
-@pytest.mark.slow
-def test_digits_follows_its_seed() -> None:
-    def short() -> str:
-        return re.sub(r"trained in \S+", "", run("digits.py", "--epochs", "1", "--seed", "3"))
-
-    assert short() == short()
+    again = run("digits.py", "--epochs", "3", "--seed", "3")
+    assert re.sub(r"trained in \S+", "", again) in re.sub(r"trained in \S+", "", printed)
 
 
 @pytest.mark.slow

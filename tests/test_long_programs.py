@@ -21,7 +21,7 @@ from fnad.lower.lowering import lower
 from fnad.transforms.differentiation import gradient
 from fnad.transforms.pipeline import simplify
 
-FEW, MANY = 40, 160
+FEW, MANY = 30, 90
 X = np.linspace(0.1, 1.0, 10)
 
 

@@ -742,7 +742,7 @@ def test_what_was_unrolled_is_freed_and_no_garbage() -> None:
         finally:
             gc.enable()
 
-    assert found(400) == found(100)
+    assert found(160) == found(40)
 
 
 # ---- effort ----------------------------------------------------------------------------------------------------------

@@ -199,7 +199,7 @@ def compiled(launch: Launch) -> Callable[..., None]:
         llvm.initialize_native_asmprinter()
         for name, function in CALLBACKS.items():
             llvm.add_symbol(name, ctypes.cast(function, ctypes.c_void_p).value)
-        host = llvm.Target.from_default_triple().create_target_machine(opt=1)
+        host = llvm.Target.from_default_triple().create_target_machine(opt=0)  # LLVM's passes have run
         engine = llvm.create_mcjit_compiler(llvm.parse_assembly(host_text(launch)), host)
         engine.finalize_object()
         types = [ctypes.c_void_p] * len(launch.kernel.parameters) + [NUMBER, NUMBER]
