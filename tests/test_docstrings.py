@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from doctest import DocTestParser
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -65,15 +66,24 @@ TABLE = re.compile(r"^ |\S {3,}\S|>>>", re.MULTILINE)
 """Paragraphs of grammars, formulas and examples are not prose."""
 
 
-def texts(file: Path) -> Iterator[str]:
-    """The docstrings of a file, those of attributes included."""
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+@cache
+def nodes() -> list[tuple[str, ast.AST]]:
+    """The nodes of each file that are classes or expressions as statements, with the name of the file."""
+    trees = ((file.name, ast.parse(file.read_text(encoding="utf-8"))) for file in FILES)
+    return [
+        (name, node) for name, tree in trees for node in ast.walk(tree) if isinstance(node, ast.Expr | ast.ClassDef)
+    ]
+
+
+def texts() -> Iterator[tuple[str, str]]:
+    """The docstrings of all files, those of attributes included, with the names of the files."""
+    for name, node in nodes():
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
-            yield inspect.cleandoc(node.value.value)
+            yield name, inspect.cleandoc(node.value.value)
 
 
 def test_docstrings_name_the_thing_first() -> None:
-    assert [(file.name, text.split("\n")[0]) for file in FILES for text in texts(file) if OPENING.match(text)] == []
+    assert [(name, text.split("\n")[0]) for name, text in texts() if OPENING.match(text)] == []
 
 
 def test_possessives_have_a_noun() -> None:
@@ -82,18 +92,11 @@ def test_possessives_have_a_noun() -> None:
 
 
 def test_classes_have_names_of_their_own() -> None:
-    nodes = (node for file in FILES for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))))
-    names = Counter(node.name for node in nodes if isinstance(node, ast.ClassDef))
+    names = Counter(node.name for _, node in nodes() if isinstance(node, ast.ClassDef))
     assert [name for name, times in names.items() if times > 1] == []
 
 
 def test_sentences_are_short() -> None:
-    prose = [
-        (file.name, part)
-        for file in FILES
-        for text in texts(file)
-        for part in re.split(r"\n\s*\n", text)
-        if not TABLE.search(part)
-    ]
+    prose = [(name, part) for name, text in texts() for part in re.split(r"\n\s*\n", text) if not TABLE.search(part)]
     sentences = [(name, sentence) for name, part in prose for sentence in re.split(r"(?<=[.;:])\s+", part)]
     assert [(name, sentence) for name, sentence in sentences if len(sentence.split()) > 35] == []
