@@ -29,6 +29,7 @@ NATIVE = [p for p in PRIMITIVES.values() if isinstance(p.lower, Library) and p.l
 ROUNDED = {
     "solve_triangular": 10,
     "qr": 100,
+    "qr_r": 100,
     "lu": 10,
     "revealing_lu": 10,
     "lu_by_columns": 10,

@@ -196,7 +196,7 @@ SIZE_OF_RESIDUALS = 16
 OFF_BY_THE_CONDITION = ("lstsq", "pinv", "logm", "logm_frechet", "signm", "expm", "expm_frechet")
 ROUNDED_OTHERWISE = frozenset(
     {
-        *("qr", "lu", "revealing_lu"),  # the order of rows and the signs of vectors follow from what rounding leaves
+        *("qr", "qr_r", "lu", "revealing_lu"),  # the order of rows and the signs follow from what rounding leaves
         *("eig", "eigh", "eigvalsh", "svd", "svdvals", "cofactor"),  # NumPy computes in double
         *("solve_continuous_are", "solve_discrete_are", *OFF_BY_THE_CONDITION),
     }
