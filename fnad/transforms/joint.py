@@ -20,12 +20,12 @@ from fnad.ir.primitive import Bilinear, Linear, NonDifferentiable, Partials, Pri
 from fnad.ir.program import Atom, Equation, Params, Program, Var
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval, is_inexact
-from fnad.ops.arithmetic import mul, strong_mul
+from fnad.ops.arithmetic import add, mul, strong_mul
 from fnad.ops.shape import zeros_like
 from fnad.store import STORE
 from fnad.transforms.activity import active_operands, active_vars
 from fnad.transforms.dce import dce
-from fnad.transforms.rewrite import reduced
+from fnad.transforms.rewrite import is_square, reduced
 from fnad.transforms.sums import Sums
 
 Cotangent: TypeAlias = Symbol | None
@@ -146,6 +146,8 @@ def _cotangents(
             return transpose(cts[0], *primals, **equation.params)
         case Bilinear(transposes):
             x, y = primals
+            if is_square(equation):  # the cotangent is doubled: a constant one stays constant
+                return [transposes[0](add(cts[0], cts[0]), x, y, **equation.params), None]
             return [t(cts[0], x, y, **equation.params) if n else None for t, n in zip(transposes, needed, strict=True)]
         case Pull(rule):
             return rule(results, primals, _made_real(cts, results), **equation.params)

@@ -17,7 +17,7 @@ from fnad.ir.types import is_inexact
 from fnad.ops.arithmetic import add, mul, neg, strong_mul, sub
 from fnad.ops.shape import zeros_like
 from fnad.transforms.joint import differentiable_outputs, joint
-from fnad.transforms.rewrite import reduced
+from fnad.transforms.rewrite import is_square, reduced
 
 Tangent: TypeAlias = Symbol | None
 """A symbol, or a zero that is never built."""
@@ -92,11 +92,7 @@ def _tangents(
         case Linear(_, wrt):
             return _push_linear(equation, primals, tangents, wrt)
         case Bilinear():
-            x, y = primals
-            dx, dy = tangents
-            left = bind_equation(equation, (dx, y))[0] if dx is not None else None
-            right = bind_equation(equation, (x, dy))[0] if dy is not None else None
-            return [add_tangents((left, right))]
+            return [_push_bilinear(equation, primals, tangents)]
         case Structured():
             raise AssertionError(f"{equation.primitive.name} pushes forward by a rule of its own")
         case Push(rule):
@@ -105,6 +101,15 @@ def _tangents(
             return _push_from_pull(equation, results, primals, tangents)
         case Unknown(error):
             raise error(**equation.params).at(equation.source)
+
+
+def _push_bilinear(equation: Equation, primals: Sequence[Symbol], tangents: Sequence[Tangent]) -> Tangent:
+    (x, y), (dx, dy) = primals, tangents
+    if is_square(equation):
+        dx, dy = add_tangents(tangents), None
+    left = bind_equation(equation, (dx, y))[0] if dx is not None else None
+    right = bind_equation(equation, (x, dy))[0] if dy is not None else None
+    return add_tangents((left, right))
 
 
 def _push_linear(

@@ -10,6 +10,7 @@ from fnad.ir.program import Program
 from fnad.transforms.cse import cse, reuse_commuted
 from fnad.transforms.dce import dce
 from fnad.transforms.directions import selected
+from fnad.transforms.finite import plain
 from fnad.transforms.flatten import flatten
 from fnad.transforms.fold import fold, fold_constants
 from fnad.transforms.hoist import broadcast_late, hoist, transpose_late
@@ -59,6 +60,7 @@ def sweep(program: Program) -> Program:
         fold_constants,
         selected,
         _by_rules,
+        plain,
         on_diagonal,
         ordered,
         factored,

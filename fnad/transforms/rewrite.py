@@ -122,6 +122,11 @@ def constant_of(symbol: Symbol) -> np.generic | None:
     return operand.value if isinstance(operand, Literal) else None
 
 
+def is_square(equation: Equation) -> bool:
+    """True for a commutative function of a value and itself."""
+    return equation.primitive.commutative and equation.operands[0] is equation.operands[1]
+
+
 def used_once(symbol: Symbol) -> bool:
     """True if a value has at most one use in the program being rewritten."""
     builder = symbol.builder

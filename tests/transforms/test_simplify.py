@@ -292,6 +292,19 @@ def test_the_gradient_of_a_fused_function_is_as_short_as_by_hand():
     )
 
 
+def test_a_square_is_pulled_back_by_one_product():
+    """The doubled cotangent is a constant, and no product of Rosenbrock's function needs to be strong."""
+
+    def rosenbrock(x: Symbol, y: Symbol) -> Symbol:
+        d, e = y - x * x, 1.0 - x
+        return reduce_sum(100.0 * (d * d) + e * e, axes=(0,))
+
+    aval = Aval(F64, (5,))
+    names = [equation.primitive.name for equation in gradient(rosenbrock, aval, aval).equations]
+    assert "strong_mul" not in names
+    assert sum(name in {"mul", "add", "sub", "neg"} for name in names) == 8
+
+
 def test_the_gradient_of_pieces_is_put_together():
     """Slices of one vector give padded cotangents; together they are one concatenation, not a sum for each piece."""
 
@@ -592,6 +605,43 @@ def test_the_inverse_tangent_is_finite_on_the_real_line_only(dtype: str, z: str,
           return b
         }}""")
     assert simplify(program).equations[-1].primitive.name == product
+
+
+CARRYING = {
+    "the partial": "mul(a, a)",
+    "a difference": "sub(y, a)",
+    "a quotient": "div(a, y)",
+    "a cosine": "cos(a)",
+    "a square root": "sqrt(a)",
+}
+NOT_CARRYING = {
+    "another value": "mul(y, y)",
+    "a divisor": "div(y, a)",
+    "an exponential": "exp(a)",
+    "a hyperbolic tangent": "tanh(a)",
+    "a strong product": "strong_mul(y, a)",
+    "a bound": "minimum(a, y)",
+}
+
+
+@pytest.mark.parametrize("partial", ["a", "scaled"])
+@pytest.mark.parametrize("name", CARRYING | NOT_CARRYING)
+def test_a_cotangent_that_is_not_finite_where_its_partial_is_not_needs_no_strong_product(name: str, partial: str):
+    program = parse_program(f"""
+        f(a: f64[64], y: f64[64]) -> f64[64] {{
+          k: f64[64] = broadcast_in_dim(3.0:f64) shape=(64,) dims=()
+          scaled: f64[64] = mul(k, a)
+          b: f64[64] = {(CARRYING | NOT_CARRYING)[name]}
+          ct: f64[64] = neg(b)
+          c: f64[64] = strong_mul(ct, {partial})
+          return c
+        }}""")
+    simpler = simplify(program)
+    assert ("strong_mul" in {equation.primitive.name for equation in simpler.equations[-1:]}) == (name in NOT_CARRYING)
+    special = np.array([0.0, -0.0, 1.0, -2.0, 1e308, np.inf, -np.inf, np.nan])
+    values = [grid.ravel() for grid in np.meshgrid(special, special)]
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(interpret(simpler, values)[0], interpret(program, values)[0])
 
 
 def test_what_is_finite_does_not():

@@ -26,6 +26,18 @@ def _by_reciprocal(x: Symbol, k: np.floating) -> Symbol | None:
     return x * (1 / k) if abs(mantissa) == 0.5 and -100 <= exponent <= 100 else None
 
 
+def _doubled(x: Symbol, j: np.floating, k: np.floating) -> Symbol | None:
+    """Twice a product with a constant; rounded once, except where it underflows."""
+    return x * (k + k) if j == k and abs(np.frexp(k)[1]) <= 100 else None
+
+
+def _scaled(x: Symbol, j: np.floating, k: np.floating) -> Symbol | None:
+    """The product with two constants, one of which is a power of two; rounded once, except where it underflows."""
+    parts, exponents = np.frexp((j, k))
+    is_exact = (abs(parts) == 0.5).any() and (abs(exponents) <= 100).all() and np.isfinite(parts).all()
+    return x * (j * k) if is_exact else None
+
+
 ALGEBRA = (
     Rule("neg(neg(x)) = x", lambda x: x),
     Rule("add(x, -0.0) = x", lambda x: x, ORDERED),
@@ -42,6 +54,8 @@ ALGEBRA = (
     Rule("add(x, neg(y)) = sub(x, y)", sub, NUMBERS),
     Rule("mul(neg(x), constant(k)) = mul(x, -k)", lambda x, k: x * -k, REALS),
     Rule("neg(mul(x, constant(k))) = mul(x, -k)", lambda x, k: x * -k, REALS),
+    Rule("add(mul(x, constant(j)), mul(x, constant(k))) = mul(x, 2 * k) for j = k", _doubled, REALS, up_to="rounding"),
+    Rule("mul(mul(x, constant(j)), constant(k)) = mul(x, j * k) for powers of two", _scaled, REALS, up_to="rounding"),
     Rule("mul(neg(x), neg(y)) = mul(x, y)", mul, ORDERED),
     Rule("div(neg(x), neg(y)) = div(x, y)", div, REALS),
     Rule("abs(neg(x)) = abs(x)", abs_),
