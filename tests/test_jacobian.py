@@ -531,3 +531,142 @@ def test_eigenvalues_have_jacobians_along_all_directions_at_once() -> None:
     found = fnad.jacfwd(np.linalg.eigvalsh)(a)
     assert_allclose(found[:, 0, 0], vectors[0] ** 2, rtol=1e-14)
     assert_allclose(fnad.jacfwd(lambda x: np.linalg.eigvalsh(np.reshape(x, (1, 1))))(values[0]), [1.0])
+
+
+# ---- programs that compute element by element --------------------------------------------------------------------
+
+GRID = RNG.uniform(0.3, 1.2, 12)
+
+
+def brusselator(y: Any) -> Any:
+    u, v = y[: y.size // 2], y[y.size // 2 :]
+    padded = np.concatenate([[1.0], u, [1.0]]), np.concatenate([[3.0], v, [3.0]])
+    du, dv = (0.5 * (x[:-2] - 2.0 * x[1:-1] + x[2:]) for x in padded)
+    return np.concatenate([1.0 + u * u * v - 4.0 * u + du, 3.0 * u - u * u * v + dv])
+
+
+def with_boundaries(x: Any) -> Any:
+    """Values at the ends that are computed otherwise, by one write each."""
+    out = np.zeros(12, x.dtype)
+    out[1:-1] = x[2:] * x[:-2] - x[1:-1] ** 3
+    out[0], out[-1] = np.exp(x[0] * x[1]), np.sin(x[-1])
+    return out
+
+
+def of_fluxes(x: Any) -> Any:
+    """The rows of a diagonal come from two terms, at the ends from one."""
+    flux = np.concatenate([np.zeros(1), (x[1:] - x[:-1]) * x[1:] ** 2, np.zeros(1)])
+    return flux[1:] - flux[:-1]
+
+
+LOCAL: dict[str, Callable[[Any], Any]] = {
+    "elementwise": lambda x: np.exp(np.sin(x)) * x,
+    "brusselator": brusselator,
+    "boundaries": with_boundaries,
+    "fluxes": of_fluxes,
+    "periodic": lambda x: np.roll(x, 1) * x - np.roll(x, -2),
+    "reversed": lambda x: x[::-1] * x**2,
+    "every second": lambda x: x[::2] * np.cos(x[1::2]),
+    "matrix": lambda x: np.tanh(x.reshape(3, 4).T) ** 2,
+    "rows": lambda x: x.reshape(3, 4)[1:] - x.reshape(3, 4)[:-1] * 2.0,
+    "one element": lambda x: x[3] * np.ones(5),
+    "repeated": lambda x: np.repeat(x[:4], 3) * x,
+    "constant": lambda x: np.concatenate([np.ones(3), x, x]) / 3.0,
+    "chosen": lambda x: np.where(np.arange(12) < 5, x, x**2),
+    "more rows": lambda x: np.concatenate([x[1:] * x[:-1], np.sqrt(x), -x]),
+}
+
+
+def primitives_of(f: Any, *args: Any) -> set[str]:
+    return {equation.primitive.name for equation in staged(fnad.export(f, *args).program).simplified.equations}
+
+
+@pytest.mark.parametrize("name", LOCAL)
+def test_jacobians_of_elementwise_programs_are_written_by_diagonals(name: str) -> None:
+    f = LOCAL[name]
+    expected = complex_step(f, GRID)
+    for jacobian in (fnad.jacfwd(f), fnad.jacobian(f)):
+        assert "directions" not in primitives_of(jacobian, GRID)
+        for found in (jacobian(GRID), fnad.jit(jacobian)(GRID)):
+            assert found.shape == expected.shape
+            assert_allclose(found, expected, rtol=1e-13, atol=1e-15)
+    assert_allclose(fnad.vmap(fnad.jacfwd(f))(np.stack([GRID, GRID])), [expected, expected], rtol=1e-13, atol=1e-15)
+
+
+@pytest.mark.parametrize("name", LOCAL)
+def test_derivatives_of_jacobians_written_by_diagonals(name: str) -> None:
+    f = LOCAL[name]
+    found = fnad.jacfwd(fnad.jacfwd(f))(GRID)
+    assert_allclose(found, fnad.jacrev(fnad.jacrev(f))(GRID), rtol=1e-12, atol=1e-13)
+    slope = fnad.grad(lambda x: np.sum(np.sin(fnad.jacfwd(f)(x))))(GRID)
+    assert_allclose(slope, fnad.grad(lambda x: np.sum(np.sin(fnad.jacrev(f)(x))))(GRID), rtol=1e-12, atol=1e-13)
+
+
+def test_hessians_of_sums_over_neighbours_are_written_by_diagonals() -> None:
+    def energy(x: Any) -> Any:
+        return np.sum(100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1.0 - x[:-1]) ** 2)
+
+    assert "directions" not in primitives_of(fnad.hessian(energy), GRID)
+    expected = np.diag(np.append(1200.0 * GRID[:-1] ** 2 - 400.0 * GRID[1:] + 2.0, 0.0) + 200.0 * (np.arange(12) > 0))
+    expected += np.diag(-400.0 * GRID[:-1], 1) + np.diag(-400.0 * GRID[:-1], -1)
+    assert_allclose(fnad.hessian(energy)(GRID), expected, rtol=1e-13)
+
+
+def test_entries_outside_of_diagonals_are_zero_beside_infinity() -> None:
+    x = np.array([1.0, np.inf, 2.0, 3.0, 4.0, 5.0])
+    found = fnad.jacfwd(lambda x: x[1:] * x[:-1])(x)
+    expected = np.zeros((5, 6))
+    expected[range(5), range(5)], expected[range(5), range(1, 6)] = x[1:], x[:-1]
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c16"])
+def test_diagonals_keep_dtypes(dtype: str) -> None:
+    x = GRID.astype(dtype)
+    holomorphic = dtype == "c16"
+    f = lambda x: x[1:] * np.exp(x[:-1])  # noqa: E731
+    found = fnad.jacfwd(f, holomorphic=holomorphic)(x)
+    assert found.dtype == x.dtype
+    assert_allclose(found, fnad.jacrev(f, holomorphic=holomorphic)(x), rtol=1e-6)
+
+
+def test_diagonals_in_several_arguments_and_trees() -> None:
+    def f(p: Any, k: Any) -> Any:
+        both = np.concatenate([p["a"], p["b"]])
+        return {"s": both * both[::-1], "n": k, "t": p["c"] * p["a"]}
+
+    p = {"a": GRID[:5], "b": GRID[5:9], "c": 0.3}
+    found, expected = (j(f, argnums=(0,))(p, 3) for j in (fnad.jacfwd, fnad.jacrev))
+    for out in ("s", "t"):
+        for name in p:
+            assert_allclose(found[out][0][name], expected[out][0][name], rtol=1e-14, err_msg=out + name)
+
+
+STEPS: list[Callable[[Any, Any], Any]] = [
+    lambda a, b: np.roll(a, 1),
+    lambda a, b: np.concatenate([a[1:], [0.5]]),
+    lambda a, b: a * b,
+    lambda a, b: a - 2.0 * b,
+    lambda a, b: a / (2.0 + b * b),
+    lambda a, b: np.concatenate([a[:3] * 2.0, b[3:]]),
+    lambda a, b: np.tanh(a[::-1]),
+    lambda a, b: np.concatenate([[0.0], a[:-1] - b[1:]]),
+    lambda a, b: np.repeat(a[::3], 3),
+]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_jacobians_of_random_elementwise_programs(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    steps, places = rng.integers(0, len(STEPS), 9), rng.integers(0, 10**6, (9, 2))
+
+    def f(x: Any) -> Any:
+        values = [x]
+        for step, (i, k) in zip(steps, places, strict=True):
+            a, b = values[i % len(values)], values[k % len(values)]
+            values.append(STEPS[step](a, b))
+        return np.concatenate([values[-1], values[-2]])
+
+    expected = complex_step(f, GRID)
+    for jacobian in (fnad.jacfwd(f), fnad.jit(fnad.jacfwd(f)), fnad.jacrev(f)):
+        assert_allclose(jacobian(GRID), expected, rtol=1e-11, atol=1e-13)

@@ -34,8 +34,11 @@ ALWAYS = 4
 MOST_KNOWN = 64
 """The most elements of a known tangent."""
 
-Column: TypeAlias = dict[Atom, "Symbol | np.ndarray[Any, Any]"]
-"""The tangents of a column that are not 0; arrays are known."""
+Tangent: TypeAlias = "Symbol | np.ndarray[Any, Any]"
+"""A tangent that is not 0; an array is known."""
+
+Column: TypeAlias = dict[Atom, Tangent]
+"""The tangents of a column that are not 0."""
 
 
 def columns(program: Program, wrt: Sequence[bool], outputs: int | None = None) -> Program | None:
@@ -62,7 +65,9 @@ def columns(program: Program, wrt: Sequence[bool], outputs: int | None = None) -
             primals = env.read(equation.operands)
             env.write(equation.results, bind_equation(equation, primals))
             for column in (column for columns in found.values() for column in columns):
-                column.update(_pushed(equation, primals, column))
+                tangents = pushed(equation, primals, [column.get(atom) for atom in equation.operands])
+                pairs = zip(equation.results, tangents, strict=True)
+                column.update((var, tangent) for var, tangent in pairs if tangent is not None)
         made: dict[Atom, Equation] = {var: equation for equation in program.equations for var in equation.results}
         ends = differentiable_outputs(program, outputs)
         blocks = [_block(columns, atom, var, made) for atom in ends for var, columns in found.items()]
@@ -82,19 +87,17 @@ def _is_of_numbers(equation: Equation) -> bool:
     return all(not any(map(is_size, v.aval.shape)) and v.aval.size <= most for v in equation.results)
 
 
-def _pushed(equation: Equation, primals: Sequence[Symbol], column: Column) -> Column:
-    """The tangents of the results of an equation that are not 0."""
-    given = [column.get(atom) for atom in equation.operands]
+def pushed(equation: Equation, primals: Sequence[Symbol], given: Sequence[Tangent | None]) -> Sequence[Tangent | None]:
+    """The tangents of the results of an equation, from those of its operands; None for zeros."""
     if all(tangent is None for tangent in given):
-        return {}
+        return [None] * len(equation.results)
     known = _known(equation, given)
     if known is not None:
-        return {equation.results[0]: known} if known.any() else {}
+        return [known if known.any() else None]
     builder = current_builder()
     builder.source = equation.source
-    symbols = [None if t is None else _built(t, x.aval) for t, x in zip(given, primals, strict=True)]
-    tangents = push(equation, primals, symbols)[1]
-    return {var: tangent for var, tangent in zip(equation.results, tangents, strict=True) if tangent is not None}
+    symbols = [None if t is None else built(t, x.aval) for t, x in zip(given, primals, strict=True)]
+    return push(equation, primals, symbols)[1]
 
 
 def _known(equation: Equation, given: Sequence[Any]) -> np.ndarray[Any, Any] | None:
@@ -110,7 +113,7 @@ def _known(equation: Equation, given: Sequence[Any]) -> np.ndarray[Any, Any] | N
     return np.asarray(equation.primitive.evaluate(*values, **equation.params))
 
 
-def _built(tangent: Any, aval: Aval) -> Symbol:
+def built(tangent: Tangent, aval: Aval) -> Symbol:
     """The tangent as a symbol: known numbers become runs of constants."""
     if isinstance(tangent, Symbol):
         return tangent
@@ -132,5 +135,5 @@ def _block(columns: Sequence[Column], atom: Atom, var: Var, made: Mapping[Atom, 
     if not var.aval.size:
         return zeros_like(Aval(aval.dtype, shape))
     tangents = [column.get(atom) for column in columns]
-    built = [zeros_like(aval) if t is None else _built(t, aval) for t in tangents]
-    return reshape_to(concatenate(*[reshape_to(x, (*aval.shape, 1)) for x in built], axis=aval.ndim), shape)
+    parts = [zeros_like(aval) if t is None else built(t, aval) for t in tangents]
+    return reshape_to(concatenate(*[reshape_to(x, (*aval.shape, 1)) for x in parts], axis=aval.ndim), shape)

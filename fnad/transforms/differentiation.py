@@ -20,6 +20,7 @@ from fnad.ops.logistic import logistic
 from fnad.ops.shape import broadcast_to
 from fnad.ops.softmax import log_softmax, softmax
 from fnad.transforms import columns as jacobian_columns
+from fnad.transforms import diagonals as jacobian_diagonals
 from fnad.transforms import joint as reverse_mode
 from fnad.transforms import jvp as forward_mode
 from fnad.transforms.activity import needed_vars
@@ -40,6 +41,11 @@ def columns(program: Program, wrt: Sequence[bool], outputs: int | None = None) -
     """The program (x…) -> (y…, Jacobians…) of a small program of numbers; None for others."""
     is_spectral = any(equation.primitive is eigh for equation in program.equations)
     return None if is_spectral else jacobian_columns.columns(_stable(program), wrt, outputs)
+
+
+def diagonals(program: Program, wrt: Sequence[bool], outputs: int | None = None) -> Program | None:
+    """The program (x…) -> (y…, Jacobians…) of a program that computes element by element; None for others."""
+    return jacobian_diagonals.diagonals(_stable(program), wrt, outputs)
 
 
 def value_and_gradient(program: Program, wrt: Sequence[bool]) -> Program:

@@ -20,7 +20,7 @@ from fnad.api.functions.jvp import pushed_forward
 from fnad.api.functions.vjp import run_cut
 from fnad.api.functions.vmap import vmap
 from fnad.api.running import derivations
-from fnad.api.running.derivations import AS_IT_IS, vjp
+from fnad.api.running.derivations import AS_IT_IS, Derivation, vjp
 from fnad.api.running.execution import derived_within, run
 from fnad.api.running.reused_traces import DifferentiatedCalls
 from fnad.api.running.transformed import with_options
@@ -380,15 +380,24 @@ def _zeros(out: Aval, aval: Aval) -> Any:
 # ---- the two modes ---------------------------------------------------------------------------------------------------
 
 
+def _written_out(call: _Call, derivation: Callable[..., Derivation]) -> tuple[_Leaves, Blocks, Any] | None:
+    """The Jacobian by a program of its own for functions of a kind; None for others."""
+    staged = call.staged
+    written = derived_within(staged.program, derivation(staged.wrt, staged.outputs))
+    if not written:
+        return None
+    found: list[Any] = inlined(written[0], staged.operands)
+    output = _Leaves(staged.output.rebuild(found[: staged.outputs]))
+    flat, width = iter(found[len(staged.program.outputs) :]), range(len(call.arguments.avals))
+    blocks = [[next(flat)[()] for _ in width] for _ in output.avals]
+    return output, blocks, staged.auxiliary.rebuild(found[staged.outputs : len(staged.program.outputs)])
+
+
 def _forward(call: _Call) -> tuple[_Leaves, Blocks, Any]:
-    arguments, staged = call.arguments, call.staged
-    unrolled = derived_within(staged.program, derivations.columns(staged.wrt, staged.outputs))
-    if unrolled:
-        found: list[Any] = inlined(unrolled[0], staged.operands)
-        output = _Leaves(staged.output.rebuild(found[: staged.outputs]))
-        flat, width = iter(found[len(staged.program.outputs) :]), range(len(arguments.avals))
-        blocks = [[next(flat)[()] for _ in width] for _ in output.avals]
-        return output, blocks, staged.auxiliary.rebuild(found[staged.outputs : len(staged.program.outputs)])
+    written = _written_out(call, derivations.columns) or _written_out(call, derivations.diagonals)
+    if written is not None:
+        return written
+    arguments = call.arguments
 
     def along(*directions: Any) -> Any:
         given = list(map(symbol_of, directions))
@@ -449,7 +458,9 @@ def _cheaper(call: _Call) -> tuple[_Leaves, Blocks, Any]:
     arguments, outputs = call.arguments, call.outputs
     of_parts = _any_complex(arguments.avals) and not _any_complex(outputs)
     is_narrow = estimate(sum(aval.size for aval in outputs)) < estimate(arguments.size)
-    return (_reverse if of_parts or is_narrow else _forward)(call)
+    if is_narrow and not of_parts:
+        return _written_out(call, derivations.diagonals) or _reverse(call)
+    return (_reverse if of_parts else _forward)(call)
 
 
 # ---- order 2 in Taylor mode ------------------------------------------------------------------------------------------

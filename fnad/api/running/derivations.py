@@ -86,9 +86,17 @@ def jvp(wrt: Sequence[bool], outputs: int) -> Derivation:
 
 def columns(wrt: Sequence[bool], outputs: int) -> Derivation:
     """(x…) -> (y…, auxiliary…, Jacobians…) for a small program of numbers; no program for others."""
+    return _of_some("columns", differentiation.columns, wrt, outputs)
 
+
+def diagonals(wrt: Sequence[bool], outputs: int) -> Derivation:
+    """(x…) -> (y…, auxiliary…, Jacobians…) for a program that computes element by element; no program for others."""
+    return _of_some("diagonals", differentiation.diagonals, wrt, outputs)
+
+
+def _of_some(name: str, derive: Callable[..., Program | None], wrt: Sequence[bool], outputs: int) -> Derivation:
     def derived(program: Program) -> tuple[Program, ...]:
-        found = differentiation.columns(program, wrt, outputs)
+        found = derive(program, wrt, outputs)
         return () if found is None else (found,)
 
-    return Derivation(("columns", *wrt, outputs), derived)
+    return Derivation((name, *wrt, outputs), derived)
