@@ -94,8 +94,8 @@ TESTS = {"isnan", "isinf", "isfinite", "signbit"}
 
 HELPERS = {
     "strong_multiply": "{t} {n}({t} ct, {t} partial) {{ return ct != 0 ? ct * partial : 0; }}",
-    "minimum": "{t} {n}({t} a, {t} b) {{ return a != a || b != b ? a + b : a < b ? a : b; }}",
-    "maximum": "{t} {n}({t} a, {t} b) {{ return a != a || b != b ? a + b : a > b ? a : b; }}",
+    "minimum": "{t} {n}({t} a, {t} b) {{ const {t} least = a < b ? a : b; return a != a ? a : least; }}",
+    "maximum": "{t} {n}({t} a, {t} b) {{ const {t} most = a > b ? a : b; return a != a ? a : most; }}",
     "sign": "{t} {n}({t} x) {{ return x > 0 ? 1 : x < 0 ? -1 : x; }}",
     "remainder": """\
 {t} {n}({t} a, {t} b) {{
