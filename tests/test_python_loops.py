@@ -1467,9 +1467,26 @@ def of_two_types(x: Any, a: Any) -> Any:
     return s
 
 
+def lowered_in_a_mode(x: Any, a: Any) -> Any:
+    """In a mode, the number from before the loop is one of a state, and both a Python number and a traced one."""
+    s, mode = 0.1, "up"
+    for v in x:
+        if mode == "up":
+            mode = "down"
+        elif mode == "down":
+            if v > 0:
+                mode = "still"
+        else:
+            s = s - 0.1 * min(v, a)
+            if v < -a:
+                mode = "up"
+    return s * 1.0
+
+
 @pytest.mark.parametrize(
     ("f", "calls"),
     [
+        (lowered_in_a_mode, [(2.0, -2.6, 0.4, -0.6, -0.5, -0.2), (-2.0, -0.2, -0.9, 3.3, 0.2, -0.4)]),
         (raised, [(-1, 1, -1, -1, -1), (-1, -1, 1, -1, -1), (-1, 1, 1, 1, -1)]),
         (of_two_types, [(0.3, -1.2, 0.5, 0.8, 0.2), (0.5, 1.1, -0.2, 1.1, 2.0), (-0.2, -1.2, -1.0, 1.4, 1.6)]),
     ],

@@ -269,9 +269,9 @@ def joined(
     states: States, ways: Sequence[Way]
 ) -> tuple[list[Way], dict[int, dict[int, Literal | int]], dict[int, int]]:
     """The ways without those of states that are others with values put in; these values, and these others."""
-    instances = _instances(states, ways)
-    general = {state for state in states.met if all(special != state for special, _ in instances)}
-    alike = {special: other for special, other in instances if other in general}
+    of = {state: {way.answers: way for way in ways if way.state == state} for state in states.met}
+    instances = _instances(states, of)
+    alike = _alike(of, instances)
     values = {special: instances[special, other] for special, other in alike.items()}
     found: list[Way] = []
     for way in ways:
@@ -283,9 +283,33 @@ def joined(
     return found, values, alike
 
 
-def _instances(states: States, ways: Sequence[Way]) -> dict[tuple[int, int], dict[int, Literal | int]]:
+def _alike(of: WaysOf, instances: Mapping[tuple[int, int], object]) -> dict[int, int]:
+    """The states that are others with values put in, each with that one: a step leads from both into one, too.
+
+    A state may be one of several others, of which each has the values in slots of its own.
+    """
+    general = of.keys() - {special for special, _ in instances}
+    alike = {special: other for special, other in instances if other in general}
+    for special in list(alike):
+        alike |= {
+            own: other
+            for own, other in _followings(of, special, alike[special])
+            if other in general and (own, other) in instances
+        }
+    while True:
+        parted = [s for s in alike if any(alike.get(x, x) != alike.get(y, y) for x, y in _followings(of, s, alike[s]))]
+        if not parted:
+            return alike
+        del alike[parted[0]]
+
+
+def _followings(of: WaysOf, special: int, general: int) -> list[tuple[int, int]]:
+    """The states into which the same ways lead from two states."""
+    return [(way.next, of[general][key].next) for key, way in of[special].items()]
+
+
+def _instances(states: States, of: WaysOf) -> dict[tuple[int, int], dict[int, Literal | int]]:
     """The pairs of states where the first, and all that follows from it, is the second with values put in."""
-    of = {state: {way.answers: way for way in ways if way.state == state} for state in states.met}
     met = states.met.values()
     pairs = {(x.number, y.number): states.values_in(x.parts, y.parts) for x in met for y in met}
     found = {pair: values for pair, values in pairs.items() if values and _are_instances(of, *pair, values)}
@@ -303,5 +327,4 @@ def _are_instances(of: WaysOf, special: int, general: int, values: dict[int, Lit
 
 
 def _go_on_alike(of: WaysOf, special: int, general: int, pairs: Container[tuple[int, int]]) -> bool:
-    following = [(way.next, of[general][key].next) for key, way in of[special].items()]
-    return all(own == other or (own, other) in pairs for own, other in following)
+    return all(own == other or (own, other) in pairs for own, other in _followings(of, special, general))
