@@ -70,7 +70,7 @@ def filled(x):
     HOOKS.enters({'np': 'read', 'range': 'read'})
     products = HOOKS.filled(HOOKS.method(np, 'zeros'), ('i', 'np', 'products', 'x'))(3)
     HOOKS.place(products)[0] = HOOKS.item(x, 'start')
-    for i in HOOKS.each(HOOKS.callee(range)(1, 3), (46, 4, 47, 47, (), ())):
+    for i in HOOKS.each(HOOKS.callee(range)(1, 3), (46, 4, 46, 47, (), ())):
         HOOKS.place(products)[i] = HOOKS.operand(HOOKS.item(products, i - 1)) * HOOKS.item(HOOKS.item(x, 'factors'), i)
     return HOOKS.method(np, 'sum')(products)
 """

@@ -120,7 +120,7 @@ def test_gradients_are_mapped_as_well(f: Callable[..., Any]) -> None:
     """The compiled loops against those of the interpreter, which computes step by step at the first call."""
 
     def total(x: Any, a: Any) -> Any:
-        return sum(np.sum(each * 1.5) for each in fnad.tree.leaves(f(x, a)))
+        return sum(np.sum(each**2) for each in fnad.tree.leaves(f(x, a)))
 
     both = fnad.jit(fnad.value_and_grad(total, (0, 1)))
     text = both.lower(X, 0.3).as_text("simplified")
