@@ -33,7 +33,7 @@ def _doubled(x: Symbol, j: np.floating, k: np.floating) -> Symbol | None:
 
 def _scaled(x: Symbol, j: np.floating, k: np.floating) -> Symbol | None:
     """The product with two constants, one of which is a power of two; rounded once, except where it underflows."""
-    parts, exponents = np.frexp((j, k))
+    parts, exponents = np.frexp(np.array([j, k]))
     is_exact = (abs(parts) == 0.5).any() and (abs(exponents) <= 100).all() and np.isfinite(parts).all()
     return x * (j * k) if is_exact else None
 
