@@ -96,7 +96,7 @@ BEHIND: list[list[str]] = [
     ["t = t + (max(q) - min(q)) * 0.5"],
     ["s = s + sum(sorted(q)[:2])"],
 ]
-"""What comes behind the loops of a function with lists."""
+"""The lines behind the loops of a function with lists."""
 
 
 class Text:

@@ -878,7 +878,7 @@ def with_a_clause_that_fails(x: Any, a: Any) -> Any:
 
 
 class Doubling:
-    """A context manager whose end needs what the body sets."""
+    """A context manager whose end needs a variable that the body sets."""
 
     def __enter__(self) -> Any:
         return self

@@ -86,7 +86,7 @@ def current_builder() -> Builder:
 
 @contextmanager
 def untried() -> Generator[None]:
-    """A block in which no operation is `tried`, for functions of SciPy that raise no error."""
+    """A block in which no operation is `tried`, because user code gets no error of it."""
     builder = current_builder()
     before, builder.is_untried = builder.is_untried, True
     try:

@@ -114,7 +114,7 @@ Make: TypeAlias = Callable[[Builder, Sequence[Symbol], Sequence[Atom]], Any]
 
 
 class Expansion(NamedTuple):
-    """The equations of a rule, the constants among their operands with their keys, and what makes its result.
+    """The equations of a rule, constants among their operands with keys, and the function that makes the result.
 
     If it `raises`, the rule decides in the body of a `try` whether its operations fail.
     """

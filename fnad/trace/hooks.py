@@ -388,7 +388,7 @@ def same(a: Any, b: Any) -> bool:
 
 
 class Same:
-    """A value that equals what is the same: a bool of a pattern with alternatives, an operand of `a is b is c`."""
+    """A value that equals the identical object: a bool of a pattern with alternatives, an operand of `a is b is c`."""
 
     __array_ufunc__ = None
     __hash__ = None  # type: ignore[assignment]

@@ -303,7 +303,7 @@ class Listed(Aside, Elements):
             raise Parted
         return most
 
-    # ---- what depends on the count alone -----------------------------------------------------------------------------
+    # ---- by the count alone ------------------------------------------------------------------------------------------
 
     def has(self, place: Any) -> Any:
         """True if there is an element at a place, which may be traced."""

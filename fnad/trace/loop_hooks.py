@@ -50,7 +50,7 @@ def comprehends(place: tuple[Any, ...], function: Any = sum) -> bool:
 
 
 def comprehended(given: list[Any], value: Call, test: Call, place: tuple[Any, ...]) -> Any:
-    """The list of a comprehension over what is `given` in a list, by functions for an element and the condition."""
+    """The list of a comprehension over values `given` in a list, by functions for an element and the condition."""
     loops, line, column, frame = LOOPING.loops, *place[:2], sys._getframe()  # pyright: ignore[reportPrivateUsage]
     assert loops is not None
     code = sys._getframe(1).f_code  # pyright: ignore[reportPrivateUsage]

@@ -1,4 +1,4 @@
-"""Nodes of syntax: calls of hooks, patterns that compare bools by identity, and what a clause handles."""
+"""Nodes of syntax: calls of hooks, patterns that compare bools by identity, and the errors that a clause handles."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def constant(value: Any) -> ast.Constant:
 
 
 def as_value(index: ast.expr) -> ast.expr:
-    """The expression for what is between brackets, which may have slices."""
+    """The expression for an index, which may have slices."""
     if isinstance(index, ast.Slice):
         parts = [
             part or ast.copy_location(ast.Constant(None), index) for part in (index.lower, index.upper, index.step)

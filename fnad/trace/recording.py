@@ -95,7 +95,7 @@ class Recorder:
     """The values from outside that a function read, in `environment`, and sets that skip known ones.
 
     `kept` are the values from outside by their identities. `effect` is what the function perhaps did beside computing,
-    if that is asked for. A call of a `_silent` function was noted, and met nothing.
+    if that is asked for. `_silent` are functions of which a call was noted, and read nothing that cannot be compared.
     """
 
     def __init__(self, *, seeks_effects: bool = False) -> None:

@@ -161,7 +161,7 @@ class Hooked(ast.NodeTransformer):
         return same if isinstance(node.ops[0], ast.Is) else ast.copy_location(ast.UnaryOp(ast.Not(), same), node)
 
     def _chain(self, node: ast.Compare, is_pure: bool) -> ast.AST:
-        """`a is b is c` compares with `==` what equals what is the same; a chain of other kinds, its neighbours."""
+        """`a is b is c` compares the wrapped operands with `==`; a chain of other kinds compares its neighbours."""
         operands = [node.left, *node.comparators]
         if is_pure:
             node.left, *others = (hook("Same", each, self.visit(each)) for each in operands)

@@ -83,7 +83,7 @@ def _parts(program: Program) -> dict[Equation, Part]:
 
 
 def _without_bases(program: Program) -> dict[Equation, Part]:
-    """The QR factorizations with elements of which no equation uses Q."""
+    """The QR factorizations whose Q is not used, although it has elements."""
     used = {atom for equation in program.equations for atom in equation.operands} | {*program.outputs}
     return {
         equation: (equation, None)

@@ -49,7 +49,7 @@ def fixed(value: Any) -> Any:
 
 
 def is_fixed(now: Any, before: Any) -> bool:
-    """True if an argument is what its record says."""
+    """True if an argument equals its record."""
     return (type(now) is np.ndarray or type(before) is not Remembered) and same(now, before)
 
 

@@ -36,7 +36,7 @@ Where = tuple[Any, ...]
 
 
 WaysOf = Mapping[int, Mapping[Answers, Way]]
-"""The ways from each state, by what Python asks on them."""
+"""The ways from each state, by the answers that Python gets on them."""
 
 
 class LoopSlot(NamedTuple):
