@@ -56,7 +56,8 @@ if TYPE_CHECKING:
 def export(f: Function, /, *args: Any, **kwargs: Any) -> Exported:
     """The program of a function for arguments of given types, to be used without fnad: in Numba, C, a file.
 
-    It is compiled without threads and without Python, so it can be called from any native code.
+    It is compiled without threads and without Python, so it can be called from any native code. Arrays from outside
+    keep the content that they have at the export.
 
     Parameters:
         f (function): A function of pytrees of arrays and numbers, which may be transformed.
