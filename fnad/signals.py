@@ -39,10 +39,10 @@ def _interrupted(frame: FrameType | None) -> FrameType | None:
 
 
 def _codes_of_handlers() -> list[CodeType]:
-    signal = sys.modules.get("signal")
+    signal = sys.modules.get("_signal")  # `signal` makes members of enumerations, which takes fifty times as long
     if signal is None:
         return []
-    found = [signal.getsignal(number) for number in signal.valid_signals()]
+    found = [signal.getsignal(number) for number in range(1, signal.NSIG)]
     called = [getattr(handler, "func", handler) for handler in found if callable(handler)]  # of a partial
     codes = [getattr(f, "__code__", None) or getattr(type(f).__call__, "__code__", None) for f in called]
     return [code for code in codes if code is not None]
