@@ -1,9 +1,7 @@
 """NumPy and SciPy functions that are what their own bodies make of traced values.
 
-What such a body computes with, ufuncs, other functions, methods and indexing, is dispatched to traced values by itself.
-What is not, `asarray(m)`, `empty(n)` that is filled afterwards and lists of traced values, takes them here: the body is
-made once more of the same code, over globals with `fnad.numpy` in the place of NumPy, and so are the functions that it
-finds there. NumPy's functions and modules are left alone.
+Such a body runs converted, as user code does (`fnad.trace.conversion`): hooks replace what it calls, and convert the
+functions of NumPy and SciPy that it calls. Only functions of SciPy for any kind of array have substitutes here.
 
 A function is listed here if its program is not larger than that of a rule and its derivatives are as good. It must not
 branch on a traced value, which would be a guard. To trace a body takes two to four times as long as a rule, 0.1 to 0.3
@@ -14,11 +12,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from types import CellType, FunctionType, ModuleType
-from typing import Any, cast
+from types import FunctionType, ModuleType
+from typing import Any
 
 import numpy as np
 
+from fnad.codes import with_code
 from fnad.numpy.namespace import followed, on_trace
 from fnad.numpy.registry import RULES
 from fnad.upward import UPWARD
@@ -33,14 +32,14 @@ WHAT_IS_KNOWN = (np.iscomplexobj, np.isrealobj, np.ndim, np.shape, np.size)
 
 ELEMENTS = (
     *(np.angle, np.append, np.iscomplex, np.isneginf, np.isposinf, np.isreal, np.nan_to_num),
-    *(np.select, np.sort_complex, np.tril, np.triu),
+    *(np.select, np.sort_complex),
 )
 
 SUMS = (*(np.cumulative_prod, np.cumulative_sum, np.nancumprod, np.nancumsum, np.nanprod, np.nansum, np.unwrap),)
 
 OTHERS = (
-    *(np.corrcoef, np.diag_indices_from, np.histogram2d, np.ix_, np.trapezoid, np.tril_indices_from),
-    *(np.triu_indices_from, np.polyadd, np.polyder, np.polyint, np.polysub, np.polyval),
+    *(np.apply_over_axes, np.corrcoef, np.diag_indices_from, np.histogram2d, np.ix_, np.ptp, np.trapezoid),
+    *(np.tril_indices_from, np.triu_indices_from, np.polyadd, np.polyder, np.polyint, np.polysub, np.polyval),
 )
 
 SETS = (
@@ -73,71 +72,21 @@ class Body:
         return self.function(*args, **kwargs)
 
 
-_made: dict[FunctionType, FunctionType] = {}
-_namespaces: dict[str, dict[str, Any]] = {}
-
-
 def anew(function: FunctionType) -> FunctionType:
-    """A NumPy or SciPy function made of the same code, over globals that take traced values."""
-    if function not in _made:
-        namespace = _namespace(function.__globals__)
-        closure = tuple(map(_cell_taking_traced, function.__closure__ or ())) or None
-        code = UPWARD.converted_code(function.__code__, function.__globals__) or function.__code__
-        made = FunctionType(code, namespace, function.__name__, function.__defaults__, closure)
-        made.__kwdefaults__, made.__dict__ = function.__kwdefaults__, function.__dict__
-        _made[function] = made
-    return _made[function]
-
-
-def _namespace(original: dict[str, Any]) -> dict[str, Any]:
-    name = original["__name__"]
-    if name not in _namespaces:
-        _namespaces[name] = {key: _taking_traced(value) for key, value in original.items()}
-    return _namespaces[name]
-
-
-def _cell_taking_traced(cell: CellType) -> CellType:
-    """The replacement of a closure cell of a body: SciPy's decorators keep the decorated function in a cell."""
-    content: Any = cell.cell_contents if cell != CellType() else None
-    is_scipys = isinstance(content, FunctionType) and content.__module__.startswith("scipy.")
-    return CellType(anew(content)) if is_scipys else cell
-
-
-def _is_opened(module: str) -> bool:
-    """True if what a body finds in a module is made anew: in NumPy's, and SciPy's."""
-    return module.startswith(("numpy", "scipy"))
+    """A NumPy or SciPy function with hooks, if its source is there."""
+    code = UPWARD.converted_code(function.__code__, function.__globals__)
+    return function if code is None else with_code(function, code)
 
 
 def _taking_traced(value: Any) -> Any:
-    """The replacement of a global in a body that is made anew."""
+    """The replacement of a NumPy name in rules of this package."""
     if isinstance(value, ModuleType):
-        return _Names(value) if _is_opened(value.__name__) else value
-    if any(value is function for function in FILLED):
-        return on_trace(value)
-    if value is np.asarray_chkfinite:  # which decides by the values: what is not finite is nan in the results
-        return _taking_traced(np.asarray)
-    if isinstance(value, FunctionType) and (value.__module__ or "").startswith("scipy."):
-        return SUBSTITUTES.get(value.__name__, _Helper(value))
-    if isinstance(value, type) and (value.__module__ or "").startswith("scipy."):
-        return SUBSTITUTES.get(value.__name__, value)
-    is_helper = isinstance(value, FunctionType) and (value.__module__ or "").startswith("numpy.") and value not in RULES
-    return _Helper(cast("FunctionType", value)) if is_helper else followed(value)
-
-
-class _Helper:
-    """A function that a body finds among its globals, to be made anew when it is called."""
-
-    def __init__(self, function: FunctionType) -> None:
-        self.function = function
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        rule = UPWARD.standing_for(self.function)
-        has_rule = rule is not self.function and "_no_deco" not in kwargs  # which asks for the body in a decorator
-        return (rule if has_rule else anew(self.function))(*args, **kwargs)
+        return _Names(value)
+    return on_trace(value) if any(value is function for function in FILLED) else followed(value)
 
 
 class _Names:
-    """A module among the globals of a body."""
+    """The names of a module."""
 
     def __init__(self, module: ModuleType) -> None:
         self._module = module
@@ -149,7 +98,7 @@ class _Names:
 
 
 XP: Any = _Names(np)
-"""NumPy's names for bodies."""
+"""NumPy's names for rules that are composed of functions on values."""
 
 
 def _where(cond: Any, args: Any, f1: Any, f2: Any = None, /, *, fill_value: Any = None, xp: Any = None) -> Any:
@@ -194,7 +143,6 @@ def _output(output: Any, input: Any, shape: Any = None, complex_output: bool = F
 
 SUBSTITUTES.update(
     _get_output=_output,
-    _square_of_sums=lambda a, axis=0: XP.sum(a, axis=axis) ** 2,
     apply_where=_where,
     array_namespace=lambda *_, **__: XP,
     at=_At,
@@ -203,7 +151,7 @@ SUBSTITUTES.update(
 
 
 class BodyOf(Body):
-    """The body of a function, made anew at the first call."""
+    """The body of a function, with hooks."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return anew(self.function)(*args, **kwargs)
@@ -213,9 +161,17 @@ for _function in (*SHAPES, *WHAT_IS_KNOWN, *ELEMENTS, *SUMS, *OTHERS, *SETS, *FF
     RULES[_function] = BodyOf(inspect.unwrap(_function))
 
 
-def _ptp(a: Any, *args: Any, **kwargs: Any) -> Any:
-    """NumPy's body leaves it to ufuncs to make an array of a list."""
-    return anew(inspect.unwrap(np.ptp))(XP.asarray(a), *args, **kwargs)
+def _triangle(function: Any) -> Body:
+    """`np.tril` or `np.triu`, whose bodies take elements from an array of one zero in the place of a number."""
+    lower = function is np.tril
+
+    def triangle(m: Any, k: Any = 0) -> Any:
+        x = XP.asanyarray(m)
+        below = XP.tri(*x.shape[-2:], k=k if lower else k - 1, dtype=bool)
+        return XP.where(below if lower else ~below, x, 0)
+
+    return Body(triangle)
 
 
-RULES[np.ptp] = Body(_ptp)
+for _function in (np.tril, np.triu):
+    RULES[_function] = _triangle(_function)

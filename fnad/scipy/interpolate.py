@@ -23,7 +23,7 @@ from fnad.numpy.bodies import SUBSTITUTES, XP, anew
 from fnad.numpy.namespace import follows
 from fnad.numpy.operands import as_symbol
 from fnad.ops.requirement import require
-from fnad.scipy.rule import method_of, method_of_body, on_values, others_of
+from fnad.scipy.rule import method_of, on_values, others_of
 from fnad.upward import UPWARD
 
 MODULE = "scipy.interpolate"
@@ -80,16 +80,6 @@ def _inexact(y: Any) -> Any:
 
 
 SUBSTITUTES["prepare_input"] = _prepared
-
-
-def _by_body(name: str, module: str = MODULE) -> Any:
-    """The constructor of a class: SciPy's own, on traced values."""
-    return SimpleNamespace(__init__=method_of_body(f"{module}:{name}.__init__"))
-
-
-CubicSpline = _by_body("CubicSpline")
-CubicHermiteSpline = _by_body("CubicHermiteSpline")
-PchipInterpolator = _by_body("PchipInterpolator")
 
 
 def _slopes(m: Any, method: str) -> Any:
@@ -503,9 +493,6 @@ POLYINT = "scipy.interpolate._polyint"
 
 _Interpolator1D = SimpleNamespace(
     __call__=method_of(f"{POLYINT}:_Interpolator1D.__call__", "_y", "x", "yi", "c")(_interpolated),
-    _set_yi=method_of_body(f"{POLYINT}:_Interpolator1D._set_yi"),
-    _reshape_yi=method_of_body(f"{POLYINT}:_Interpolator1D._reshape_yi"),
 )
-KroghInterpolator = _by_body("KroghInterpolator", POLYINT)
 
 __getattr__ = others_of("scipy.interpolate")

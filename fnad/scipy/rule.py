@@ -74,6 +74,8 @@ def _entering(module: str, where: str, received: Callable[[Function], Function])
             return Bound(rule, resolve_name(path), f"{module}.{rule.__name__}")
 
         def on_traced(*args: Any, **kwargs: Any) -> Any:
+            if "_no_deco" in kwargs:  # SciPy's decorators ask for the body
+                return anew(cast("FunctionType", resolve_name(path)))(*args, **kwargs)
             builder, original = innermost_builder(), as_original()
             if builder is not None and builder.tried and kwargs.get("check_finite", original.checks_finite):
                 args = _finite(args)
@@ -117,12 +119,3 @@ def method_of(path: str, *state: str) -> Callable[[Function], Function]:
         return call if state else either
 
     return enter
-
-
-def method_of_body(path: str, *state: str) -> Function:
-    """A method of a SciPy class, which on traced values is what its own body makes of them; see `method_of`."""
-
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return anew(cast("FunctionType", resolve_name(path)))(self, *args, **kwargs)
-
-    return method_of(path, *state)(method)

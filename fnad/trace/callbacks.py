@@ -12,7 +12,7 @@ import numpy as np
 from fnad.errors import DomainError, ShapeError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, Shape
-from fnad.numpy.operands import as_symbol, axis_of, contains_symbol, static_ints
+from fnad.numpy.operands import as_symbol, axis_of, contains_symbol
 from fnad.numpy.registry import implements
 from fnad.trace.dispatch import call_function
 from fnad.trace.handle import Handle
@@ -40,20 +40,6 @@ def apply_along_axis(func1d: Callable[..., Any], axis: Any, arr: Any, *args: Any
     whole = np.reshape(stacked, (*others, *stacked.shape[1:]))
     inner = range(len(others), len(others) + size)
     return np.transpose(whole, (*range(at), *inner, *range(at, len(others)))).copy()
-
-
-@implements(np.apply_over_axes)
-def apply_over_axes(func: Callable[..., Any], a: Any, axes: Any) -> Any:
-    value: Any = UPWARD.handle_of(as_symbol(a))
-    for given in static_ints(axes, "an axis"):
-        axis = axis_of(given, value.ndim)
-        result = func(value, axis)
-        if np.ndim(result) != value.ndim:
-            result = np.expand_dims(result, axis)
-        if result.ndim != value.ndim:
-            raise ShapeError("function is not returning an array of the correct shape")
-        value = result
-    return value
 
 
 @implements(np.fromiter)

@@ -19,12 +19,15 @@ from fnad.ir.builder import is_tracing
 from fnad.numpy.bodies import anew
 from fnad.trace.dispatch import STRAIGHT, call_body
 from fnad.trace.handle import Aside
-from fnad.trace.libraries import is_entered, is_table
+from fnad.trace.libraries import is_table
 from fnad.trace.operators import has_rules, is_of_ma
 from fnad.trace.scipy_table import TABLE
 from fnad.trace.tracer import BINARY, COMPARISONS
 from fnad.trace.wrapping import as_arrays, has_traced, is_known
 from fnad.upward import UPWARD
+
+ENTERED = ("scipy.", "numpy.ma.")
+"""The begins of modules of which a class is constructed by converted code."""
 
 # ---- functions and classes -------------------------------------------------------------------------------------------
 
@@ -67,7 +70,7 @@ def import_rules(package: str) -> None:
 def constructing(kind: type) -> Any:
     """The callee for a class: one that is constructed by code of SciPy is so by other code for traced arguments."""
     new, init = kind.__new__, kind.__init__
-    is_entered_one = any(isinstance(f, FunctionType) and is_entered(f.__code__.co_filename) for f in (new, init))
+    is_entered_one = any(isinstance(f, FunctionType) and str(f.__module__).startswith(ENTERED) for f in (new, init))
     if not is_entered_one or type(kind).__call__ is not type.__call__:
         return kind
 

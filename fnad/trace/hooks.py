@@ -30,6 +30,7 @@ import numpy as np
 
 from fnad.codes import original_of, with_code
 from fnad.ir.builder import is_tracing
+from fnad.numpy.bodies import XP
 from fnad.numpy.indexing_routines import c_, r_
 from fnad.numpy.namespace import MAKING
 from fnad.trace import escape
@@ -42,13 +43,13 @@ from fnad.trace.entering import constructing, entered, operand
 from fnad.trace.handle import Handle
 from fnad.trace.libraries import is_entered, is_numba_class, is_of_numba, is_standard, is_trusted, is_users
 from fnad.trace.listed import summed
-from fnad.trace.loading import decided, is_native, load, ordinary, read, traced
+from fnad.trace.loading import decided, drawing, filling, is_native, load, of_ordinary, read, traced
 from fnad.trace.loop_hooks import comprehended, comprehends, each, leaves, listed, turns
 from fnad.trace.looping import LOOPING, Refused, notes_cache
 from fnad.trace.parts import CACHED
 from fnad.trace.reading_calls import imported, imports, matched, recorded
 from fnad.trace.recording import RECORDING, Recorder
-from fnad.trace.source import warning_users
+from fnad.trace.source import is_called_by_scipy, warning_users
 from fnad.trace.sourceless import without_source
 from fnad.trace.stand_ins import (
     MADE,
@@ -66,7 +67,7 @@ from fnad.trace.user_methods import METHODS
 from fnad.trace.value_classes import asking
 from fnad.trace.variables import Facts
 from fnad.trace.vectorized import vectorized
-from fnad.trace.wrapping import handles_in, has_traced, is_known
+from fnad.trace.wrapping import handles_in, has_traced
 from fnad.trace.writes import CHANGING, KEPT, UNDOING, changing, kept
 from fnad.upward import UPWARD
 
@@ -165,7 +166,9 @@ def of_library(function: FunctionType) -> Any:
     if is_of_numba(file):
         return of_numba(function)
     if is_entered(file):
-        return calling_back(entered(function))
+        return (
+            XP.asarray if function is np.asarray_chkfinite and is_called_by_scipy() else calling_back(entered(function))
+        )
     if function.__closure__ is None or not is_standard(file):
         return calling_back(function)
     return with_code(function, converted_code(function.__code__, function.__globals__) or function.__code__)
@@ -235,47 +238,6 @@ def of_c(function: Any) -> Any:
     takes_lists = type(getattr(function, "__self__", None)) is np.ufunc and function.__name__ != "at"
     made = of_lists(function) if takes_lists else calling_back(function)
     return made if MAKING.innermost is None else of_ordinary(made)
-
-
-def filling(fill: Any) -> Call:
-    """`x.fill` of an ordinary array, which would ask a traced value for a number."""
-
-    def call(value: Any) -> None:
-        if has_traced(value):
-            raise escape.stored(next(handles_in([value])).aval)
-        fill(ordinary(value))
-
-    return call
-
-
-def drawing(draw: Any) -> Call:
-    """A method of a generator of NumPy, which draws with ordinary numbers; `shuffle` moves traced rows by indices.
-
-    NumPy shuffles what is not its own array by exchanging elements, which are views if they are rows.
-    """
-
-    def call(*args: Any, **kwargs: Any) -> Any:
-        first: Any = args[0] if args and draw.__name__ == "shuffle" else None
-        if issubclass(type(first), Handle) and np.ndim(first):
-            axis = kwargs.get("axis", (*args, 0)[1]) % first.ndim
-            order = np.expand_dims(np.arange(first.shape[axis]), [i for i in range(first.ndim) if i != axis])
-            draw(order, *args[1:], **kwargs)
-            first[...] = np.take(first, order.ravel(), axis)
-            return None
-        if draw.__name__ != "shuffle" and has_traced((args, kwargs)) and not is_known((args, kwargs)):
-            raise escape.drawn(next(handles_in((args, kwargs))).aval)
-        return draw(*args, **kwargs)
-
-    return call if MAKING.innermost is None else of_ordinary(call)
-
-
-def of_ordinary(function: Any) -> Call:
-    """A function in C in a second run: it is given ordinary arrays in the place of what is read for them."""
-
-    def call(*args: Any, **kwargs: Any) -> Any:
-        return function(*map(ordinary, args), **{name: ordinary(value) for name, value in kwargs.items()})
-
-    return call
 
 
 # ---- reads and writes ------------------------------------------------------------------------------------------------

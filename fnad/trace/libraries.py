@@ -40,8 +40,8 @@ def is_machinery(file: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def is_entered(file: str) -> bool:
-    """True for the files of SciPy and numpy.ma, of which a function may be converted."""
-    return file.startswith((*_folders("scipy"), *(f"{place}ma{os.sep}" for place in _folders("numpy"))))
+    """True for the files of SciPy and NumPy, of which a function may be converted."""
+    return file.startswith(_folders("numpy", "scipy"))
 
 
 @lru_cache(maxsize=4096)

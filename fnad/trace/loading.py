@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
@@ -20,6 +21,7 @@ from fnad.trace.handle import Handle
 from fnad.trace.libraries import is_users
 from fnad.trace.parts import CONTAINERS, PARTS
 from fnad.trace.user_methods import METHODS
+from fnad.trace.wrapping import handles_in, has_traced, is_known
 from fnad.trace.writes import kept, replayed
 from fnad.upward import UPWARD
 
@@ -91,3 +93,44 @@ def decided(index: Any) -> Any:
 def is_native(array: Any) -> bool:
     """True if an array has a dtype of fnad."""
     return array.dtype.newbyteorder("=") in NAMES
+
+
+def filling(fill: Any) -> Callable[..., Any]:
+    """`x.fill` of an ordinary array, which would ask a traced value for a number."""
+
+    def call(value: Any) -> None:
+        if has_traced(value):
+            raise escape.stored(next(handles_in([value])).aval)
+        fill(ordinary(value))
+
+    return call
+
+
+def drawing(draw: Any) -> Callable[..., Any]:
+    """A method of a generator of NumPy, which draws with ordinary numbers; `shuffle` moves traced rows by indices.
+
+    NumPy shuffles what is not its own array by exchanging elements, which are views if they are rows.
+    """
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        first: Any = args[0] if args and draw.__name__ == "shuffle" else None
+        if issubclass(type(first), Handle) and np.ndim(first):
+            axis = kwargs.get("axis", (*args, 0)[1]) % first.ndim
+            order = np.expand_dims(np.arange(first.shape[axis]), [i for i in range(first.ndim) if i != axis])
+            draw(order, *args[1:], **kwargs)
+            first[...] = np.take(first, order.ravel(), axis)
+            return None
+        if draw.__name__ != "shuffle" and has_traced((args, kwargs)) and not is_known((args, kwargs)):
+            raise escape.drawn(next(handles_in((args, kwargs))).aval)
+        return draw(*args, **kwargs)
+
+    return call if MAKING.innermost is None else of_ordinary(call)
+
+
+def of_ordinary(function: Any) -> Callable[..., Any]:
+    """A function in C in a second run: it is given ordinary arrays in the place of what is read for them."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return function(*map(ordinary, args), **{name: ordinary(value) for name, value in kwargs.items()})
+
+    return call

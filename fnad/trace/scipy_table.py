@@ -39,8 +39,7 @@ TABLE["scipy.ndimage"] = {"fnad.scipy.ndimage": (
     "minimum_filter", "minimum_filter1d", "percentile_filter", "rank_filter", "uniform_filter1d",
 ), "fnad.scipy.image_interpolation": ("affine_transform", "map_coordinates", "shift")}
 TABLE["scipy.interpolate"] = {"fnad.scipy.interpolate": (
-    "Akima1DInterpolator.__init__", "BSpline.__call__", "CubicHermiteSpline.__init__", "CubicSpline.__init__",
-    "PchipInterpolator.__init__",
+    "Akima1DInterpolator.__init__", "BSpline.__call__",
     "PPoly.__call__", "PPoly.__init__", "PPoly.antiderivative", "PPoly.derivative", "PPoly.integrate",
     "interp1d.__init__", "make_interp_spline", "splev", "splrep",
 ), "fnad.scipy.fitpack": (
@@ -51,9 +50,7 @@ TABLE["scipy.interpolate"] = {"fnad.scipy.interpolate": (
     "RegularGridInterpolator.__call__", "RegularGridInterpolator.__init__", "interpn",
 )}
 TABLE["scipy.interpolate._fitpack2"] = {"fnad.scipy.fitpack": ("_BivariateSplineBase.__call__",)}
-TABLE["scipy.interpolate._polyint"] = {"fnad.scipy.interpolate": (
-    "KroghInterpolator.__init__", "_Interpolator1D.__call__", "_Interpolator1D._reshape_yi", "_Interpolator1D._set_yi",
-)}
+TABLE["scipy.interpolate._polyint"] = {"fnad.scipy.interpolate": ("_Interpolator1D.__call__",)}
 for module, kind, methods in (
     ("_base", "_spbase", ("_add_dense", "_matmul_dispatch", "_rmatmul_dispatch", "multiply")),
     ("_compressed", "_cs_matrix", ("__init__", "_add_dense", "_add_sparse", "_sub_sparse")),
@@ -97,10 +94,7 @@ TABLE["scipy.stats"] = {"fnad.scipy.stats.summary": (
     "pearsonr", "pmean", "sem", "skew", "variation", "zmap", "zscore",
 )}
 TABLE["scipy.stats._kde"] = {"fnad.scipy.stats.kernel_density": tuple(
-    f"gaussian_kde.{name}"
-    for name in (
-        "__init__", "evaluate", "integrate_box_1d", "integrate_gaussian", "integrate_kde", "logpdf", "set_bandwidth",
-    )
+    f"gaussian_kde.{name}" for name in ("evaluate", "logpdf", "set_bandwidth")
 )}
 TABLE["scipy.stats._multivariate"] = {"fnad.scipy.stats.generic": (
     *(f"dirichlet_gen.{name}" for name in ("__call__", "pdf", "logpdf", "entropy")),

@@ -61,6 +61,14 @@ def user_frame() -> FrameType | None:
     return frame
 
 
+def is_called_by_scipy() -> bool:
+    """True if SciPy calls a function, whose checks of values would be guards."""
+    frame: Any = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]
+    while frame.f_code.co_filename.startswith(PACKAGE):
+        frame = frame.f_back
+    return str(frame.f_globals.get("__name__")).startswith("scipy.")
+
+
 def user_lines(within: CodeType | None = None) -> tuple[tuple[str, int], ...]:
     """File and line of each frame outside the libraries, innermost first, up to the one that runs a code."""
     frame, lines = user_frame(), []

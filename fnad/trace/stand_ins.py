@@ -26,6 +26,7 @@ from fnad import forks
 from fnad.ir.builder import is_tracing
 from fnad.ir.size import is_size
 from fnad.ir.types import NAMES
+from fnad.numpy.bodies import SUBSTITUTES
 from fnad.numpy.namespace import MAKING, NEW, on_trace, on_traced
 from fnad.numpy.registry import RULES
 from fnad.trace.attempts import Suppressing
@@ -90,6 +91,8 @@ def standing_for(value: Any) -> Any:
 def _made_by_rule(value: Any) -> Make | None:
     """The function that makes the replacement for a function with a rule (`fnad.numpy.registry`)."""
     kind = type(value)  # not `isinstance`, which reads `__class__` of an object of user code
+    if issubclass(kind, (FunctionType, type)) and value.__name__ in SUBSTITUTES:
+        return (lambda value: SUBSTITUTES[value.__name__]) if str(value.__module__).startswith("scipy.") else None
     if issubclass(kind, np.ufunc):
         return OfElements if value in RULES else None
     is_named = issubclass(kind, FUNCTIONS) and value is not operator.pow  # whose rule is for the operator

@@ -19,7 +19,7 @@ import numpy as np
 
 from fnad.numpy.bodies import XP, anew
 from fnad.scipy.linalg import solve_triangular
-from fnad.scipy.rule import method_of, method_of_body
+from fnad.scipy.rule import method_of
 from fnad.scipy.special import logsumexp
 from fnad.upward import UPWARD
 
@@ -58,11 +58,7 @@ def _logpdf(self: Any, x: Any) -> Any:
 
 
 gaussian_kde = SimpleNamespace(
-    __init__=method_of_body(f"{CLASS}.__init__"),
     set_bandwidth=method_of(f"{CLASS}.set_bandwidth", *STATE)(_set_bandwidth),
     evaluate=method_of(f"{CLASS}.evaluate", *STATE)(_evaluate),
     logpdf=method_of(f"{CLASS}.logpdf", *STATE)(_logpdf),
-    integrate_box_1d=method_of_body(f"{CLASS}.integrate_box_1d", *STATE),
-    integrate_gaussian=method_of_body(f"{CLASS}.integrate_gaussian", *STATE),
-    integrate_kde=method_of_body(f"{CLASS}.integrate_kde", *STATE),
 )
