@@ -12,7 +12,7 @@ the last place of d may be hundreds of units of exp(d).
 A second derivative multiplies three probabilities. For it to be within 4 units, p is rounded once: exponentials, their
 sum and its inverse are sums of two floats. The terms of the sum are split at a common bit (Rump, Ogita & Oishi,
 "Accurate floating-point summation", SIAM J. Sci. Comput. 31, 2008), so that the sum of the high parts is exact. All are
-multiplied by 2**100, so that none is subnormal.
+multiplied by 2**100, and the low part of the inverse is relative to the high part, so that none is subnormal.
 """
 
 from __future__ import annotations
@@ -119,11 +119,10 @@ class SoftmaxTerms(NamedTuple):
         return (self.total - RAISED) + self.rest
 
     def inverse(self, multiply_add: Callable[..., Any], one: Any) -> tuple[Any, Any]:
-        """The inverse of the sum as a sum of two floats."""
+        """The inverse of the sum as a rounded number, and the relative error of that."""
         total = self.total + self.rest
-        high = one / total
-        error = multiply_add(-high, total, one) - high * ((self.total - total) + self.rest)
-        return high, error * high
+        inverse = one / total
+        return inverse, multiply_add(-inverse, total, one) - inverse * ((self.total - total) + self.rest)
 
 
 def _rounded_off(x: Any, y: Any, difference: Any) -> Any:
@@ -133,11 +132,11 @@ def _rounded_off(x: Any, y: Any, difference: Any) -> Any:
 
 
 class SoftmaxRow(NamedTuple):
-    """The largest element of each row, the parts of the inverse sum, and one minus the largest softmax."""
+    """The largest element of each row, the inverse sum with its relative error, and one minus the largest softmax."""
 
     top: Symbol
-    first: Symbol
-    second: Symbol
+    inverse: Symbol
+    error: Symbol
     complement: Symbol
 
 
@@ -153,9 +152,9 @@ def _by_parts(x: Symbol, axes: Ints) -> tuple[SoftmaxTerms, SoftmaxRow]:
     low = muladd(high + low, rest, low)
     whole = (high + GRID[size]) - GRID[size]
     terms = SoftmaxTerms(shifted, high, low, reduce_sum(whole, axes=axes), reduce_sum((high - whole) + low, axes=axes))
-    first, second = terms.inverse(muladd, ones_like(terms.total))
+    inverse, error = terms.inverse(muladd, ones_like(terms.total))
     others = terms.others()
-    return terms, SoftmaxRow(top, first, second, muladd(others, first, others * second))
+    return terms, SoftmaxRow(top, inverse, error, muladd(others, inverse, others * error * inverse))
 
 
 def softmax_by_parts(x: Symbol, axes: Ints) -> Symbol:
@@ -163,8 +162,8 @@ def softmax_by_parts(x: Symbol, axes: Ints) -> Symbol:
     if not x.aval.size:
         return x
     terms, row = _by_parts(x, axes)
-    first, second = spread(row.first, x, axes), spread(row.second, x, axes)
-    return muladd(terms.high, first, muladd(terms.high, second, terms.low * first))
+    inverse, error = spread(row.inverse, x, axes), spread(row.error, x, axes)
+    return muladd(terms.high, inverse, muladd(terms.high, error, terms.low) * inverse)
 
 
 def log_softmax_by_parts(x: Symbol, axes: Ints) -> Symbol:
@@ -202,8 +201,8 @@ def _terms(x: Any, axes: Ints) -> tuple[Any, SoftmaxTerms]:
 
 def _softmax(x: Any, *, axes: Ints) -> Any:
     _, terms = _terms(x, axes)
-    first, second = terms.inverse(operations.muladd, x.dtype.type(1))
-    return operations.muladd(terms.high, first, terms.high * second + terms.low * first)
+    inverse, error = terms.inverse(operations.muladd, x.dtype.type(1))
+    return operations.muladd(terms.high, inverse, (terms.high * error + terms.low) * inverse)
 
 
 def _log_softmax(x: Any, *, axes: Ints) -> Any:

@@ -18,6 +18,8 @@ import scipy.special
 
 import fnad
 from fnad.config import override
+from fnad.ops import softmax
+from fnad.scalar import operations
 
 Function: TypeAlias = Callable[..., Any]
 
@@ -261,3 +263,12 @@ def test_tails_of_functions_of_rows_keep_their_digits(name: str, dtype: Any, exe
             for y, (expected, terms) in zip(np.ravel(ys), truth(tuple(x.tolist()), order), strict=True):
                 assert y.dtype == dtype
                 assert units(y, expected, terms) <= ULPS, (order, row, y, float(expected))
+
+
+def test_no_part_of_a_softmax_in_single_precision_is_subnormal():
+    x = np.random.default_rng(0).standard_normal((1000, 10)).astype(np.float32)
+    _, terms = softmax._terms(x, (1,))
+    inverse, error = terms.inverse(operations.muladd, np.float32(1))
+    parts = terms.high, terms.low, inverse, error, terms.high * error
+    numbers = np.abs(np.concatenate([part.ravel() for part in parts]))
+    assert np.all((numbers == 0) | (numbers >= np.finfo(np.float32).tiny))
