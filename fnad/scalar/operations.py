@@ -100,19 +100,24 @@ def make_complex(real: Any, imaginary: Any) -> Any:
 
 
 NEARLY_ZERO = {8: -776.0, 4: -128.0}
-"""Numbers whose exponential times 2**100 is normal, while 2**24 such exponentials add up to 0, by bytes of a dtype."""
+"""Numbers whose exponential times 2**100 is normal, while 2**24 such exponentials add up to 0, by bytes of a dtype.
+
+Parts of exponentials of smaller numbers are 0: a product of a subnormal number takes many times as long.
+"""
 
 
 def raised(x: Any) -> tuple[Any, Any, Any]:
     """The parts of exp(x) / 2**k for x <= 0, of which the first is 1 + r for exp(x) = 2**k exp(r), and k."""
-    wide = np.maximum(x.astype(np.float64), NEARLY_ZERO[x.dtype.itemsize])
+    least = NEARLY_ZERO[x.dtype.itemsize]
+    wide = np.maximum(x.astype(np.float64), least)
     with np.errstate(invalid="ignore"):
         k = np.rint(wide / math.log(2))
         above, below = wide - k * 0.6931471803691238, k * 1.9082149292705877e-10
         r = above - below
         high = (1.0 + r).astype(x.dtype)
         low = (np.expm1(r) - r) + ((above - (high - 1.0)) - below)
-        return high, low.astype(x.dtype), k.astype(np.int32)
+        is_zero, zero = x < least, x.dtype.type(0)
+        return np.where(is_zero, zero, high), np.where(is_zero, zero, low).astype(x.dtype), k.astype(np.int32)
 
 
 def i1_ratio(x: Any) -> Any:

@@ -143,7 +143,8 @@ def raised(x: Lane) -> tuple[Twofold, Lane]:
     The second float is up to a tenth of the first.
     """
     f, least = format_of(x), NEARLY_ZERO[8 if x.is_double else 4]
-    within = where(x < least, least, x)
+    is_zero = x < least
+    within = where(is_zero, least, x)
     biased = f.rounding + (f.bias + 100)
     shifted = within.muladd(1 / math.log(2), biased)
     k = shifted - biased
@@ -152,7 +153,7 @@ def raised(x: Lane) -> tuple[Twofold, Lane]:
     high = r + 1.0
     rest = k.muladd(-f.ln2[1], above - (high - 1.0))
     low = (r * r).muladd(paired(table("exp", r), r), rest)
-    return Twofold(high, low), (shifted.bits() << f.mantissa).as_float()
+    return Twofold(high, low), where(is_zero, 0.0, (shifted.bits() << f.mantissa).as_float())
 
 
 def exp_high(x: Lane) -> Lane:
