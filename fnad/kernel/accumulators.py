@@ -4,19 +4,20 @@ A fold runs over some of the loops around it. Over the innermost of them, as far
 gap, it has a scalar accumulator; if it also runs over loops further out, it accumulates in memory there.
 
 Note [Accurate sums]
-    A sum in f64 goes in blocks of `Costs.sum_block` elements, which are added in vector lanes; the blocks are added
-    with compensation (Neumaier 1974). That is at least as accurate as NumPy's pairwise sum. A block goes over the rows
-    of short inner loops, because a compensated addition for each of them would take longer than their elements. Single
-    precision is summed in double precision, which needs neither.
+    A sum goes in blocks of `Target.sum_block` elements, which are added in vector lanes; the blocks are added with
+    compensation (Neumaier 1974). That is as accurate as NumPy's pairwise sum. A block goes over the rows of short inner
+    loops, because a compensated addition for each of them would take longer than their elements. A sum in memory, such
+    as that of a column, has no blocks. On the CPU it is in double precision if it is longer than a block.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import prod
 from typing import TypeAlias
 
 from fnad.ir.size import estimate
+from fnad.ir.types import Dtype
 from fnad.lower.loop_ir import ArgReduce, BufferStore, Effect, NestLoop, Reduce, Scan, Update
 from fnad.records import dataclass
 
@@ -41,10 +42,10 @@ class Accumulator:
         return self.closing > 0
 
 
-def below(loop: NestLoop, around: Sequence[NestLoop], block: int) -> list[Accumulator]:
+def below(loop: NestLoop, around: Sequence[NestLoop], sum_block: Callable[[Dtype], int]) -> list[Accumulator]:
     """The accumulators of the folds below a loop; `around` are the open loops, this one the last.
 
-    `block` is the length of a sum without compensation.
+    `sum_block` is the length of a sum of a dtype without compensation.
     """
     found: list[Accumulator] = []
     for effect, loops in effects_in_loops(loop, around):
@@ -52,7 +53,7 @@ def below(loop: NestLoop, around: Sequence[NestLoop], block: int) -> list[Accumu
         if isinstance(effect, ArgReduce | Scan):
             found.append(Accumulator(effect, depth, depth - 1))
         elif isinstance(effect, Reduce) and depth - 1 in effect.depths:
-            start = first_loop(effect, depth)
+            start, block = first_loop(effect, depth), sum_block(effect.dtype)
             is_long = prod(estimate(inner.extent) for inner in loops[start:]) > block
             compensated = is_long and may_be_compensated(effect)
             found.append(Accumulator(effect, depth, start, *(blocks(loops, start, block) if compensated else ())))

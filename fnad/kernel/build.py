@@ -272,10 +272,10 @@ class KernelBuilder(Writer):
         length = -(-loop.extent // tasks)
         if loop.tile:
             length = -(-length // loop.tile) * loop.tile
-        elif not any(isinstance(item, NestLoop) for item in loop.items):
+        else:
             # Vectors and the blocks of sums begin where they do in the whole loop.
-            length = -(-length // costs.sum_block) * costs.sum_block
-        elif block := self.folds.block_length(loop):
+            has_vectors = not any(isinstance(item, NestLoop) for item in loop.items)
+            block = self.folds.block_length(loop) or (costs.sum_block if has_vectors else 1)
             length = -(-length // block) * block
         return length if loop.extent > (FEWEST_TASKS - 1) * length else None
 
@@ -285,7 +285,7 @@ class KernelBuilder(Writer):
         parts: list[Name] = []
         with self.block(level=False) as body, self.task(task, loop, parts):
             start = self.assign("v", task * length)
-            own = self.own_results(loop, task)
+            own = self.own_results(loop, task, length)
             self.folds.open_all(folds)
             stop = self.assign("v", end_of(start, length, loop.extent))
             block = self.folds.block_length(loop)
@@ -320,12 +320,12 @@ class KernelBuilder(Writer):
         assert isinstance(kind, np.dtype)
         return Name(f"part{next(self.numbers['part'])}", Pointer(kind))
 
-    def own_results(self, loop: NestLoop, task: Name) -> list[tuple[Name, int]]:
+    def own_results(self, loop: NestLoop, task: Name, length: int) -> list[tuple[Name, int]]:
         """Give a task results of its own of the folds that accumulate in memory, filled: arrays, and how many each."""
         found: list[tuple[Name, int]] = []
         for effect, around in folds_in_memory(loop):
             index, size = results_of(loop, effect)
-            found.append((self.part(effect.buffer.dtype), size))
+            found.append((self.part(self.folds.dtype_in_task(effect, loop, length)), size))
             self.own[effect] = found[-1][0], task * size, index
             self.folds.fill(effect, around)
         for buffer, updates in scattered(loop).items():

@@ -63,7 +63,7 @@ class DeviceFolds(Folds):
     def from_loop(self, loop: NestLoop, threads: int = 1) -> list[Accumulator]:
         """The folds whose accumulators are opened before a loop, of which each of so many threads has a part."""
         longest = threads * self.writer.target.costs.sum_block
-        folds = accumulators.below(loop, [*self.writer.loops, loop], longest)
+        folds = accumulators.below(loop, [*self.writer.loops, loop], lambda _: longest)
         return [replace(f, length=max(1, f.length // threads)) for f in folds if f.start == loop.depth]
 
     def below(self, loop: NestLoop) -> list[Accumulator]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fnad.ir.types import BOOL
+from fnad.ir.types import BOOL, Dtype
 from fnad.kernel import accumulators
 from fnad.kernel.accumulators import Accumulator
 from fnad.kernel.routines import COMPENSATED_ADD
@@ -28,7 +28,7 @@ class Folds:
 
     def below(self, loop: NestLoop) -> list[Accumulator]:
         """The accumulators of the folds below a loop, the last one open."""
-        return accumulators.below(loop, self.writer.loops, self.writer.target.costs.sum_block)
+        return accumulators.below(loop, self.writer.loops, self.writer.target.sum_block)
 
     def closed_by(self, loop: NestLoop) -> list[Accumulator]:
         """The sums of which a loop, the last one open, is divided into blocks."""
@@ -111,7 +111,8 @@ class Folds:
         return total + rest
 
     def reduce(self, effect: loop_ir.Reduce) -> None:
-        element = self.writer.cast(self.writer.value(effect.node), effect.dtype)
+        value = self.writer.value(effect.node)
+        element = self.writer.cast(value, effect.dtype)
         if not effect.depths:
             folded = self.folded(effect, Constant(effect.init), element)
             self.writer.store(effect, self.writer.cast(folded, effect.buffer.dtype))
@@ -119,7 +120,7 @@ class Folds:
             name = self.names[effect]
             self.writer.add(Assign((name,), self.folded(effect, name, element)))
         else:
-            self.combine_in_memory(effect, element)
+            self.combine_in_memory(effect, value)
 
     def arg_reduce(self, effect: loop_ir.ArgReduce) -> None:
         position, best = self.names[effect], self.best(effect)
@@ -143,7 +144,15 @@ class Folds:
     # ---- in memory ---------------------------------------------------------------------------------------------------
 
     def combine_in_memory(self, effect: loop_ir.Reduce, value: Expression) -> None:
-        self.writer.store(effect, self.folded(effect, Load(*self.writer.destination(effect)), value))
+        old = Load(*self.writer.destination(effect))
+        assert isinstance(old.kind, np.dtype)
+        self.writer.store(effect, self.folded(effect, old, self.writer.cast(value, old.kind)))
+
+    def dtype_in_task(self, effect: loop_ir.Reduce, loop: NestLoop, length: int) -> Dtype:
+        """The dtype in which a task of so many iterations accumulates in memory: short sums are not widened."""
+        dtype = effect.node.dtype
+        is_short = effect.is_sum and effect.depths == {loop.depth} and length <= self.writer.target.sum_block(dtype)
+        return dtype if is_short else effect.buffer.dtype
 
     def fill_memory(self, loop: NestLoop) -> None:
         """Before the outermost loop of a fold that accumulates in memory, store its initial value there."""
@@ -156,4 +165,9 @@ class Folds:
                 )
 
     def fill(self, effect: loop_ir.Reduce, around: Sequence[NestLoop]) -> None:
-        self.writer.in_loops(around, lambda: self.writer.store(effect, Constant(effect.init)))
+        def store() -> None:
+            kind = Load(*self.writer.destination(effect)).kind
+            assert isinstance(kind, np.dtype)
+            self.writer.store(effect, self.writer.cast(Constant(effect.init), kind))
+
+        self.writer.in_loops(around, store)

@@ -1,11 +1,10 @@
-"""Sums apart from functions: a loop that calls functions and sums in double precision becomes two loops.
+"""Sums apart from functions: a loop in single precision that calls functions and sums becomes two loops.
 
-    for i: v = exp(x[i]); y[i] = v; total = total + f64(v)     becomes     for i: y[i] = exp(x[i])
-                                                                           for i: total = total + f64(y[i])
+    for i: v = exp(x[i]); y[i] = v; total = total + v   becomes   for i: y[i] = exp(x[i])
+                                                                  for i: total = total + y[i]
 
-In one loop the functions take as many numbers at once as a vector of doubles has, and since no vector register outlives
-a call, the total is stored before each and loaded after it: each addition waits for that, longer than the function
-takes. What was stored is read from the first cache.
+Because no vector register outlives a call, the total of one loop is stored before each call and loaded after it: each
+addition waits for that, longer than the function takes. The second loop reads from the first cache.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeAlias
 
 from fnad.ir.primitive import HOST, Library, Scatter
 from fnad.ir.program import Equation
+from fnad.ir.types import DTYPES, F32, Dtype
 from fnad.records import dataclass
 
 Memory: TypeAlias = Literal["host", "device"]
@@ -62,7 +63,7 @@ class Costs:
     """The fewest rows of a tile, with fewer of which the BLAS takes longer; and half the fewest elements of a row."""
 
     sum_block: int
-    """The length of a sum without compensation: see Note [Accurate sums] in `fnad/kernel/accumulators.py`."""
+    """The length of a sum in f64 without compensation: see Note [Accurate sums] in `fnad/kernel/accumulators.py`."""
 
     effect_nanoseconds: int
     """The approximate time of an effect."""
@@ -126,8 +127,8 @@ class Target:
     instructions: Mapping[str, Callable[..., Any]] = field(repr=False)
     routines: AbstractSet[str] = frozenset()
     grid: Grid | None = None
-    wide_sums: bool = True
-    """True if single precision is summed in double precision, else with compensation."""
+    wide_columns: bool = True
+    """True if long sums of single precision in memory are in double precision, else with compensation."""
 
     lanes: int = 8
     """The numbers of single precision in a vector as wide as the processor prefers."""
@@ -153,6 +154,15 @@ class Target:
         count, size = updates.operands[2].aval.size, updates.operands[1].aval.size
         is_long = count > 4 * self.grid.warp and size > 8 * self.grid.threads
         return is_long and size < count * self.grid.blocks * self.grid.threads
+
+    def sum_block(self, dtype: Dtype) -> int:
+        """The length of a sum without compensation; a vector has twice as many numbers of single precision."""
+        return self.costs.sum_block * (2 if dtype == F32 and self.grid is None else 1)
+
+    def accumulator(self, dtype: Dtype, length: int) -> Dtype:
+        """The dtype in which a sum of so many numbers is accumulated in memory."""
+        is_wide = self.wide_columns and length > self.sum_block(dtype)
+        return {"f": DTYPES["f64"], "c": DTYPES["c128"]}.get(dtype.kind, dtype) if is_wide else dtype
 
     @property
     def multiplies(self) -> bool:

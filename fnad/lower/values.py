@@ -301,8 +301,10 @@ class Values:
         element: Callable[[list[Index]], Node],
         span: Callable[[Index], tuple[Node, Node]] | None = None,
     ) -> None:
-        """Fold over axes; where single precision is summed in double precision, in a wider buffer if one is needed."""
-        dtype = wide(buffer.dtype) if fold.sum and self.shared.target.wide_sums else buffer.dtype
+        """Fold over axes; long sums in memory are of a wider dtype. See Note [Accurate sums]."""
+        depths, end = depths_of(shape, axes, self.depth), self.depth + count_loops(shape)
+        is_in_memory, length = depths != set(range(end - len(depths), end)), prod(estimate(shape[a]) for a in axes)
+        dtype = self.shared.target.accumulator(buffer.dtype, length) if fold.sum and is_in_memory else buffer.dtype
         is_sum = fold.sum and is_inexact(dtype)
         step = "accumulate({acc}, {0})" if is_sum else fold.step
         if 0 in shape:
@@ -310,9 +312,7 @@ class Values:
             self._nest(buffer.aval.shape, lambda i: self._store(buffer, i, start))
             return
         init = self._initial(fold.init, dtype)
-        depths, end = depths_of(shape, axes, self.depth), self.depth + count_loops(shape)
-        ends_nest = depths == set(range(end - len(depths), end))
-        target = buffer if ends_nest or dtype == buffer.dtype else self.temporary(buffer.aval.with_dtype(dtype))
+        target = buffer if dtype == buffer.dtype else self.temporary(buffer.aval.with_dtype(dtype))
 
         def effect(indices: list[Index]) -> Reduce:
             kept = [index for axis, index in enumerate(indices) if axis not in axes]
@@ -762,11 +762,3 @@ def _is_there(effect: Effect) -> bool:
 def depths_of(shape: Shape, axes: Sequence[int], start: int) -> set[int]:
     """The depths of the loops over these axes; the first loop is at depth `start`."""
     return {start + count_loops(shape[:axis]) for axis in axes if shape[axis] != 1}
-
-
-# ---- dtypes ------------------------------------------------------------------------------------------------------
-
-
-def wide(dtype: Dtype) -> Dtype:
-    """The dtype in which sums of this dtype are accumulated."""
-    return {"f": np.dtype(np.float64), "c": np.dtype(np.complex128)}.get(dtype.kind, dtype)

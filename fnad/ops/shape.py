@@ -161,7 +161,7 @@ reduce_sum = linear(
     Fold("{dtype}(0)", "{acc} + {0}", sum=True),
     samples=_sum_samples,
     bounds=lambda x, *, axes: x.summed(),
-    doc="Sum over `axes`. f32 is summed in f64; rounding is at most that of pairwise summation.",
+    doc="Sum over `axes`; rounding is about that of pairwise summation.",
 )
 
 

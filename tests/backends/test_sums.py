@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from math import fsum
 from typing import Any
 
 import numpy as np
@@ -59,12 +60,34 @@ def test_no_factor_leaves_a_sum(dtype: str, n: int) -> None:
         np.testing.assert_allclose(found, wanted, rtol=1e-5 if dtype in ("f4", "c8") else 1e-14, err_msg=str(position))
 
 
-@pytest.mark.parametrize("dtype", ["f4", "c8"])
-def test_single_precision_is_summed_in_double_precision(dtype: str) -> None:
-    x = np.random.default_rng(0).random((3000, 3)).astype(dtype) * (1 if dtype == "f4" else 1 + 2j)
-    for f in (np.sum, lambda x: np.sum(x, axis=0), lambda x: np.sum(x, axis=1), lambda x: np.einsum("ij,ij->", x, x)):
-        exact = f(x.astype(np.result_type(dtype, "f8")))
-        np.testing.assert_array_equal(jit(f)(x.astype(dtype)), exact.astype(dtype))
+def largest_error(found: Any, x: Any, axis: int) -> float:
+    """The largest error of sums of single precision, in units of the last place of the sums of the absolute values."""
+    exact, scale = ([fsum(row) for row in np.moveaxis(part, axis, -1).astype("f8")] for part in (x, np.abs(x)))
+    return max(abs(np.subtract(found, exact, dtype="f8")) / scale) * 2**24
+
+
+@pytest.mark.parametrize("cancels", [False, True])
+@pytest.mark.parametrize("n", [10, 100, 511, 513, 1000, 5000, 100_000])
+def test_sums_of_single_precision_are_as_accurate_as_numpys(n: int, cancels: bool) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.random((max(2, 50_000 // n), n), np.float32)
+    if cancels:
+        x[:, n // 2 : n // 2 * 2] = -x[:, : n // 2]
+        rng.shuffle(x, axis=1)
+    rows, columns = jit(lambda x: np.sum(x, axis=1)), jit(lambda x: np.sum(x, axis=0))
+    with config.override(executor="compiled"):
+        assert largest_error(rows(x), x, 1) <= 4
+        assert largest_error(columns(np.copy(x.T)), x, 1) <= (1 if n > 512 else 0.1 * n + 4)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_columns_summed_by_tasks_keep_their_digits(threads: int) -> None:
+    x = np.random.default_rng(0).random((4096, 256), np.float32)
+    both = jit(lambda x: (np.sum(x, axis=0), np.sum(x)))
+    with config.override(executor="compiled", threads=threads):
+        columns, total = both(x)
+        assert largest_error(columns, x, 0) <= 8
+        assert abs(float(total) - fsum(x.ravel().astype("f8"))) <= 2**-23 * float(total)
 
 
 def assert_same_with_signs(found: Any, wanted: Any) -> None:
