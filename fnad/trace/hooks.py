@@ -87,18 +87,19 @@ INDEXED = {id(type(np.r_)): r_, id(type(np.c_)): c_}
 
 def callee(function: Any) -> Any:
     """The function that traced user code calls in the place of a callee."""
-    if not is_tracing():
-        return function
-    if LOOPING.steps:
-        LOOPING.steps[-1].calls(function)
-    if function is vars and LOOPING.loops is not None:
-        LOOPING.loops.reads_caches()
-    if function is sum and LOOPING.loops is not None and LOOPING.loops.marked:
-        return summed
-    return _reported(function)
+    return _called(function) if is_tracing() else function
 
 
-def _reported(function: Any) -> Any:
+def _called(function: Any) -> Any:
+    """The replacement for a callee, whose call is noted."""
+    loops = LOOPING.loops
+    if loops is not None:
+        if LOOPING.steps:
+            LOOPING.steps[-1].calls(function)
+        if function is vars:
+            loops.reads_caches()
+        elif function is sum and loops.marked:
+            return summed
     return replaced(recorded(function) if RECORDING.values else function)
 
 
@@ -201,7 +202,7 @@ def of_method(method: MethodType) -> Any:
 
 def of_partial(partial: functools.partial[Any]) -> functools.partial[Any]:
     """The callee for a partial function: a partial of the callees for the functions in it."""
-    made = functools.partial(_reported(partial.func), *map(twin, partial.args), **partial.keywords)
+    made = functools.partial(_called(partial.func), *map(twin, partial.args), **partial.keywords)
     vars(made).update(vars(partial))
     return made
 
@@ -257,9 +258,9 @@ def method(owner: Any, name: str) -> Any:
     kind = type(owner)
     if issubclass(kind, Handle):
         found = getattr(owner, name)
-        return found if type(found) is MethodType else callee(found)
+        return found if type(found) is MethodType else _called(found)
     if RECORDING.values or LOOPING.steps or kind is np.ndarray or id(kind) not in METHODS.kinds:
-        return callee(_found(owner, name))
+        return _called(_found(owner, name))
     found = getattr(owner, name)  # in a trace of nothing else these are most calls: what follows is `replaced`, at once
     made = MADE.get(id(found))
     return replaced(found) if made is None else made[1]
@@ -281,8 +282,10 @@ def _found(owner: Any, name: str) -> Any:
     try:
         return getattr(load(owner), name)
     finally:
+        key = id(owner), name
         for recorder in RECORDING.values:
-            recorder.attribute(owner, name)
+            if key not in recorder.attributes:
+                recorder.attribute(owner, name)
 
 
 def item(owner: Any, index: Any) -> Any:

@@ -37,7 +37,9 @@ LEADING = (np.ndarray, Handle, memoryview, *CONTAINERS, *PARTS)
 def load(value: Any) -> Any:
     """A value that user code reads from outside, or from an object or a container."""
     kind = type(value)
-    if id(kind) not in PLAIN and issubclass(kind, LEADING):
+    if id(kind) in PLAIN:
+        return value
+    if issubclass(kind, LEADING):
         for loaded in READ.values:
             loaded[id(value)] = value
     return read(value)

@@ -165,20 +165,29 @@ def recorded(function: Any) -> Any:
 
     An object of a user class runs its `__call__`, and may run more user code where an attribute of it is read.
     """
-    kind = type(function)
+    recorders, kind = RECORDING.values, type(function)
     if kind is np.ufunc:
+        return function
+    for recorder in recorders:
+        if recorder.silent.get(id(function)) is not function:
+            break
+    else:
         return function
     is_in_python = isinstance(kind.__call__, FunctionType) and not issubclass(kind, type)
     if is_in_python and is_users(kind):  # Cython's functions seem to be of a user class
         return function
-    for recorder in RECORDING.values:
-        if id(function) in COMPUTING:
+    if id(function) in COMPUTING:
+        for recorder in recorders:
             recorder.meet(COMPUTED, current_source())
-        else:
-            recorder.call(function)
+        return function
+    silent = [recorder for recorder in recorders if recorder.call(function)]
     module = str(getattr(function, "__module__", ""))
     module = "numpy.random" if module.startswith("numpy.random.") else module
     make = READING.get((module, getattr(function, "__name__", "")))
     if make is not None:
         return make(UPWARD.standing_for(function))
-    return noting(partial(note_getter, function.__reduce__()[1]))(function) if kind is operator.attrgetter else function
+    if kind is operator.attrgetter:
+        return noting(partial(note_getter, function.__reduce__()[1]))(function)
+    for recorder in silent:
+        recorder.silent[id(function)] = function
+    return function

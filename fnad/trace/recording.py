@@ -25,7 +25,7 @@ from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from importlib import import_module
-from types import FunctionType, MemberDescriptorType, MethodType, ModuleType, SimpleNamespace
+from types import BuiltinFunctionType, FunctionType, MemberDescriptorType, MethodType, ModuleType, SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
@@ -82,7 +82,7 @@ SIMPLE = {*map(id, (bool, int, float, complex, str, bytes, type(None), range, sl
 
 OF_ELEMENTS = {*map(id, CONTAINERS)}
 
-LASTING = {id(FunctionType), id(type(np.sum))}
+LASTING = {id(FunctionType), id(type(np.sum)), id(type)}
 """The identities of classes of functions that are the same objects from call to call."""
 
 DESCRIBING = frozenset({"__name__", "__qualname__", "__doc__", "__module__", "__annotations__"})
@@ -95,7 +95,8 @@ class Recorder:
     """The values from outside that a function read, in `environment`, and sets that skip known ones.
 
     `kept` are the values from outside by their identities. `effect` is what the function perhaps did beside computing,
-    if that is asked for. `_silent` are functions of which a call was noted, and read nothing that cannot be compared.
+    if that is asked for. `silent` are functions of which a call was noted, and read nothing that cannot be compared.
+    `attributes` are those of values from outside, by owner and name.
     """
 
     def __init__(self, *, seeks_effects: bool = False) -> None:
@@ -103,11 +104,11 @@ class Recorder:
         self.kept: dict[int, Any] = {id(value): value for value in (MISSING, sys.modules)}
         self.effect = None if seeks_effects else "not looked for"
         self._seeks_effects = seeks_effects
-        self._attributes: set[tuple[int, str]] = set()
+        self.attributes: set[tuple[int, str]] = set()
         self._counted: set[tuple[int, str]] = set()
         self._entered: set[tuple[int, int]] = set()
         self._listed: set[int] = set()
-        self._silent: dict[int, Any] = {}
+        self.silent: dict[int, Any] = {}
         self._imports: set[tuple[str, str]] = set()
         self._pending: list[Any] = []
         self._is_following = False
@@ -152,14 +153,12 @@ class Recorder:
 
     def attribute(self, owner: Any, name: str) -> None:
         """Note an attribute that is read, or is about to be stored."""
-        if (id(owner), name) in self._attributes:
-            return
         owner = behind(owner)
         key = id(owner), name
-        if key not in self._attributes:
+        if key not in self.attributes:
             is_outside = id(owner) in self.kept or issubclass(type(owner), (ModuleType, type))
             if is_outside:
-                self._attributes.add(key)
+                self.attributes.add(key)
             self._note_attribute(owner, name, is_outside)
 
     def element(self, owner: Any, key: Any) -> None:
@@ -182,10 +181,11 @@ class Recorder:
         else:
             self.attribute(owner, name)
 
-    def call(self, function: Any) -> None:
-        """Note a callee: what it reads outside the process, and what it may do there."""
-        if self._silent.get(id(function)) is function:
-            return
+    def call(self, function: Any) -> bool:
+        """Note a callee: what it reads outside the process, and what it may do there.
+
+        True if another call of the same object has nothing to note.
+        """
         met = len(self.environment.met)
         if self.effect is None:
             self.effect = effect_of_callee(function)
@@ -200,20 +200,20 @@ class Recorder:
             and not is_trusted(function.__code__.co_filename)
         ):
             self.follow(function)  # one that no name led to; those made in the trace run converted code
-        if id(kind) in LASTING and len(self.environment.met) == met:
-            self._silent[id(function)] = function
+        is_lasting = id(kind) in LASTING or (kind is BuiltinFunctionType and type(function.__self__) is ModuleType)
+        return is_lasting and len(self.environment.met) == met
 
     def _note_outside(self, function: Any) -> None:
         what = reads_outside(function)
         if what is not None:
             self.meet(what[0], current_source(), anew=what[1])
-        self._note_context(function)
+        decimal = forks.loaded("decimal")
+        if decimal is not None and function is decimal.Decimal:
+            self._enter(decimal_context, decimal)
 
     def imports(self, names: Iterable[str], attributes: Iterable[str] = ()) -> None:
         """Note modules that are about to be imported, and the names that are imported from the last of them."""
-        for name in names:
-            self._imports.add((name, ""))
-            self._imports.update((name, attribute) for attribute in attributes)
+        self._imports.update((name, attribute) for name in names for attribute in ("", *attributes))
 
     def list_attributes(self, owner: Any) -> None:
         """Note all attributes of an object, and that it has no others; modules have too many.
@@ -429,7 +429,6 @@ class Recorder:
             self.follow(function)
             return
         self.effect = self.effect or effect_of_object(value)
-        self._note_context(own)
         for part in parts(value):
             self.follow(part)
             if type(part) is FunctionType and issubclass(own, (CACHED, defaultdict)):
@@ -451,12 +450,6 @@ class Recorder:
         with suppress(Exception):  # what a class makes of the name
             if namespace is not None and value.__dict__ is namespace:
                 self._enter(getattr, value, "__dict__")
-
-    def _note_context(self, own: Any) -> None:
-        """Note the settings that operators read, if this is the class of decimal numbers."""
-        decimal = forks.loaded("decimal")
-        if decimal is not None and own is decimal.Decimal:
-            self._enter(decimal_context, decimal)
 
     def _follow_content(self, value: Any) -> None:
         own = type(value)

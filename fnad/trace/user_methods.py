@@ -14,7 +14,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from operator import is_
-from types import CellType, CodeType, FunctionType
+from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any, cast
 
 from fnad.blocks import Holding, SharedBlocks
@@ -65,7 +65,7 @@ class Methods:
 
     def __init__(self) -> None:
         self.blocks: SharedBlocks[None] = SharedBlocks(self.settle)
-        self.kinds: dict[int, type] = {}
+        self.kinds: dict[int, type] = {id(ModuleType): ModuleType}
         self._own_kinds: dict[int, type] = {}
         self._lock = lock()
         self._are_others: bool | None = False
