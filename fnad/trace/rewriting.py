@@ -127,9 +127,7 @@ class Hooked(ast.NodeTransformer):
             node.func = hook("callee", node.func, self._owner(node.func))
         if node in self._makers:
             node.func = hook("filled", node.func, node.func, constant(self._makers[node]))
-        node.args = [*first, *self.all(node.args)]
-        for keyword in node.keywords:
-            keyword.value = self.visit(keyword.value)
+        node.args, node.keywords = [*first, *self.all(node.args)], self.all(node.keywords)
         return node
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
@@ -357,18 +355,14 @@ class Hooked(ast.NodeTransformer):
 
     def visit_Assign(self, node: ast.Assign) -> ast.AST:
         """`o.n = o.n + 1` is a counter too."""
-        target = node.targets[0]
-        match target, node.value:
-            case ast.Attribute(), ast.BinOp(left=left, right=ast.Constant()) if len(node.targets) == 1:
-                has_call = any(isinstance(part, ast.Call) for part in ast.walk(target))
-                is_count = ast.unparse(target) == ast.unparse(left) and not has_call
+        match node:
+            case ast.Assign([ast.Attribute() as target], ast.BinOp(left=left, right=ast.Constant())) if ast.unparse(
+                target
+            ) == ast.unparse(left) and not any(isinstance(part, ast.Call) for part in ast.walk(target)):
+                target.value = self._of_attribute("counter", target)
             case _:
-                is_count = False
-        if isinstance(target, ast.Attribute) and is_count:
-            target.value = self._of_attribute("counter", target)
-        else:
-            self.generic_visit(node)
-            node.value = self._listed(node.targets, node.value)
+                self.generic_visit(node)
+                node.value = self._listed(node.targets, node.value)
         return node
 
     # ---- scopes ------------------------------------------------------------------------------------------------------
@@ -378,48 +372,44 @@ class Hooked(ast.NodeTransformer):
         self._class, self._local = node.name, self._local | bound_in(node.body)
         node.body = self.all(node.body)
         self._class, self._local = outer
-        node.decorator_list, node.bases = self._callees(node.decorator_list), self.all(node.bases)
-        for keyword in node.keywords:
-            keyword.value = self.visit(keyword.value)
+        node.decorator_list = self._callees(node.decorator_list)
+        node.bases, node.keywords = self.all(node.bases), self.all(node.keywords)
         return node
 
     def _callees(self, nodes: Iterable[ast.expr]) -> list[ast.expr]:
         """Decorators, which Python calls."""
         return [hook("callee", node, self._owner(node)) for node in nodes]
 
-    def _begin(self, node: Any, body: list[Any]) -> tuple[Any, ...]:
+    def _function(self, node: Any, body: list[Any]) -> tuple[list[Any], ast.expr | None]:
+        """The rewritten body of a function, and what it uses of outer scopes."""
         self.visit(node.args)
-        before = self._local, self._scope, self._reads, self._live, self._around, self._final
+        before = vars(self).copy()
         self._around, self._final = [], ()
         self._local = bound_in([node.args, *body])
-        self._scope = Scope(self._local, before[1])
+        self._scope = Scope(self._local, self._scope)
         self._reads, self._live = Counter(reads_in(*body)), live_behind(body)
-        return before
+        found = self.all(body), self._scope.end()
+        vars(self).update(before)
+        return found
 
     def visit_FunctionDef(self, node: Any) -> ast.AST:
         if self._scope.outer is None:
             self._makers, self._extended = makers(node), extended_in(node)
         node.decorator_list = self._callees(node.decorator_list)
-        before = self._begin(node, node.body)
         has_text = isinstance(node.body[0], ast.Expr) and isinstance(node.body[0].value, ast.Constant)
         first = node.body[1 if has_text and len(node.body) > 1 else 0]
-        node.body = self.all(node.body)
-        facts = self._scope.end()
+        node.body, facts = self._function(node, node.body)
         if facts is not None:
             node.body.insert(has_text, ast.copy_location(ast.Expr(hook("enters", first, facts)), first))
-        self._local, self._scope, self._reads, self._live, self._around, self._final = before
         return node
 
     visit_AsyncFunctionDef = visit_FunctionDef
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
-        before = self._begin(node, [node.body])
-        node.body = self.visit(node.body)
-        facts = self._scope.end()
+        (node.body,), facts = self._function(node, [node.body])
         if facts is not None:
             enters = hook("enters", node.body, facts)
             node.body = ast.copy_location(ast.BoolOp(ast.Or(), [enters, node.body]), node.body)
-        self._local, self._scope, self._reads, self._live, self._around, self._final = before
         return node
 
     def visit_Import(self, node: Any) -> Any:
