@@ -63,7 +63,7 @@ class Clauses:
         if kind is None or not self.handle(kind):
             return
         if guards.truth(fails(*operands, of=primitive.name, rows=0, **params)):
-            raise _raised(primitive, operands, params) or kind(f"{primitive} fails", source=current_source())
+            raise _raised(primitive, operands, params) or kind.here(f"{primitive} fails")
         if LOOPING.loops is not None and (source := current_source()) is not None:
             LOOPING.loops.tries(source)
 

@@ -15,7 +15,6 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import DTYPES, Dtype
 from fnad.numpy.operands import as_symbol
 from fnad.trace.dispatch import call, call_function, on_traced
-from fnad.trace.source import current_source
 
 # ---- numbers ---------------------------------------------------------------------------------------------------------
 
@@ -49,17 +48,14 @@ def iterated(op: Any, flags: Any = None, op_flags: Any = None, **options: Any) -
     """
     order = options.pop("order", "K")
     if flags or op_flags or options:
-        raise UnsupportedFunctionError(
-            "numpy.nditer has no rule for its flags and operand flags",
-            source=current_source(),
-            remedy="write the loop with np.ndenumerate",
+        raise UnsupportedFunctionError.here(
+            "numpy.nditer has no rule for its flags and operand flags", remedy="write the loop with np.ndenumerate"
         )
     operands = op if isinstance(op, (list, tuple)) else (op,)
     arrays = call_function(np.broadcast_arrays, operands, {})
     if order not in ("C", "F") and arrays[0].ndim > 1:
-        raise UnsupportedFunctionError(
+        raise UnsupportedFunctionError.here(
             f"numpy.nditer with order={order!r} asks for the layout in memory, which is not known while tracing",
-            source=current_source(),
             remedy="give order='C' or order='F', or go over x.flat",
         )
     flat = [array.reshape(-1, order="F" if order == "F" else "C") for array in arrays]

@@ -298,10 +298,9 @@ def call_on_known(name: str, function: Any, args: Sequence[Any], kwargs: Argumen
 def no_rule(name: str, function: Any) -> UnsupportedFunctionError:
     """The error for a function without a rule."""
     if name.endswith(" (vectorized)"):
-        return UnsupportedFunctionError(
+        return UnsupportedFunctionError.here(
             f"numpy.frompyfunc({name.removesuffix(' (vectorized)')}, ...) returns an array of objects, which "
             "traced values are not",
-            source=current_source(),
             remedy="np.vectorize calls a function as often, and returns an array of numbers",
         )
     remedy = "compose it from functions that have one"
@@ -310,7 +309,7 @@ def no_rule(name: str, function: Any) -> UnsupportedFunctionError:
             f", or add a rule, which takes symbols and composes primitives and rules: @fnad.numpy.implements({key}), "
             'see "How to add a rule" in CONTRIBUTING.md'
         )
-    return UnsupportedFunctionError(f"{name} has no rule for traced values", source=current_source(), remedy=remedy)
+    return UnsupportedFunctionError.here(f"{name} has no rule for traced values", remedy=remedy)
 
 
 def _key(name: str, function: Any) -> str | None:
@@ -324,9 +323,8 @@ def _key(name: str, function: Any) -> str | None:
 
 def undefined_elements(name: str) -> UnsupportedFunctionError:
     """The error for a ufunc with `where` and no `out`."""
-    return UnsupportedFunctionError(
+    return UnsupportedFunctionError.here(
         f"{name} with where= and without out= leaves elements undefined",
-        source=current_source(),
         remedy="choose with np.where(condition, result, other), or give an array as out=",
     )
 
@@ -341,9 +339,7 @@ def call_with_options(name: str, rule: Rule, args: Sequence[Any], kwargs: Argume
         out, args = args[at], (*args[:at], None, *args[at + 1 :])
     for option in options:
         if names is not None and option not in names:
-            raise UnsupportedFunctionError(
-                f"{name} has no rule for the option {option}=", source=current_source(), remedy="leave it out"
-            )
+            raise UnsupportedFunctionError.here(f"{name} has no rule for the option {option}=", remedy="leave it out")
     if out is not None and not isinstance(out, Handle):
         raise ordinary_out(out)
     result = call(rule, args, options)
@@ -373,15 +369,14 @@ def refused_write(array: Any, what: str, remedy: str) -> FnadError:
     """The error of a write into an ordinary array; a second run follows, unless NumPy does not write to it either."""
     if isinstance(array, np.ndarray) and not is_written(array):
         return read_only()
-    return MAKING.refuse(MutationError(what, source=current_source(), remedy=remedy))
+    return MAKING.refuse(MutationError.here(what, remedy=remedy))
 
 
 def check_shape_of_out(name: str, result: Any, out: Any) -> None:
     """Raise as NumPy where a result that does not spread over `out` has not its shape."""
     if np.shape(out) != result.aval.shape:
-        raise ShapeError(
+        raise ShapeError.here(
             f"{name} has a result of shape {result.aval.shape}, and out= is of shape {np.shape(out)}",
-            source=current_source(),
             remedy="give an array of the shape of the result",
         )
 

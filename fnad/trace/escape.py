@@ -181,7 +181,7 @@ def truths_asked(aval: Aval) -> FnadError:
     none = "an empty array is ambiguous. Use `array.size > 0` to check that an array is not empty."
     what = f"The truth value of {several if aval.size else none}"
     remedy = f"it is of aval {aval}; choose element by element with np.where(condition, a, b)"
-    return ShapeError(what, source=current_source(), remedy=remedy)
+    return ShapeError.here(what, remedy=remedy)
 
 
 def integer_asked(aval: Aval, what: str) -> FnadError:
@@ -193,7 +193,7 @@ def index_asked(aval: Aval) -> FnadError:
     """The error for what is no integer as an index, a size or a loop count, and for arrays as an index."""
     if aval.dtype.kind not in "biu" and is_tracing():
         what = f"a traced value of aval {aval} is no integer, and so no index, size or loop count"
-        return _kept(ArgumentTypeError(what, source=current_source(), remedy="write int(x) for a number x"))
+        return _kept(ArgumentTypeError.here(what, remedy="write int(x) for a number x"))
     return _asked(aval, "an index", CHOOSE if aval.dtype == BOOL and aval.shape else INDEX, of_arrays=False)
 
 
@@ -236,13 +236,13 @@ def pickle_asked(aval: Aval) -> FnadError:
 
 def axis_asked(what: str) -> FnadError:
     """The error for the length or the elements of what has no axis."""
-    return ArgumentTypeError(what, source=current_source(), remedy=AXIS)
+    return ArgumentTypeError.here(what, remedy=AXIS)
 
 
 def modulus_given() -> FnadError:
     """The error for pow(x, y, z)."""
     what, remedy = "pow(x, y, z) has no rule for traced values", "write x**y % z where x**y fits the dtype"
-    return UnsupportedFunctionError(what, source=current_source(), remedy=remedy)
+    return UnsupportedFunctionError.here(what, remedy=remedy)
 
 
 def attribute_asked(aval: Aval, kind: type[Any], name: str) -> Callable[..., NoReturn]:
@@ -253,16 +253,14 @@ def attribute_asked(aval: Aval, kind: type[Any], name: str) -> Callable[..., NoR
     named = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
     if not hasattr(kind, name):
         remedy = WORDS.get(f"x.{name}") or _attribute_meant(kind, named, name)
-        raise MissingAttributeError(f"a traced value has no {name!r}", source=current_source(), remedy=remedy)
+        raise MissingAttributeError.here(f"a traced value has no {name!r}", remedy=remedy)
     if any(frame.f_globals.get("__name__", "").startswith("numba.") for frame in library_frames()):
         raise _escape(aval, f"its {name} by Numba", _remedy_of_others() or COMPILED)
     if callable(getattr(kind, name)) and any(hasattr(number, name) for number in NUMBERS):
         return partial(_raise_number_asked, aval, f"its {name}")
     what = f"{named}.{name} has no rule for traced values"
-    raise UnsupportedFunctionError(
-        what,
-        source=current_source(),
-        remedy=ATTRIBUTES.get(name) or scipy_remedy(library_frames()) or _remedy_of_others() or MEMORY,
+    raise UnsupportedFunctionError.here(
+        what, remedy=ATTRIBUTES.get(name) or scipy_remedy(library_frames()) or _remedy_of_others() or MEMORY
     )
 
 
@@ -305,10 +303,8 @@ def _escape(aval: Aval, what: str, remedy: str, *, of_arrays: bool = True) -> Fn
     """The error where a traced value is asked for what numbers have, and arrays too if it is `of_arrays`."""
     if not is_tracing():
         return used_after_trace(None)
-    error = TracerEscapeError(
-        f"a traced value of aval {aval} was asked for {what}: it has no numbers while tracing",
-        source=current_source(),
-        remedy=remedy,
+    error = TracerEscapeError.here(
+        f"a traced value of aval {aval} was asked for {what}: it has no numbers while tracing", remedy=remedy
     )
     error.is_final = of_arrays or not aval.shape
     return _kept(error)
@@ -316,9 +312,8 @@ def _escape(aval: Aval, what: str, remedy: str, *, of_arrays: bool = True) -> Fn
 
 def nested_too_deeply(what: str) -> ArgumentTypeError:
     """The error for containers of more levels than Python's recursion limit."""
-    return ArgumentTypeError(
+    return ArgumentTypeError.here(
         f"a {what} is nested too deeply, or contains itself",
-        source=current_source(),
         remedy="keep numbers in arrays, or in one list, rather than in containers within containers",
     )
 
@@ -326,21 +321,21 @@ def nested_too_deeply(what: str) -> ArgumentTypeError:
 def used_after_trace(value: Symbol | None) -> UsedAfterTraceError:
     """The error for a traced value that was kept, if it is known which."""
     remedy = NOT_KEPT if value is None else not_kept(value)
-    return UsedAfterTraceError("a traced value was used outside its trace", source=current_source(), remedy=remedy)
+    return UsedAfterTraceError.here("a traced value was used outside its trace", remedy=remedy)
 
 
 def stored(aval: Aval) -> FnadError:
     """The error for a traced value, or one at a traced index, that is written into an ordinary array."""
     what = f"a traced value of aval {aval} was written into an ordinary array"
     others = RECORDS if re.search(r"\[([\"'])\w+\1\] *=[^=]", user_text()) else STORE
-    error = MutationError(what, source=current_source(), remedy=write_it_in_a_file() or out_of_package(others))
+    error = MutationError.here(what, remedy=write_it_in_a_file() or out_of_package(others))
     return _kept(MAKING.refuse(error))
 
 
 def read_only(kind: type[FnadError] = ReadOnlyError) -> FnadError:
     """The error for a write that NumPy refuses, too: a `ValueError` for arrays."""
     remedy = "NumPy's scalars, broadcasts and diagonals are: write into a copy, or into the array itself"
-    return kind("assignment destination is read-only", source=current_source(), remedy=out_of_package(remedy))
+    return kind.here("assignment destination is read-only", remedy=out_of_package(remedy))
 
 
 def out_of_package(remedy: str) -> str:

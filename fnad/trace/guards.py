@@ -96,9 +96,8 @@ def integer(symbol: Symbol) -> int | None:
     is_given = _values(at_root).is_given
     value = 0 if is_given else int(_value(at_root))
     if symbol.dtype.kind == "f" and abs(value) >= LARGEST:
-        raise IntegerRangeError(
+        raise IntegerRangeError.here(
             f"a traced value of aval {symbol.aval} was asked for its int, and is {value:.6g} now: too large for i64",
-            source=current_source(),
             remedy="leave it a float, np.trunc(x), or keep it in range with np.clip",
         )
     if symbol.dtype != I64:

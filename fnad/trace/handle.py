@@ -29,7 +29,6 @@ from fnad.numpy.views import ImaginaryPart, NoImaginaryPart, RealPart, Reshape, 
 from fnad.ops.shape import iota, reshape_to
 from fnad.trace import escape
 from fnad.trace.capture import note_write
-from fnad.trace.source import current_source
 from fnad.upward import UPWARD
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
@@ -204,15 +203,13 @@ class Handle:
         if not self.is_writeable:
             raise escape.read_only(MutationError) if self.is_scalar else escape.read_only()
         if self._cell.symbol.builder is not current_builder():
-            raise MutationError(
+            raise MutationError.here(
                 f"a traced value of aval {self.aval} was written to inside another trace",
-                source=current_source(),
                 remedy="return the new value from the inner function, and write it outside",
             )
         if any(array() is not None for array in self._cell.lent):
-            raise MutationError(
+            raise MutationError.here(
                 f"an array of aval {self.aval} was written to that had been given out as an ordinary array",
-                source=current_source(),
                 remedy="give out a copy, np.array(x, copy=True), if it is written to later",
             )
 
@@ -277,8 +274,7 @@ class Elements:
 
 def view_or_copy(aval: Aval) -> MutationError:
     """The error for a value that may or may not have been written to."""
-    return MutationError(
+    return MutationError.here(
         f"NumPy made a view or a copy of aval {aval}, by its layout in memory, and one of the two was written to",
-        source=current_source(),
         remedy="make it a copy with .copy() before the write, or index the array itself",
     )

@@ -21,7 +21,6 @@ from fnad.trace.escape import TABLE
 from fnad.trace.handle import Aside, Handle
 from fnad.trace.operators import operate, operate_in_place
 from fnad.trace.selection import call_traced
-from fnad.trace.source import current_source
 from fnad.trace.tracer import CLASSES, Members, Tracer
 
 IN_ORDER = "0, 1, 2, …"
@@ -224,9 +223,7 @@ class Labelled(Aside, CLASSES[np.ndarray]):
 
 def refused(what: str) -> UnsupportedFunctionError:
     """The error for what asks for labels."""
-    return UnsupportedFunctionError(
-        f"{what} has no rule for a traced Series or DataFrame", source=current_source(), remedy=TABLE
-    )
+    return UnsupportedFunctionError.here(f"{what} has no rule for a traced Series or DataFrame", remedy=TABLE)
 
 
 def array_of(x: Any) -> Any:

@@ -228,7 +228,7 @@ class Step:
         """Refuse a write into an object from outside the step; traced arrays are part of what it carries."""
         if type(owner) is np.ndarray and MAKING.innermost is None:
             what = "a step of a loop that is traced as one writes into an ordinary array"
-            error = MutationError(what, source=current_source(), remedy="make the array with fnad.numpy")
+            error = MutationError.here(what, remedy="make the array with fnad.numpy")
             raise MAKING.refuse(error)
         is_outside = self.recorder.has_read(owner) or isinstance(owner, (ModuleType, type))
         if is_outside and not isinstance(owner, (Handle, Elements)):

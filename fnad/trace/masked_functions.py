@@ -33,7 +33,6 @@ from fnad.trace.masked_operands import (
     unsupported,
     whole_mask_of,
 )
-from fnad.trace.source import current_source
 
 Function = Callable[..., Any]
 
@@ -134,7 +133,7 @@ def masked_where(condition: Any, a: Any, copy: bool = True) -> Any:
     where = call_function(np.asarray, (where, bool), {})
     if np.shape(where) not in ((), np.shape(a)):
         what = f"the condition is of shape {np.shape(where)}, and the array of shape {np.shape(a)}"
-        raise ShapeError(what, source=current_source(), remedy="give a condition of the shape of the array")
+        raise ShapeError.here(what, remedy="give a condition of the shape of the array")
     data = call_function(np.array, (data_of(a),), {"copy": copy or None})
     return made(data, mask_or(np.broadcast_to(where, data.shape), mask_of(a)), fill_value_of(a))
 

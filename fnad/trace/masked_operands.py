@@ -17,7 +17,6 @@ from fnad.trace import guards
 from fnad.trace.capture import APART
 from fnad.trace.dispatch import call, call_function
 from fnad.trace.handle import Handle
-from fnad.trace.source import current_source
 
 MASKED = {
     "message": "a number of a masked array of traced values is masked: all elements that it is made of are",
@@ -95,7 +94,7 @@ def put_back(result: Any, data: Any, mask: Any) -> Any:
 def unsupported(what: str) -> UnsupportedFunctionError:
     """The error for what masked arrays of traced values do not have."""
     what = f"{what} has no rule for masked arrays of traced values"
-    return UnsupportedFunctionError(what, source=current_source(), remedy=APART)
+    return UnsupportedFunctionError.here(what, remedy=APART)
 
 
 def is_no_divisor(a: Any, b: Any) -> Any:

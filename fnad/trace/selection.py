@@ -33,7 +33,6 @@ from fnad.trace.dispatch import SIMPLE, call, call_function, call_ufunc
 from fnad.trace.guards import decided
 from fnad.trace.handle import Aside, Deferred, Handle
 from fnad.trace.operators import is_of_ma
-from fnad.trace.source import current_source
 
 REMEDY = (
     "the mask depends on arguments that have no numbers yet, as those of the body of a loop or the rows of vmap: "
@@ -85,9 +84,8 @@ class Masked(NDArrayOperatorsMixin, Deferred):
         mask, values = self.mask, self.values
         places = decided(mask.symbol)
         if places is None:
-            raise TracerEscapeError(
+            raise TracerEscapeError.here(
                 "x[mask]: the shape of the result depends on a traced value, the mask, which has no numbers here",
-                source=current_source(),
                 remedy=REMEDY,
             )
         symbol = call(indexing.getitem, (values, places), {}).symbol
@@ -315,9 +313,8 @@ def selection(kind: type[Any], x: Any, mask: Any) -> Any:
 def check_mask(shape: Any, mask: Any) -> None:
     """Raise as NumPy where a mask has not the shape of the first axes of an array."""
     if mask != shape[: len(mask)]:
-        raise OutOfRangeError(
+        raise OutOfRangeError.here(
             f"boolean index did not match indexed array: shape of the array is {shape}, of the index {mask}",
-            source=current_source(),
             remedy="give a mask of the shape of the array, or of its first axes",
         )
 

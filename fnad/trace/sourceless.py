@@ -72,9 +72,8 @@ def asking_for_class(function: FunctionType) -> str | None:
 
 def refused(name: str, code: CodeType) -> TracerEscapeError:
     """The error for code without source that compares the class of a value."""
-    return TracerEscapeError(
+    return TracerEscapeError.here(
         f"{name} compares the class of a value by type, and {no_source(code)}",
-        source=current_source(),
         remedy="write it in a file, or write isinstance(x, float)",
     )
 

@@ -41,7 +41,6 @@ from fnad.trace.handle import Elements, Handle
 from fnad.trace.listed import Listed
 from fnad.trace.looping import LOOPING
 from fnad.trace.operators import is_python_like
-from fnad.trace.source import current_source
 from fnad.trace.wrapping import as_arrays, has_traced, is_known
 from fnad.upward import UPWARD
 
@@ -63,7 +62,7 @@ def refuse(convert: Function, x: Any) -> None:
         convert(like(x))
     except TypeError as error:
         what, remedy = f"{error}, given {x.aval}", "NumPy's functions take arrays and complex numbers"
-        raise ArgumentTypeError(what, source=current_source(), remedy=remedy) from None
+        raise ArgumentTypeError.here(what, remedy=remedy) from None
 
 
 def number(x: Any, dtype: Dtype, convert: Function) -> Any:

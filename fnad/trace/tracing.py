@@ -21,7 +21,6 @@ from fnad.trace.containers import misused
 from fnad.trace.escape import forget_escape, hidden_escape, refused
 from fnad.trace.hooks import replaced
 from fnad.trace.shadow import Raised
-from fnad.trace.source import current_source
 from fnad.trace.tracer import Tracer
 from fnad.trace.user_methods import exchanged
 
@@ -103,7 +102,7 @@ def symbol_of(value: Any) -> Symbol:
     """The symbol of a traced value, an array or a number, in the trace under way."""
     if isinstance(value, Tracer):
         if type(value.symbol) is HalfSymbol:
-            raise DtypeError(RESULT, source=current_source(), remedy="convert it with astype(np.float32)")
+            raise DtypeError.here(RESULT, remedy="convert it with astype(np.float32)")
         return value.symbol
     if isinstance(value, (np.ndarray, np.generic, bool, int, float, complex)):
         return as_symbol(value)

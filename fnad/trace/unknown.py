@@ -13,7 +13,6 @@ from typing import ParamSpec, TypeVar
 import numpy as np
 
 from fnad.errors import MissingAttributeError, UnknownKeywordError
-from fnad.trace.source import current_source
 from fnad.tracebacks import boundary
 from fnad.words import WORDS, alike
 
@@ -38,10 +37,8 @@ def check_keywords(function: str, known: Collection[str], given: Collection[str]
     """Raise `UnknownKeywordError` for a keyword that is not among the known ones."""
     for name in given:
         if name not in known:
-            raise UnknownKeywordError(
-                f"{function} takes no {name}=",
-                source=current_source(),
-                remedy=_word(name, known) or _known(name, known),
+            raise UnknownKeywordError.here(
+                f"{function} takes no {name}=", remedy=_word(name, known) or _known(name, known)
             )
 
 
@@ -62,7 +59,7 @@ def missing(module: str, name: str) -> AttributeError:
     what = f"module {module!r} has no attribute {name!r}"
     is_import = sys._getframe(3).f_code.co_name == "_handle_fromlist"  # pyright: ignore[reportPrivateUsage]
     word = None if is_import else _word_for(module, name)  # of which an import shows nothing
-    return MissingAttributeError(what, source=current_source(), remedy=word) if word else AttributeError(what)
+    return MissingAttributeError.here(what, remedy=word) if word else AttributeError(what)
 
 
 def _word_for(module: str, name: str) -> str | None:

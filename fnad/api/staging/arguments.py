@@ -70,7 +70,7 @@ from fnad.trace.capture import mark_differentiated, same_bits
 from fnad.trace.hooks import replaced
 from fnad.trace.labelled import Labelled, labelled
 from fnad.trace.loading import read
-from fnad.trace.source import current_source, source_of_error
+from fnad.trace.source import source_of_error
 from fnad.trace.tracer import Tracer
 from fnad.trace.user_methods import exchanged
 from fnad.trace.writes import Writes, undoing
@@ -93,15 +93,14 @@ def as_positions(argnums: Argnums, transform: str = "") -> tuple[int, ...]:
     if transform and any(isinstance(n, (np.ndarray, dict, float)) for n in several):
         what = f"of type {type_name(argnums)}"
         remedy = f"{transform} returns a function, which takes the arguments of f: fnad.{transform}(f)(x)"
-    raise ArgnumsError(f"argnums is {what}", source=current_source(), remedy=remedy)
+    raise ArgnumsError.here(f"argnums is {what}", remedy=remedy)
 
 
 def check_flag(transform: str, flag: object, name: str = "has_aux") -> None:
     """Raise `ArgumentTypeError` where a flag is no bool."""
     if not isinstance(flag, (bool, int, np.bool_)):
-        raise ArgumentTypeError(
+        raise ArgumentTypeError.here(
             f"{name} of {transform} is of type {type_name(flag)}, not a bool",
-            source=current_source(),
             remedy=f"{transform} returns a function, which takes the arguments of f: fnad.{transform}(f)(x)",
         )
 
@@ -202,9 +201,8 @@ def differentiated(trees: Sequence[Any], names: Callable[[int], str]) -> Differe
         end = start + argument.num_leaves
         if start < end and not any(is_inexact(leaf.aval.dtype) for leaf in leaves[start:end]):
             name = path(tuple(trees), start, names)
-            raise NonDifferentiableArgumentError(
+            raise NonDifferentiableArgumentError.here(
                 f"{name} is {leaves[start].aval}, which has no derivative",
-                source=current_source(),
                 remedy=f"pass a float: {as_float(leaves[start], name)}; or differentiate in other arguments",
             )
         start = end
@@ -215,18 +213,16 @@ def resolved(f: Function, argnums: tuple[int, ...], count: int, option: str = "a
     """Positions counted from the front; raise `ArgnumsError` for one that is not there, or is named twice."""
     for n in argnums:
         if not -count <= n < count:
-            raise ArgnumsError(
+            raise ArgnumsError.here(
                 f"{option} names argument {n} of {function_name(f)}, which was called with {count} positional "
                 f"argument{'s' * (count != 1)}",
-                source=current_source(),
                 remedy=f"pass it by position, or correct {option}; the first is 0",
             )
     positions = tuple(n % count for n in argnums)
     for n in positions:
         if positions.count(n) > 1:
-            raise ArgnumsError(
+            raise ArgnumsError.here(
                 f"{option} names argument {n} of {function_name(f)} twice",
-                source=current_source(),
                 remedy="name it once; a negative number counts from the end",
             )
     return positions

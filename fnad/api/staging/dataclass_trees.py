@@ -17,7 +17,6 @@ import numpy as np
 from fnad.errors import ArgumentTypeError
 from fnad.records import NamedTuple
 from fnad.trace.recording import note_attributes
-from fnad.trace.source import current_source
 from fnad.trace.tracer import Tracer
 
 NAMESPACE = "fnad"
@@ -82,9 +81,8 @@ def _constant(owner: Any, name: str, part: Any) -> Any:
     try:
         hash(part)
     except TypeError:
-        raise ArgumentTypeError(
+        raise ArgumentTypeError.here(
             f"{type(owner).__qualname__}.{name} is of type {type(part).__qualname__}, neither an array nor hashable",
-            source=current_source(),
             remedy="make it a tuple or a frozenset, or register the class with optree",
         ) from None
     return part

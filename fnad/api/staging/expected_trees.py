@@ -51,9 +51,8 @@ class ExpectedTree(NamedTuple):
         if structure <= self.structure <= structure:
             return self.structure.flatten_up_to(tree)
         found, wanted = structure_text(structure), structure_text(self.structure)
-        raise self.error(
+        raise self.error.here(
             f"the structure of {self.name} is {found}, that of {self.like} is {wanted}",
-            source=current_source(),
             remedy=self._structure_remedy(tree, found),
         )
 

@@ -355,9 +355,8 @@ def function_name(function: Function) -> str:
 def check_function(function: object, transform: str) -> None:
     """Raise `ArgumentTypeError` where the first argument of a transform is no function."""
     if not callable(function):
-        raise ArgumentTypeError(
+        raise ArgumentTypeError.here(
             f"the first argument of {transform} has to be a function, not {type_name(function)}",
-            source=current_source(),
             remedy=f"give the function itself, not its result: {transform}(f, ...)",
         )
 

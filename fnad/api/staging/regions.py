@@ -39,7 +39,6 @@ from fnad.records import NamedTuple
 from fnad.signals import refuse_handlers
 from fnad.trace.hooks import callee
 from fnad.trace.shadow import Raised
-from fnad.trace.source import current_source
 from fnad.trace.tracer import Tracer
 from fnad.trace.tracing import Traced, trace_function
 from fnad.trace.writes import without_outer_writes
@@ -194,7 +193,7 @@ class Likeness(NamedTuple):
         for i, (taken, found) in enumerate(zip(types, region.results)):  # noqa: B905 rows may stand behind
             if taken.aval.shape != found.aval.shape:
                 words |= {"where": tree.path(i, self.name), "taken": str(taken.aval), "found": str(found.aval)}
-                raise StructureError(self.shapes.format(**words), source=current_source(), remedy=self.remedy)
+                raise StructureError.here(self.shapes.format(**words), remedy=self.remedy)
 
 
 def settled(
@@ -221,9 +220,8 @@ def check_functions(name: str, **functions: Any) -> None:
     """Raise `ArgumentTypeError` where one of the functions that `name` takes, by their own names, is none."""
     for what, function in functions.items():
         if not callable(function):
-            raise ArgumentTypeError(
+            raise ArgumentTypeError.here(
                 f"{what} of {name} is {type_name(function)}, not a function",
-                source=current_source(),
                 remedy="give the function itself, not its result",
             )
 
@@ -237,9 +235,8 @@ def described(f: Function) -> str:
 def check_structure(expected: Structure, found: Structure, what: str, like: str) -> None:
     """Raise `StructureError` where two pytrees differ."""
     if expected != found:
-        raise StructureError(
+        raise StructureError.here(
             f"{what} is {structure_text(found)}, and {like} is {structure_text(expected)}",
-            source=current_source(),
             remedy="return the same containers with the same keys, and as many leaves",
         )
 

@@ -16,7 +16,6 @@ from fnad.errors import SettingError
 from fnad.ir.program import Program
 from fnad.ir.symbol import Symbol
 from fnad.records import NamedTuple
-from fnad.trace.source import current_source
 
 Policy: TypeAlias = Literal["carry", "sqrt", "binomial"]
 
@@ -78,9 +77,8 @@ def run_while(
     operands = [*consts[0], *consts[1], *carry]
     if policy == "sqrt":
         if limit is not None:
-            raise SettingError(
+            raise SettingError.here(
                 "max_steps is not counted over the segments of the policy 'sqrt'",
-                source=current_source(),
                 remedy="take the policy 'binomial', or count the steps in the condition",
             )
         return while_in_segments(test, body, *consts, carry)

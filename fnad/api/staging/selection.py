@@ -16,7 +16,6 @@ from fnad.api.staging.dataclass_trees import are_records
 from fnad.api.staging.leaves import NAMESPACE, Function, NamedArguments, function_name, pytrees, type_name
 from fnad.errors import ArgnumsError
 from fnad.trace.hooks import callee
-from fnad.trace.source import current_source
 
 Names: TypeAlias = str | Sequence[str] | None
 """The names of arguments or of parts of them, if they are selected by name."""
@@ -90,7 +89,7 @@ def check_names(names: object) -> None:
     several = names if isinstance(names, (tuple, list)) and names else (names,)
     if not all(isinstance(name, str) and all(name.split(".")) for name in several):
         what, remedy = f"the names of arguments are {names!r}", 'write wrt="w", wrt="params.w" or a tuple of such names'
-        raise ArgnumsError(what, source=current_source(), remedy=remedy)
+        raise ArgnumsError.here(what, remedy=remedy)
 
 
 def _parameters(f: Function) -> list[str]:
@@ -148,4 +147,4 @@ def _keys(tree: Any, children: Sequence[Any], entries: Sequence[Any]) -> list[st
 
 
 def _wrong(name: str, why: str, remedy: str) -> ArgnumsError:
-    return ArgnumsError(f"{name} is selected, {why}", source=current_source(), remedy=remedy)
+    return ArgnumsError.here(f"{name} is selected, {why}", remedy=remedy)
