@@ -20,9 +20,8 @@ from fnad.numpy.bodies import anew
 from fnad.trace.dispatch import STRAIGHT, call_body
 from fnad.trace.handle import Aside
 from fnad.trace.libraries import is_table
-from fnad.trace.operators import has_rules, is_of_ma
+from fnad.trace.operators import BINARY, COMPARISONS, has_rules, is_of_ma
 from fnad.trace.scipy_table import TABLE
-from fnad.trace.tracer import BINARY, COMPARISONS
 from fnad.trace.wrapping import as_arrays, has_traced, is_known
 from fnad.upward import UPWARD
 

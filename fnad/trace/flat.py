@@ -14,6 +14,7 @@ from fnad.numpy.methods import flat_getitem, flat_setitem
 from fnad.trace import escape
 from fnad.trace.dispatch import assign, call, call_function, call_ufunc, check_number
 from fnad.trace.handle import Elements, Handle
+from fnad.trace.operators import COMPARISONS
 
 
 class Flat(Elements):
@@ -78,14 +79,7 @@ def _compared(ufunc: np.ufunc) -> Callable[[Flat, Any], Any]:
     return lambda flat, other: ufunc(flat.copy(), other)
 
 
-for _name, _ufunc in {
-    "eq": np.equal,
-    "ne": np.not_equal,
-    "lt": np.less,
-    "le": np.less_equal,
-    "gt": np.greater,
-    "ge": np.greater_equal,
-}.items():
+for _name, _ufunc in COMPARISONS.items():
     setattr(Flat, f"__{_name}__", _compared(_ufunc))
 
 

@@ -39,8 +39,8 @@ from fnad.trace.masked_operands import (
     unsupported,
     whole_mask_of,
 )
-from fnad.trace.source import current_source
-from fnad.trace.tracer import BINARY, COMPARISONS, operators
+from fnad.trace.operators import BINARY, COMPARISONS
+from fnad.trace.tracer import operators
 from fnad.upward import UPWARD
 
 Function = Callable[..., Any]
@@ -121,7 +121,7 @@ class TracedMaskedArray(Aside):
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         what = "a masked array of traced values was asked for an ordinary array: it has no numbers while tracing"
-        raise TracerEscapeError(what, source=current_source(), remedy=APART)
+        raise TracerEscapeError.here(what, remedy=APART)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if not hasattr(TracedMaskedArray, name):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from types import NoneType
@@ -21,6 +22,30 @@ from fnad.trace.handle import Aside, Elements, Handle
 
 OPERANDS = (Handle, Elements, np.ndarray, np.generic, int, float, complex, list, tuple)
 """The operands that a Python operator takes beside a traced value."""
+
+BINARY: dict[str, Callable[..., Any]] = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "truediv": np.true_divide,
+    "floordiv": np.floor_divide,
+    "mod": np.remainder,
+    "pow": operator.pow,
+    "matmul": np.matmul,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+    "lshift": np.left_shift,
+    "rshift": np.right_shift,
+}
+COMPARISONS: dict[str, np.ufunc] = {
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+}
 
 LOGICAL = (np.bitwise_and, np.bitwise_or, np.bitwise_xor)
 """Operators that make a Python bool of two."""

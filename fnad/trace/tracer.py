@@ -38,6 +38,8 @@ from fnad.trace.flat import Flags, Flat
 from fnad.trace.handle import TRACED, Aside, Cell, Handle
 from fnad.trace.objects import asks_for_objects, object_array
 from fnad.trace.operators import (
+    BINARY,
+    COMPARISONS,
     ORDINARY,
     PYTHON_LIKE,
     call_alike,
@@ -48,7 +50,6 @@ from fnad.trace.operators import (
     unmasked,
 )
 from fnad.trace.selection import Masked, call_traced, is_under, put, selection
-from fnad.trace.source import current_source
 from fnad.trace.text import formats_a_number, number_to_format, text
 from fnad.trace.value_classes import Kind, classes_of, kind_of
 from fnad.upward import UPWARD
@@ -315,7 +316,7 @@ class Members(Tracer):
     def fill(self, value: Any) -> None:
         if np.ndim(value) > 0:
             what = "setting an array element with a sequence"
-            raise ShapeError(what, source=current_source(), remedy="write x[...] = value")
+            raise ShapeError.here(what, remedy="write x[...] = value")
         self[...] = value
 
     def sort(self, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> None:
@@ -332,29 +333,6 @@ def is_mask(index: Any) -> bool:
     return index.aval.ndim > 0 and known_value(index.symbol) is None
 
 
-BINARY: dict[str, Callable[..., Any]] = {
-    "add": np.add,
-    "sub": np.subtract,
-    "mul": np.multiply,
-    "truediv": np.true_divide,
-    "floordiv": np.floor_divide,
-    "mod": np.remainder,
-    "pow": operator.pow,
-    "matmul": np.matmul,
-    "and": np.bitwise_and,
-    "or": np.bitwise_or,
-    "xor": np.bitwise_xor,
-    "lshift": np.left_shift,
-    "rshift": np.right_shift,
-}
-COMPARISONS: dict[str, np.ufunc] = {
-    "eq": np.equal,
-    "ne": np.not_equal,
-    "lt": np.less,
-    "le": np.less_equal,
-    "gt": np.greater,
-    "ge": np.greater_equal,
-}
 UNARY: dict[str, np.ufunc] = {"neg": np.negative, "pos": np.positive, "abs": np.absolute, "invert": np.invert}
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
@@ -370,14 +348,9 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 """Methods that are functions of the same arguments."""
 
 METHODS: dict[str, Callable[..., Any]] = {
-    "astype": methods.astype,
-    "copy": methods.copy,
-    "flatten": methods.flatten,
-    "reshape": methods.reshape,
-    "transpose": methods.transpose,
-    "view": methods.view,
+    **{name: getattr(methods, name) for name in ("astype", "conjugate", "copy", "flatten", "reshape", "transpose")},
     "conj": methods.conjugate,
-    "conjugate": methods.conjugate,
+    "view": methods.view,
 }
 """Methods with arguments of their own."""
 
@@ -385,7 +358,7 @@ METHODS_WITH_OUT: dict[str, Callable[..., Any]] = {"clip": mathematical.within_b
 
 
 def _operator(ufunc: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda x, y: operate(ufunc, x, y)
+    return lambda *operands: operate(ufunc, *operands)
 
 
 def _reflected(ufunc: Callable[..., Any]) -> Callable[..., Any]:
@@ -404,10 +377,6 @@ def _power(x: Any, y: Any, modulus: Any = None) -> Any:
 
 def _reflected_power(x: Any, y: Any, modulus: Any = None) -> Any:
     return _power(y, x, modulus)
-
-
-def _unary(ufunc: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda x: operate(ufunc, x)
 
 
 def _function(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -439,8 +408,7 @@ def operators() -> Iterator[tuple[str, Callable[..., Any]]]:
         yield f"__r{name}__", _reflected(ufunc)
     yield from {"__pow__": _power, "__rpow__": _reflected_power}.items()
     yield from ((f"__i{name}__", _in_place(ufunc)) for name, ufunc in BINARY.items())
-    yield from ((f"__{name}__", _operator(ufunc)) for name, ufunc in COMPARISONS.items())
-    yield from ((f"__{name}__", _unary(ufunc)) for name, ufunc in UNARY.items())
+    yield from ((f"__{name}__", _operator(ufunc)) for name, ufunc in (COMPARISONS | UNARY).items())
 
 
 def _members() -> Iterator[tuple[str, Callable[..., Any]]]:
