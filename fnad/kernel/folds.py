@@ -151,7 +151,11 @@ class Folds:
     def dtype_in_task(self, effect: loop_ir.Reduce, loop: NestLoop, length: int) -> Dtype:
         """The dtype in which a task of so many iterations accumulates in memory: short sums are not widened."""
         dtype = effect.node.dtype
-        is_short = effect.is_sum and effect.depths == {loop.depth} and length <= self.writer.target.sum_block(dtype)
+        is_short = (
+            effect.is_sum
+            and effect.depths == frozenset((loop.depth,))
+            and length <= self.writer.target.sum_block(dtype)
+        )
         return dtype if is_short else effect.buffer.dtype
 
     def fill_memory(self, loop: NestLoop) -> None:

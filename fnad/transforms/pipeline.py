@@ -9,6 +9,7 @@ from fnad.ir.builder import rebuilt
 from fnad.ir.program import Program
 from fnad.transforms.cse import cse, reuse_commuted
 from fnad.transforms.dce import dce
+from fnad.transforms.deviations import without_deviations
 from fnad.transforms.directions import selected
 from fnad.transforms.finite import plain
 from fnad.transforms.flatten import flatten
@@ -64,6 +65,7 @@ def sweep(program: Program) -> Program:
         on_diagonal,
         ordered,
         factored,
+        without_deviations,
         computed_from_updates,
         broadcast_late,
         transpose_late,
