@@ -78,7 +78,7 @@ class Read(NamedTuple):
             yield "KIND", owner, value
         elif way is code_of and self.holds():  # what a function does not have is None in Python, and no object in C
             yield "FUNCTION", owner, *[MISSING if part is None else part for part in value]
-        elif way is names_in and type(owner) is dict and not value:
+        elif way in (names_in, elements) and type(owner) is dict and not value:
             yield "EMPTY", owner
         elif way is content_of and self.now() is value:
             yield "CELL", owner, value
