@@ -22,6 +22,7 @@ from fnad.control.region_rules import (
     inexact,
     instantiated,
     of_inexact,
+    on_inputs,
     pieces,
     reached,
     read_inputs,
@@ -274,7 +275,9 @@ def prune(
             break
         carry = grown
     inputs = [*consts, *carry, *xs]
-    left = Program(body.name, tuple(compress(body.inputs, inputs)), inner.equations, inner.outputs)
+    left = on_inputs(inner, inputs)
+    if left is body:
+        return equation, (consts, carry, xs)
     pruned = replace(
         equation,
         results=tuple(compress(equation.results, [*carry, *[True] * len(steps), *ys])),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import compress
+from operator import is_
 from typing import Any, TypeVar
 
 from fnad.control.signatures import Flags, Pulled, Pushed, Regions, Symbols, Tangents
@@ -17,7 +18,6 @@ from fnad.ir.primitive import Inlined, Primitive, Sample, Structured, declare
 from fnad.ir.program import Atom, Equation, Program, Var
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval, is_inexact
-from fnad.ir.walk import use_counts
 from fnad.ops.shape import zeros_like
 from fnad.transforms.activity import active_vars
 from fnad.transforms.dce import dce
@@ -78,7 +78,14 @@ def instantiated_inexact(values: Sequence[Symbol | None], like: Sequence[Symbol]
 
 def returning(program: Program, outputs: Iterable[Atom]) -> Program:
     """The program with these outputs, and what they need."""
-    return dce(Program(program.name, program.inputs, program.equations, tuple(outputs)))
+    wanted = tuple(outputs)
+    is_same = wanted == program.outputs
+    return dce(program if is_same else Program(program.name, program.inputs, program.equations, wanted))
+
+
+def on_inputs(program: Program, read: Flags) -> Program:
+    """The program on the inputs that are marked, which are all that it reads."""
+    return program if all(read) else replace(program, inputs=tuple(compress(program.inputs, read)))
 
 
 def taking(program: Program, avals: Sequence[Aval], places: Iterable[int]) -> Program:
@@ -91,7 +98,7 @@ def taking(program: Program, avals: Sequence[Aval], places: Iterable[int]) -> Pr
 
 def read_inputs(region: Program) -> list[bool]:
     """Which inputs a region reads, or returns."""
-    used = use_counts(region)
+    used = set(region.outputs).union(*[equation.operands for equation in region.equations])
     return [var in used for var in region.inputs]
 
 
@@ -140,11 +147,13 @@ def pruning(head: int) -> Callable[[Equation, Flags], Equation]:
         regions = [returning(region, compress(region.outputs, live)) for region in equation.regions]
         read = [read_inputs(region) for region in regions]
         used = [any(flags) for flags in zip(*read, strict=True)]
+        if all(live) and all(used) and all(map(is_, regions, equation.regions)):
+            return equation
         return replace(
             equation,
             results=tuple(compress(equation.results, live)),
             operands=(*equation.operands[:head], *compress(equation.operands[head:], used)),
-            regions=tuple(replace(region, inputs=tuple(compress(region.inputs, used))) for region in regions),
+            regions=tuple(on_inputs(region, used) for region in regions),
         )
 
     return prune

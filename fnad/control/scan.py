@@ -99,6 +99,8 @@ def scan_as_loop(params: Params, regions: Regions) -> Loop:
 
 def _prune(equation: Equation, live: Flags) -> Equation:
     pruned, (consts, carry, _) = loop.prune(scan_as_loop(equation.params, equation.regions), equation, live)
+    if pruned is equation:
+        return equation
     return replace(pruned, params={**equation.params, "consts": sum(consts), "carry": sum(carry)})
 
 

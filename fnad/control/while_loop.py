@@ -18,7 +18,7 @@ import numpy as np
 from fnad.control import loop
 from fnad.control.invariant import LoopPart
 from fnad.control.loop import Groups, Loop, lessened, restored
-from fnad.control.region_rules import check_avals
+from fnad.control.region_rules import check_avals, on_inputs
 from fnad.control.scan import bind_scan
 from fnad.control.signatures import Flags, Regions, Symbols
 from fnad.errors import Failure, FailureKind, VerificationError, endless
@@ -105,12 +105,13 @@ def _prune(equation: Equation, live: Flags) -> Equation:
     tested = [var in read for var in test.inputs]
     whole = while_as_loop(equation.params, equation.regions)
     pruned, (consts, carry, _) = loop.prune(whole, equation, live, tested[count:])
-    inputs = tuple(compress(test.inputs, [*tested[:count], *carry]))
+    if pruned is equation and all(tested[:count]):
+        return equation
     return replace(
         pruned,
         operands=(*compress(pruned.operands, tested[:count]), *pruned.operands[count:]),
         params={**equation.params, "test_consts": sum(tested[:count]), "body_consts": sum(consts)},
-        regions=(replace(test, inputs=inputs), pruned.regions[1]),
+        regions=(on_inputs(test, [*tested[:count], *carry]), pruned.regions[1]),
     )
 
 

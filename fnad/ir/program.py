@@ -147,6 +147,10 @@ class Program:
     """The values that Python read while they were traced."""
     content: Any = field(default=None, init=False, repr=False)
     """Its `content_key`, once somebody has asked for that."""
+    is_live: bool = field(default=False, init=False, repr=False)
+    """True if `dce` has found that the outputs need all equations."""
+    is_simple: bool = field(default=False, init=False, repr=False)
+    """True if `simplify` has found that it changes nothing."""
 
     @property
     def in_avals(self) -> tuple[Aval, ...]:

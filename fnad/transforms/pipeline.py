@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from fnad.ir.builder import rebuilt
 from fnad.ir.program import Program
+from fnad.ir.walk import equal_up_to_names
 from fnad.transforms.cse import cse, reuse_commuted
 from fnad.transforms.dce import dce
 from fnad.transforms.deviations import without_deviations
@@ -75,17 +76,26 @@ def sweep(program: Program) -> Program:
 
 def simplify(program: Program) -> Program:
     """An equivalent program that does less: swept until nothing changes, its regions too."""
+    if program.is_simple:
+        return program
     program = _regions_simplified(dce(program))
     for _ in range(SWEEPS):
         simpler = dce(sweep(program))
         if len(simpler.equations) == len(program.equations):
-            return flatten(simpler)
+            found = flatten(simpler)
+            if found is simpler and _has_simple_regions(found) and equal_up_to_names(found, program):
+                object.__setattr__(found, "is_simple", True)
+            return found
         program = simpler
     return flatten(program)
 
 
+def _has_simple_regions(program: Program) -> bool:
+    return all(region.is_simple for equation in program.equations for region in equation.regions)
+
+
 def _regions_simplified(program: Program) -> Program:
-    if not any(equation.regions for equation in program.equations):
+    if _has_simple_regions(program):
         return program
     equations = [rebuilt(e, regions=tuple(map(simplify, e.regions))) if e.regions else e for e in program.equations]
     return Program(program.name, program.inputs, tuple(equations), program.outputs)
