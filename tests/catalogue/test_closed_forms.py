@@ -209,18 +209,31 @@ ORDER = 3
 
 @cache
 def exactly(name: str, point: tuple[float, ...], operand: int, order: int) -> Any:
-    """Return a derivative in one operand by differences; None at a singular point, and of what is only their noise."""
+    """Return a derivative in one operand by differences; None at a singular point, and of what is only their noise.
+
+    Two steps that find the same digits suffice; otherwise the precision is that of sums, and the step that of waves.
+    """
     xs = [mpf(x) for x in point]
-    x, function = xs[operand], FUNCTIONS[name].truth
-    precision = 160 + len(xs) * max(abs(int(mpmath.mag(x))) for x in xs)
-    with mpmath.workprec(precision):
-        step = min(abs(x), mpf(1)) * mpf(2) ** -120
-        try:
-            found = mpmath.diff(lambda t: function(*xs[:operand], t, *xs[operand + 1 :]), x, order, h=step)
-            noise = abs(function(*xs)) * mpf(2) ** (-precision * (order + 1)) / step**order if order else 0
-        except (ValueError, ZeroDivisionError):
+    x, sums = abs(xs[operand]), 160 + len(xs) * max(abs(int(mpmath.mag(x))) for x in xs)
+    before, quick = mpf(0), ((160, x, 120), (240, x, 140)) if sums > 500 else ()
+    for precision, scale, bits in (*quick, (sums, min(x, mpf(1)), 120)):
+        with mpmath.workprec(precision):
+            try:
+                found, noise = difference(FUNCTIONS[name].truth, xs, operand, order, scale * mpf(2) ** -bits)
+            except (ValueError, ZeroDivisionError):
+                return None
+        if not isinstance(found, mpf) or not mpmath.isfinite(found):
             return None
-    return found if isinstance(found, mpf) and mpmath.isfinite(found) and abs(found) >= noise else None
+        if abs(found - before) < abs(found) * mpf(2) ** -100:
+            return found
+        before = found
+    return found if abs(found) >= noise else None
+
+
+def difference(function: Callable[..., Any], xs: list[Any], operand: int, order: int, step: Any) -> tuple[Any, Any]:
+    """Return a derivative in one operand and the size of its noise, at the current precision."""
+    found = mpmath.diff(lambda t: function(*xs[:operand], t, *xs[operand + 1 :]), xs[operand], order, h=step)
+    return found, abs(function(*xs)) * mpf(2) ** (-mpmath.mp.prec * (order + 1)) / step**order if order else mpf(0)
 
 
 def by_every_nesting(program: Program, operand: int, highest: int = ORDER) -> dict[str, Program]:

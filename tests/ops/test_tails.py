@@ -99,18 +99,23 @@ WAYS = {"forward": forward, "reverse": reverse}
 
 
 def units(found: Any, truth: Any, terms: Any = 0) -> float:
-    """Return the distance of a number from the truth in units in the last place of it, or of `terms` if larger."""
+    """The distance from the truth in units in the last place of it, or of `terms` if larger; 0 of the truth rounded."""
     rounded = type(found)(truth)
-    if not np.isfinite(rounded):
+    if found == rounded or not np.isfinite(rounded):
         return 0.0 if found == rounded else np.inf
     unit = np.spacing(max(abs(rounded), type(found)(terms)))
     return float(abs(mpmath.mpf(float(found)) - truth) / mpmath.mpf(float(unit)))
 
 
+@cache
+def at_points(truth: Function, dtype: Any) -> list[Any]:
+    return [truth(mpmath.mpf(float(x))) for x in POINTS.astype(dtype)]
+
+
 def check(function: Function, truths: Any, nestings: Any, dtype: Any, executor: Any) -> None:
     points = POINTS.astype(dtype)
     for ways in nestings:
-        expected = [truths[len(ways)](mpmath.mpf(float(x))) for x in points]
+        expected = at_points(truths[len(ways)], dtype)
         derivative = function
         for way in ways:
             derivative = WAYS[way](derivative)
