@@ -17,6 +17,8 @@ import fnad
 
 ANYTHING = ast.parse("f'{x}'", mode="eval").body
 PACKAGE = Path(fnad.__file__).parent
+READ = (ast.keyword, ast.Assign, ast.AugAssign, ast.Dict, ast.FunctionDef, ast.ClassDef, ast.Call, ast.ImportFrom)
+"""The kinds of nodes that are read."""
 Takers = Mapping[str, int]
 """The functions and classes that take a remedy by position, and at which."""
 
@@ -26,10 +28,11 @@ def remedies() -> dict[str, str]:
     """Each remedy as a regular expression, with the place where it stands."""
     found: dict[str, str] = {}
     modules = {_name(file): ast.parse(file.read_text()) for file in sorted(PACKAGE.rglob("*.py"))}
-    takers = {name: dict(_takers(module)) for name, module in modules.items()}
-    for name, module in modules.items():
-        constants = dict(_constants(module))
-        for expression in _expressions(module, takers[name] | dict(_imported(module, takers))):
+    nodes = {name: [node for node in ast.walk(module) if isinstance(node, READ)] for name, module in modules.items()}
+    takers = {name: dict(_takers(within)) for name, within in nodes.items()}
+    for name, within in nodes.items():
+        constants = dict(_constants(modules[name]))
+        for expression in _expressions(within, takers[name] | dict(_imported(within, takers))):
             for pattern in _patterns(expression, constants):
                 found.setdefault(pattern, f"{name}:{expression.lineno}")
     return {pattern: place for pattern, place in found.items() if re.search("[a-z]{3}", pattern)}
@@ -48,8 +51,8 @@ def _constants(module: ast.Module) -> Iterator[tuple[str, ast.expr]]:
                 pass
 
 
-def _takers(module: ast.Module) -> Iterator[tuple[str, int]]:
-    for node in ast.walk(module):
+def _takers(nodes: Iterable[ast.AST]) -> Iterator[tuple[str, int]]:
+    for node in nodes:
         match node:
             case ast.ClassDef(name, body=body):
                 fields = [f.target.id for f in body if isinstance(f, ast.AnnAssign) and isinstance(f.target, ast.Name)]
@@ -63,16 +66,16 @@ def _takers(module: ast.Module) -> Iterator[tuple[str, int]]:
             yield name, names.index("remedy")
 
 
-def _imported(module: ast.Module, takers: Mapping[str, Takers]) -> Iterator[tuple[str, int]]:
-    for node in ast.walk(module):
+def _imported(nodes: Iterable[ast.AST], takers: Mapping[str, Takers]) -> Iterator[tuple[str, int]]:
+    for node in nodes:
         if isinstance(node, ast.ImportFrom):
             known = takers.get(node.module or "", {})
             yield from ((alias.name, known[alias.name]) for alias in node.names if alias.name in known)
 
 
-def _expressions(module: ast.Module, takers: Takers) -> Iterator[ast.expr]:
+def _expressions(nodes: Iterable[ast.AST], takers: Takers) -> Iterator[ast.expr]:
     """What has a remedy as its value."""
-    for node in ast.walk(module):
+    for node in nodes:
         match node:
             case ast.keyword("remedy", value):
                 yield value
