@@ -74,13 +74,13 @@ class Named(OperandPattern):
     def names(self) -> Iterable[str]:
         return (self.name,)
 
-
-class Anything(Named):
-    __slots__ = ()
-
     def match(self, symbol: Symbol, bindings: Bindings) -> bool:
         known = bindings.setdefault(self.name, symbol)
         return known is symbol or same_values([known], [symbol])
+
+
+class Anything(Named):
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -106,29 +106,25 @@ class ConstantPattern(Named):
 
     def match(self, symbol: Symbol, bindings: Bindings) -> bool:
         found = constant_of(symbol)
-        bindings[self.name] = found
-        return found is not None
+        return found is not None and bindings.setdefault(self.name, found).tobytes() == found.tobytes()
 
 
 class Finite(Named):
     __slots__ = ()
 
     def match(self, symbol: Symbol, bindings: Bindings) -> bool:
-        bindings[self.name] = symbol
-        return is_finite(symbol)
+        return is_finite(symbol) and super().match(symbol, bindings)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Alias(OperandPattern):
-    name: str
+class Alias(Named):
     pattern: OperandPattern
 
     def names(self) -> Iterable[str]:
         return (self.name, *self.pattern.names())
 
     def match(self, symbol: Symbol, bindings: Bindings) -> bool:
-        bindings[self.name] = symbol
-        return self.pattern.match(symbol, bindings)
+        return Named.match(self, symbol, bindings) and self.pattern.match(symbol, bindings)
 
     def variants(self) -> Iterator[Alias]:
         return (Alias(self.name, pattern) for pattern in self.pattern.variants())

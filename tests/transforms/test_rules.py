@@ -23,6 +23,7 @@ from fnad.ir.types import F64, I64, Aval, Dtype, Shape, is_inexact, real_dtype
 from fnad.ir.verifier import verify
 from fnad.ir.walk import equal_up_to_names
 from fnad.ops.arithmetic import mul, neg
+from fnad.ops.arithmetic import sub as difference
 from fnad.ops.constructors import ANY, COMPLEXES, REALS
 from fnad.ops.conversion import convert
 from fnad.ops.elementary import sin
@@ -251,6 +252,22 @@ FALSE = (
     Rule("sub(add(x, y), y) = x", lambda x, y: x, REALS),
     Rule("transpose(transpose(x)) = x", lambda x: x),
 )
+
+
+@pytest.mark.parametrize("left", ["sub(x, x := sin(y))", "sub(constant(x), constant(x))", "sub(finite(x), finite(x))"])
+def test_a_name_that_is_written_twice_is_one_value(left: str) -> None:
+    def times(*numbers: int) -> int:
+        """Count how often the pattern matches a difference of two of these values."""
+        with (builder := Builder()).active():
+            made = [sin(builder.input(Aval(F64, ()))), constant(0.5, F64), constant(-0.0, F64)]
+            program = builder.finish("left", [difference(*[made[n] for n in numbers])])
+        found: list[Any] = []
+        rewrite(program, by_rules([Rule(f"{left} = 0", lambda *values: found.append(values))]))
+        return len(found)
+
+    pairs = {(i, j): times(i, j) for i in range(3) for j in range(3)}
+    assert any(pairs.values())
+    assert not any(pairs[i, j] for i, j in pairs if i != j)
 
 
 @pytest.mark.parametrize("rule", FALSE, ids=[rule.equation for rule in FALSE])
