@@ -89,7 +89,8 @@ NEAR = f"({HALVES[0]} + {{0}} * {HALVES[1]})"
 IS_NEAR = "({0} < f64(700))"
 GROWTH = f"exp(select({IS_NEAR}, {{0}}, {{0}} - f64(64)))"
 FAR = (
-    f"select({{0}} < f64(1000), ({GROWTH} * ({{0}} - f64(1)) + f64(1)) / ({{0}} * {{0}}) *"
+    f"select({{0}} < f64(1000), ({GROWTH} * select({{0}} < f64(-800), f64(0), {{0}} - f64(1)) + f64(1)) /"
+    " ({0} * {0}) *"
     f" select({IS_NEAR}, f64(1), f64({math.exp(64)!r})), {{0}} * f64(1e300) * f64(1e300))"
 )
 """The slope by its definition; from 700 on exp(x) may overflow before the slope does."""

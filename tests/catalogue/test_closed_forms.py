@@ -135,7 +135,7 @@ FUNCTIONS: dict[str, Function] = {
     "exprel": Function(lambda x: mpmath.expm1(x) / x, both(SPECIAL)),
     "real_exprel_slope": Function(
         lambda x: (mpmath.exp(x) * (x - 1) + 1) / x**2,
-        (*both(SPECIAL), -0.9999, -1.0, -1.2, 0.9999, -40.0, -1e20, 705.0, 715.0),
+        (*both(SPECIAL), -0.9999, -1.0, -1.2, 0.9999, -40.0, -1e20, -1e154, 705.0, 715.0),
     ),
     "real_sinc": Function(lambda x: mpmath.sin(x) / x, both(SPECIAL)),
     "real_sinhc": Function(lambda x: mpmath.sinh(x) / x, both(SPECIAL)),

@@ -322,6 +322,7 @@ POINTS: dict[tuple[str, tuple[float, ...], int], float] = {
     ("bivariate_normal", (0.0, 1.0, INF), 1): np.exp(-0.5) / np.sqrt(2 * np.pi),
     ("bivariate_normal", (2.0, INF, 1.0), 1): NAN,
     ("powm1", (INF, -2.0), 1): 0.0,
+    ("exprel", (-INF,), 0): 0.0,
     ("powm1", (-2.0, -2000.0), 1): NAN,
     # removable singularities and far tails
     ("log_ndtr", (-1e8,), 0): 1e8,
