@@ -765,12 +765,13 @@ def _toeplitz(c_or_cr: Any) -> Any:
 
 @on_values_of_scipy
 def solve_circulant(c: Any, b: Any) -> Any:
-    """The solution x of a x = b, where a is the circulant matrix with this first column.
+    """The solution x of a x = b, where a is the circulant matrix with this first column, singular if it is to rounding.
 
     >>> solve_circulant([2.0, 0.0], [2.0, 4.0])
     array([1., 2.])
     """
-    return solve(circulant(c), b)
+    size = XP.abs(XP.fft.fft(c))
+    return solve(XP.where(size.min() <= size.max() * len(c) * 2.0**-52, 0.0, circulant(c)), b)
 
 
 __getattr__ = others_of("scipy.linalg")

@@ -170,6 +170,14 @@ def test_a_band_that_is_not_positive_definite_is_an_error(above: int, lower: boo
             call(band)
 
 
+@pytest.mark.parametrize("c", [[0.1, 0.2, 0.3, -0.6], [1.0, 1.0, 1.0, 1.0], [1e9 / 3, -1e9 / 3, 1.0, -1.0]])
+def test_a_circulant_matrix_that_is_singular_to_rounding_is_an_error(c: list[float]) -> None:
+    f = lambda c: np.sum(linalg.solve_circulant(c, np.arange(4.0)))  # noqa: E731
+    for call in (f, jit(f), grad(f), jit(grad(f)), lambda c: jit(vmap(f))(c[None])):
+        with pytest.raises(np.linalg.LinAlgError, match="ingular"):
+            call(np.array(c))
+
+
 @pytest.mark.parametrize(
     ("m", "n", "rank"), [(4, 3, 2), (3, 4, 2), (4, 4, 2), (3, 5, 1), (5, 3, 1), (3, 3, 3), (3, 5, 3)]
 )
