@@ -75,14 +75,17 @@ from fnad.ops.shape import broadcast_in_dim, constant, full_like, ones_like, red
 
 
 def differences(w: Symbol) -> Symbol:
-    """w_j - w_i in row i and column j, 0 where it is no more than the rounding error of the largest w."""
-    n = w.shape[-1]
-    aval = w.aval.with_shape((*w.shape, n))
-    difference = sub(along_columns(w, aval), along_rows(w, aval))
-    size, largest = magnitude(difference), reduce_max(magnitude(w), axes=(w.ndim - 1,))
-    error = mul(largest, constant(n * np.finfo(largest.dtype).eps, largest.dtype, largest.shape))
+    """w_j - w_i in row i and column j, 0 where it is no more than rounding."""
+    aval = w.aval.with_shape((*w.shape, w.shape[-1]))
+    return beyond_rounding(sub(along_columns(w, aval), along_rows(w, aval)), w)
+
+
+def beyond_rounding(x: Symbol, w: Symbol) -> Symbol:
+    """x, 0 where it is no more than the rounding error of the largest of the n values w, which is n eps of it."""
+    size, largest = magnitude(x), reduce_max(magnitude(w), axes=(w.ndim - 1,))
+    error = mul(largest, constant(w.shape[-1] * np.finfo(largest.dtype).eps, largest.dtype, largest.shape))
     is_rounding = le(size, broadcast_in_dim(error, shape=size.shape, dims=tuple(range(error.ndim))))
-    return select(is_rounding, zeros_like(difference), difference)
+    return select(is_rounding, zeros_like(x), x)
 
 
 def magnitude(x: Symbol) -> Symbol:
@@ -339,12 +342,12 @@ def _push_svd(results: Any, primals: Any, tangents: Any, *, full: bool) -> list[
     """The tangents ds = Re diag(P), and within their spaces dU = U (H / d + K / t), dV = V (H / d - K / t).
 
     P = Uᴴ dA V has the Hermitian part H and the skew part K; d = s_j - s_i, t = s_j + s_i. What leaves the space of U
-    is (I - U Uᴴ) dA V / s, what leaves that of V is (I - V Vᴴ) dAᴴ U / s.
+    is (I - U Uᴴ) dA V / s, what leaves that of V is (I - V Vᴴ) dAᴴ U / s. An s of rounding error counts as 0.
     """
     if results[1].aval.size == 0:
         return [None, None, None]
-    (u_all, s, vh_all), da = results, tangents[0]
-    k = s.shape[-1]
+    (u_all, values, vh_all), da = results, tangents[0]
+    k, s = values.shape[-1], beyond_rounding(values, values)
     u, v = columns(u_all, 0, k), adjoint(rows(vh_all, 0, k))
     to_v, to_u = matmul(da, v), matmul(adjoint(da), u)
     p = matmul(adjoint(u), to_v)
@@ -352,7 +355,7 @@ def _push_svd(results: Any, primals: Any, tangents: Any, *, full: bool) -> list[
     du = add(matmul(u, add(alike, opposed)), _outside(u, to_v, p, s))
     dv = add(matmul(v, sub(alike, opposed)), _outside(v, to_u, adjoint(p), s))
     du, dv = _completed(du, u_all, k), _completed(dv, adjoint(vh_all), k)
-    return [du, _where_positive(s, real_part(diagonal(p))), adjoint(dv)]
+    return [du, _where_positive(values, real_part(diagonal(p))), adjoint(dv)]
 
 
 def _together(x: Symbol, s: Symbol) -> Symbol:

@@ -186,6 +186,34 @@ def f_value(t: float) -> float:
     return (t + 2) * (2 * t + 3) - 1
 
 
+@pytest.mark.parametrize("shape", [(4, 4), (5, 4), (3, 4)])
+def test_a_null_space_beyond_the_last_singular_values_has_no_finite_derivative(shape: tuple[int, int]) -> None:
+    """Singular values of rounding error are equal zeros, so that their vectors do not move by its inverse."""
+    rng = np.random.default_rng(0)
+    low, weights = rng.normal(size=(shape[0], 2)) @ rng.normal(size=(2, 4)), rng.normal(size=(4, 4))
+
+    def projected(a: Any) -> Any:
+        null = np.linalg.svd(a)[2][2:]
+        return np.sum(null.T @ null * weights)
+
+    for of in (grad(projected), jit(grad(projected))):
+        assert not np.isfinite(of(low)).any()
+    assert not np.isfinite(jvp(projected, (low,), (np.ones(shape),))[1])
+
+
+def test_a_pseudoinverse_by_hand_of_a_matrix_of_low_rank_has_the_derivative_of_pinv() -> None:
+    rng = np.random.default_rng(1)
+    left, right = rng.normal(size=(4, 2)), rng.normal(size=(2, 3))
+
+    def by_hand(left: Any) -> Any:
+        u, s, vh = np.linalg.svd(left @ right, full_matrices=False)
+        return np.sum(np.sin((vh.T * np.where(s > 1e-9, 1 / s, 0.0)) @ u.T))
+
+    with np.errstate(divide="ignore"):
+        found = grad(by_hand)(left)
+    np.testing.assert_allclose(found, grad(lambda left: np.sum(np.sin(np.linalg.pinv(left @ right))))(left), rtol=1e-9)
+
+
 def test_row_26_equal_eigenvalues() -> None:
     """What eigenvectors cannot tell is not told wrongly; what is a function of eigenvalues is right."""
 
