@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from fnad.random.choices import categorical, choice, permutation
 from fnad.random.continuous import bernoulli, cauchy, exponential, gamma, gumbel, laplace, normal, uniform
-from fnad.random.integers import bits, rademacher, randint
+from fnad.random.integers import bits, poisson, rademacher, randint
 from fnad.random.keys import fold_in, key, split
 from fnad.trace.unknown import missing
 from fnad.tracebacks import boundary
@@ -35,6 +35,7 @@ __all__ = [
     "laplace",
     "normal",
     "permutation",
+    "poisson",
     "rademacher",
     "randint",
     "split",

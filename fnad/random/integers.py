@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 
 from fnad.errors import DtypeError, IntegerRangeError
-from fnad.ir.types import Dtype, dtype_name, native_dtype
+from fnad.ir.types import F64, Dtype, dtype_name, native_dtype
+from fnad.random.continuous import unit_interval
 from fnad.random.elements import modulo, words
 from fnad.random.keys import checked
 from fnad.random.parameters import Array, as_array, as_shape, check, is_traced, shape_of
+from fnad.scipy import special
 from fnad.trace.unknown import explained
 
 
@@ -99,3 +101,52 @@ def rademacher(key: Array, shape: Any = (), dtype: Any = np.int64) -> Array:
     """
     heads = words(checked(key), as_shape(shape)) & 1 != 0
     return np.where(heads, 1, -1).astype(native_dtype(dtype))
+
+
+# ---- counts ----------------------------------------------------------------------------------------------------------
+
+
+@explained
+def poisson(key: Array, lam: Any, shape: Any = None, dtype: Any = np.int64) -> Array:
+    """Draws from the Poisson distribution of mean `lam`, by default as many as `lam` has elements.
+
+    Each is the quantile of a uniform number. A known `lam` that is not in [0, 2**52] raises a `DomainError`; for traced
+    ones the draw is -1.
+
+    >>> from fnad import random
+    >>> poisson(random.key(0), 3.0, (6,))
+    array([5, 2, 2, 2, 4, 0])
+    """
+    found, mean = integer_dtype(dtype), as_array(lam).astype(F64)
+    is_mean = lambda lam: (lam >= 0) & (lam <= 2.0**52)  # noqa: E731
+    check("lam is not in [0, 2**52]", is_mean, mean, remedy="give a mean of at least 0")
+    unit = unit_interval(checked(key), shape_of(shape, "lam", mean.shape), F64) + 2.0**-54
+    count = np.where(mean < FEW, _counted(unit, np.clip(mean, 0.0, FEW)), _around(unit, np.clip(mean, FEW, 2.0**52)))
+    return np.where(is_mean(mean), count, -1).astype(found)[()]
+
+
+FEW = 10.0
+"""The mean from which on quantiles are found near their expansion; below it, counts of 60 have probability 1e-26."""
+
+
+def _counted(unit: Array, mean: Array) -> Array:
+    """The quantile: how many counts have a distribution function below the uniform number."""
+    probability = below = np.exp(-mean)
+    count = (below < unit) * 1
+    for k in range(1, 60):
+        probability = probability * mean / k
+        below = below + probability
+        count = count + (below < unit)
+    return count
+
+
+def _around(unit: Array, mean: Array) -> Array:
+    """The quantile, at most 2 from the expansion in powers of the deviation.
+
+    E. A. Cornish & R. A. Fisher, "Moments and cumulants in the specification of distributions", Revue de l'Institut
+    International de Statistique 5 (1938), 307.
+    """
+    z, deviation = special.ndtri(unit), np.sqrt(mean)
+    skewed = deviation * z + (z * z - 1) / 6 + (z - z**3) / (72 * deviation)
+    first = np.maximum(np.floor(mean + skewed + (3 * z**4 + 7 * z * z - 16) / (3240 * mean)) - 2, 0.0)
+    return first + sum((special.gammaincc(first + k, mean) < unit) * 1 for k in range(1, 5))

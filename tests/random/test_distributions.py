@@ -89,6 +89,10 @@ DISCRETE = {
     "randint": (lambda k: random.randint(k, (SIZE,), -3, 4) + 3, np.full(7, 1 / 7)),
     "randint u8": (lambda k: random.randint(k, (SIZE,), 0, 256, np.uint8), np.full(256, 1 / 256)),
     "randint wide": (lambda k: random.randint(k, (SIZE,), 0, 3 * 2**61) >> 61, np.full(3, 1 / 3)),
+    **{
+        f"poisson {mean}": (lambda k, mean=mean: random.poisson(k, mean, SIZE), stats.poisson(mean).pmf(np.arange(90)))
+        for mean in (0.3, 4.0, 9.99, 10.0, 40.0)
+    },
     "rademacher": (lambda k: (random.rademacher(k, (SIZE,)) + 1) // 2, [0.5, 0.5]),
     "bernoulli": (lambda k: random.bernoulli(k, 0.2, (SIZE,)).astype(int), [0.8, 0.2]),
     "categorical": (lambda k: random.categorical(k, np.log(P + 1e-300), shape=(SIZE,)), P),
@@ -107,6 +111,24 @@ DISCRETE = {
 def test_discrete_draws_follow_their_probabilities(name, key):
     sample, probabilities = DISCRETE[name]
     assert fits(sample(key), probabilities)
+
+
+@pytest.mark.parametrize("mean", [0.0, 1e-9, 0.5, 9.999, 10.0, 30.0, 1e3])
+def test_poisson_draws_are_quantiles(mean):
+    """Every draw is the quantile of the uniform draw with its key."""
+    x = fnad.jit(lambda mean: random.poisson(KEYS[0], mean, SIZE))(mean)
+    assert np.all(x == np.maximum(stats.poisson(mean).ppf(random.uniform(KEYS[0], SIZE) + 2.0**-54), 0))
+
+
+@pytest.mark.parametrize("mean", [1e6, 1e12, 2.0**52])
+def test_poisson_draws_of_large_means_have_their_moments(mean):
+    x = (random.poisson(KEYS[1], mean, SIZE) - mean) / np.sqrt(mean)
+    assert stats.kstest(x, stats.norm.cdf).pvalue > LEAST
+
+
+def test_poisson_draws_without_a_mean():
+    traced = fnad.jit(lambda mean: random.poisson(KEYS[0], mean))
+    assert [traced(mean) for mean in (-1.0, np.nan, np.inf, 2.0**53)] == [-1] * 4
 
 
 def test_bernoulli_of_certain_coins_is_certain():
