@@ -111,14 +111,14 @@ def _associative_reduce(ufunc: np.ufunc) -> Callable[..., Symbol]:
 def _sequential_reduce(ufunc: np.ufunc) -> Callable[..., Symbol]:
     def rule(array: Any, axis: Any, dtype: Any, keepdims: Any, initial: Any) -> Symbol:
         x = operand(ufunc, array, dtype)
-        axes = axes_of(axis, x.ndim)
+        axes = reduced_axes(axis, x.ndim)
         if len(axes) > 1:
             raise ShapeError(
                 f"reduction operation '{ufunc.__name__}' is not reorderable, so at most one axis may be specified"
             )
-        operands = rows(in_front(x, axes))
+        operands = rows(in_front(x, axes)) if axes else [x]
         if is_given(initial):
-            operands = [broadcast_to(as_symbol(initial, x.dtype), in_front(x, axes).shape[1:]), *operands]
+            operands = [broadcast_to(as_symbol(initial, x.dtype), reduced_shape(x.shape, axes, False)), *operands]
         if not operands:
             raise ShapeError(f"zero-size array to reduction operation {ufunc.__name__} which has no identity")
         return reshape_to(reduce(RULES[ufunc], operands), reduced_shape(x.shape, axes, keepdims))

@@ -57,7 +57,7 @@ TABLE: dict[np.ufunc, Compute] = {
     np.floor: unless("bui", piecewise.floor, identity),
     np.ceil: unless("bui", piecewise.ceil, identity),
     np.trunc: unless("bui", piecewise.trunc, identity),
-    np.rint: piecewise.rint,
+    np.rint: unless("c", piecewise.rint, lambda x: complex_(piecewise.rint(real(x)), piecewise.rint(imag(x)))),
     np.maximum: unless("b", lexicographic.maximum, comparison.bitwise_or),
     np.minimum: unless("b", lexicographic.minimum, comparison.bitwise_and),
     np.fmax: unless("b", lexicographic.fmax, comparison.bitwise_or),

@@ -5,7 +5,8 @@ import operator
 import numpy as np
 import pytest
 
-from fnad.errors import UnsupportedFunctionError
+import fnad
+from fnad.errors import DtypeError, UnsupportedFunctionError
 from fnad.ir.types import DTYPES
 from fnad.numpy.registry import RULES
 from tests.numpy.against_numpy import NAMES, check, check_error, check_or_refused, sample, traced
@@ -114,6 +115,20 @@ def test_traced_ufuncs_take_dtype_order_and_subok():
     check(lambda x, v: np.add(x, v, dtype=np.float32), x, v)
     check(lambda x, v: np.multiply(x, v, order="F", subok=False), x, v)
     check_error(lambda x: np.add(x, 1.5, dtype=int), x)
+
+
+@pytest.mark.parametrize("dtype", ["u1", "i1", "?"])
+def test_neighbours_in_float16_are_refused(dtype):
+    for f in (np.spacing, lambda x: np.nextafter(x, x)):
+        with pytest.raises(DtypeError, match="gives float16, which is not supported"):
+            fnad.jit(f)(np.ones(3, dtype))
+
+
+@pytest.mark.parametrize("dtype", ["c8", "c16"])
+def test_complex_numbers_are_rounded_in_both_parts(dtype):
+    z = np.array([1.5 + 2.5j, -0.5 - 0.2j, np.inf - 1e30j], dtype)
+    np.testing.assert_array_equal(fnad.jit(np.rint)(z), np.rint(z), strict=True)
+    assert not np.any(fnad.grad(lambda z: np.sum(np.rint(z)).real)(z))
 
 
 def test_where_without_out_is_refused():

@@ -106,3 +106,12 @@ def test_operands_by_keyword() -> None:
         lambda x: np.multiply.reduceat(array=[x[0], x[1]], indices=[0, 1]),
     ):
         np.testing.assert_allclose(jit(g)(x), g(x), rtol=1e-15)
+
+
+@pytest.mark.parametrize("options", [{}, {"axis": 0}, {"axis": -1}, {"initial": 2.0}, {"keepdims": True}, {"axis": ()}])
+@pytest.mark.parametrize("ufunc", [np.arctan2, np.power, np.nextafter, np.remainder, np.divide])
+def test_reductions_of_no_axis(ufunc: np.ufunc, options: dict[str, Any]) -> None:
+    x = np.array(1.5)
+    found, expected = jit(lambda x: ufunc.reduce(x, **options))(x), ufunc.reduce(x, **options)
+    assert np.shape(found) == np.shape(expected)
+    np.testing.assert_array_equal(found, expected)
