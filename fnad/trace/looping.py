@@ -87,6 +87,7 @@ class Loops(Protocol):
     """The loops of user code in a trace."""
 
     marked: set[tuple[str, int]]
+    by_rows: dict[Hashable, Any]
 
     def each(self, values: Any, place: tuple[Any, ...], frame: FrameType, code: CodeType | None = None) -> Any: ...
 

@@ -270,7 +270,7 @@ class StepByStep:
     marked = frozenset[tuple[str, int]]()
 
     def __init__(self, loops: PythonLoops) -> None:
-        self.parts_rows = loops.parts_rows
+        self.by_rows, self.parts_rows = loops.by_rows, loops.parts_rows
 
     def each(self, values: Any, *_: Any) -> Any:
         return values
