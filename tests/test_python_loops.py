@@ -936,10 +936,57 @@ def changing_a_list(v: Any) -> Any:
     return v if v > 0 else -v
 
 
-@pytest.mark.parametrize("f", [lambda v: v if v > 0 else None, changing_a_list], ids=["None", "list"])
-def test_rows_that_part_and_cannot_be_a_loop_are_an_error(f: Callable[..., Any]) -> None:
-    with pytest.raises(fnad.errors.TracerEscapeError, match="differs among the rows"):
-        jit(vmap(f))(np.array([1.0, -1.0]))
+def of_two_types(v: Any) -> Any:
+    state = 0 if v > 0 else "low"
+    for _ in range(2):
+        state = "low" if state == 0 else 0
+    return v if state == 0 else -v
+
+
+@pytest.mark.parametrize("f", [changing_a_list, of_two_types])
+def test_rows_that_cannot_be_one_loop_are_traced_one_by_one(f: Callable[..., Any]) -> None:
+    together = jit(vmap(f))
+    for rows in ([1.0, -1.0], [-2.0, -3.0], [-1.0, 1.0], [4.0, 2.0]):
+        x = np.array(rows)
+        np.testing.assert_array_equal(together(x), [f(v) for v in rows])
+        np.testing.assert_array_equal(vmap(f)(x), [f(v) for v in rows])
+        np.testing.assert_array_equal(jit(vmap(grad(f)))(x), [grad(f)(v) for v in x])
+
+
+@pytest.mark.parametrize("transform", [lambda f: f, jit])
+def test_rows_without_jit_run_as_often_as_calls_of_the_function_do(transform: Any) -> None:
+    calls: list[int] = []
+
+    def f(v: Any, w: Any) -> Any:
+        calls.append(len(calls))
+        return v * w if v > w else np.sin(v)
+
+    rows = np.array([1.0, -1.0, 0.5])
+    np.testing.assert_array_equal(vmap(transform(f), in_axes=(0, None))(rows, 0.7), [f(v, 0.7) for v in rows])
+    calls.clear()
+    np.testing.assert_array_equal(vmap(f, in_axes=(0, None))(rows, 0.7), [f(v, 0.7) for v in rows])
+    assert calls == [0, 1, 2, 3, 4, 5]
+
+
+def test_results_of_rows_that_part_are_of_one_type() -> None:
+    def mixed(v: Any) -> Any:
+        return {"x": v, "n": 1} if v > 0 else {"x": 2, "n": np.float32(v)}
+
+    for run in (vmap, lambda f: jit(vmap(f))):
+        found = run(mixed)(np.array([1.5, -0.5], np.float32))
+        assert found["x"].dtype == np.float32
+        assert found["n"].dtype == np.float32
+        np.testing.assert_array_equal(found["x"], [1.5, 2.0])
+        np.testing.assert_array_equal(found["n"], [1.0, -0.5])
+        with pytest.raises(fnad.errors.BatchAxisError, match="different structures or shapes\n  at test_python_loops"):
+            run(lambda v: v if v > 0 else None)(np.array([1.0, -1.0]))
+
+
+def test_many_rows_that_part_are_an_error() -> None:
+    rows = np.random.default_rng(0).normal(size=1000)
+    for run in (vmap(changing_a_list), jit(vmap(changing_a_list))):
+        with pytest.raises(fnad.errors.TracerEscapeError, match="differs among the rows"):
+            run(rows)
 
 
 # ---- loops that stay paths -------------------------------------------------------------------------------------------
@@ -1396,9 +1443,8 @@ def of_rows_by_a_context_manager(v: Any) -> Any:
 
 
 @pytest.mark.parametrize("f", [of_rows_by_a_final_clause, of_rows_by_a_context_manager], ids=lambda f: f.__name__)
-def test_user_code_ends_no_error_where_python_has_a_number(f: Callable[..., Any]) -> None:
-    with pytest.raises(fnad.errors.TracerEscapeError, match="differs among the rows"):
-        vmap(f)(np.array([1.0, -1.0]))
+def test_user_code_does_not_handle_that_rows_part(f: Callable[..., Any]) -> None:
+    np.testing.assert_array_equal(vmap(f)(np.array([1.0, -1.0])), [f(1.0), f(-1.0)])
 
 
 def test_errors_are_those_of_the_call() -> None:

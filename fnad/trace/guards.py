@@ -30,7 +30,7 @@ from fnad.ops.reduction import reduce_and, reduce_or
 from fnad.ops.shape import reduce_sum, reshape
 from fnad.trace.capture import Guard, Trace
 from fnad.trace.expansion import NotRepeatableError, RuleRecorder
-from fnad.trace.looping import LOOPING
+from fnad.trace.looping import LOOPING, ROWS, Parted
 from fnad.trace.shadow import Shadow
 from fnad.trace.source import current_source, user_lines
 from fnad.upward import UPWARD
@@ -69,6 +69,8 @@ def _agreed(symbol: Symbol) -> bool | None:
     rows, source = _value(stack), current_source()
     answer = bool(rows.flat[0])
     if not (rows == answer).all():
+        if LOOPING.loops is None and ROWS.innermost is not None:
+            raise Parted
         if LOOPING.loops is not None and source is not None:
             LOOPING.loops.parts(source)
             LOOPING.loops.parts_rows()

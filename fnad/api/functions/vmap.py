@@ -23,7 +23,7 @@ from fnad.api.staging.leaves import (
 )
 from fnad.api.staging.marshalling import LeafType, Tree, as_tracer, symbol
 from fnad.api.staging.regions import at, region_of
-from fnad.api.staging.row_loop import in_turn
+from fnad.api.staging.row_loop import MappedRows, Results, in_turn, unless_parted
 from fnad.control.batching import batched_equation, batched_program, leaves_residuals
 from fnad.errors import BatchAxisError
 from fnad.ir.builder import Builder
@@ -31,7 +31,6 @@ from fnad.ir.program import Equation
 from fnad.ir.symbol import Symbol
 from fnad.ops.shape import copies, in_front, transpose_to
 from fnad.trace.hooks import callee
-from fnad.trace.looping import ROWS
 from fnad.trace.shadow import Raised
 from fnad.trace.source import current_source
 from fnad.trace.tracer import Tracer
@@ -52,10 +51,11 @@ def vmap(f: Function, in_axes: AxisTree = 0, out_axes: AxisTree = 0, axis_size: 
     """The function that applies `f` to each row of its arguments and stacks the results.
 
     The operations of `f` become operations on all rows. Branches of `cond` that differ among rows, and loops of
-    different lengths, run row by row.
+    different lengths, run row by row. Rows for which Python's own `if` and `while` go different ways are steps of one
+    loop under `jit`. Otherwise they are traced one by one.
 
     Parameters:
-        f (function): Python's own `if` and `while` in it must take the same path for all rows, except under `jit`.
+        f (function): Takes one example.
         in_axes (int, None, or tuple of these and pytrees of them): The axis of the rows in each positional argument;
             None for an argument that is the same for all rows. A pytree is a prefix of the argument. Arguments by name
             have their rows along axis 0.
@@ -66,7 +66,8 @@ def vmap(f: Function, in_axes: AxisTree = 0, out_axes: AxisTree = 0, axis_size: 
         function: Takes the arguments of `f` with an axis more, and returns its results with an axis more.
     Raises:
         BatchAxisError: If the axes do not fit the arguments or results.
-        TracerEscapeError: If Python decides differently for different rows; under `jit`, if rows also change objects.
+        TracerEscapeError: If Python goes different ways for more than 256 rows; under `jit`, if they also cannot be
+            steps of one loop.
     Examples:
         >>> import numpy as np, fnad
         >>> fnad.vmap(np.dot)(np.arange(6.0).reshape(2, 3), np.ones((2, 3)))
@@ -100,17 +101,16 @@ def _mapped(
     given, call, source = flatten((args, kwargs))[0], partial(_call, f, tree), current_source()
     is_row = [axis is not None for axis in axes]
     key = source, source_of(f), function_name(f), tuple(types), count
-    one_by_one = in_turn(f, key, types, [*zip(operands, is_row, strict=True)], count, call)
-    if one_by_one is not None:
-        (structure, results), found = one_by_one
-        marks = [True] * len(found)
-    else:
-        with ROWS.holding(key if count > 1 else None):
-            region = region_of(f, call, types, operands, partial(_Rows, count=count), given)
-        structure, results = region.structure, region.results
+
+    def together() -> tuple[Results, list[Symbol], list[bool]]:
+        region = region_of(f, call, types, operands, partial(_Rows, count=count), given)
         with at(source):
             stacked = [*is_row, *[False] * len(region.captured)]
             found, marks = batched_program(region.program, count, [*operands, *region.consts], stacked)
+        return Results(region.structure, region.results), found, marks
+
+    rows = MappedRows(f, types, [*zip(operands, is_row, strict=True)], count, call)
+    (structure, results), found, marks = in_turn(rows, key) or unless_parted(together, rows, key)
     with at(source):
         places = _result_axes(f, out_axes, structure, [r.aval.ndim for r in results])
         pairs = enumerate(zip(found, marks, places, strict=True))

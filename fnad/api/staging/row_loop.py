@@ -29,13 +29,13 @@ from fnad.ops.conversion import convert_to
 from fnad.ops.shape import constant, reshape_to
 from fnad.records import NamedTuple
 from fnad.trace.capture import Trace
-from fnad.trace.looping import LOOPING, Parted, Refused
+from fnad.trace.looping import LOOPING, ROWS, Parted, Refused, unhidden
 from fnad.trace.source import current_source
 from fnad.trace.tracer import Tracer
+from fnad.trace.writes import undoing
 
 MOST_DECISIONS = 32
 """The most decisions of a row, because the branches of its derivative are nested as deeply."""
-
 
 MOST_ROWS = 256
 """The most rows that are traced one by one."""
@@ -65,52 +65,79 @@ class Results(NamedTuple):
         return self.structure == other.structure and own == others
 
 
-RowCall = Callable[[Any], tuple[Results, list[Any]]]
-"""A function from the number of a row to the types of its results and these."""
+class MappedRows(NamedTuple):
+    """The arguments of `call`, which calls `f`, for each of so many rows; those that are marked are stacks."""
 
+    f: Function
+    types: Sequence[LeafType]
+    arguments: Sequence[tuple[Symbol, bool]]
+    number: int
+    call: Callable[[list[Tracer]], Any]
 
-def in_turn(
-    f: Function,
-    key: Hashable,
-    types: Sequence[LeafType],
-    rows: Sequence[tuple[Symbol, bool]],
-    count: int,
-    call: Callable[[list[Tracer]], Any],
-) -> tuple[Results, list[Symbol]] | None:
-    """The results of `call`, which calls `f`, for one row after the other, stacked; None if rows can be traced together.
-
-    Of the `rows`, those that are marked are stacks. The `key` is that of the call of `vmap`.
-    """
-    loops = LOOPING.loops
-    if loops is None or key not in loops.by_rows or (source := current_source()) is None:
-        return None
-    given: list[tuple[Any, bool]] = [
-        (Tracer(x) if is_row else as_tracer(x, t), is_row) for (x, is_row), t in zip(rows, types, strict=True)
-    ]
-
-    def results_of(row: Any) -> tuple[Results, list[Any]]:
-        output = call([x[row] if is_row else x for x, is_row in given])
-        values, structure = output_leaves(output, f)
+    def results(self, row: Any) -> tuple[Results, list[Any]]:
+        """The results of one row."""
+        pairs = zip(self.arguments, self.types, strict=True)
+        output = self.call([Tracer(x)[row] if is_stack else as_tracer(x, type_) for (x, is_stack), type_ in pairs])
+        values, structure = output_leaves(output, self.f)
         return Results(structure, list(map(_type_of, values, flatten(output)[0]))), values
 
+    def one_by_one(self) -> Stacked:
+        """The results of all rows, each of which is traced on its own."""
+        found = [self.results(row) for row in range(self.number)]
+        results = reduce(Results.together, [each for each, _ in found])
+        columns = zip(*[values for _, values in found], strict=True)
+        return _stacked(results, [_stack(column, t.aval) for column, t in zip(columns, results.types, strict=True)])
+
+
+Stacked = tuple[Results, list[Symbol], list[bool]]
+"""The types of results, their values for all rows, and marks of those that are stacks."""
+
+
+def _stacked(results: Results, stacks: list[Symbol]) -> Stacked:
+    return results, stacks, [True] * len(stacks)
+
+
+def unless_parted(together: Callable[[], Stacked], rows: MappedRows, key: Hashable) -> Stacked:
+    """The results of `together`, which traces all rows at once; those of one row after the other if they part.
+
+    Under `jit` the trace begins again where they part, and what `together` changes is undone otherwise.
+    """
+    if LOOPING.loops is not None or rows.number > MOST_ROWS:
+        with ROWS.holding(None if LOOPING.loops is None else key):
+            return together()
+    with undoing() as changes:
+        try:
+            with ROWS.holding(key):
+                return unhidden(together)
+        except Parted:
+            changes.undo()
+    return rows.one_by_one()
+
+
+def in_turn(rows: MappedRows, key: Hashable) -> Stacked | None:
+    """The results of one row after the other, stacked; None if rows can be traced together.
+
+    The `key` is that of the call of `vmap`.
+    """
+    loops, source = LOOPING.loops, current_source()
+    if loops is None or key not in loops.by_rows or source is None:
+        return None
     if isinstance(loops, PythonLoops):
         known = loops.known.setdefault((source.file, source.line, hash(key)), Known(source))
         if known.refused is None:
-            return _as_steps(results_of, count, loops, key, known)
-    return _one_by_one(results_of, count) if count <= MOST_ROWS else None
+            return _as_steps(rows, loops, key, known)
+    return rows.one_by_one() if rows.number <= MOST_ROWS else None
 
 
-def _as_steps(
-    results_of: RowCall, count: int, loops: PythonLoops, key: Hashable, known: Known
-) -> tuple[Results, list[Symbol]]:
+def _as_steps(rows: MappedRows, loops: PythonLoops, key: Hashable, known: Known) -> Stacked:
     """The results of all rows, which are steps of one loop."""
     results, builder = loops.by_rows[key], current_builder()
-    stacks = tuple(Tracer(_zeros(t.aval, count)) for t in results.types) if results else ()
-    line, items = known.source.line, Items(count, lambda number: number)
+    stacks = tuple(Tracer(_zeros(t.aval, rows.number)) for t in results.types) if results else ()
+    line, items = known.source.line, Items(rows.number, lambda number: number)
     loops.spread()
     loop = PythonLoop(loops, known, (line, -1, line, line, (), ()), sys._getframe(), items)  # pyright: ignore[reportPrivateUsage]
     for i in loop.run():
-        found, values = results_of(i)
+        found, values = rows.results(i)
         step = current_builder()
         assert isinstance(step, Trace)
         if len(step.guards) > MOST_DECISIONS:
@@ -125,15 +152,7 @@ def _as_steps(
         for stack, value in zip(stacks, values, strict=True):
             stack[i] = value
     assert results is not None
-    return results, [builder.lift(stack.symbol) for stack in stacks]
-
-
-def _one_by_one(results_of: RowCall, count: int) -> tuple[Results, list[Symbol]]:
-    """The results of all rows, each traced on its own."""
-    found = [results_of(row) for row in range(count)]
-    results = reduce(Results.together, [each for each, _ in found])
-    columns = zip(*[values for _, values in found], strict=True)
-    return results, [_stack(values, t.aval) for values, t in zip(columns, results.types, strict=True)]
+    return _stacked(results, [builder.lift(stack.symbol) for stack in stacks])
 
 
 def _stack(values: Sequence[Any], aval: Aval) -> Symbol:
