@@ -116,6 +116,13 @@ def hook(name: str, place: Any, *operands: ast.expr) -> ast.Call:
     return call
 
 
+def mangled(name: str, owner: str) -> str:
+    """The name that the compiler makes of a private one in a class."""
+    owner = owner.lstrip("_")
+    is_private = name.startswith("__") and not name.endswith("__") and "." not in name
+    return f"_{owner}{name}" if is_private and owner else name
+
+
 def constant(value: Any) -> ast.Constant:
     """A constant, which may be a tuple of constants."""
     return ast.Constant(value)

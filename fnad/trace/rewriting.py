@@ -51,6 +51,7 @@ from fnad.trace.nodes import (
     is_plain,
     left,
     listed,
+    mangled,
     name_of,
     own_nodes,
     together,
@@ -114,7 +115,7 @@ class Hooked(ast.NodeTransformer):
 
     def _of_attribute(self, name: str, node: ast.Attribute, use: str = READ) -> ast.Call:
         """The call of a hook on the owner of an attribute and its name."""
-        return hook(name, node, self._owner(node.value, use), ast.Constant(self._mangled(node.attr)))
+        return hook(name, node, self._owner(node.value, use), ast.Constant(mangled(node.attr, self._class)))
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         first: list[Any] = []
@@ -161,14 +162,19 @@ class Hooked(ast.NodeTransformer):
     def _chain(self, node: ast.Compare, is_pure: bool) -> ast.AST:
         """`a is b is c` compares the wrapped operands with `==`; a chain of other kinds compares its neighbours."""
         operands = [node.left, *node.comparators]
+        known = [isinstance(each, (ast.Name, ast.Constant)) for each in operands]
         if is_pure:
             node.left, *others = (hook("Same", each, self.visit(each)) for each in operands)
             node.comparators = list[ast.expr](others)
             node.ops = [ast.Eq() if isinstance(op, ast.Is) else ast.NotEq() for op in node.ops]
-        elif all(isinstance(each, (ast.Name, ast.Constant)) for each in operands[1:-1]):
+        elif all(known[1:-1]):
             pairs = zip(operands, node.ops, operands[1:], strict=False)
             tests = [ast.copy_location(ast.Compare(a, [op], [b]), node) for a, op, b in pairs]
             return together(ast.And(), self.all(tests), node)
+        elif all(known[2:]):  # `a < f(x) is True`: the chain of names of its operands
+            names = [name_of(f"__{k}__", each) for k, each in enumerate(operands)]
+            chain = ast.copy_location(ast.Compare(names[0], node.ops, list[ast.expr](names[1:])), node)
+            return ast.copy_location(ast.Call(self._of_item(names, chain, node), self.all(operands), []), node)
         else:
             self.generic_visit(node)
         return node
@@ -485,12 +491,6 @@ class Hooked(ast.NodeTransformer):
         return node
 
     visit_TypeAlias = visit_arg
-
-    def _mangled(self, name: str) -> str:
-        """The name that the compiler makes of a private one in a class."""
-        owner = self._class.lstrip("_")
-        is_private = name.startswith("__") and not name.endswith("__") and "." not in name
-        return f"_{owner}{name}" if is_private and owner else name
 
 
 TURN, RESULT = "__turn__", "__result__"

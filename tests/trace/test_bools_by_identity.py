@@ -85,6 +85,22 @@ def among(x, large):
     return 2 * x if None is not large is True is not (x > 2) and 1 == large is True else 3 * x
 
 
+def greater(x, y):
+    return x > y
+
+
+def chained_in_a_loop(x):
+    return sum((k * x for k in range(4) if False is not greater(x, k) is True), 0.0)
+
+
+def chained_in_a_class(x):
+    class Chain:
+        found = tuple(k + 1 for k in ([1, 2] if 0 == greater(x, 1) is False else [3]))
+        other = 0 <= greater(x, 1.7) is True
+
+    return x * sum(Chain.found) + 5 * Chain.other
+
+
 FORMS = {
     "is True": lambda x: 2 * x if (x > 1) is True else 3 * x,
     "is not True": lambda x: 2 * x if (x > 1) is not True else 3 * x,
@@ -102,6 +118,11 @@ FORMS = {
     "a is b is not c": lambda x: 2 * x if (x > 1) is (x > 2) is not (x > 0.7) else 3 * x,
     "names": lambda x, yes=True: 2 * x if (x < 3) is YES is yes is not (x > 1) else 3 * x,
     "a < b is True": lambda x: among(x, x > 1),
+    "a < f() is True": lambda x: 2 * x if 0 < greater(x, 1) is True else 3 * x,
+    "a is f() != b": lambda x: 2 * x if True is greater(x, 1) != greater else 3 * x,
+    "a < b.c is not d": lambda x, yes=True: 2 * x if 0 == np.float64(x).__gt__(1) is not yes else 3 * x,
+    "chained in a loop": chained_in_a_loop,
+    "chained in a class": chained_in_a_class,
     "and": lambda x: 2 * x if ((x > 1) & (x < 1.7)) is True else 3 * x,
     "None": lambda x: 2 * x if (x > 1) is None else 3 * x,
     "an array": lambda x: 2 * x if (np.array([x, x]) > 1) is True else 3 * x,
