@@ -44,7 +44,7 @@ class _Arguments(Reader):
 
     def argument(self) -> Argument:
         token = self.token
-        if token.kind == "word" and self.tokens[self.position + 1].text == "=":
+        if token.kind == "word" and self.following.text == "=":
             self.fail(token, f"arguments are given by position: leave out {token.text}=")
         return self.nested(self.tree)
 
@@ -75,7 +75,7 @@ class _Arguments(Reader):
         try:
             return literal_eval(self.take().text)
         except (SyntaxError, ValueError) as error:
-            self.fail(self.tokens[self.position - 1], str(error))
+            self.fail(self.before, str(error))
 
     def parenthesised(self) -> Argument:
         if self.accept(")"):
@@ -88,13 +88,13 @@ class _Arguments(Reader):
 
     def leaf(self) -> Argument:
         token = self.token
-        if token.text in SCALARS and self.tokens[self.position + 1].text != "[":
+        if token.text in SCALARS and self.following.text != "[":
             return SCALARS[self.take().text]
         if token.text == "None":
             self.take()
             return None
         if token.kind == "number":
             self.fail(token, f"{token.text} is a value; give its type: float, int or an aval such as f64[]")
-        if token.text in DTYPES and self.tokens[self.position + 1].text != "[":
+        if token.text in DTYPES and self.following.text != "[":
             self.fail(token, f"{token.text} lacks a shape: {token.text}[] for a scalar, {token.text}[3] for a vector")
         return self.aval()

@@ -111,7 +111,7 @@ class _Parser(Reader):
 
     def at_param(self) -> bool:
         """True if a param comes next; a `word =` at the start of a line is an equation without its aval."""
-        if self.token.kind != "word" or self.tokens[self.position + 1].text != "=":
+        if self.token.kind != "word" or self.following.text != "=":
             return False
         return self.text[self.line_start(self.token) : self.token.offset].strip() != ""
 

@@ -56,25 +56,27 @@ class Token(NamedTuple):
 
 
 class Reader:
-    """A text and a position in it."""
+    """A text that is read token by token: the one to be taken next, the one before it and the one behind it."""
 
     def __init__(self, text: str, sizes: Mapping[str, int] | None = None) -> None:
         self.text, self.sizes = text, sizes or {}
-        found = [Token(str(m.lastgroup), m.group(), m.start()) for m in _TOKEN.finditer(text)]
-        end = Token("mark", "end of text", len(text.rstrip()))
-        self.tokens = [token for token in found if token.kind != "blank"] + [end]
-        self.position = self.depth = 0
+        self._tokens = (
+            Token(str(m.lastgroup), m.group(), m.start()) for m in _TOKEN.finditer(text) if m.lastgroup != "blank"
+        )
+        self._end = self.before = Token("mark", "end of text", len(text.rstrip()))
+        self.token, self.following = self._next(), self._next()
+        self.depth = 0
 
     # ---- tokens --------------------------------------------------------------------------------------------------
 
-    @property
-    def token(self) -> Token:
-        return self.tokens[self.position]
+    def _next(self) -> Token:
+        return next(self._tokens, self._end)
 
     def take(self) -> Token:
-        token = self.token
-        self.position = min(self.position + 1, len(self.tokens) - 1)
-        return token
+        taken = self.token
+        if taken is not self._end:
+            self.before, self.token, self.following = taken, self.following, self._next()
+        return taken
 
     def accept(self, mark: str) -> bool:
         """Consume the mark if it comes next."""
@@ -141,8 +143,7 @@ class Reader:
 
     def is_size(self) -> bool:
         """True if a polynomial in the sizes of axes comes next."""
-        following = self.tokens[min(self.position + 1, len(self.tokens) - 1)]
-        return self.token.text in self.sizes or following.text == "*"
+        return self.token.text in self.sizes or self.following.text == "*"
 
     def size(self) -> int:
         """A polynomial in the sizes of axes: `n`, `2*n*n+m-1`."""
