@@ -168,7 +168,7 @@ def _triangle(function: Any) -> Body:
     def triangle(m: Any, k: Any = 0) -> Any:
         x = XP.asanyarray(m)
         below = XP.tri(*x.shape[-2:], k=k if lower else k - 1, dtype=bool)
-        return XP.where(below if lower else ~below, x, 0)
+        return XP.where(below if lower else ~below, x, x.dtype.type(0))
 
     return Body(triangle)
 

@@ -68,6 +68,7 @@ SHAPES = {
     ),
     "trace": (lambda q: (np.trace(q), np.trace(q, 1), q.trace(-1)), Q),
     "tril, triu": (lambda x, c, v: (np.tril(x), np.triu(x, 1), np.tril(c, -1), np.triu(c, -1), np.tril(v)), X, C, V),
+    "tril, triu of bools": (lambda x: (np.tril(x > 0.5), np.triu(x < 0.5, 1)), X),
     "iteration": (lambda x: ([row * 2 for row in x], len(x) * x), X),
     "what is known": (
         lambda x: (np.shape(x)[0] * np.ndim(x) * np.size(x, 1) * x, x * x.size * x.itemsize * x.nbytes),
