@@ -374,13 +374,16 @@ enter(operator.is_not, lambda _: lambda a, b: not same(a, b))
 
 def enters(facts: Facts) -> None:
     """The begin of a function that uses variables of outer scopes."""
-    if LOOPING.steps and (facts.assigned or facts.rebound):
+    if (facts.assigned or facts.rebound) and LOOPING.steps:
         name = sys._getframe(1).f_code.co_name  # pyright: ignore[reportPrivateUsage]
         raise Refused(f"a step calls {name}, which stores a variable of an outer scope")
-    if (RECORDING.values or (UNDOING.values and facts.assigned)) and is_tracing():
+    recorders = RECORDING.values
+    if (recorders or (facts.assigned and UNDOING.values)) and is_tracing():
         frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
-        for recorder in RECORDING.values:
-            recorder.enter(facts, frame.f_globals)
+        key = id(facts), id(frame.f_globals)
+        for recorder in recorders:
+            if key not in recorder.entered:
+                recorder.enter(facts, frame.f_globals)
         for changes in UNDOING.values if facts.assigned else ():
             changes.variables(facts, frame)
 

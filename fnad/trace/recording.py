@@ -96,7 +96,8 @@ class Recorder:
 
     `kept` are the values from outside by their identities. `effect` is what the function perhaps did beside computing,
     if that is asked for. `silent` are functions of which a call was noted, and read nothing that cannot be compared.
-    `attributes` are those of values from outside, by owner and name.
+    `attributes` are those of values from outside, by owner and name, `entered` functions that began, by the identities
+    of facts and globals.
     """
 
     def __init__(self, *, seeks_effects: bool = False) -> None:
@@ -106,7 +107,7 @@ class Recorder:
         self._seeks_effects = seeks_effects
         self.attributes: set[tuple[int, str]] = set()
         self._counted: set[tuple[int, str]] = set()
-        self._entered: set[tuple[int, int]] = set()
+        self.entered: set[tuple[int, int]] = set()
         self._listed: set[int] = set()
         self.silent: dict[int, Any] = {}
         self._imports: set[tuple[str, str]] = set()
@@ -139,9 +140,9 @@ class Recorder:
     def enter(self, facts: Facts, namespace: dict[str, Any]) -> None:
         """Note the globals of a function that begins."""
         key = id(facts), id(namespace)
-        if key in self._entered:
+        if key in self.entered:
             return
-        self._entered.add(key)
+        self.entered.add(key)
         self.kept[id(namespace)] = namespace
         if in_library(namespace.get("__name__", "")):  # a body of NumPy or SciPy; what `exec` made may have no name
             return
@@ -404,9 +405,9 @@ class Recorder:
         """Note the globals of a function without hooks, or one that code in C calls, and all attributes of these."""
         function = own_function(function)
         namespace, code, facts = function.__globals__, original_of(function.__code__), facts_of(function)
-        if (id(code), id(namespace)) in self._entered or is_trusted(code.co_filename):
+        if (id(code), id(namespace)) in self.entered or is_trusted(code.co_filename):
             return
-        self._entered.add((id(code), id(namespace)))
+        self.entered.add((id(code), id(namespace)))
         if facts is not None:
             self.enter(facts, namespace)
         names = names_of(code) & namespace.keys()
