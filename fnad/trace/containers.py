@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from fnad.errors import ArgumentTypeError, FnadError, MissingAttributeError
 from fnad.trace.libraries import is_library
-from fnad.trace.source import source_of_error
+from fnad.trace.source import places_passed, source_of_error
 from fnad.trace.tracer import Tracer
 
 WORDS = re.compile(r"'list'|'tuple'|(list|tuple) indices|concatenate (list|tuple)|multiply sequence|scalar index")
@@ -41,17 +41,10 @@ def misused(error: Exception) -> FnadError | None:
 
 def _read_at(error: Exception) -> Iterator[tuple[str, Any]]:
     """The names in the user's line that the exception came from, with their values."""
-    traceback, inner = None, error.__traceback__
-    while inner is not None:
-        if not is_library(inner.tb_frame.f_code.co_filename):
-            traceback = inner
-        inner = inner.tb_next
-    if traceback is None:
-        return
-    text = linecache.getline(traceback.tb_frame.f_code.co_filename, traceback.tb_lineno)
-    for name, value in traceback.tb_frame.f_locals.items():
-        if re.search(rf"\b{name}\b", text):
-            yield name, value
+    places = (place for place in places_passed(error) if not is_library(place.tb_frame.f_code.co_filename))
+    for place in [*places][-1:]:
+        text = linecache.getline(place.tb_frame.f_code.co_filename, place.tb_lineno)
+        yield from ((name, x) for name, x in place.tb_frame.f_locals.items() if re.search(rf"\b{name}\b", text))
 
 
 def _is_of_tracers(value: Any) -> bool:

@@ -45,6 +45,7 @@ from fnad.trace.source import (
     current_source,
     frames_of_error,
     library_frames,
+    places_passed,
     source_of_error,
     text_at,
     user_frame,
@@ -457,12 +458,8 @@ def _refused_by_compiled_code(what: str, source: Source | None) -> FnadError | N
 
 def _word_for_call(error: Exception) -> str | None:
     """The way out of the call of an attribute that is no method, as `x.size(0)`."""
-    traceback = error.__traceback__
-    while traceback is not None and traceback.tb_next is not None:
-        traceback = traceback.tb_next
-    if traceback is None:
-        return None
-    found = re.findall(r"\.(\w+)\(", text_at(traceback.tb_frame.f_code, traceback.tb_lasti))
+    texts = [text_at(place.tb_frame.f_code, place.tb_lasti) for place in places_passed(error)[-1:]]
+    found = re.findall(r"\.(\w+)\(", "".join(texts))
     return next((WORDS[f"{name}()"] for name in reversed(found) if f"{name}()" in WORDS), None)
 
 

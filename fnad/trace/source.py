@@ -99,7 +99,7 @@ def caller_of(source: object) -> Source | None:
     """The line of user code that runs a line of an installed package; None where the line is the user's."""
     if not isinstance(source, Source) or package_of(source.file) is None:
         return None
-    passed = _passed(sys.exception())
+    passed = places_passed(sys.exception())
     if (source.file, source.line) in ((t.tb_frame.f_code.co_filename, t.tb_lineno) for t in passed):
         own = [t for t in passed if _is_own(t.tb_frame)]
         if own:
@@ -116,7 +116,7 @@ def _is_own(frame: FrameType) -> bool:
     return not (is_library(file) or file.endswith(COMPILED) or package_of(file))
 
 
-def _passed(error: BaseException | None) -> list[TracebackType]:
+def places_passed(error: BaseException | None) -> list[TracebackType]:
     """The places that an exception passed, outermost first."""
     places, traceback = [], error and error.__traceback__
     while traceback is not None:
@@ -181,13 +181,13 @@ COMPILED = (".pyx", ".pxd", "<stringsource>")
 
 def source_of_error(error: BaseException) -> Source | None:
     """The innermost place in the user's code that an exception passed."""
-    files = ((place, place.tb_frame.f_code.co_filename) for place in reversed(_passed(error)))
+    files = ((place, place.tb_frame.f_code.co_filename) for place in reversed(places_passed(error)))
     return next((_line_passed(p) for p, file in files if not is_of_library(file)), None)
 
 
 def frames_of_error(error: BaseException) -> list[FrameType]:
     """The frames that user code called and an exception passed, innermost first."""
-    frames = [place.tb_frame for place in reversed(_passed(error))]
+    frames = [place.tb_frame for place in reversed(places_passed(error))]
     files = [frame.f_code.co_filename for frame in frames]
     return frames[: next((i for i, file in enumerate(files) if not is_of_library(file)), len(frames))]
 
