@@ -22,6 +22,7 @@ import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial, reduce, wraps
+from inspect import signature
 from types import FunctionType
 from typing import Any, TypeAlias
 
@@ -403,6 +404,9 @@ def on_numbers(function: Function) -> Function:
     def call(*args: Any, **kwargs: Any) -> Any:
         if function in (min, max) and len(args) == 1 and type(args[0]) is Listed and not kwargs:
             return args[0].best(function)
+        if kwargs and function in LISTING:
+            given = signature(function).bind(*args, **kwargs)
+            args, kwargs = given.args, given.kwargs
         if function in LISTING or (function in (min, max) and len(args) == 1):
             args = tuple(list(arg) if isinstance(arg, Iterable) else arg for arg in args)
         if not has_traced((args, kwargs)):

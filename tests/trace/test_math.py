@@ -69,6 +69,13 @@ CASES = {
         (0.3, 1.1),
     ),
     "means": (lambda x, y: statistics.geometric_mean([x, y]) * statistics.harmonic_mean([x, y]), (0.3, 1.1)),
+    "by name": (
+        lambda x, y: (
+            statistics.stdev([x, y, 2.0], xbar=x * y) * statistics.pvariance(data=(x, y), mu=y)
+            + statistics.fmean([x, 2.0], weights=(y, x)) * statistics.harmonic_mean((x, y), weights=[1, y])
+        ),
+        (0.3, 1.1),
+    ),
     "variances": (
         lambda x, y: statistics.variance([x, y], 0.5) + statistics.pvariance([x, y]) * statistics.pstdev([x, y]),
         (0.3, 1.1),
