@@ -265,8 +265,8 @@ class Library(NamedTuple):
     `routine` names the routine that does the work, as in LAPACK (without the letter of the dtype), NumPy or SciPy;
     `raises` says that it raises for some operands. Where no operand and no result is empty, native code has something
     else in its place, with the same values, up to rounding, and the same errors: a call of the routine
-    `native(**params)` in a kernel, or `expansion(*operands, **params)`, the results by other primitives. Each may be
-    None: if there is no such routine, and where the routine is better.
+    `native(*avals, **params)` in a kernel, or `expansion(*operands, **params)`, the results by other primitives. Each
+    may be None: if there is no such routine, and where the routine is better.
 
     `dispatched` says that `evaluate` consists of calls of NumPy's functions, which arrays of other libraries take over,
     and SciPy functions from `scipy_module`. A `Library(HOST)` is called by the host for any device: it is a function of

@@ -18,12 +18,10 @@ from fnad.errors import LoweringError
 from fnad.ir.types import BOOL
 from fnad.kernel.accumulators import Accumulator
 from fnad.kernel.across import Across
-from fnad.kernel.collectives import COLLECTIVES, numbers_of
 from fnad.kernel.folds import Folds
-from fnad.kernel.linalg import stack_sizes
 from fnad.kernel.products import PARTS, Products, power_of_two
 from fnad.kernel.residual_stack import NO_MEMORY
-from fnad.kernel.routines import INTERRUPTED, RESERVE, ROUTINES, STACK_ARRAYS
+from fnad.kernel.routines import INTERRUPTED, RESERVE, ROUTINES, STACK_ARRAYS, numbers_of
 from fnad.kernel.statements import (
     STACKS,
     STATUS,
@@ -170,14 +168,9 @@ class KernelBuilder(Writer):
         if call.routine is None:
             raise LoweringError(f"{call.primitive.name} is called between kernels")
         buffers = (*call.operands, *call.results)
-        if call.routine.name in COLLECTIVES:
-            numbers = numbers_of(call)
-        else:
-            count, sizes = stack_sizes(call.routine.name, [buffer.aval.shape for buffer in buffers])
-            numbers = (count, *sizes)
         options = [Constant(np.float64(number)) for number in call.routine.options]
         report = (STATUS, *map(integer, call.faults)) if call.faults else ()
-        operands = (*map(array_of, buffers), *map(integer, numbers), *options, *report)
+        operands = (*map(array_of, buffers), *map(integer, numbers_of(call)), *options, *report)
         self.add(Evaluate(apply(ROUTINES[call.routine.name], *operands)))
         if call.faults:
             self.exit(Load(STATUS, integer(0)).differs(0), Return())

@@ -17,7 +17,7 @@ from fnad.scalar.operation import Kind, OperandError, Operation, Pointer
 PREFIX = "mpi_"
 
 
-def numbers_of(call: LibraryCall) -> tuple[int, int, int, int]:
+def numbers_of_collective(call: LibraryCall) -> tuple[int, int, int, int]:
     """The numbers that a collective takes behind the arrays."""
     (x,), (y,), params = call.operands, call.results, call.params
     code = code_of(message_of(call.primitive.name, x.aval, **params))

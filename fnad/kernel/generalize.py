@@ -17,6 +17,7 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 
+from fnad.kernel.fourier import FOURIER
 from fnad.kernel.linalg import LINALG
 from fnad.kernel.python_source import plain_text
 from fnad.kernel.routines import LOCAL_ARRAYS
@@ -45,7 +46,7 @@ Leaf: TypeAlias = Name | Constant
 SHORT = 16
 """The most iterations of an inner loop that takes up to three times as long if LLVM does not know their number."""
 
-STATIC = frozenset((*LINALG.values(), *LOCAL_ARRAYS.values()))
+STATIC = frozenset((*LINALG.values(), *FOURIER.values(), *LOCAL_ARRAYS.values()))
 """Routines whose code depends on their numbers."""
 
 

@@ -21,9 +21,11 @@ from typing import Any
 import numpy as np
 
 from fnad.kernel import residual_stack
-from fnad.kernel.collectives import COLLECTIVES
+from fnad.kernel.collectives import COLLECTIVES, numbers_of_collective
 from fnad.kernel.device import DEVICE
-from fnad.kernel.linalg import LINALG
+from fnad.kernel.fourier import FOURIER
+from fnad.kernel.linalg import LINALG, stack_sizes
+from fnad.lower.loop_ir import LibraryCall
 from fnad.scalar.operation import BOOL, Dtype, Kind, OperandError, Operation, Pointer, among
 from fnad.scalar.operations import DTYPES, OPERATIONS, operation_named
 
@@ -124,6 +126,7 @@ ROUTINES: dict[str, Operation] = OPERATIONS | {
         *STACK_ARRAYS.values(),
         *LINALG.values(),
         *COLLECTIVES.values(),
+        *FOURIER.values(),
     )
 }
 """Everything that a kernel may call, except SciPy's ufuncs and what only a device has."""
@@ -132,3 +135,12 @@ ROUTINES: dict[str, Operation] = OPERATIONS | {
 def routine_named(word: str) -> Operation | None:
     """The routine of this name; None if there is none."""
     return ROUTINES.get(word) or DEVICE.get(word) or operation_named(word)
+
+
+def numbers_of(call: LibraryCall) -> tuple[int, ...]:
+    """The numbers that the routine of a call takes behind the arrays."""
+    name = call.routine.name if call.routine is not None else ""
+    if name in LINALG:
+        count, sizes = stack_sizes(name, [buffer.aval.shape for buffer in (*call.operands, *call.results)])
+        return count, *sizes
+    return numbers_of_collective(call) if name in COLLECTIVES else ()

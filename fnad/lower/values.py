@@ -702,7 +702,7 @@ class Values:
         lower, target = equation.primitive.lower, self.shared.target
         if not isinstance(lower, Library) or lower.native is None:
             return None
-        routine = lower.native(**equation.params)
+        routine = lower.native(*(atom.aval for atom in equation.operands), **equation.params)
         if routine is None or routine.name not in target.instructions:
             return None
         has_sizes = all(0 < atom.aval.size < 2**31 for atom in (*equation.operands, *equation.results))

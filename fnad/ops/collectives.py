@@ -139,7 +139,7 @@ def _collective(
         SEND[name](mpi().COMM_WORLD, array, result, params.get("root"))
         return result
 
-    def native(**params: Any) -> Routine | None:
+    def native(*_: Aval, **params: Any) -> Routine | None:
         message = message_of(name, None, **params)
         faults = different(message), FAILED, other_number(params["ranks"])
         return Routine(f"mpi_{name}", faults) if has_symbols() else None

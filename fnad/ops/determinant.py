@@ -187,7 +187,7 @@ det = stacked(
     Library(
         "getrf",
         raises=False,
-        native=lambda: Routine("linalg_det"),
+        native=lambda *_: Routine("linalg_det"),
         expansion=_expanded_det,
         dispatched=True,
     ),
@@ -428,7 +428,7 @@ slogdet = stacked(
     _infer_slogdet,
     lambda a: tuple(np.linalg.slogdet(a)),
     Push(_push_slogdet),
-    Library("getrf", raises=False, native=lambda: Routine("linalg_slogdet"), dispatched=True),
+    Library("getrf", raises=False, native=lambda *_: Routine("linalg_slogdet"), dispatched=True),
     _square_samples,
     "Sign (of complex matrices, phase) and logarithm of the size of the determinant.",
 )

@@ -203,7 +203,7 @@ eigvalsh = stacked(
     by_lapack(IF_NOT_CONVERGED)(lambda a, *, uplo: np.linalg.eigvalsh(a, UPLO=uplo)),
     Push(_push_eigvalsh),
     Library(
-        "heevd", native=lambda uplo: Routine(f"linalg_eigvalsh_{SUFFIX[uplo]}", (NO_EIGENVALUES,)), dispatched=True
+        "heevd", native=lambda *_, uplo: Routine(f"linalg_eigvalsh_{SUFFIX[uplo]}", (NO_EIGENVALUES,)), dispatched=True
     ),
     _hermitian_samples,
     "Eigenvalues of a Hermitian matrix, ascending; one triangle of it is read.",
@@ -214,7 +214,9 @@ eigh = stacked(
     _infer_eigh,
     by_lapack(IF_NOT_CONVERGED)(lambda a, *, uplo: tuple(np.linalg.eigh(a, UPLO=uplo))),
     Push(_push_eigh),
-    Library("heevd", native=lambda uplo: Routine(f"linalg_eigh_{SUFFIX[uplo]}", (NO_EIGENVALUES,)), dispatched=True),
+    Library(
+        "heevd", native=lambda *_, uplo: Routine(f"linalg_eigh_{SUFFIX[uplo]}", (NO_EIGENVALUES,)), dispatched=True
+    ),
     _hermitian_samples,
     "Eigenvalues, ascending, and orthonormal eigenvectors of a Hermitian matrix; one triangle of it is read.",
 )
@@ -290,7 +292,7 @@ eig = stacked(
     _eig,
     Push(_push_eig),
     Library(
-        "geev", native=lambda: Routine("linalg_eig", (NO_EIGENVALUES, NOT_FINITE), in_double=True), dispatched=True
+        "geev", native=lambda *_: Routine("linalg_eig", (NO_EIGENVALUES, NOT_FINITE), in_double=True), dispatched=True
     ),
     _eig_samples,
     "Eigenvalues and eigenvectors of length 1 of any square matrix, as complex numbers.",
@@ -304,7 +306,7 @@ eigvals = stacked(
     Push(_push_eigvals),
     Library(
         "geev",
-        native=lambda: Routine("linalg_eigvals", (NO_EIGENVALUES, NOT_FINITE), in_double=True),
+        native=lambda *_: Routine("linalg_eigvals", (NO_EIGENVALUES, NOT_FINITE), in_double=True),
         dispatched=True,
     ),
     _eig_samples,
@@ -386,7 +388,7 @@ svdvals = stacked(
     _infer_svdvals,
     by_lapack(IF_NOT_CONVERGED)(lambda a: np.linalg.svd(a, compute_uv=False)),
     Push(_push_svdvals),
-    Library("gesdd", native=lambda: Routine("linalg_svd", (NO_SINGULAR_VALUES,)), dispatched=True),
+    Library("gesdd", native=lambda *_: Routine("linalg_svd", (NO_SINGULAR_VALUES,)), dispatched=True),
     _svd_samples,
     "Singular values, descending.",
 )
@@ -398,7 +400,7 @@ svd = stacked(
     Push(_push_svd),
     Library(
         "gesdd",
-        native=lambda full: Routine("linalg_svd_f" if full else "linalg_svd_s", (NO_SINGULAR_VALUES,)),
+        native=lambda *_, full: Routine("linalg_svd_f" if full else "linalg_svd_s", (NO_SINGULAR_VALUES,)),
         dispatched=True,
     ),
     lambda: (Sample(given.operands, {"full": full}) for full in (True, False) for given in _svd_samples()),

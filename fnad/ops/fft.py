@@ -7,8 +7,9 @@
 
 `norm` puts the factor 1/n into the forward transform, the inverse one ("backward"), or its root into both ("ortho").
 
-Arrays of NumPy are transformed by scipy.fft, which takes several rows at once, and float32 in less time than float64;
-np.fft takes one row after the other, and more time for float32.
+Native code has transforms of its own, up to a length (`fnad.kernel.fourier`). Longer ones are those of scipy.fft, which
+takes several rows at once, and float32 in less time than float64; np.fft takes one row after the other, and more time
+for float32.
 
 All are linear; `fft` and `irfft` take real numbers as complex ones. The matrix w^(jk) is symmetric, so `fft` is its own
 transpose. `rfft` and `irfft` are each other's, but for a conjugation and the elements that stand for two: all but those
@@ -21,13 +22,14 @@ from collections.abc import Iterable
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
+from math import prod
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from fnad.errors import ShapeError
 from fnad.ir.axes import Along
-from fnad.ir.primitive import Library, Sample
+from fnad.ir.primitive import Library, Routine, Sample
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval, Dtype, is_complex, real_dtype
 from fnad.ops.arithmetic import add, mul
@@ -49,6 +51,23 @@ def _check(name: str, x: Aval, axis: int, least: int) -> None:
 
 def _resized(x: Aval, axis: int, n: int) -> tuple[int, ...]:
     return (*x.shape[:axis], n, *x.shape[axis + 1 :])
+
+
+LARGEST = 4096
+"""The longest transform in native code: its tables are constants, and its buffers in the cache."""
+
+LARGEST_ALONE = 2**15
+"""The same for complex numbers along the last axis, if all prime factors of the length are at most 13."""
+
+
+def _routine(name: str, x: Aval, n: int, axis: int, norm: Norm, *, inverse: bool) -> Routine | None:
+    """The routine for a transform of length n."""
+    is_row = name == "full" and is_complex(x.dtype) and axis == x.ndim - 1
+    if n > (LARGEST_ALONE if is_row and pow(2 * 3 * 5 * 7 * 11 * 13, 15, n) == 0 else LARGEST):
+        return None
+    power = {0: 0.0, 1: -0.5, 2: -1.0}[_factor(norm, inverse=inverse)]
+    sizes = prod(x.shape[:axis]), n, prod(x.shape[axis + 1 :])
+    return Routine(f"fourier_{name}", options=(*sizes, inverse, n**power))
 
 
 # ---- fft -----------------------------------------------------------------------------------------------------------
@@ -133,7 +152,13 @@ fft = linear(
     _infer_fft,
     _fft,
     _transpose_fft,
-    Library("fft", raises=False, dispatched=True, fills=True),
+    Library(
+        "fft",
+        raises=False,
+        native=lambda x, *, axis, inverse, norm: _routine("full", x, x.shape[axis], axis, norm, inverse=inverse),
+        dispatched=True,
+        fills=True,
+    ),
     samples=_fft_samples,
     doc="Discrete Fourier transform along an axis.",
     axes=Along(),
@@ -208,7 +233,13 @@ rfft = linear(
     _infer_rfft,
     _rfft,
     _transpose_rfft,
-    Library("rfft", raises=False, dispatched=True, fills=True),
+    Library(
+        "rfft",
+        raises=False,
+        native=lambda x, *, axis, norm: _routine("half", x, x.shape[axis], axis, norm, inverse=False),
+        dispatched=True,
+        fills=True,
+    ),
     samples=_rfft_samples,
     doc="Discrete Fourier transform of real numbers along an axis, as far as it is not conjugate to itself.",
     axes=Along(),
@@ -219,7 +250,15 @@ irfft = linear(
     _infer_irfft,
     _irfft,
     _transpose_irfft,
-    Library("irfft", raises=False, dispatched=True, fills=True),
+    Library(
+        "irfft",
+        raises=False,
+        native=lambda x, *, n, axis, norm: (
+            _routine("real", x, n, axis, norm, inverse=True) if is_complex(x.dtype) else None
+        ),
+        dispatched=True,
+        fills=True,
+    ),
     samples=_irfft_samples,
     doc="The n real numbers along an axis whose transform by rfft is the operand.",
     axes=Along(),

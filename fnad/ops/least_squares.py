@@ -129,7 +129,7 @@ qr = stacked(
     Push(_push_qr),
     Library(
         "geqrf",
-        native=lambda complete: Routine("linalg_qr_complete" if complete else "linalg_qr_reduced"),
+        native=lambda *_, complete: Routine("linalg_qr_complete" if complete else "linalg_qr_reduced"),
         dispatched=True,
     ),
     _qr_samples,
@@ -150,7 +150,7 @@ qr_r = stacked(
     _infer_qr_r,
     by_lapack(IF_NOT_CONVERGED)(lambda a: np.linalg.qr(a, "r")),
     Push(_push_qr_r),
-    Library("geqrf", native=lambda: Routine("linalg_qr_r"), dispatched=True),
+    Library("geqrf", native=lambda *_: Routine("linalg_qr_r"), dispatched=True),
     _tall_and_wide_samples,
     "The triangular factor R of the QR factorization.",
 )
@@ -256,7 +256,9 @@ lstsq = stacked(
     Push(_push_lstsq),
     Library(
         "gelsd",
-        native=lambda rcond: Routine("linalg_lstsq", (NO_LEAST_SQUARES,), (rcond,), in_double=True),  # as rcond says
+        native=lambda *_, rcond: Routine(
+            "linalg_lstsq", (NO_LEAST_SQUARES,), (rcond,), in_double=True
+        ),  # as rcond says
         dispatched=True,
     ),
     _lstsq_samples,

@@ -155,7 +155,7 @@ solve = stacked(
     _infer_solve,
     by_lapack(IF_SINGULAR)(np.linalg.solve),
     Pull(_pull_solve),
-    Library("gesv", native=lambda: Routine("linalg_solve", (SINGULAR,)), dispatched=True),
+    Library("gesv", native=lambda *_: Routine("linalg_solve", (SINGULAR,)), dispatched=True),
     lambda: _system_samples(regular),
     "The solution x of the linear equations a x = b, for each column of b.",
 )
@@ -182,7 +182,7 @@ inv = stacked(
     _infer_inv,
     by_lapack(IF_SINGULAR)(np.linalg.inv),
     Pull(_pull_inv),
-    Library("getri", native=lambda: Routine("linalg_inv", (SINGULAR,)), dispatched=True),
+    Library("getri", native=lambda *_: Routine("linalg_inv", (SINGULAR,)), dispatched=True),
     _square_samples,
     "Inverse matrix.",
 )
@@ -208,7 +208,7 @@ inv_or_nan = stacked(
     _infer_inv,
     _inv_or_nan,
     Pull(_pull_inv),
-    Library("getri", raises=False, native=lambda: Routine("linalg_inv")),
+    Library("getri", raises=False, native=lambda *_: Routine("linalg_inv")),
     _inv_or_nan_samples,
     "Inverse matrix; of a singular one, nan.",
 )
@@ -248,7 +248,7 @@ def _substitute(a: Any, b: Any, *, lower: bool, unit: bool) -> Any:
     return x
 
 
-def _triangular_routine(*, lower: bool, unit: bool) -> Routine:
+def _triangular_routine(*_: Aval, lower: bool, unit: bool) -> Routine:
     name = f"linalg_solve_{'unit_' if unit else ''}{'lower' if lower else 'upper'}"
     return Routine(name, () if unit else (ZERO_PIVOT,))
 
@@ -343,7 +343,7 @@ cholesky = stacked(
     Push(_push_cholesky),
     Library(
         "potrf",
-        native=lambda upper: Routine("linalg_cholesky_up" if upper else "linalg_cholesky_lo", (NOT_POSITIVE,)),
+        native=lambda *_, upper: Routine("linalg_cholesky_up" if upper else "linalg_cholesky_lo", (NOT_POSITIVE,)),
         dispatched=True,
     ),
     _cholesky_samples,
@@ -385,7 +385,7 @@ row_order = declare(
     _infer_row_order,
     _row_order,
     NonDifferentiable(),
-    Library(HOST, native=lambda size: Routine("linalg_row_order", (NO_ROW,))),
+    Library(HOST, native=lambda *_, size: Routine("linalg_row_order", (NO_ROW,))),
     _row_order_samples,
     "Which of `size` rows comes where when row i is exchanged with row pivots[i], one after the other.",
     axes=Stacked(1),
@@ -455,7 +455,7 @@ lu = stacked(
     _infer_lu,
     _lu,
     Push(_push_lu),
-    Library("getrf", raises=False, native=lambda: Routine("linalg_lu"), dispatched=True),
+    Library("getrf", raises=False, native=lambda *_: Routine("linalg_lu"), dispatched=True),
     _lu_samples,
     "LU factorization with row exchanges: L, without its diagonal of ones, and U in one matrix, and the exchanges.",
 )
@@ -492,7 +492,7 @@ lu_by_columns = stacked(
     _infer_lu_by_columns,
     _lu_by_columns,
     NonDifferentiable(),
-    Library("getrf", raises=False, native=lambda: Routine("linalg_lu_by_columns")),
+    Library("getrf", raises=False, native=lambda *_: Routine("linalg_lu_by_columns")),
     _lu_by_columns_samples,
     "LU factorization with row exchanges, as `lu`, stored by columns, as LAPACK has it; and the exchanges.",
 )
@@ -526,7 +526,7 @@ solve_by_lu = stacked(
     NonDifferentiable(),
     Library(
         "getrs",
-        native=lambda transposed: Routine(f"linalg_solve_by_lu{'_transposed' if transposed else ''}", (SINGULAR,)),
+        native=lambda *_, transposed: Routine(f"linalg_solve_by_lu{'_transposed' if transposed else ''}", (SINGULAR,)),
     ),
     _solve_by_lu_samples,
     "The solution x of a x = b, or of aᵀ x = b if `transposed`, from the result of `lu_by_columns` for a.",
@@ -574,7 +574,7 @@ revealing_lu = stacked(
     _infer_revealing_lu,
     _revealing_lu,
     NonDifferentiable(),
-    Library(HOST, native=lambda: Routine("linalg_revealing_lu")),
+    Library(HOST, native=lambda *_: Routine("linalg_revealing_lu")),
     _revealing_lu_samples,
     "LU factorization without small pivots beside large elements: as `lu`, or with exchanges of columns, too, and "
     "tiny numbers for pivots of 0. For values that do not depend on the choice of the pivots.",

@@ -128,7 +128,7 @@ repeated_square = stacked(
     _infer_repeated_square,
     _repeated_square,
     Push(lambda results, primals, tangents: [repeated_square_along(primals[0], tangents[0], primals[1])]),
-    Library("gemm", raises=False, native=lambda: Routine("linalg_repeated_square"), dispatched=True),
+    Library("gemm", raises=False, native=lambda *_: Routine("linalg_repeated_square"), dispatched=True),
     _repeated_square_samples,
     "The square of the square of … 1 + a, so many times.",
 )
@@ -138,7 +138,7 @@ repeated_square_along = stacked(
     _infer_repeated_square_along,
     _repeated_square_along,
     Pull(_pull_repeated_square_along),
-    Library("gemm", raises=False, native=lambda: Routine("linalg_repeated_square_along"), dispatched=True),
+    Library("gemm", raises=False, native=lambda *_: Routine("linalg_repeated_square_along"), dispatched=True),
     _repeated_square_along_samples,
     "Derivative of `repeated_square` at a along e.",
 )

@@ -114,7 +114,7 @@ searchsorted_vector = declare(
     Library(
         "searchsorted",
         raises=False,
-        native=lambda side: Routine(f"linalg_searchsorted_{side}", kinds="bif"),
+        native=lambda *_, side: Routine(f"linalg_searchsorted_{side}", kinds="bif"),
         dispatched=True,
     ),
     _searchsorted_samples,

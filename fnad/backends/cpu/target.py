@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fnad.backends.cpu import (
     blas,
+    fourier,
     functions,
     interrupt,
     linalg,
@@ -20,7 +21,7 @@ from fnad.lower.target import Costs, Target
 
 FAMILIES = (
     cast, operators, branchless, division, integer, functions, complex_math, random_bits, scipy_special, accurate_sums,
-    blas, linalg, mpi, interrupt, residual_stack, threads, masks,
+    blas, linalg, fourier, mpi, interrupt, residual_stack, threads, masks,
 )  # fmt: skip
 
 COSTS = Costs(
