@@ -50,7 +50,7 @@ def read(value: Any) -> Any:
     kind = type(value)
     if kind is FunctionType:
         return own_function(value)
-    if id(kind) not in METHODS.kinds:
+    if id(kind) not in METHODS.kinds and not issubclass(kind, Handle):
         if kind is CodeType:
             return original_of(value)
         if hasattr(kind, "__next__") and not is_users(kind):

@@ -279,14 +279,14 @@ def calling_class(kind: Any, /, *args: Any, **kwargs: Any) -> Any:
 
 def enter_imported() -> None:
     """Enter what replaces functions of modules that have been imported since."""
-    for name, rules in tuple(LATER.items()):
+    for name in sys.modules.keys() & tuple(LATER):
         file = getattr(forks.loaded(name), "__file__", None)
         if file is not None and (is_library(file) or package_of(file) == name):  # not a user module with that name
-            importlib.import_module(rules)
+            importlib.import_module(LATER[name])
             for function in STANDARD:
                 enter(function, of_numbers)
             LATER.pop(name, None)  # last: what an interrupt leaves is done at the next trace
-    for name in sorted(name for name in WAITING if forks.loaded(name) is not None):
+    for name in sorted(name for name in sys.modules.keys() & tuple(WAITING) if forks.loaded(name) is not None):
         for function, path in offered_by(sys.modules[name]):
             enter(function, lambda _, path=path: resolve_name(path))
         WAITING.discard(name)

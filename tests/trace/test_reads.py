@@ -20,6 +20,7 @@ from fnad import forks
 from fnad.trace import reads
 from fnad.trace.generators import have_drawn, shared_states
 from fnad.trace.recording import Recorder
+from tests.steps import steps
 
 
 class Table:
@@ -231,3 +232,20 @@ def test_data_that_is_not_read_is_not_searched(name: str, monkeypatch: pytest.Mo
         gc.enable()
     assert counts[-1] == counts[-2]
     assert Row.listed == 0
+
+
+def test_a_traced_value_is_read_from_a_list_in_few_steps() -> None:
+    """Its class is of fnad, so that it is not searched for methods of user code at each read."""
+
+    def reading(times: int) -> Callable[[], object]:
+        def f(x: Any) -> Any:
+            row = [x]
+            for _ in range(times):
+                x = row[0]
+            return x
+
+        return lambda: fnad.make_program(f)(np.ones(3))
+
+    few, many = reading(10), reading(110)
+    few(), many()
+    assert steps(many) - steps(few) < 60 * 100
