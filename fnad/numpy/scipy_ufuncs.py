@@ -18,6 +18,7 @@ from fnad.ops import bessel, catalogue, elementary, entropy  # noqa: F401 - all 
 from fnad.ops.arithmetic import neg
 from fnad.ops.conversion import complex_, convert_to
 from fnad.ops.error_functions import complex_erfc, erf, erfc, erfi
+from fnad.ops.formula import Formula
 from fnad.ops.hypergeometric import lambertw
 from fnad.ops.logistic import logaddexp, logistic
 from fnad.ops.piecewise import rint
@@ -45,6 +46,9 @@ COMPOSED: dict[str, Compute] = {
     "expm1": elementary.expm1,
     "kelvin": kelvin,
     "_lambertw": lambda z, k, tol: lambertw(k, tol, z),
+    "_nbinom_cdf": Formula(["k", "n", "p"], "betainc(n, k + 1.0, p)"),
+    "_nbinom_pmf": Formula(["k", "n", "p"], "beta_density(n, k + 1.0, p) * p / (n + k)"),
+    "_nbinom_sf": Formula(["k", "n", "p"], "betaincc(n, k + 1.0, p)"),
     "log1p": plane(elementary.log1p, entropy.complex_log1p),
     "log_expit": lambda x: neg(logaddexp(zeros_like(x), neg(x))),
     "round": rint,
