@@ -247,5 +247,6 @@ def test_a_traced_value_is_read_from_a_list_in_few_steps() -> None:
         return lambda: fnad.make_program(f)(np.ones(3))
 
     few, many = reading(10), reading(110)
-    few(), many()
+    few()
+    many()
     assert steps(many) - steps(few) < 60 * 100
