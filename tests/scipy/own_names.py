@@ -873,11 +873,7 @@ CASES: dict[str, list[Case]] = {
         of(lambda x, k: stats.vonmises.logpdf(x, k), X, 1.2),
         of(lambda x, a: stats.invgamma.pdf(x, a), X, 2.2),
         of(lambda x, a, b: stats.f.logpdf(x, a, b), X, 3.2, 4.1),
-        of(
-            lambda n, p: np.stack([getattr(stats.nbinom(n, p), m)([0, 4]) for m in ("logpmf", "logcdf", "sf")]),
-            3.5,
-            0.4,
-        ),
+        of(lambda n, p: np.stack([getattr(stats.nbinom(n, p), m)([0, 4]) for m in ("pmf", "logcdf", "sf")]), 3.5, 0.4),
         of(lambda p: stats.geom(p).cdf([1, 2, 5]), 0.4),
         of(lambda a, b: stats.betabinom.pmf([0, 1, 4], 5, a, b), 1.5, 0.7),
     ],
