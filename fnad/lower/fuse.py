@@ -25,6 +25,9 @@ from fnad.records import dataclass
 CANDIDATES = 8
 """The number of nests tried among those that share data with a new one."""
 
+LARGE = 2**16
+"""The fewest bytes of an array that leaves the first cache before a later loop reads it."""
+
 
 @dataclass(slots=True)
 class Member:
@@ -137,8 +140,10 @@ class Nests:
                 self._join(position, later)
 
     def _unite(self, position: int, later: int) -> None:
-        """Merge two items with products that the next one reads, where the later one is."""
-        if self.members[position].footprint.products or self.members[later].footprint.products:
+        """Merge two items that the next one reads where the later one is, if they have products or large results."""
+        made = self.members[position].footprint
+        is_large = any(estimate(buffer.aval.nbytes) >= LARGE for buffer in made.written)
+        if is_large or made.products or self.members[later].footprint.products:
             self._join(position, later)
 
     def _join(self, position: int, later: int) -> None:

@@ -126,6 +126,12 @@ def test_elementwise_work_and_folds_over_it_are_one_nest():
     assert not re.search(r"\bt\d", source), "nothing between is stored"
 
 
+def test_large_arrays_without_a_common_operand_are_computed_where_both_are_read():
+    f = lambda x, y: (np.exp(x), np.exp(y), np.exp(x) * np.exp(y))  # noqa: E731
+    for n, nests in ((100, 2), (10_000, 1)):
+        assert fnad.jit(f).lower(*np.ones((2, n))).as_text("loops").count("for ") == nests
+
+
 def test_work_on_rows_after_a_fold_of_rows_stays_in_the_row():
     (outer,) = items("softmax")
     assert isinstance(outer, NestLoop)
