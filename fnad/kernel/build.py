@@ -62,7 +62,7 @@ from fnad.lower.parallel import (
 )
 from fnad.lower.rows import Row
 from fnad.lower.target import Costs, Target
-from fnad.scalar.operation import INDEX, Kind, Pointer
+from fnad.scalar.operation import INDEX, Dtype, Pointer
 from fnad.scalar.operations import LOGICAL_NOT, MIN
 
 ROOM = 2**18
@@ -286,7 +286,7 @@ class KernelBuilder(Writer):
             self.own.clear()
             self.products.sums.clear()
             for variable in chain.from_iterable(map(self.folds.variables, folds)):
-                parts.append(self.part(variable.kind))
+                parts.append(self.part(variable.dtype))
                 self.add(Store(parts[-1], task, variable))
         for part in parts:
             self.add(local(part, PARTS))
@@ -309,9 +309,8 @@ class KernelBuilder(Writer):
         yield
         self.is_parallel = False
 
-    def part(self, kind: Kind) -> Name:
-        assert isinstance(kind, np.dtype)
-        return Name(f"part{next(self.numbers['part'])}", Pointer(kind))
+    def part(self, dtype: Dtype) -> Name:
+        return Name(f"part{next(self.numbers['part'])}", Pointer(dtype))
 
     def own_results(self, loop: NestLoop, task: Name, length: int) -> list[tuple[Name, int]]:
         """Give a task results of its own of the folds that accumulate in memory, filled: arrays, and how many each."""
@@ -516,9 +515,7 @@ def by_number(chosen: Expression, bodies: Sequence[list[Statement]]) -> list[Sta
     first, *between, last = bodies
     if chosen.kind == BOOL:
         return [If(chosen, last, first)]
-    dtype = chosen.kind
-    assert isinstance(dtype, np.dtype)
-    rest = last
+    dtype, rest = chosen.dtype, last
     for n in range(len(between), 0, -1):
         rest = list[Statement]([If(chosen.equals(Constant(dtype.type(n))), between[n - 1], rest)])
     return [If(chosen <= Constant(dtype.type(0)), first, rest)]

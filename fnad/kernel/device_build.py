@@ -14,8 +14,6 @@ from itertools import count
 from math import gcd
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from fnad.kernel.accumulators import Accumulator
 from fnad.kernel.build import KernelBuilder
 from fnad.kernel.device import ATOMIC_ADD, BLOCK, SHARED_ARRAYS, THREAD
@@ -322,8 +320,7 @@ class DeviceBuilder(KernelBuilder):
         if self.shared_bytes > MOST_SHARED and len(arrays) >= AT_ONCE:
             arrays.rotate(-1)
             return arrays[-1]
-        assert isinstance(variable.kind, np.dtype)
-        arrays.append(self.new_shared(variable.kind, elements))
+        arrays.append(self.new_shared(variable.dtype, elements))
         return arrays[-1]
 
     def new_shared(self, dtype: Dtype, elements: int) -> Name:

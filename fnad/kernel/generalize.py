@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -89,7 +89,7 @@ class Group:
     def value(self, places: Sequence[Name]) -> Expression:
         """The constant, or the variable of the first place."""
         first = places[self.places[0]]
-        return first if self.number is None else Constant(np.frombuffer(self.number, cast("Dtype", first.kind))[0])
+        return first if self.number is None else Constant(np.frombuffer(self.number, first.dtype)[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,9 +152,7 @@ class Pattern:
         found: dict[Dtype, list[Group]] = {}
         for group in self.groups:
             if group.number is None:
-                dtype = outline.places[group.places[0]].kind
-                assert isinstance(dtype, np.dtype)
-                found.setdefault(dtype, []).append(group)
+                found.setdefault(outline.places[group.places[0]].dtype, []).append(group)
         return found
 
 

@@ -317,7 +317,7 @@ class Mapping:
         """The piece of columns that blocks keep, behind one that clears marks if several share them."""
         blocks = -(-size(loops) // shape.columns) * shape.shares
         folds = self.arrays(loop_effects(nest)) if shape.shares > 1 else ()
-        values = {fold.kind.dtype: fold for fold in folds if isinstance(fold.kind, Pointer)}
+        values = {fold.dtype: fold for fold in folds}
         marks = Name(f"fold{next(self.numbers)}", Pointer(INDEX)) if folds else None
         piece = Strips([nest], depth, blocks, shape.threads, loops, shape.columns, shape.shares, values, marks)
         if marks is not None:

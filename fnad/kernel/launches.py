@@ -35,7 +35,7 @@ from fnad.kernel.pieces import FoldParts, OnBlocks, Piece, statements_of_piece
 from fnad.kernel.plan import PlacedProgram
 from fnad.kernel.python_source import kernel_text
 from fnad.kernel.registers import vectors
-from fnad.kernel.statements import COUNTERS, STATUS, Apply, Kernel, Statement, Store, walk
+from fnad.kernel.statements import COUNTERS, STATUS, Apply, Kernel, Statement, stores, walk
 from fnad.kernel.strips import Strips, in_strips
 from fnad.lower.allocation import Slot
 from fnad.lower.interchange import products_apart
@@ -59,7 +59,7 @@ from fnad.lower.loop_ir import (
 from fnad.lower.nodes import Buffer, BufferLoad
 from fnad.lower.target import Target
 from fnad.records import dataclass
-from fnad.scalar.operation import Operation, Pointer
+from fnad.scalar.operation import Operation
 from fnad.scalar.scipy_ufunc import UfuncOperation
 
 
@@ -322,7 +322,7 @@ def stored_by_some(statements: Sequence[Statement]) -> Iterator[str]:
     """The arrays that some threads of a block store into: in variables, others would not have what is in them."""
     for statement in statements:
         if is_shared_out(statement):
-            yield from (inner.array.name for inner in walk([statement]) if isinstance(inner, Store))
+            yield from (store.array.name for store in stores([statement]))
         else:
             for body in statement.bodies:
                 yield from stored_by_some(body)
@@ -336,9 +336,7 @@ def folds_in_parts(pieces: Iterable[Piece]) -> Iterator[Slot]:
         if isinstance(piece, OnBlocks | FoldParts | Strips)
         for array, size in piece.partial
     }
-    for array, size in sizes.items():
-        assert isinstance(array.kind, Pointer)
-        yield Slot(array.name, array.kind.dtype, size)
+    return (Slot(array.name, array.dtype, size) for array, size in sizes.items())
 
 
 def known_as(operation: Operation) -> str:

@@ -49,5 +49,4 @@ class Layout:
         return array if place is None else Name(place, array.kind)
 
     def _variable(self, array: Name) -> Name:
-        assert isinstance(array.kind, Pointer)
-        return Name(self.variables[array.name], array.kind.dtype)
+        return Name(self.variables[array.name], array.dtype)

@@ -99,7 +99,7 @@ def _is_removable(assign: Assign, uses: Counter[str]) -> bool:
 
 
 def _used(statement: Statement) -> Iterator[str]:
-    return (expression.name for expression in statement.expressions() if isinstance(expression, Name))
+    return (name.name for name in statement.names())
 
 
 def _without(statements: Sequence[Statement], dead: AbstractSet[str]) -> list[Statement]:

@@ -20,8 +20,6 @@ from functools import reduce
 from itertools import count
 from typing import TypeAlias
 
-import numpy as np
-
 from fnad.kernel.order import is_float, is_unvectorised
 from fnad.kernel.statements import (
     Apply,
@@ -38,6 +36,8 @@ from fnad.kernel.statements import (
     Store,
     apply,
     assigned,
+    loads,
+    stores,
     walk,
 )
 from fnad.scalar.operations import ACCUMULATE, ADD, DIVIDE, MULTIPLY, NEGATIVE, STRONG_MULTIPLY, SUBTRACT
@@ -102,13 +102,12 @@ def _is_repeatable(body: Sequence[Statement]) -> bool:
         return False
     changed, before = set(assigned(body)), set[Name]()
     for statement in body:
-        read = {part for inner in walk([statement]) for part in inner.expressions() if isinstance(part, Name)}
+        read = {name for inner in walk([statement]) for name in inner.names()}
         if read & changed - before:
             return False
         if isinstance(statement, Assign):
             before.update(statement.targets)
-    stored = {statement.array for statement in walk(body) if isinstance(statement, Store)}
-    return stored.isdisjoint(load.array for statement in walk(body) for load in statement.loads())
+    return {store.array for store in stores(body)}.isdisjoint(load.array for load in loads(body))
 
 
 class _Origins:
@@ -169,10 +168,9 @@ class _Origins:
 
 def _twice(loop: For, results: Sequence[Store], number: int) -> list[Statement]:
     """The loop with plain products, and the loop as it is for where a result of that is nan."""
-    kind = results[0].value.kind
-    assert isinstance(kind, np.dtype)
-    check = Name(f"check{number}", kind)
-    values = {id(store): Name(f"checked{number}_{n}", kind) for n, store in enumerate(results)}
+    dtype = results[0].value.dtype
+    check = Name(f"check{number}", dtype)
+    values = {id(store): Name(f"checked{number}_{n}", dtype) for n, store in enumerate(results)}
     body = list[Statement]()
     for statement in loop.body:
         plain = statement.with_operands(_plain)  # branches have no such products
@@ -184,7 +182,7 @@ def _twice(loop: For, results: Sequence[Store], number: int) -> list[Statement]:
     total = reduce(lambda a, b: a + b, values.values())
     body.append(Assign((check,), check + total))
     again = If(check.differs(check), [loop])
-    return [Assign((check,), Constant(kind.type(0))), replace(loop, body=body), again]
+    return [Assign((check,), Constant(dtype.type(0))), replace(loop, body=body), again]
 
 
 def _plain(expression: Expression) -> Expression:

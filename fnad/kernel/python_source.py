@@ -235,7 +235,7 @@ class _Inliner:
         self.uses: Counter[str] = Counter()
         self.assignments = Counter(target.name for target in assigned(statements))
         for statement in walk(statements):
-            self.uses.update(e.name for e in statement.expressions() if isinstance(e, Name))
+            self.uses.update(name.name for name in statement.names())
         self.pending: dict[str, Expression] = {}
 
     def block(self, statements: Sequence[Statement]) -> list[Statement]:

@@ -15,8 +15,6 @@ from dataclasses import replace
 from itertools import count
 from typing import TypeAlias, TypeGuard
 
-import numpy as np
-
 from fnad.kernel.forward import stored_arrays
 from fnad.kernel.statements import (
     Apply,
@@ -33,6 +31,8 @@ from fnad.kernel.statements import (
     Store,
     While,
     assigned,
+    loads,
+    stores,
     subexpressions,
     walk,
 )
@@ -80,9 +80,8 @@ def is_unrolled(loop: For) -> bool:
     """True if a loop must be unrolled: which register an element is in cannot depend on a number at run time."""
     if loop.kind in (LoopKind.ELEMENTS, LoopKind.VECTOR):
         return True
-    touched = [(s.array, s.index) for s in walk(loop.body) if isinstance(s, Store)]
-    touched += [(load.array, load.index) for s in walk(loop.body) for load in s.loads()]
-    return any(is_own(array) and loop.counter in subexpressions(index) for array, index in touched)
+    touched = *stores(loop.body), *loads(loop.body)
+    return any(is_own(access.array) and loop.counter in subexpressions(access.index) for access in touched)
 
 
 # ---- the elements of a thread ------------------------------------------------------------------------------------
@@ -252,9 +251,8 @@ class _Keeping:
 
     def keep(self, statement: Statement, source: _Source) -> None:
         """Load a value from an array of the thread, which is made if there are registers for it."""
-        dtype = source.value.kind
-        assert isinstance(dtype, np.dtype)
-        words, until = source.size * words_of(dtype), self.until.get(source.statement, source.place)
+        dtype, until = source.value.dtype, self.until.get(source.statement, source.place)
+        words = source.size * words_of(dtype)
         behind = range(until, self.place)
         if any(self.taken[place] + words > self.words for place in behind):
             return
@@ -327,11 +325,11 @@ def _apart(loop: Statement, array: Callable[[Dtype, int], Name]) -> Iterator[Sta
     for statement in body:
         match statement:
             case Assign((target,), Load(source, index)) if _moves(source, index, indices, inner):
-                own = array(_dtype(source), _length(loop))
+                own = array(source.dtype, _length(loop))
                 loaded.append(Store(own, loop.counter, Load(source, index)))
                 inside.append(Assign((target,), Load(own, loop.counter)))
             case Store(target, index, value) if _moves(target, index, indices, inner):
-                own = array(_dtype(target), _length(loop))
+                own = array(target.dtype, _length(loop))
                 stored.append(Store(target, index, Load(own, loop.counter)))
                 inside.append(Store(own, loop.counter, value))
             case _:
@@ -341,22 +339,12 @@ def _apart(loop: Statement, array: Callable[[Dtype, int], Name]) -> Iterator[Sta
             yield replace(loop, body=[*head, *part])
 
 
-def _dtype(array: Name) -> Dtype:
-    assert isinstance(array.kind, Pointer)
-    return array.kind.dtype
-
-
 def _indices(statements: Sequence[Statement]) -> dict[str, set[Expression]]:
     """The indices at which statements touch arrays that they store into, by array."""
-    stored = set(stored_arrays(statements))
-    found: dict[str, set[Expression]] = {}
-    for statement in walk(statements):
-        if isinstance(statement, Store):
-            found.setdefault(statement.array.name, set()).add(statement.index)
-    for statement in walk(statements):
-        for load in statement.loads():
-            if load.array.name in stored:
-                found[load.array.name].add(load.index)
+    found: dict[str, set[Expression]] = {store.array.name: set() for store in stores(statements)}
+    for access in (*stores(statements), *loads(statements)):
+        if access.array.name in found:
+            found[access.array.name].add(access.index)
     return found
 
 

@@ -10,9 +10,10 @@ function, its frame, followed by that of the task that the same thread runs:
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TypeGuard
 
 from fnad.kernel.routines import LOCAL_ARRAYS
-from fnad.kernel.statements import Apply, Assign, Constant, For, Name, Statement
+from fnad.kernel.statements import Apply, Assign, For, Name, Statement
 from fnad.scalar.operation import INDEX, Pointer
 
 STACK = 2**13
@@ -52,12 +53,10 @@ def frame_words(statements: Sequence[Statement]) -> int:
 
 def _arrays(statements: Sequence[Statement]) -> dict[Name, int]:
     """The arrays that a function makes, with their bytes."""
-    return {
-        s.targets[0]: _nbytes(s.value) for s in _of_function(statements) if makes_array(s) and isinstance(s, Assign)
-    }
+    return {made.targets[0]: _nbytes(made) for made in _of_function(statements) if makes_array(made)}
 
 
-def makes_array(statement: Statement) -> bool:
+def makes_array(statement: Statement) -> TypeGuard[Assign]:
     """True if a statement makes an array."""
     return (
         isinstance(statement, Assign)
@@ -80,12 +79,11 @@ def _of_function(statements: Sequence[Statement]) -> Iterator[Statement]:
                 yield from _of_function(body)
 
 
-def _nbytes(made: object) -> int:
-    assert isinstance(made, Apply)
-    (size,) = made.operands
-    assert isinstance(size, Constant)
-    assert isinstance(made.kind, Pointer)
-    return int(size.value) * made.kind.dtype.itemsize
+def _nbytes(made: Assign) -> int:
+    assert isinstance(made.value, Apply)
+    size = made.value.operands[0].number
+    assert size is not None
+    return size * made.value.dtype.itemsize
 
 
 def _words(nbytes: int) -> int:

@@ -29,7 +29,7 @@ from fnad.ir.program import Source
 from fnad.ir.size import computed, is_size
 from fnad.records import dataclass
 from fnad.scalar import operations as scalar
-from fnad.scalar.operation import INDEX, Kind, Operation, Pointer
+from fnad.scalar.operation import INDEX, Dtype, Kind, Operation, Pointer
 
 T = TypeVar("T")
 
@@ -69,6 +69,14 @@ class Operable:
     def __neg__(self) -> Apply:
         assert isinstance(self, Expression)
         return apply(scalar.NEGATIVE, self)
+
+    @property
+    def dtype(self) -> Dtype:
+        """The dtype of a scalar, or of the elements of an array."""
+        assert isinstance(self, Expression)
+        dtype = self.kind.dtype if isinstance(self.kind, Pointer) else self.kind
+        assert isinstance(dtype, np.dtype)
+        return dtype
 
     @property
     def number(self) -> int | None:
@@ -124,8 +132,7 @@ class Load(Operable):
 
     @property
     def kind(self) -> Kind:
-        assert isinstance(self.array.kind, Pointer)
-        return self.array.kind.dtype
+        return self.array.dtype
 
     def with_parts(self, change: Change) -> Load:
         index = change(self.index)
@@ -181,6 +188,10 @@ class StatementParts:
     def loads(self) -> Iterator[Load]:
         """The elements that the statement reads, without those that its blocks read."""
         return (expression for expression in self.expressions() if isinstance(expression, Load))
+
+    def names(self) -> Iterator[Name]:
+        """The variables and arrays that the statement takes, without arrays of which it reads elements."""
+        return (expression for expression in self.expressions() if isinstance(expression, Name))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -432,6 +443,16 @@ def walk(statements: Sequence[Statement]) -> list[Statement]:
         for body in statement.bodies:
             found += walk(body)
     return found
+
+
+def stores(statements: Sequence[Statement]) -> list[Store]:
+    """All stores in statements, nested ones included."""
+    return [statement for statement in walk(statements) if isinstance(statement, Store)]
+
+
+def loads(statements: Sequence[Statement]) -> list[Load]:
+    """The elements that statements read, nested ones included."""
+    return [load for statement in walk(statements) for load in statement.loads()]
 
 
 def assigned(statements: Sequence[Statement]) -> Iterator[Name]:

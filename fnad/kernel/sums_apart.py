@@ -10,7 +10,7 @@ addition waits for that, longer than the function takes. The second loop reads f
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -26,6 +26,8 @@ from fnad.kernel.statements import (
     Statement,
     Store,
     assigned,
+    loads,
+    stores,
     subexpressions,
 )
 from fnad.scalar.operations import ACCUMULATE, ADD, OPERATIONS
@@ -67,11 +69,10 @@ def _parts(loop: For) -> list[Statement]:
         return []
     apart = [statement.with_operands(lambda value: _loaded(value, places)) for statement in sums]
     changed, totals = set(assigned(rest)), Counter(assigned(list(filter(_is_sum, sums))))
-    stored = {statement.array for statement in rest if isinstance(statement, Store)}
-    read = Counter(part for statement in loop.body for part in statement.expressions() if isinstance(part, Name))
+    read = Counter(name for statement in loop.body for name in statement.names())
     is_free = all(read[name] == times == 1 for name, times in totals.items())
     is_known = changed.isdisjoint(part for statement in apart for part in statement.expressions())
-    reads_places_alone = stored.isdisjoint(load.array for statement in sums for load in statement.loads())
+    reads_places_alone = {store.array for store in stores(rest)}.isdisjoint(load.array for load in loads(sums))
     if _calls(apart) or not (is_free and is_known and reads_places_alone):
         return []
     return [replace(loop, body=rest), replace(loop, body=apart)]
@@ -80,17 +81,13 @@ def _parts(loop: For) -> list[Statement]:
 def _divided(body: Sequence[Statement]) -> tuple[list[Statement], list[Statement]]:
     """The sums of a loop, with the assignments without calls to variables that they alone read, and the rest."""
     sums = set(filter(_is_sum, body))
-    read = Counter(name for statement in body if statement not in sums for name in _names(statement))
+    read = Counter(name for statement in body if statement not in sums for name in statement.names())
     for statement in reversed(body if sums else ()):
         is_assigned = isinstance(statement, Assign) and statement not in sums and not _calls([statement])
         if is_assigned and not any(read[target] for target in assigned([statement])):
             sums.add(statement)
-            read.subtract(_names(statement))
+            read.subtract(statement.names())
     return [statement for statement in body if statement in sums], [each for each in body if each not in sums]
-
-
-def _names(statement: Statement) -> Iterator[Name]:
-    return (part for part in statement.expressions() if isinstance(part, Name))
 
 
 def _is_sum(statement: Statement) -> bool:
@@ -112,11 +109,11 @@ def _places(loop: For, statements: Sequence[Statement]) -> dict[Name, Load]:
     if loop.is_parallel or loop.counted is None or not FEWEST <= len(loop.counted) <= MOST:
         return {}
     times, changing = Counter(assigned(statements)), {loop.counter, *assigned(statements)}
-    stores = [statement for statement in statements if isinstance(statement, Store)]
-    arrays = Counter(store.array for store in stores)
+    stored = stores(statements)
+    arrays = Counter(store.array for store in stored)
     return {
         store.value: place
-        for store in stores
+        for store in stored
         if isinstance(store.value, Name) and times[store.value] == arrays[store.array] == 1
         for place in [Load(store.array, store.index)]
         if place.kind == store.value.kind == SINGLE and _advances(store.index, loop.counter, changing)

@@ -125,5 +125,4 @@ class _Counting:
     def bytes(self, array: Name, index: Expression) -> int:
         if array.name not in self.sizes:
             return 0
-        assert isinstance(array.kind, Pointer)
-        return min(self.product(self.sources(index)), self.sizes[array.name]) * array.kind.dtype.itemsize
+        return min(self.product(self.sources(index)), self.sizes[array.name]) * array.dtype.itemsize

@@ -13,8 +13,6 @@ from dataclasses import field
 from itertools import count
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from fnad.ir.size import is_size
 from fnad.ir.types import Dtype
 from fnad.kernel.routines import LOCAL_ARRAYS
@@ -130,8 +128,7 @@ class Writer:
 
     def assign(self, prefix: str, value: Expression) -> Name:
         """A new variable with this value."""
-        assert isinstance(value.kind, np.dtype)
-        name = self.name(prefix, value.kind)
+        name = self.name(prefix, value.dtype)
         self.add(Assign((name,), value))
         return name
 
@@ -330,5 +327,4 @@ def _atom(atom: indices.Atom, names: dict[Node, Expression]) -> Expression:
 
 def local(array: Name, size: int) -> Assign:
     """The statement that makes an array of a kernel's own."""
-    assert isinstance(array.kind, Pointer)
-    return Assign((array,), apply(LOCAL_ARRAYS[array.kind.dtype], integer(size)))
+    return Assign((array,), apply(LOCAL_ARRAYS[array.dtype], integer(size)))

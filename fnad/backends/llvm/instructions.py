@@ -254,8 +254,7 @@ class _Writer:
                 self.values[target.name] = part
 
     def store(self, array: Name, index: Value, value: Value) -> None:
-        assert isinstance(array.kind, Pointer)
-        in_memory = self.builder.zext(value, ir.IntType(8)) if array.kind.dtype == BOOL else value
+        in_memory = self.builder.zext(value, ir.IntType(8)) if array.dtype == BOOL else value
         self.builder.store(in_memory, self.builder.gep(self.value(array), [index], inbounds=True))
 
     def loop(self, loop: For) -> None:

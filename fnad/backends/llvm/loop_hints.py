@@ -14,7 +14,7 @@ such a loop would fill half a vector.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Sequence
 
 import llvmlite.ir as ir
 import numpy as np
@@ -34,6 +34,8 @@ from fnad.kernel.statements import (
     Statement,
     Store,
     While,
+    loads,
+    stores,
     subexpressions,
     walk,
 )
@@ -86,12 +88,9 @@ def has_apart(loop: For) -> bool:
 
     LLVM prints a remark on any other loop that it cannot vectorise as told.
     """
-    stores = [statement for statement in walk(loop.body) if isinstance(statement, Store)]
-    places: dict[Name, list[Expression]] = {store.array: [] for store in stores}
-    for store in stores:
-        places[store.array].append(store.index)
-    for load in (load for statement in walk(loop.body) for load in statement.loads()):
-        places.get(load.array, []).append(load.index)
+    places: dict[Name, list[Expression]] = {store.array: [] for store in stores(loop.body)}
+    for access in (*stores(loop.body), *loads(loop.body)):
+        places.get(access.array, []).append(access.index)
     return all(
         len(found) == 1 or (found.count(found[0]) == len(found) and _step(found[0], loop.counter))
         for found in places.values()
@@ -103,17 +102,9 @@ def is_along_row(loop: For, around: For | None) -> bool:
     count = iterations(loop)
     if around is None or count is None or not SHORTEST_ROW <= count <= MOST:
         return False
-    places = list(_places(loop.body))
+    places = [access.index for access in (*stores(loop.body), *loads(loop.body))]
     is_row = {_step(place, loop.counter) for place in places} <= {0, 1}
     return is_row and any(_step(place, around.counter) not in (0, 1) for place in places)
-
-
-def _places(statements: Sequence[Statement]) -> Iterator[Expression]:
-    """The places of all elements that are read or stored."""
-    for statement in walk(statements):
-        yield from (load.index for load in statement.loads())
-        if isinstance(statement, Store):
-            yield statement.index
 
 
 def _step(place: Expression, counter: Name) -> int | None:

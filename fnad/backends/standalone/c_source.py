@@ -13,7 +13,7 @@ from itertools import count
 import numpy as np
 
 from fnad.backends.standalone import c_libraries
-from fnad.backends.standalone.program import NO_SIZE, Standalone, Variant, element_type
+from fnad.backends.standalone.program import NO_SIZE, Standalone, Variant
 from fnad.errors import LoweringError
 from fnad.ir.size import is_size
 from fnad.ir.types import Aval
@@ -281,7 +281,7 @@ def _driver(program: Standalone, variant: Variant) -> str:
         lines += [f"    if ({missing}) {{", "        status[0] = -1;", "        goto end;", "    }"]
     for kernel in variant.kernels:
         places = [named.get(p.name) or names.get(p.name, p.name) for p in kernel.parameters]
-        given = [f"({ctype(element_type(p))} *){place}" for p, place in zip(kernel.parameters, places, strict=True)]
+        given = [f"({ctype(p.dtype)} *){place}" for p, place in zip(kernel.parameters, places, strict=True)]
         lines += [f"    {variant.name}_{kernel.name}({', '.join(given)});", "    if (status[0]) goto end;"]
     lines += ["end:", *[f"    free({name});" for name in names.values()], "    return status[0];"]
     static = "static " * bool(program.sizes)
@@ -342,7 +342,7 @@ class _SourceWriter:
             if not isinstance(target.kind, Pointer) and (counts[target.name] > 1 or target.name in outside)
         }
         self._declared = set(late)
-        parameters = ", ".join(f"{ctype(element_type(p))} *restrict {p.name}" for p in kernel.parameters)
+        parameters = ", ".join(f"{ctype(p.dtype)} *restrict {p.name}" for p in kernel.parameters)
         lines = [f"static void {self._prefix}_{kernel.name}({parameters or 'void'})", "{"]
         lines += [f"    {ctype(kind)} {name};" for name, kind in late.items()]
         return renumbered("\n".join([*lines, *self._block(body, "    "), "}"]))
@@ -378,7 +378,7 @@ class _SourceWriter:
                 declared = "" if target.name in self._declared else f"const {ctype(target.kind)} "
                 return f"{declared}{target.name} = {self._outer(value)};"
             case Assign((total, rest), Apply(operation, (_, _, value), _)) if operation.name == "compensated_add":
-                helper = self._helper(operation.name, value.kind, HELPERS)
+                helper = self._helper(operation.name, value.dtype, HELPERS)
                 return f"{helper}(&{total.name}, &{rest.name}, {self._outer(value)});"
             case Store(array, index, value):
                 return f"{array.name}[{self._outer(index)}] = {self._outer(value)};"
@@ -397,8 +397,7 @@ class _SourceWriter:
         """A call of CBLAS, or of a function that calls LAPACKE."""
         self.calls_libraries = True
         name, texts = call.operation.name, list(map(self._outer, operands))
-        assert isinstance(operands[0], Name)
-        dtype = element_type(operands[0])
+        dtype = operands[0].dtype
         if name in c_libraries.PRODUCTS:
             return c_libraries.product(name, dtype, texts)
         called = f"{self._program}_{name}_{dtype.str[1:]}"
@@ -474,8 +473,7 @@ class _SourceWriter:
             raise LoweringError(f"C has no {name} of {kind}", remedy=NATIVE)
         return f"{found}{_suffix(kind)}({arguments})"
 
-    def _helper(self, name: str, kind: Kind, helpers: dict[str, str]) -> str:
-        assert isinstance(kind, np.dtype)
+    def _helper(self, name: str, kind: Dtype, helpers: dict[str, str]) -> str:
         called = f"{self._program}_{name}_{kind.str[1:]}"
         words = {f: f"{f}{_suffix(kind)}" for f in ("fmod", "floor", "copysign", "creal", "cimag", "fabs")}
         real = "float" if kind.itemsize == 8 and kind.kind == "c" else "double"
@@ -513,7 +511,7 @@ def _sums(loop: For) -> Sequence[str]:
         return []
     later = {target.name for target in assigned(loop.body)}
     for statement in loop.body:
-        read = [x.name for x in statement.expressions() if isinstance(x, Name) and x.name in later]
+        read = [x.name for x in statement.names() if x.name in later]
         if read != ([target.name for target in statement.targets] if statement in own else []):
             return []
         later -= {target.name for target in assigned([statement])} - set(sums)

@@ -24,7 +24,7 @@ from fnad.backends.cpu import codegen, loader
 from fnad.backends.cpu.functions import FUNCTIONS
 from fnad.backends.llvm.instructions import add_function, arrays_in_frame
 from fnad.backends.llvm.scalar import call, memory_type
-from fnad.backends.standalone.program import NO_SIZE, Standalone, Variant, element_type
+from fnad.backends.standalone.program import NO_SIZE, Standalone, Variant
 from fnad.backends.standalone.target import STANDALONE
 from fnad.errors import ExportError
 from fnad.ir.size import computed, is_size
@@ -269,7 +269,7 @@ def _run(builder: ir.IRBuilder, variant: Variant, places: dict[str, Any]) -> Non
 def _call(builder: ir.IRBuilder, kernel: Kernel, places: dict[str, Any]) -> None:
     function = add_function(builder.module, kernel, STANDALONE)
     given: Sequence[Any] = [
-        builder.bitcast(places[parameter.name], memory_type(element_type(parameter)).as_pointer())
+        builder.bitcast(places[parameter.name], memory_type(parameter.dtype).as_pointer())
         for parameter in kernel.parameters
     ]
     at = dict(zip(kernel.parameters, given, strict=True))

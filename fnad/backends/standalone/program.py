@@ -15,13 +15,12 @@ from fnad.ir.program import Program
 from fnad.ir.size import LONGEST
 from fnad.ir.types import Aval
 from fnad.kernel.plan import Plan
-from fnad.kernel.statements import Kernel, Name
+from fnad.kernel.statements import Kernel
 from fnad.kernel.steps import Chunk
 from fnad.lower.faults import Fault
 from fnad.lower.loop_ir import LibraryCall, effects
 from fnad.lower.lowering import lower
 from fnad.records import NamedTuple
-from fnad.scalar.operation import Dtype, Pointer
 
 MOST_CAPTURED = 2**16
 """The most elements of captured arrays, which become part of the code."""
@@ -153,12 +152,6 @@ def standalone(
         numbered,
         sizes,
     )
-
-
-def element_type(parameter: Name) -> Dtype:
-    """The dtype of the array that a kernel takes."""
-    assert isinstance(parameter.kind, Pointer)
-    return parameter.kind.dtype
 
 
 OUTSIDE = (
