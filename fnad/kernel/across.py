@@ -7,6 +7,7 @@ a whole row and takes work, such as the reciprocal of a sum, so that it is compu
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import field, replace
 from functools import partial
 
@@ -44,8 +45,9 @@ class Across:
         rows = RowLoop(tile, loop, counter(tile.depth) - first)
         kept = {node: self.lane(tile, node.dtype) for node in rows.work([effect.node for effect in effects])}
         folds = {effect: self.lanes_of(effect, tile) for effect in effects if folds_columns(effect, loop)}
-        each_row = partial(self.each_row, tile, first, stop)
-        each_row(lambda: self.begin(rows, kept, folds))
+        each_row: _EachRow = partial(self.writer.loop_over, counter(tile.depth), stop, first, level=True)
+        with each_row():
+            self.begin(rows, kept, folds)
         rows.kept = kept
         self.writer.loop_over_rows = rows
         if not any(isinstance(effect, Reduce) and effect not in folds for effect in effects):
@@ -57,8 +59,8 @@ class Across:
 
     def columns(self, loop: NestLoop, write: Callable[[], None], each_row: _EachRow) -> None:
         """Write a loop over the elements of rows, several at a time: lanes are loaded and stored once for these."""
-        with self.writer.block() as outer:
-            each_row(write)
+        with self.writer.block() as outer, each_row():
+            write()
         (over_rows,) = outer
         assert isinstance(over_rows, For)
         first = block_of(loop.depth)
@@ -79,19 +81,13 @@ class Across:
         self, loop: NestLoop, effects: Sequence[Effect], rows: RowLoop, folds: _Folds, each_row: _EachRow
     ) -> None:
         """Write a loop over the elements of rows, with folds over the rows for each of them."""
-        with self.writer.block() as body:
+        with self.writer.loop_over(counter(loop.depth), loop.extent, level=True):
             sums = [effect for effect in effects if isinstance(effect, Reduce) and effect not in folds]
             totals: dict[Effect, Name] = {effect: self.total(effect) for effect in sums}
-            each_row(lambda: self.effects_across(effects, rows, folds, totals))
+            with each_row():
+                self.effects_across(effects, rows, folds, totals)
             for effect in sums:
                 self.folds.combine_in_memory(effect, totals[effect])
-        self.writer.add(For(counter(loop.depth), integer(0), integer(loop.extent), 1, body))
-
-    def each_row(self, tile: NestLoop, first: Expression, stop: Expression, write: Callable[[], None]) -> None:
-        with self.writer.block() as body:
-            write()
-        if body:
-            self.writer.add(For(counter(tile.depth), first, stop, 1, body))
 
     # ---- lanes -------------------------------------------------------------------------------------------------------
 
@@ -123,17 +119,15 @@ class Across:
             fold.effect: fold for fold in self.folds.below(rows.tile) if fold.start <= rows.depth
         }
         totals: dict[Effect, Name] = {effect: self.total(effect) for effect in folds if effect in accumulators}
-        each_row(lambda: self.end_row(rows, folds, totals))
+        with each_row():
+            for effect, lanes in folds.items():
+                found = self.writer.assign("v", Load(lanes[0][0], rows.number))
+                if effect in totals:
+                    self.add_to_total(effect, totals[effect], found)
+                else:
+                    self.writer.store(effect, self.writer.cast(found, effect.buffer.dtype))
         for effect, total in totals.items():
             self.folds.fold_in(accumulators[effect], total)
-
-    def end_row(self, rows: RowLoop, folds: _Folds, totals: Mapping[Effect, Name]) -> None:
-        for effect, lanes in folds.items():
-            found = self.writer.assign("v", Load(lanes[0][0], rows.number))
-            if effect in totals:
-                self.add_to_total(effect, totals[effect], found)
-            else:
-                self.writer.store(effect, self.writer.cast(found, effect.buffer.dtype))
 
     # ---- effects -----------------------------------------------------------------------------------------------------
 
@@ -177,7 +171,7 @@ class Across:
         self.writer.add(Store(best, row, self.writer.assign("v", self.writer.select(better, value, so_far))))
 
 
-_EachRow = Callable[[Callable[[], None]], None]
+_EachRow = Callable[[], AbstractContextManager[None]]
 _Folds = Mapping[Effect, Sequence[tuple[Name, Constant]]]
 
 

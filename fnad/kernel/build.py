@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
 from itertools import chain, islice
 from math import prod
 
@@ -213,20 +212,17 @@ class KernelBuilder(Writer):
             self.plain_loop(loop, start, stop)
 
     def plain_loop(self, loop: NestLoop, start: Expression, stop: Expression) -> None:
-        opened = self.folds.closed_by(loop)
+        opened, kind = self.folds.closed_by(loop), LoopKind.PLAIN if loop.span is None else LoopKind.SPAN
         self.folds.begin_block(opened)
-        with self.block() as body:
+        with self.loop_over(counter(loop.depth), stop, start, kind=kind, level=True):
             self.items(loop.items)
-        kind = LoopKind.PLAIN if loop.span is None else LoopKind.SPAN
-        self.add(For(counter(loop.depth), start, stop, 1, body, kind))
         self.folds.end_block(opened)
 
     def blocked_loop(self, loop: NestLoop, length: int, start: Expression, stop: Expression, *, is_cut: bool) -> None:
         outer = block_of(loop.depth)
         end = apply(MIN, outer + length, stop) if is_cut else end_of(outer, length, loop.extent)
-        with self.block(level=False) as body:
+        with self.loop_over(outer, stop, start, length):
             self.plain_loop(loop, outer, end)
-        self.add(For(outer, start, stop, length, body))
 
     def tiled_loop(self, loop: NestLoop, start: Expression, stop: Expression) -> None:
         """Write a loop over tiles, in each of which one piece runs after the other."""
@@ -326,7 +322,8 @@ class KernelBuilder(Writer):
             start = self.assign("v", task * size)
             self.own |= {update: (array, start, update.address) for update in updates}
             zero = Constant(-buffer.dtype.type(0))  # -0.0, to which any number may be added and stays what it is
-            self.each_of(size, lambda e, array=array, start=start, zero=zero: self.add(Store(array, start + e, zero)))
+            with self.each_of(size) as element:
+                self.add(Store(array, start + element, zero))
         for product in products_over(loop):
             assert product.parts is not None
             start = self.assign("v", task * (product.m * product.n))
@@ -338,7 +335,7 @@ class KernelBuilder(Writer):
         """Fold the parts of all tasks, from the first one to the last."""
         self.folds.open_all(folds)
         task = Name(f"q{loop.depth}", INDEX)
-        with self.block(level=False) as body:
+        with self.loop_over(task, tasks):
             remaining = iter(parts)
             if has_checks(loop):
                 fault = self.assign("v", Load(next(remaining), task))
@@ -348,42 +345,29 @@ class KernelBuilder(Writer):
                     self.assign("v", Load(part, task)) for part in islice(remaining, len(self.folds.variables(fold)))
                 ]
                 self.folds.fold_in_parts(fold, values)
-        if body:
-            self.add(For(task, integer(0), integer(tasks), 1, body))
 
     def combine_results(self, loop: NestLoop, own: Sequence[tuple[Name, int]], tasks: int) -> None:
         """Fold the results of all tasks, from the first one to the last."""
         task = Name(f"q{loop.depth}", INDEX)
         folds = folds_in_memory(loop)
         for (effect, around), (array, size) in zip(folds, own[: len(folds)], strict=True):
-            start = task * size
-            with self.block(level=False) as body:
-                self.in_loops(around, partial(self.combine_result, loop, effect, array, start))
-            self.add(For(task, integer(0), integer(tasks), 1, body))
+            with self.loop_over(task, tasks), self.in_loops(around):
+                index, _ = results_of(loop, effect)
+                self.folds.combine_in_memory(effect, self.assign("v", Load(array, task * size + self.address(index))))
         for buffer, (array, size) in zip(scattered(loop), own[len(folds) :], strict=True):
-            with self.block(level=False) as body:
-                self.each_of(size, partial(self.combine_sum, array_of(buffer), array, task * size))
-            self.add(For(task, integer(0), integer(tasks), 1, body))
+            with self.loop_over(task, tasks), self.each_of(size) as element:
+                self.add_part(array_of(buffer), element, Load(array, task * size + element))
         for product in products_over(loop):
-            with self.block(level=False) as body:
-                self.products.each_element(product, partial(self.combine_product, product, task))
-            self.add(For(task, integer(0), integer(tasks), 1, body))
+            assert product.parts is not None
+            size = product.m * product.n
+            with self.loop_over(task, tasks), self.each_of(size) as element:
+                array, place = self.products.result_of(product)
+                part = Load(array_of(product.parts), task * size + element)
+                self.add_part(array, plus(element, place), part)
 
-    def combine_sum(self, target: Name, array: Name, start: Expression, element: Name) -> None:
+    def add_part(self, array: Name, place: Expression, part: Load) -> None:
         """Add an element of a task's own sums to that of all."""
-        part = Load(array, start + element)
-        self.add(Store(target, element, Load(target, element) + part))
-
-    def combine_product(self, product: loop_ir.Product, task: Name, element: Name) -> None:
-        assert product.parts is not None
-        array, place = self.products.result_of(product)
-        place = plus(element, place)
-        part = task * (product.m * product.n) + element
-        self.add(Store(array, place, Load(array, place) + Load(array_of(product.parts), part)))
-
-    def combine_result(self, loop: NestLoop, effect: loop_ir.Reduce, array: Name, start: Expression) -> None:
-        index, _ = results_of(loop, effect)
-        self.folds.combine_in_memory(effect, self.assign("v", Load(array, start + self.address(index))))
+        self.add(Store(array, place, Load(array, place) + part))
 
     # ---- control flow ------------------------------------------------------------------------------------------------
 
@@ -441,7 +425,7 @@ class KernelBuilder(Writer):
         assert isinstance(loop.extent, int)
         task, length = Name(f"p{loop.depth}", INDEX), -(-loop.extent // PARTS)
         self.is_parallel = True
-        with self.block(level=False) as body:
+        with self.loop_over(task, -(-loop.extent // length), kind=LoopKind.PARALLEL):
             self.exit(Load(STATUS, integer(0)).differs(0), Return())
             whole = [buffer for buffer in local_buffers(loop) if buffer not in self.rows]
             self.add(*(local(array_of(buffer), buffer.aval.size) for buffer in whole))
@@ -449,7 +433,6 @@ class KernelBuilder(Writer):
             stop = self.assign("v", end_of(start, length, loop.extent))
             self.add(For(counter(loop.depth), start, stop, 1, self.iteration(loop)))
         self.is_parallel = False
-        self.add(For(task, integer(0), integer(-(-loop.extent // length)), 1, body, LoopKind.PARALLEL))
         self.exit(Load(STATUS, integer(0)).equals(STOPPED), Return())
 
     def endless(self, loop: loop_ir.SequentialWhile) -> None:

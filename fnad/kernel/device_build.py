@@ -219,12 +219,12 @@ class DeviceBuilder(KernelBuilder):
         start = apply(BLOCK) * together
         self.add(For(first_row(depth), start, integer(size(loops)), blocks * together, body, LoopKind.ROWS))
 
-    def in_grid(self, count: int, write: Callable[[Name], None]) -> None:
+    @contextmanager
+    def in_grid(self, count: int) -> Generator[Name, None, None]:
         """Write what the threads of the grid do for numbers up to a count, which they take in turns."""
         number = Name("g", INDEX)
-        with self.block(level=False) as body:
-            write(number)
-        self.add(For(number, self.number_in_grid, integer(count), self.number_of_blocks * self.threads, body))
+        with self.loop_over(number, count, self.number_in_grid, self.number_of_blocks * self.threads):
+            yield number
 
     def width_of(self, loops: Sequence[NestLoop]) -> int:
         """The number of neighbouring elements of a row that a thread takes at once."""
@@ -303,9 +303,8 @@ class DeviceBuilder(KernelBuilder):
 
     def by_first_thread(self, nest: NestLoop) -> None:
         """Write a nest whose iterations run in order, for one thread."""
-        with self.block(level=False) as body, self.own_iterations():
+        with self.where(apply(THREAD).equals(0)), self.own_iterations():
             super().loop(nest)
-        self.add(If(apply(THREAD).equals(0), body))
 
     def combine(self, effect: Update) -> None:
         if not self.adds_atomically:

@@ -27,12 +27,10 @@ from fnad.kernel.statements import (
     Assign,
     Constant,
     Expression,
-    For,
     If,
     Load,
     LoopKind,
     Name,
-    Statement,
     Store,
     apply,
     integer,
@@ -122,9 +120,9 @@ class DeviceFolds(Folds):
         number = Name("n", INDEX)
         for array in self.own_columns[effect]:
             self.writer.add(local(array, elements))
-            start = Constant(effect.init)  # a sum's, which is 0, where the second one is of rounding errors
-            body = list[Statement]([Store(array, number, start)])
-            self.writer.add(For(number, integer(0), integer(elements), 1, body, LoopKind.ELEMENTS))
+            with self.writer.loop_over(number, elements, kind=LoopKind.ELEMENTS):
+                # a sum's, which is 0, where the second one is of rounding errors
+                self.writer.add(Store(array, number, Constant(effect.init)))
 
     def close_column(self, effect: Reduce, loop: NestLoop, array: Name) -> None:
         """Store the accumulators as the part of this block."""

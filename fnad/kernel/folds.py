@@ -169,9 +169,6 @@ class Folds:
                 )
 
     def fill(self, effect: loop_ir.Reduce, around: Sequence[NestLoop]) -> None:
-        def store() -> None:
-            kind = Load(*self.writer.destination(effect)).kind
-            assert isinstance(kind, np.dtype)
-            self.writer.store(effect, self.writer.cast(Constant(effect.init), kind))
-
-        self.writer.in_loops(around, store)
+        with self.writer.in_loops(around):
+            dtype = Load(*self.writer.destination(effect)).dtype
+            self.writer.store(effect, self.writer.cast(Constant(effect.init), dtype))

@@ -22,7 +22,7 @@ from fnad.ir.types import Aval
 from fnad.kernel.accumulators import Folded
 from fnad.kernel.device_build import DeviceBuilder
 from fnad.kernel.pieces import FoldParts, Whole
-from fnad.kernel.statements import Assign, Constant, Expression, For, Load, Name, Store, apply, integer
+from fnad.kernel.statements import Assign, Constant, Expression, Load, Name, Store, apply, integer
 from fnad.kernel.writer import counter
 from fnad.lower.independence import chain
 from fnad.lower.loop_ir import Item, NestLoop, Reduce, effect_loads, effects, writes
@@ -109,9 +109,9 @@ class PartsWithMoments(FoldParts):
         for turn in (0, last // 2, last):
             values.append(builder.name("acc", element.dtype))
             place = part + turn * self.parts
-            with builder.block() as body, builder.inside([loop], counter(loop.depth)):
+            number = counter(loop.depth)
+            with builder.loop_over(number, place + 1, place, level=True), builder.inside([loop], number):
                 builder.add(Assign((values[-1],), builder.value(element)))
-            builder.add(For(counter(loop.depth), place, place + 1, 1, body))
         first, second, third = values
         low, high = (builder.assign("v", apply(choice, first, second)) for choice in (MINIMUM, MAXIMUM))
         return builder.assign("v", apply(MAXIMUM, low, apply(MINIMUM, high, third)))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from functools import partial
 
 from fnad.kernel import accumulators
 from fnad.kernel.accumulators import Accumulator, Folded
@@ -21,8 +20,6 @@ from fnad.kernel.statements import (
     STATUS,
     Assign,
     Expression,
-    For,
-    If,
     Load,
     LoopKind,
     Name,
@@ -38,7 +35,6 @@ from fnad.lower.sharing import loop_effects, size
 from fnad.lower.target import Target
 from fnad.records import dataclass
 from fnad.scalar.operation import INDEX
-from fnad.scalar.operations import AND
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,7 +98,7 @@ class Transposing(Piece):
         arrays = {load: builder.new_shared(load.dtype, side * (side + 1)) for load in self.across}
         own = {load: own_array(next(builder.own_numbers), load.dtype) for load in self.across}
         builder.made += [local(array, side * side // self.threads) for array in own.values()]
-        with builder.block(level=False) as body, ExitStack() as stack:
+        with builder.loop_over(number, size(tiles), apply(BLOCK), self.blocks), ExitStack() as stack:
             places = [part_of(number, tiles, n) for n in range(len(tiles))]
             for loop, place in zip(others, places, strict=False):
                 stack.enter_context(builder.inside([loop], place))
@@ -120,7 +116,6 @@ class Transposing(Piece):
                     place = plus(times(lane, side + 1), line)
                     builder.here.names[load] = builder.assign("v", Load(array, place))
                 builder.items(columns.items)
-        builder.add(For(number, apply(BLOCK), integer(size(tiles)), self.blocks, body))
 
     @contextmanager
     def sweep(
@@ -129,18 +124,14 @@ class Transposing(Piece):
         """Write what is done for each element of a tile: of a row if the column is the number of a lane."""
         side, loops = builder.warp, self.loops[-2:]
         places = [start + place for start, place in zip(first, (row, column), strict=True)]
-        with (
-            builder.own_iterations(), builder.block(level=False) as body, builder.inside(loops[:1], places[0]),
-            builder.inside(loops[1:], places[1]),
-        ):  # fmt: skip
-            yield
-        inside = [p < x.extent for p, x in zip(places, loops, strict=True) if x.extent % side]
-        if inside:
-            body = list[Statement]([If(inside[0] if len(inside) == 1 else apply(AND, *inside), body)])
+        are_inside = [p < x.extent for p, x in zip(places, loops, strict=True) if x.extent % side]
         turn, lines = Name("n0", INDEX), self.threads // side
-        line = times(turn, lines) + apply(THREAD) // side
-        body = [Assign((block_of(0),), line), *body]
-        builder.add(For(turn, integer(0), integer(side // lines), 1, body, LoopKind.ELEMENTS))
+        with builder.own_iterations(), builder.loop_over(turn, side // lines, kind=LoopKind.ELEMENTS):
+            builder.add(Assign((block_of(0),), times(turn, lines) + apply(THREAD) // side))
+            with (
+                builder.where(*are_inside), builder.inside(loops[:1], places[0]), builder.inside(loops[1:], places[1]),
+            ):  # fmt: skip
+                yield
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -255,8 +246,8 @@ class FoldParts(Divided):
         if not self.by_threads:
             self.part(builder, apply(BLOCK))
             return
-        with builder.own_iterations():
-            builder.in_grid(self.parts * self.results, partial(self.part, builder))
+        with builder.own_iterations(), builder.in_grid(self.parts * self.results) as number:
+            self.part(builder, number)
 
     def part(self, builder: DeviceBuilder, number: Expression) -> None:
         """Write one part."""
@@ -297,7 +288,8 @@ class Whole(Divided):
         if self.columns:
             self.side_by_side(builder)
             return
-        builder.in_grid(self.results, partial(self.result, builder))
+        with builder.in_grid(self.results) as number:
+            self.result(builder, number)
 
     def result(self, builder: DeviceBuilder, number: Expression) -> None:
         """Write the folds of one result: a block has all of its threads at work on it."""
@@ -317,25 +309,21 @@ class Whole(Divided):
         with builder.inside(self.free, number):
             for fold in self.fold(builder, number, line, self.threads // self.columns, is_result):
                 builder.folds.join(fold.effect, columns=self.columns)
-                with builder.block(level=False) as body:
+                with builder.where(is_first & is_result):
                     builder.folds.close(fold)
-                builder.add(If(is_first & is_result, body))
 
     def fold(
-        self, builder: DeviceBuilder, result: Expression, first: Expression, step: int,
-        condition: Expression | None = None,
-    ) -> list[Accumulator]:  # fmt: skip
+        self, builder: DeviceBuilder, result: Expression, first: Expression, step: int, *conditions: Expression
+    ) -> list[Accumulator]:
         """Write the folds of every so many parts from the first one on, where there is a result."""
         part, is_long = Name("q", INDEX), self.parts > step * builder.target.costs.sum_block
         folds = builder.folds.from_loop(self.folded[0])
         folds = folds if is_long else [replace(fold, closing=0) for fold in folds]
         builder.folds.open_all(folds)
-        with builder.block(level=False) as body:
+        with builder.where(*conditions), builder.loop_over(part, self.parts, first, step):
             place = builder.assign("v", part * self.results + result)
             for number, fold in enumerate(folds):
                 builder.folds.fold_in(fold, builder.assign("v", self.term(builder, number, fold.effect, part, place)))
-        loop = For(part, first, integer(self.parts), step, body)
-        builder.add(loop if condition is None else If(condition, [loop]))
         return [builder.folds.settled(fold) for fold in folds]
 
     def term(
@@ -403,7 +391,8 @@ class ClearedMarks(Piece):
     count: int = 0
 
     def write(self, builder: DeviceBuilder) -> None:
-        builder.in_grid(self.count, lambda number: builder.add(Store(self.marks, number, integer(0))))
+        with builder.in_grid(self.count) as number:
+            builder.add(Store(self.marks, number, integer(0)))
 
 
 def statements_of_piece(piece: Piece, target: Target) -> list[Statement]:

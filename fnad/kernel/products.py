@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from fnad.ir.types import BOOL
 from fnad.kernel.routines import GEMM, GEMV
-from fnad.kernel.statements import Constant, Evaluate, Expression, For, LoopKind, Name, Store, apply, integer
+from fnad.kernel.statements import Constant, Evaluate, Expression, LoopKind, Name, Store, apply, integer
 from fnad.kernel.writer import Writer, array_of, end_of, plus
 from fnad.lower import loop_ir, tiles
 from fnad.lower.loop_ir import NestLoop
@@ -41,11 +40,10 @@ class Products:
             self.part(product, ProductPart((zero, zero, zero), (m, n, k)))
             return
         task = Name(f"p{len(self.writer.loops)}", INDEX)
-        with self.writer.block(level=False) as body:
+        with self.writer.loop_over(task, rows * columns, kind=LoopKind.PARALLEL):
             row, m = self.stretch(task // columns, product.m, rows)
             column, n = self.stretch(task % columns, product.n, columns)
             self.part(product, ProductPart((row, column, zero), (m, n, k)))
-        self.writer.add(For(task, integer(0), integer(rows * columns), 1, body, LoopKind.PARALLEL))
 
     def stretch(self, number: Expression, extent: int, parts: int) -> tuple[Expression, Expression]:
         """The start and the length of one of the parts of an extent; the last one may be shorter."""
@@ -118,12 +116,8 @@ class Products:
     def clear(self, product: loop_ir.Product) -> None:
         """Store zeros where products are summed."""
         array, place = self.result_of(product)
-        zero = Constant(product.out.buffer.dtype.type(0))
-        self.each_element(product, lambda element: self.writer.add(Store(array, plus(element, place), zero)))
-
-    def each_element(self, product: loop_ir.Product, write: Callable[[Name], None]) -> None:
-        """Write a loop over the elements of a product's result, which lie together."""
-        self.writer.each_of(product.m * product.n, write)
+        with self.writer.each_of(product.m * product.n) as element:  # which lie together
+            self.writer.add(Store(array, plus(element, place), Constant(product.out.buffer.dtype.type(0))))
 
 
 def transposed(product: loop_ir.Product) -> loop_ir.Product:

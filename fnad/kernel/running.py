@@ -88,11 +88,10 @@ class OfLoop:
         """Write what is done for each element of a tile, which begins at a vector with this number."""
         turn, number = Name("n0", INDEX), block_of(self.loop.depth)
         vector = plus(first, times(turn, builder.threads)) + apply(THREAD)
-        with builder.block(level=False) as body, builder.own_iterations():
+        with builder.loop_over(turn, CHUNKS, kind=LoopKind.ELEMENTS), builder.own_iterations():
             builder.add(Assign((number,), vector))
             with self.vector(builder, number):
                 yield
-        builder.add(For(turn, integer(0), integer(CHUNKS), 1, body, LoopKind.ELEMENTS))
 
 
 def run_over(builder: DeviceBuilder, effect: Scan, elements: OfLoop) -> None:
@@ -167,11 +166,10 @@ class Published:
         turn, total = Name("q", INDEX), changing(builder, effect)
         _, first = lane_and_group(self.columns)
         builder.folds.names[effect] = total
-        with builder.block(level=False) as body:
+        with builder.loop_over(turn, count, first, builder.threads // self.columns):
             place = plus(times(number_of(turn), self.results), result)
             value = builder.assign("v", apply(PUBLISHED, self.values, self.marks, place))
             fold_in(builder, effect, total, value, turn.equals(first))
-        builder.add(For(turn, first, count, builder.threads // self.columns, body))
         builder.folds.join(effect, times(count, self.columns), self.columns)
         return total
 
@@ -182,10 +180,9 @@ class Published:
         self.publish(builder, tile, result, value)
         group, place = (builder.assign("v", apply(o, tile, integer(self.group))) for o in (FLOOR_DIVIDE, REMAINDER))
         first = builder.assign("v", times(group, self.group))
-        with builder.block(level=False) as body:
+        with builder.where(place.equals(self.group - 1)):
             whole = self.fold(builder, effect, result, integer(self.group), partial(apply, ADD, first))
             self.publish(builder, group + self.tiles, result, whole)
-        builder.add(If(place.equals(self.group - 1), body))
 
         def number_of(turn: Expression) -> Expression:
             of_tile = first + (turn - group)
@@ -209,11 +206,10 @@ def run_over_tile(
     for n in range(CHUNKS):
         total = builder.folds.names[effect] = changing(builder, effect)
         here = plus(element, integer(n * width))
-        with builder.block(level=False) as body:
+        with builder.loop_over(element, width, kind=LoopKind.VECTOR):
             value = builder.assign("v", Load(own, here))
             fold_in(builder, effect, total, value, element.equals(0))
             builder.add(Store(own, here, total))
-        builder.add(For(element, integer(0), integer(width), 1, body, LoopKind.VECTOR))
         earlier, whole = before_thread(builder, effect, total)
         if carry is not None:
             both = builder.folds.folded(effect, carry, earlier)

@@ -14,7 +14,6 @@ from fnad.kernel.statements import (
     Break,
     Constant,
     Expression,
-    For,
     If,
     Load,
     Name,
@@ -54,7 +53,7 @@ class Runs:
         element, total, is_begun = ELEMENT, Name("total", self.effect.buffer.dtype), Name("is_begun", BOOL)
         builder.add(Assign((element,), self.element_before(builder, first)))
         builder.add(Assign((is_begun,), TRUE), Assign((total,), Constant(self.effect.buffer.dtype.type(0))))
-        with builder.block() as body, builder.inside([self.loop], update):
+        with builder.loop_over(update, stop, first, level=True), builder.inside([self.loop], update):
             value, now = builder.value(self.effect.node), builder.assign("v", builder.address(self.effect.address))
             is_first = builder.assign("v", update.equals(first))
             ended = If(is_begun, [Store(self.begun, place, total)], [Store(array, element, total)])
@@ -66,7 +65,6 @@ class Runs:
             ]
             longer = builder.select(is_first, value, self.combined(builder, total, value))
             builder.add(If(now.differs(element), begin, [Assign((total,), longer)]))
-        builder.add(For(update, first, stop, 1, body))
         builder.add(If(is_begun, [Store(self.begun, place, total)], [Store(self.open, place, total)]))
 
     def finish(self, builder: DeviceBuilder, part: Expression, place: Expression, results: int) -> None:

@@ -7,9 +7,10 @@ branch. Memory is named after the buffers; `layout` maps them to arrays afterwar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import field
+from functools import partial, reduce
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,7 @@ from fnad.kernel.statements import (
     For,
     If,
     Load,
+    LoopKind,
     Name,
     Role,
     Statement,
@@ -42,7 +44,7 @@ from fnad.lower.rows import Row
 from fnad.lower.target import Target
 from fnad.records import dataclass
 from fnad.scalar.operation import INDEX, Pointer
-from fnad.scalar.operations import ADD, MIN, SELECT, SUBTRACT
+from fnad.scalar.operations import ADD, AND, MIN, SELECT, SUBTRACT
 from fnad.scalar.template import cast_to, instantiate
 
 if TYPE_CHECKING:
@@ -143,21 +145,39 @@ class Writer:
         yield block.statements
         self.blocks = outer
 
-    def each_of(self, count: int, write: Callable[[Name], None]) -> None:
+    @contextmanager
+    def loop_over(
+        self, counter: Name, stop: Expression | int, start: Expression | int = 0, step: int = 1,
+        kind: LoopKind = LoopKind.PLAIN, *, level: bool = False,
+    ) -> Generator[None, None, None]:  # fmt: skip
+        """Write a loop; none if nothing is in it."""
+        with self.block(level=level) as body:
+            yield
+        if body:
+            first, end = (integer(bound) if isinstance(bound, int) else bound for bound in (start, stop))
+            self.add(For(counter, first, end, step, body, kind))
+
+    @contextmanager
+    def where(self, *conditions: Expression) -> Generator[None, None, None]:
+        """Write a branch that is taken where all conditions hold; without conditions there is none."""
+        with self.block(level=False) as body:
+            yield
+        self.add(*([If(reduce(partial(apply, AND), conditions), body)] if conditions else body))
+
+    @contextmanager
+    def each_of(self, count: int) -> Generator[Name, None, None]:
         """Write a loop over the numbers up to a count."""
         element = Name("e", INDEX)
-        with self.block(level=False) as body:
-            write(element)
-        self.add(For(element, integer(0), integer(count), 1, body))
+        with self.loop_over(element, count):
+            yield element
 
-    def in_loops(self, loops: Sequence[NestLoop], write: Callable[[], None]) -> None:
-        """Write loops around what `write` writes."""
-        if not loops:
-            write()
-            return
-        with self.block(level=False) as body:
-            self.in_loops(loops[1:], write)
-        self.add(For(counter(loops[0].depth), integer(0), integer(loops[0].extent), 1, body))
+    @contextmanager
+    def in_loops(self, loops: Sequence[NestLoop]) -> Generator[None, None, None]:
+        """Write loops that follow one another."""
+        with ExitStack() as stack:
+            for loop in loops:
+                stack.enter_context(self.loop_over(counter(loop.depth), loop.extent))
+            yield
 
     def comment(self, effect: loop_ir.Effect | loop_ir.Product | loop_ir.LibraryCall) -> None:
         text = str(effect.source) if effect.source is not None else ""
