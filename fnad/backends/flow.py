@@ -32,6 +32,8 @@ def fail(loops: LoopProgram, number: int, value: int) -> NoReturn:
 
 def in_order(runs: Sequence[Run]) -> Run:
     """The run of all of these."""
+    if len(runs) == 1:
+        return runs[0]
 
     def run(arrays: list[Array]) -> None:
         for step in runs:

@@ -422,5 +422,13 @@ def rebuilt(equation: Equation, **parts: Any) -> Equation:
     return made
 
 
+def with_regions(program: Program, change: Callable[[Program], Program]) -> Program:
+    """The program with each region of its equations transformed."""
+    if not any(equation.regions for equation in program.equations):
+        return program
+    equations = [rebuilt(e, regions=tuple(map(change, e.regions))) if e.regions else e for e in program.equations]
+    return Program(program.name, program.inputs, tuple(equations), program.outputs)
+
+
 BUILDERS: LocalBlocks[Builder] = LocalBlocks()
 """The traces under way in a thread."""

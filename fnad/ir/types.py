@@ -14,6 +14,7 @@ import numpy as np
 
 from fnad import forks
 from fnad.errors import DtypeError
+from fnad.scalar.operation import real_dtype  # noqa: F401 - functions of avals import it from here
 
 Dtype: TypeAlias = "np.dtype[Any]"
 Shape: TypeAlias = tuple[int, ...]
@@ -71,11 +72,6 @@ def is_inexact(dtype: Dtype) -> bool:
 def is_complex(dtype: Dtype) -> bool:
     """True if the dtype is complex."""
     return dtype.kind == "c"
-
-
-def real_dtype(dtype: Dtype) -> Dtype:
-    """The dtype of the real part."""
-    return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
 
 
 class Aval:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from math import prod
+from typing import TypeVar
 
 from fnad.lower.independence import chain, is_free
 from fnad.lower.index import Counter, Index
@@ -28,6 +29,8 @@ from fnad.lower.loop_ir import (
 from fnad.lower.nodes import Branch, Buffer, BufferLoad, Checked, all_nodes
 from fnad.lower.parallel import is_in_any_order
 from fnad.records import dataclass
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +66,14 @@ def roles(loops: Sequence[NestLoop]) -> Roles:
 
 
 def _is_folded(loop: NestLoop, effects: Sequence[Item]) -> bool:
-    folds = [effect for effect in effects if isinstance(effect, Reduce) and loop.depth in effect.depths]
-    others = [effect for effect in effects if effect not in folds]
+    folds, others = _apart(effects, loop)
     return bool(folds) and all(map(is_in_any_order, folds)) and is_free(loop, others)
+
+
+def _apart(effects: Sequence[T], loop: NestLoop) -> tuple[list[Reduce], list[T]]:
+    """The folds over a loop, and the other effects."""
+    folds = [effect for effect in effects if isinstance(effect, Reduce) and loop.depth in effect.depths]
+    return folds, [effect for effect in effects if effect not in folds]
 
 
 def groups(effects: Sequence[Effect], outermost: int = 0) -> list[list[Effect]]:
@@ -110,8 +118,7 @@ def row_folds(loop: NestLoop) -> list[Reduce] | None:
     Their parts may be put together, and nothing else touches their results.
     """
     found = loop_effects(loop)
-    folds = [effect for effect in found if isinstance(effect, Reduce) and loop.depth in effect.depths]
-    others = [effect for effect in found if effect not in folds]
+    folds, others = _apart(found, loop)
     results = {effect.buffer.root for effect in folds}
     touched_by_others = {load.buffer.root for effect in found for load in effect_loads(effect)}
     touched_by_others |= {effect.buffer.root for effect in others}

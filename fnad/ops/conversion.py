@@ -17,6 +17,7 @@ from fnad.ir.types import DTYPES, Dtype, is_inexact, real_dtype
 from fnad.ops.arithmetic import neg
 from fnad.ops.constructors import COMPLEXES, LINE, REALS, elementwise, linear
 from fnad.ops.shape import sample, zeros_like
+from fnad.scalar.operation import complex_dtype
 
 
 def _convert(x: Any, *, dtype: Dtype) -> Any:
@@ -56,11 +57,6 @@ def convert_to(x: Any, dtype: Dtype) -> Any:
 
 
 # ---- complex numbers and their parts -----------------------------------------------------------------------------
-
-
-def complex_dtype(dtype: Dtype) -> Dtype:
-    """The complex dtype whose parts have this real one."""
-    return np.dtype(f"c{2 * dtype.itemsize}")
 
 
 real = elementwise(

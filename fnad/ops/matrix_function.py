@@ -317,11 +317,11 @@ class _Dual(NamedTuple):
     value: Symbol
     slope: Symbol | None
 
-    def times(self, other: _Dual) -> _Dual:
-        value = matmul(self.value, other.value)
+    def times(self, other: _Dual, product: Callable[[Symbol, Symbol], Symbol] = matmul) -> _Dual:
+        value = product(self.value, other.value)
         if self.slope is None or other.slope is None:
             return _Dual(value, None)
-        return _Dual(value, add(matmul(self.value, other.slope), matmul(self.slope, other.value)))
+        return _Dual(value, add(product(self.value, other.slope), product(self.slope, other.value)))
 
     def each(self, function: Callable[..., Symbol], *others: _Dual) -> _Dual:
         """The results of a function of each of the blocks."""
@@ -451,10 +451,7 @@ def _row_times(row: _Dual, matrix: _Dual) -> _Dual:
     def product(x: Symbol, y: Symbol) -> Symbol:
         return dot_general(x, y, contract=((last,), (last,)), batch=(stack, stack))
 
-    value = product(row.value, matrix.value)
-    if row.slope is None or matrix.slope is None:
-        return _Dual(value, None)
-    return _Dual(value, add(product(row.value, matrix.slope), product(row.slope, matrix.value)))
+    return row.times(matrix, product)
 
 
 _expm_samples = partial(matrix_samples, sample, (3, 3), *SHAPES)

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fnad.ir.builder import Builder, rebuilt
+from fnad.ir.builder import Builder, with_regions
 from fnad.ir.program import Atom, Equation, Literal, Program, Var
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import I64, is_complex
@@ -42,21 +42,12 @@ WITH_VECTORS = {svdvals: (svd, 1), eigvalsh: (eigh, 0)}
 
 def factored_once(program: Program) -> Program:
     """The program, regions included, with one factorization of each matrix that is in several systems."""
-    program = _regions_factored(program)
+    program = with_regions(program, factored_once)
     systems = _systems(program)
     counts = Counter(matrix for matrix, _ in systems.values())
     shared = {equation: system for equation, system in systems.items() if counts[system[0]] > 1}
     parts = _parts(program) | _without_bases(program)
     return _with_factors(program, shared, parts) if shared or parts else program
-
-
-def _regions_factored(program: Program) -> Program:
-    if not any(equation.regions for equation in program.equations):
-        return program
-    equations = [
-        rebuilt(e, regions=tuple(map(factored_once, e.regions))) if e.regions else e for e in program.equations
-    ]
-    return Program(program.name, program.inputs, tuple(equations), program.outputs)
 
 
 def _systems(program: Program) -> dict[Equation, System]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from fnad.ir.builder import rebuilt
+from fnad.ir.builder import with_regions
 from fnad.ir.program import Program
 from fnad.ir.walk import equal_up_to_names
 from fnad.transforms.cse import cse, reuse_commuted
@@ -78,7 +78,9 @@ def simplify(program: Program) -> Program:
     """An equivalent program that does less: swept until nothing changes, its regions too."""
     if program.is_simple:
         return program
-    program = _regions_simplified(dce(program))
+    program = dce(program)
+    if not _has_simple_regions(program):
+        program = with_regions(program, simplify)
     for _ in range(SWEEPS):
         simpler = dce(sweep(program))
         if len(simpler.equations) == len(program.equations):
@@ -92,13 +94,6 @@ def simplify(program: Program) -> Program:
 
 def _has_simple_regions(program: Program) -> bool:
     return all(region.is_simple for equation in program.equations for region in equation.regions)
-
-
-def _regions_simplified(program: Program) -> Program:
-    if _has_simple_regions(program):
-        return program
-    equations = [rebuilt(e, regions=tuple(map(simplify, e.regions))) if e.regions else e for e in program.equations]
-    return Program(program.name, program.inputs, tuple(equations), program.outputs)
 
 
 PASSES: dict[str, Pass] = {

@@ -15,7 +15,7 @@ from fnad.ops.arithmetic import add, div, mul, neg, strong_mul, sub
 from fnad.ops.autodiff import stop_gradient
 from fnad.ops.shape import broadcast_in_dim, reduce_sum, reshape
 from fnad.transforms.pattern import same_values
-from fnad.transforms.rewrite import application, definition, operands_of
+from fnad.transforms.rewrite import application, definition, operands_of, unreshaped
 
 FACTORS = (mul, strong_mul, neg, reshape)
 """The operations that keep a quotient a multiple of one."""
@@ -60,9 +60,4 @@ def _is_difference(number: Symbol, total: Symbol) -> bool:
 
 def _is_same(number: Symbol, total: Symbol) -> bool:
     """True if two values are the same but for their shapes."""
-    return same_values([_flat(number)], [_flat(total)])
-
-
-def _flat(x: Symbol) -> Symbol:
-    found = application(x, reshape)
-    return x if found is None else _flat(found[0][0])
+    return same_values([unreshaped(number)], [unreshaped(total)])

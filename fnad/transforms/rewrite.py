@@ -19,7 +19,7 @@ from fnad.ir.primitive import Primitive
 from fnad.ir.program import Equation, Literal, Params, Program, Var
 from fnad.ir.symbol import Symbol
 from fnad.ir.walk import use_counts
-from fnad.ops.shape import broadcast_in_dim
+from fnad.ops.shape import broadcast_in_dim, reshape
 from fnad.transforms.dce import dce
 
 Rewrite: TypeAlias = Callable[[Primitive, Sequence[Symbol], Params], Symbol | None]
@@ -108,6 +108,12 @@ def application(symbol: Symbol, primitive: Primitive) -> tuple[list[Symbol], Par
     if equation is None or equation.primitive is not primitive:
         return None
     return operands_of(symbol, equation), equation.params
+
+
+def unreshaped(x: Symbol) -> Symbol:
+    """The operand of reshapes."""
+    found = application(x, reshape)
+    return x if found is None else unreshaped(found[0][0])
 
 
 def constant_of(symbol: Symbol) -> np.generic | None:

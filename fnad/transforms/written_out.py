@@ -29,7 +29,7 @@ from fnad.ops.softmax import finite_maximum, log_softmax, softmax, spread
 from fnad.records import NamedTuple
 from fnad.transforms.dce import dce
 from fnad.transforms.pattern import by_rules, same_values
-from fnad.transforms.rewrite import application, constant_of, definition, operands_of, rewrite
+from fnad.transforms.rewrite import application, constant_of, definition, operands_of, rewrite, unreshaped
 from fnad.transforms.rules.exponentials import WRITTEN_OUT
 
 DEPTH = 6
@@ -108,7 +108,7 @@ def written_softmax(primitive: Primitive, operands: Sequence[Symbol], params: Pa
 def _over_rows(primitive: Primitive, x: Symbol, y: Symbol, exponents: Callable[[Symbol], Rows | None]) -> Symbol | None:
     """The primitive of x, if y is made of the sum of exp(x) over rows, for each element of the row."""
     spread = application(y, broadcast_in_dim)
-    rows = None if spread is None else exponents(_flat(spread[0][0]))
+    rows = None if spread is None else exponents(unreshaped(spread[0][0]))
     if spread is None or rows is None or not same_values([rows.x], [x]) or not _is_aligned(*spread, rows):
         return None
     return primitive(_unshifted(x, rows.axes), axes=rows.axes)
@@ -123,14 +123,14 @@ class Rows(NamedTuple):
 
 def _exponents(total: Symbol) -> Rows | None:
     """The exponents of Σ exp(x)."""
-    summed = application(_flat(total), reduce_sum)
+    summed = application(unreshaped(total), reduce_sum)
     terms = None if summed is None else application(summed[0][0], exp)
     return None if summed is None or terms is None else Rows(terms[0][0], summed[1]["axes"])
 
 
 def _logarithm(y: Symbol) -> Rows | None:
     """The exponents of log Σ exp(x), also as m + log Σ exp(x - m), and where it is -inf if the sum is 0."""
-    y = _flat(y)
+    y = unreshaped(y)
     if found := application(y, log):
         return _exponents(_otherwise(found[0][0], 1.0))
     if found := application(y, add):
@@ -145,7 +145,7 @@ def _shifted_logarithm(m: Symbol, y: Symbol) -> Rows | None:
     spread = None if difference is None else application(difference[0][1], broadcast_in_dim)
     if rows is None or difference is None or spread is None or not _is_aligned(*spread, rows):
         return None
-    return rows._replace(x=difference[0][0]) if same_values([_flat(spread[0][0])], [_flat(m)]) else None
+    return rows._replace(x=difference[0][0]) if same_values([unreshaped(spread[0][0])], [unreshaped(m)]) else None
 
 
 def _otherwise(y: Symbol, value: float) -> Symbol:
@@ -169,9 +169,3 @@ def _unshifted(x: Symbol, axes: Ints) -> Symbol:
     (w,), params = spread
     varies = any(n != 1 and axis in axes for axis, n in zip(params["dims"], w.shape, strict=True))
     return x if varies else difference[0][0]
-
-
-def _flat(x: Symbol) -> Symbol:
-    """The operand of reshapes."""
-    found = application(x, reshape)
-    return x if found is None else _flat(found[0][0])

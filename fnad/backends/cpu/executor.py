@@ -224,8 +224,7 @@ class NativeExecutor:
             fail(self.plan.loops, *arrays[-1][:THREADS].tolist())
 
     def _in_order(self, steps: Sequence[Step]) -> Run:
-        runs = [self._step(step) for step in steps]
-        return runs[0] if len(runs) == 1 else in_order(runs)
+        return in_order(list(map(self._step, steps)))
 
     def _step(self, step: Step) -> Run:
         match step:

@@ -7,7 +7,7 @@ from fnad.backends.cpu.vector_math import libm
 from fnad.backends.llvm import branchless, complex_functions, integer
 from fnad.backends.llvm.emitter import Builder, Dtype, Emit, Instructions, Kinds, Value, Values, by_kind
 from fnad.backends.llvm.formulas.catalogue import ELEMENTARY, ELEMENTARY_F32, emitters
-from fnad.backends.llvm.scalar import call, overloaded
+from fnad.backends.llvm.operators import intrinsic
 from fnad.records import dataclass
 
 FORMULAS = {8: emitters(ELEMENTARY), 4: emitters(ELEMENTARY | ELEMENTARY_F32)}
@@ -56,11 +56,6 @@ def power(builder: Builder, kinds: Kinds, values: Values) -> Value:
     return builder.select(builder.fcmp_ordered("==", base, base.type(1.0)), base, general)
 
 
-def intrinsic(name: str) -> Emit:
-    """The emitter of LLVM's intrinsic: one instruction, exactly rounded, vectorised everywhere."""
-    return lambda builder, kinds, values: call(builder, overloaded(name, values[0].type), values[0].type, *values)
-
-
 POWER = LibmFunction("power", "pow", (1.2, 2.2), arity=2)
 FUNCTIONS = (
     LibmFunction("exp", "exp", (1.1, 1.1)),
@@ -98,8 +93,6 @@ INSTRUCTIONS: Instructions = {
     **{function.name: function.instructions for function in FUNCTIONS},
     "power": by_kind(iu=integer.power, f=power, c=COMPLEX["power"]),
     "sqrt": by_kind(f=intrinsic("llvm.sqrt"), c=COMPLEX["sqrt"]),
-    "muladd": intrinsic("llvm.fmuladd"),
-    **{name: intrinsic(f"llvm.{name}") for name in ("floor", "ceil", "trunc", "rint", "copysign")},
     "abs": ABSOLUTE,
     "nextafter": by_kind(f=branchless.next_after),
 }

@@ -241,8 +241,7 @@ class DeviceExecutor:
     # ---- steps -------------------------------------------------------------------------------------------------------
 
     def _in_order(self, steps: Sequence[DeviceStep]) -> Run:
-        runs = [self._step(step) for step in steps]
-        return runs[0] if len(runs) == 1 else in_order(runs)
+        return in_order(list(map(self._step, steps)))
 
     def _in_stretches(self, steps: Sequence[DeviceStep], depth: int = -1) -> Run:
         """The run of steps within loops up to this depth, with graphs of what is launched between the host's work.
@@ -258,7 +257,7 @@ class DeviceExecutor:
             is_graph = is_short and 1 < sum(map(nodes_of, stretch)) <= LARGEST_GRAPH
             self._stretches += is_graph
             runs.append(partial(self._replay, run) if is_graph else run)
-        return runs[0] if len(runs) == 1 else in_order(runs)
+        return in_order(runs)
 
     def _replay(self, run: Run, frame: Frame) -> None:
         """Replay the graph of a run, if there is one, else run."""

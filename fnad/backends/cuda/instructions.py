@@ -14,7 +14,8 @@ from fnad.backends.llvm.formulas import catalogue as formulas
 from fnad.backends.llvm.formulas.catalogue import emitters
 from fnad.backends.llvm.formulas.twofold import polynomial
 from fnad.backends.llvm.lane import FLOAT, Lane, where
-from fnad.backends.llvm.scalar import call, memory_type, on_parts, overloaded, parts
+from fnad.backends.llvm.operators import intrinsic
+from fnad.backends.llvm.scalar import call, memory_type, on_parts, parts
 from fnad.errors import LoweringError
 from fnad.kernel.device import SHARED_ARRAYS
 from fnad.kernel.routines import LOCAL_ARRAYS
@@ -165,11 +166,6 @@ def function(symbol: str) -> Emit:
     return lambda builder, kinds, values: libm(builder, symbol, *values)
 
 
-def intrinsic(name: str) -> Emit:
-    """The emitter of LLVM's intrinsic."""
-    return lambda builder, kinds, values: call(builder, overloaded(name, values[0].type), values[0].type, *values)
-
-
 SYMBOLS = {
     "arcsin": "asin", "arccos": "acos", "arctan": "atan", "arcsinh": "asinh", "arccosh": "acosh", "arctanh": "atanh",
     "arctan2": "atan2",
@@ -256,8 +252,6 @@ INSTRUCTIONS: Instructions = {
     **emitters(formulas.OWN),
     "power": by_kind(iu=integer.power, f=function("pow"), c=COMPLEX["power"]),
     "sqrt": of_floats("sqrt", intrinsic("llvm.sqrt")),
-    "muladd": intrinsic("llvm.fmuladd"),
-    **{name: intrinsic(f"llvm.{name}") for name in ("floor", "ceil", "trunc", "rint", "copysign")},
     "abs": by_kind(
         i=integer.absolute,
         u=lambda builder, kinds, values: values[0],

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from fnad.backends.llvm.division import divide_complex
 from fnad.backends.llvm.emitter import Builder, Emit, Instructions, Kinds, Value, Values, by_kind
-from fnad.backends.llvm.scalar import is_true, multiply_complex, on_parts, parts
+from fnad.backends.llvm.scalar import call, is_true, multiply_complex, on_parts, overloaded, parts
 
 
 def instruction(method: str) -> Emit:
     """The emitter of the builder's instruction `method`."""
     return lambda builder, kinds, values: getattr(builder, method)(*values)
+
+
+def intrinsic(name: str) -> Emit:
+    """The emitter of LLVM's intrinsic: one instruction, exactly rounded, vectorised everywhere."""
+    return lambda builder, kinds, values: call(builder, overloaded(name, values[0].type), values[0].type, *values)
 
 
 def by_parts(method: str) -> Emit:
@@ -54,4 +59,6 @@ INSTRUCTIONS: Instructions = {
     "less_equal": comparison("<="),
     "greater": comparison(">"),
     "greater_equal": comparison(">="),
+    "muladd": intrinsic("llvm.fmuladd"),
+    **{name: intrinsic(f"llvm.{name}") for name in ("floor", "ceil", "trunc", "rint", "copysign")},
 }

@@ -24,6 +24,7 @@ import numpy as np
 
 from fnad import forks
 from fnad.backends.cpu import codegen, loader
+from fnad.backends.cpu.ufunc_loops import place as local_place
 from fnad.backends.standalone.native import LoadedFunction, function_type, number
 from fnad.backends.standalone.program import NO_SIZE, Parameter, Standalone
 from fnad.backends.standalone.python_module import (
@@ -413,14 +414,9 @@ def _overlap() -> Any:
 
 def _stored(context: Any, builder: Any, kind: Any, value: Any) -> Any:
     """The address of a number, on the stack."""
-    place = _local_place(builder, context.get_data_type(kind))
+    place = local_place(builder, context.get_data_type(kind))
     context.pack_value(builder, kind, value, place)
     return place
-
-
-def _local_place(builder: Any, kind: Any) -> Any:
-    with builder.goto_entry_block():
-        return builder.alloca(kind)
 
 
 def _run(
@@ -432,7 +428,7 @@ def _run(
     small: Sequence[Parameter] = (),
 ) -> None:
     """Run a program on copies of small arrays; raise if it is not there, or ends in an error."""
-    program, status = entry.program, _local_place(builder, LONG)
+    program, status = entry.program, local_place(builder, LONG)
     if entry.text is None:
         builder.store(_by_address(context, builder, entry, values, results), status)
     else:
@@ -486,7 +482,7 @@ def _by_address(context: Any, builder: Any, entry: Entry, values: dict[str, _Giv
     lookup = builder.module.globals.get("fnad_lookup")
     if lookup is None:
         lookup = ir.Function(builder.module, ir.FunctionType(LONG, [LONG]), "fnad_lookup")
-    place = _local_place(builder, LONG)
+    place = local_place(builder, LONG)
     builder.store(builder.call(lookup, [LONG(entry.by_code)]), place)
     with builder.if_then(builder.icmp_unsigned("==", builder.load(place), LONG(0)), likely=False):
         builder.store(builder.call(lookup, [LONG(entry.by_name)]), place)
@@ -506,7 +502,7 @@ def _with_copies(builder: Any, values: dict[str, _Given], small: Sequence[Parame
     for parameter in small:
         given, size = values[parameter.buffer], parameter.aval.dtype.itemsize
         element = ir.DoubleType() if parameter.aval.dtype.kind == "f" and size == 8 else ir.IntType(8 * size)
-        place = _local_place(builder, ir.ArrayType(element, parameter.aval.size))
+        place = local_place(builder, ir.ArrayType(element, parameter.aval.size))
         source = builder.bitcast(given.address, element.as_pointer())
         for n in range(parameter.aval.size):
             value = builder.load(builder.gep(source, [LONG(n)]), align=min(size, 8))
@@ -520,7 +516,7 @@ def _called(
 ) -> Any:
     """The status of a call. The numbers of its memory are copies: the other ones can then stay in registers."""
     numbers = {buffer: given.address for buffer, given in values.items() if given.shape is None} | results
-    copies = {buffer: _local_place(builder, place.type.pointee) for buffer, place in numbers.items()}
+    copies = {buffer: local_place(builder, place.type.pointee) for buffer, place in numbers.items()}
     for buffer, place in numbers.items():
         builder.store(builder.load(place), copies[buffer])
     places = {buffer: given.address for buffer, given in values.items()} | copies
