@@ -439,7 +439,7 @@ def objects(triple: str, cpu: str) -> Iterator[bytes]:
     from fnad.backends.cpu import blas_threads, codegen, direct_code, native, pool_code, system, threads_code
 
     take_aim(triple, cpu)
-    switch = (blas_threads.DECLARATIONS + blas_threads.CODE).replace("YIELD", system.yield_name())
+    switch = blas_threads.code_for("", is_there=True)
     codes = [threads_code, system.threads_module()], [direct_code], [pool_code]
     for text in (*(native.llvm_text([], *modules) for modules in codes), switch):
         yield codegen.machine().emit_object(llvm.parse_assembly(text))
@@ -484,7 +484,7 @@ def strange(platform: str) -> tuple[set[str], set[str]]:
     ours = {*system.LIBRARIES} if platform == "win32" else set[str]()
     found = {name for each in TRIPLES[platform] for code in objects(*each) for name in undefined(code)}
     ours |= {*direct.NUMPY_FUNCTIONS, "direct_ndarray"}
-    ours |= {"get", "set", "state"}  # of `blas_threads`, which gives them the prefix of a library
+    ours |= {"get_threads", "set_threads", "state"}  # of `blas_threads`, which gives them the prefix of a library
     known = tuple(symbols.FAMILIES)
     return found, {name for name in found - exports - ours if not name.startswith(known) and not is_python(name)}
 

@@ -23,8 +23,10 @@ import llvmlite.ir as ir
 import numpy as np
 
 from fnad import forks
-from fnad.backends.cpu import codegen, loader
+from fnad.backends.cpu import loader, native
 from fnad.backends.cpu.ufunc_loops import place as local_place
+from fnad.backends.standalone import lookup_code
+from fnad.backends.standalone.lookup_code import SIZE
 from fnad.backends.standalone.native import LoadedFunction, function_type, number
 from fnad.backends.standalone.program import NO_SIZE, Parameter, Standalone
 from fnad.backends.standalone.python_module import (
@@ -37,9 +39,6 @@ from fnad.backends.standalone.python_module import (
 from fnad.errors import ExportError
 from fnad.ir.size import is_size
 from fnad.records import NamedTuple
-
-SIZE = 2**12
-"""The number of places of the table, of keys and addresses. User code on disk has places in it."""
 
 TABLE = (ctypes.c_int64 * (2 * SIZE))()
 _FUNCTIONS: dict[int, LoadedFunction | None] = {}
@@ -192,35 +191,11 @@ def _enter(key: int, function: LoadedFunction | None) -> None:
 @cache
 def _link_table() -> Any:
     """Link `fnad_lookup` and register it and the table with LLVM; the engine must be kept."""
-    module = codegen.new_module("fnad_lookup")
-    function = ir.Function(module, ir.FunctionType(LONG, [LONG]), "fnad_lookup")
-    start, look, found, other, missing = (function.append_basic_block(name) for name in BLOCKS)
-    builder = ir.IRBuilder(start)
-    table = builder.inttoptr(LONG(ctypes.addressof(TABLE)), LONG.as_pointer())
-    first = builder.urem(function.args[0], LONG(SIZE))
-    builder.branch(look)
-    builder.position_at_end(look)
-    place = builder.phi(LONG)
-    entry = builder.gep(table, [builder.mul(place, LONG(2))])
-    known = builder.load(entry)
-    builder.cbranch(builder.icmp_unsigned("==", known, function.args[0]), found, other)
-    builder.position_at_end(found)
-    builder.ret(builder.load(builder.gep(entry, [LONG(1)])))
-    builder.position_at_end(other)
-    following = builder.urem(builder.add(place, LONG(1)), LONG(SIZE))
-    builder.cbranch(builder.icmp_unsigned("==", known, LONG(0)), missing, look)
-    builder.position_at_end(missing)
-    builder.ret(LONG(0))
-    place.add_incoming(first, start)
-    place.add_incoming(following, other)
     with loader.LOCK:
-        engine = loader.link(codegen.object_code(codegen.optimized(module)))
-        llvm.add_symbol("fnad_lookup", engine.get_function_address("fnad_lookup"))
         llvm.add_symbol("fnad_table", ctypes.addressof(TABLE))
+        engine = native.linked(["fnad_lookup"], lookup_code)
+        llvm.add_symbol("fnad_lookup", engine.get_function_address("fnad_lookup"))
     return engine
-
-
-BLOCKS = ("start", "look", "found", "other", "missing")
 
 
 # ---- the call --------------------------------------------------------------------------------------------------------
