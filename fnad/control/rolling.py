@@ -106,11 +106,8 @@ class SlidingBox(NamedTuple):
 
     def is_like(self, other: SlidingBox) -> bool:
         """True if they are the same but for the place along the axis."""
-        return self._across() == other._across()
-
-    def _across(self) -> tuple[Any, ...]:
-        cut = self.axis
-        return self.starts[:cut] + self.starts[cut + 1 :], self.sizes[:cut] + self.sizes[cut + 1 :]
+        starts, others = (box.starts[: box.axis] + box.starts[box.axis + 1 :] for box in (self, other))
+        return (starts, self.rest) == (others, other.rest)
 
     def after(self, written: SlidingBox) -> int | None:
         """The number of blocks after which a written element is read here; None if it never is."""
@@ -118,19 +115,18 @@ class SlidingBox(NamedTuple):
         return None if rest else blocks
 
 
-def move_of(step: Step, places: Sequence[Any]) -> tuple[int, int] | None:
-    """The axis along which a slice moves from block to block, and how far, if evenly and it reads one element there."""
+def move_of(shape: Sequence[int], places: Sequence[Any]) -> tuple[int, int] | None:
+    """The axis along which a part moves from block to block, and how far, if evenly and it has one element there."""
     moves = [step_of(starts) for starts in places]
     axes = [axis for axis, by in enumerate(moves) if by != 0]
-    if len(axes) != 1 or step.primitive is not slice_ or step.results[0].aval.shape[axes[0]] != 1:
+    if len(axes) != 1 or shape[axes[0]] != 1 or (by := moves[axes[0]]) is None:
         return None
-    by = moves[axes[0]]
-    return None if by is None else (axes[0], by)
+    return axes[0], by
 
 
 def box_of(step: Step, places: Sequence[Any]) -> SlidingBox | None:
     """The part that a slice reads, if it moves evenly along one axis, in which it reads one element."""
-    found = move_of(step, places)
+    found = move_of(step.results[0].aval.shape, places) if step.primitive is slice_ else None
     if found is None or any(s != 1 for a, s in enumerate(step.params["strides"]) if a != found[0]):
         return None
     return SlidingBox(step.params["starts"], step.results[0].aval.shape, *found)
@@ -165,11 +161,9 @@ def _converted(builder: Builder, x: Symbol, dtype: Any) -> Symbol:
 
 
 def _plus(builder: Builder, x: Symbol, value: np.generic | None) -> Symbol:
-    return (
-        x
-        if value is None or (value == 0 and value.dtype.kind == "i")
-        else bound(builder, add, x, _filled(builder, value, x.shape))
-    )
+    if value is None or (value == 0 and value.dtype.kind == "i"):
+        return x
+    return bound(builder, add, x, _filled(builder, value, x.shape))
 
 
 def _times(builder: Builder, x: Symbol, value: np.generic) -> Symbol:
@@ -177,7 +171,8 @@ def _times(builder: Builder, x: Symbol, value: np.generic) -> Symbol:
 
 
 def _filled(builder: Builder, value: np.generic, shape: Sequence[int]) -> Symbol:
-    return bound(builder, broadcast_in_dim, builder.literal(value), shape=tuple(shape), dims=())
+    number = builder.literal(value)
+    return bound(builder, broadcast_in_dim, number, shape=tuple(shape), dims=()) if shape else number
 
 
 # ---- the body --------------------------------------------------------------------------------------------------------
@@ -269,20 +264,18 @@ class Rolling:
         if box is None:
             return None
         readers = [s for s, code in enumerate(self.codes) if code > OUTSIDE and code % self.size == place and s != slot]
-        if all(self._reads(s, place, box, view.root) for s in readers):
-            return Filled(place, update, box, view.root)
-        return None
+        is_filled = all(self._reads(s, place, box, view.root) for s in readers)
+        return Filled(place, update, box, view.root) if is_filled else None
 
     def _box_written(self, slots: Sequence[int], sizes: tuple[int, ...]) -> SlidingBox | None:
         """The box that the blocks write, if each writes one element along one axis, side by side."""
         places = [integers(self._roots(slot)) for slot in slots]
         if any(starts is None for starts in places):
             return None
-        moves = [step_of(starts) for starts in places]
-        axes = [axis for axis, by in enumerate(moves) if by != 0]
-        if len(axes) != 1 or (by := moves[axes[0]]) not in (1, -1) or sizes[axes[0]] != 1:
+        move = move_of(sizes, places)
+        if move is None or move[1] not in (1, -1):
             return None
-        box = SlidingBox(tuple([int(starts[0]) for starts in places]), sizes, axes[0], by)
+        box = SlidingBox(tuple([int(starts[0]) for starts in places]), sizes, *move)
         return box if min(*box.starts, *box.at(self.count - 1)) >= 0 else None
 
     def _reads(self, slot: int, place: int, written: SlidingBox, init: Atom) -> bool:
@@ -323,12 +316,10 @@ class Rolling:
 
     def _written(self, filled: Filled, blocks: int) -> Symbol:
         """The values written so many blocks before, without the axis that the blocks move along."""
-        at, shape = filled.box.at(-blocks), filled.box.rest
+        builder, at, shape = self.outer.builder, filled.box.at(-blocks), filled.box.rest
         limits = tuple(s + n for s, n in zip(at, filled.box.sizes, strict=True))
-        init = bound(
-            self.outer.builder, slice_, self.outer.value(filled.init), starts=at, limits=limits, strides=(1,) * len(at)
-        )
-        init = reshaped(self.outer.builder, init, shape)
+        init = bound(builder, slice_, self.outer.value(filled.init), starts=at, limits=limits, strides=(1,) * len(at))
+        init = reshaped(builder, init, shape)
         if blocks > 1:
             self._written(filled, blocks - 1)
             return self.body.carry((filled.place, "written", blocks), init, lambda: self._written(filled, blocks - 1))
@@ -358,7 +349,7 @@ class Rolling:
                 continue
             here = places[done : done + len(step.params["starts"])]
             if any(step_of(starts) != 0 for starts in here):
-                move = move_of(step, here)
+                move = move_of(step.results[0].aval.shape, here)
                 if move is None:
                     break
                 found = self._row(shown(self.outer.builder, given, view.steps[:i]), step, *move)
@@ -401,8 +392,7 @@ class Rolling:
 
     def _moving(self, x: Symbol, steps: Sequence[Step], places: Sequence[Any]) -> Symbol:
         """The result of view steps on a value in the body, whose slices may move."""
-        builder = self.body.builder
-        done = 0
+        builder, done = self.body.builder, 0
         for step in steps:
             count = len(step.params["starts"]) if step.primitive is slice_ else 0
             here = places[done : done + count]
@@ -438,12 +428,8 @@ class Rolling:
                 builder.source = equation.source
                 operands = [self.operand(s) for s in slots]
                 found = builder.bind(equation.primitive, operands, equation.params, equation.regions)
-                for symbol in found if isinstance(found, tuple) else (found,):
-                    self.values[place] = symbol
-                    place += 1
-            else:
-                place += 1
-            slot += len(equation.operands)
+                self.values.update(enumerate(found if isinstance(found, tuple) else (found,), place))
+            place, slot = place + len(equation.results), slot + len(equation.operands)
         finals, rows, arrays = self._wanted()
         carried, ys = self.body.bind("step")
         ends = dict(zip(self.body.carried, carried, strict=True))
@@ -482,12 +468,7 @@ class Rolling:
             if key[0] == place and len(key[1]) == 1 and key[1] != "written":
                 return key
         key = place, ("last",)
-        zero = self.outer.builder.literal(self.values[place].dtype.type(0))
-        init = (
-            zero
-            if not self.values[place].shape
-            else bound(self.outer.builder, broadcast_in_dim, zero, shape=self.values[place].shape, dims=())
-        )
+        init = _filled(self.outer.builder, self.values[place].dtype.type(0), self.values[place].shape)
         self.body.carry(key, init, lambda: self.values[place])
         return key
 

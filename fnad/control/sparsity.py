@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
-from itertools import compress
+from itertools import accumulate, compress
 from math import prod
 from typing import Any, TypeAlias
 
@@ -28,21 +28,8 @@ from scipy.sparse import csr_array, eye_array, kron, vstack
 from fnad.control.loop import Groups
 from fnad.control.scan import scan_as_loop
 from fnad.errors import FnadError, SparsityError
+from fnad.ir import primitive as kinds
 from fnad.ir.axes import Contract, Elementwise, Opaque
-from fnad.ir.primitive import (
-    Accumulation,
-    Bilinear,
-    Concatenation,
-    Cond,
-    DynamicSlice,
-    DynamicUpdate,
-    Gather,
-    IndexMap,
-    Inlined,
-    ScanLoop,
-    Scatter,
-    WhileLoop,
-)
 from fnad.ir.program import Atom, Equation, Literal, Program, Var
 from fnad.ir.types import Aval, is_inexact
 from fnad.records import NamedTuple, dataclass
@@ -87,17 +74,16 @@ def program_patterns(program: Program, wrt: Sequence[bool], values: Sequence[Arr
     `values` are those of the other inputs, None where the pattern is to hold for all. Raises `SparsityError` for one of
     more than `MOST` nonzeros.
     """
-    ends = np.cumsum([aval.size for aval in compress(program.in_avals, wrt)], dtype=int)
-    columns = int(ends[-1]) if len(ends) else 0
-    starts = iter([0, *ends[:-1].tolist()])
+    *starts, columns = accumulate((aval.size for aval in compress(program.in_avals, wrt)), initial=0)
+    following = iter(starts)
     given = [
-        Dependence(_identity(aval.size, columns, next(starts)))
+        Dependence(_identity(aval.size, columns, next(following)))
         if w
         else Dependence(value=value, read=frozenset() if value is None else frozenset([i]))
         for i, (aval, w, value) in enumerate(zip(program.in_avals, wrt, values, strict=True))
     ]
     found = _outputs(program, given)
-    return Patterns([each.pattern for each in found], frozenset().union(*[each.read for each in found]))
+    return Patterns([each.pattern for each in found], _read(found))
 
 
 def _identity(size: int, columns: int, start: int) -> Pattern:
@@ -160,15 +146,19 @@ def _evaluated(equation: Equation, operands: Sequence[Dependence]) -> list[Depen
         return [NOTHING] * len(equation.results)
     with np.errstate(all="ignore"):
         found = equation.primitive.evaluate(*values, **equation.keywords)
-    read = frozenset[int]().union(*[x.read for x in operands])
-    return [Dependence(value=np.asarray(v), read=read) for v in (found if isinstance(found, tuple) else (found,))]
+    return [
+        Dependence(value=np.asarray(v), read=_read(operands)) for v in (found if isinstance(found, tuple) else (found,))
+    ]
 
 
 def _joined(patterns: Iterable[Pattern], operands: Sequence[Dependence]) -> Dependence:
     """The union of patterns, which were found from these operands."""
     found = list(patterns)
-    read = frozenset[int]().union(*[x.read for x in operands])
-    return Dependence(reduce(_union, found), read=read) if found else Dependence(read=read)
+    return Dependence(reduce(_union, found) if found else None, read=_read(operands))
+
+
+def _read(operands: Iterable[Dependence]) -> frozenset[int]:
+    return frozenset[int]().union(*[x.read for x in operands])
 
 
 def _union(x: Pattern, y: Pattern) -> Pattern:
@@ -189,7 +179,7 @@ def _of_result(equation: Equation, result: Aval, operands: Sequence[Dependence])
     if _adds(equation, operands):
         yield from _added(equation, operands, result)
         return
-    is_bilinear = isinstance(primitive.derivative, Bilinear)
+    is_bilinear = isinstance(primitive.derivative, kinds.Bilinear)
     axes = aligned_axes(primitive, [atom.aval for atom in equation.operands], equation.params)
     for i, (x, atom, pairs) in enumerate(zip(operands, equation.operands, axes, strict=True)):
         if x.pattern is None:
@@ -209,13 +199,11 @@ def _of_result(equation: Equation, result: Aval, operands: Sequence[Dependence])
 def _moves(equation: Equation, operands: Sequence[Dependence]) -> bool:
     """True if each element of the result is an element of an operand, or a constant, and it is known which."""
     match equation.primitive.lower:
-        case IndexMap() | Concatenation():
+        case kinds.IndexMap() | kinds.Concatenation():
             return True
-        case Gather() | DynamicSlice():
+        case kinds.Gather() | kinds.DynamicSlice():
             return all(x.value is not None for x in operands[1:])
-        case Scatter("{new}"):
-            return all(x.value is not None for x in operands[2:])
-        case DynamicUpdate():
+        case kinds.Scatter("{new}") | kinds.DynamicUpdate():
             return all(x.value is not None for x in operands[2:])
         case _:
             return equation.primitive.name == "select" and operands[0].value is not None
@@ -243,9 +231,9 @@ def _moved(equation: Equation, operands: Sequence[Dependence]) -> Pattern:
 def _adds(equation: Equation, operands: Sequence[Dependence]) -> bool:
     """True if elements are added to elements of the result, and it is known to which."""
     match equation.primitive.lower:
-        case Accumulation():
+        case kinds.Accumulation():
             return True
-        case Scatter():
+        case kinds.Scatter():
             return all(x.value is not None for x in operands[2:])
         case _:
             return False
@@ -256,7 +244,7 @@ def _added(equation: Equation, operands: Sequence[Dependence], result: Aval) -> 
     *arrays, added = [x.pattern for x in operands[:2]]
     yield from (pattern for pattern in arrays if pattern is not None)
     if added is not None:
-        if isinstance(equation.primitive.lower, Accumulation):
+        if isinstance(equation.primitive.lower, kinds.Accumulation):
             ((moved,),) = patterns(equation.primitive, [equation.operands[0].aval], equation.params)
             places = moved.rows
         else:
@@ -302,7 +290,7 @@ def _contracted(equation: Equation, number: int, pattern: Pattern, other: Array,
     of_other = [a for a in range(other.ndim) if a not in contract[theirs] and a not in batch[theirs]]
     along = [np.arange(shape[a]) for a in free]
     grid = [g.ravel() for g in np.meshgrid(*along, indexing="ij")] if free else []
-    repeats = int(np.prod([shape[a] for a in free], dtype=int))
+    repeats = prod(shape[a] for a in free)
     _check(len(nonzero[0]) * repeats, pattern.shape)
     index = [np.repeat(part, repeats) for part in nonzero]
     own = [np.tile(part, len(nonzero[0])) for part in grid]
@@ -348,13 +336,13 @@ def _check(nonzeros: int, shape: tuple[int, int]) -> None:
 
 def _through_regions(equation: Equation, operands: Sequence[Dependence]) -> Sequence[Dependence]:
     match equation.primitive.lower:
-        case Inlined():
+        case kinds.Inlined():
             return _outputs(equation.regions[0], operands)
-        case Cond():
+        case kinds.Cond():
             return _branches(equation, operands)
-        case ScanLoop():
+        case kinds.ScanLoop():
             return _scan(equation, operands)
-        case WhileLoop():
+        case kinds.WhileLoop():
             return _while_loop(equation, operands)
         case _:
             return _everything(equation, operands)
@@ -440,14 +428,13 @@ def _stacks(rows: Sequence[Sequence[Dependence]], results: Sequence[Var]) -> lis
 
 
 def _stacked(rows: Sequence[Dependence], aval: Aval) -> Dependence:
-    read = frozenset[int]().union(*[x.read for x in rows])
     widths = {x.pattern.shape[1] for x in rows if x.pattern is not None}
     if not widths:
-        return Dependence(read=read)
+        return Dependence(read=_read(rows))
     none = csr_array((aval.size // len(rows), widths.pop()), dtype=bool)
     parts = [none if x.pattern is None else x.pattern for x in rows]
     _check(sum(part.nnz for part in parts), none.shape)
-    return Dependence(vstack(parts, format="csr"), read=read)
+    return Dependence(vstack(parts, format="csr"), read=_read(rows))
 
 
 def _each_row(
@@ -457,10 +444,8 @@ def _each_row(
     given = [*consts, *[NOTHING] * groups.carry, *xs]
     marks = [x.pattern is not None for x in given]
     local = program_patterns(body, marks, [x.value for x in consts] + [None] * (len(given) - len(consts)))
-    sizes = [aval.size for aval in compress(body.in_avals, marks)]
-    ends = np.cumsum(sizes, dtype=int).tolist()
+    ends = list(accumulate(aval.size for aval in compress(body.in_avals, marks)))
     blocks = list(zip(np.flatnonzero(marks).tolist(), [0, *ends[:-1]], ends, strict=True))
-
     every = eye_array(length, dtype=bool)
 
     def of_row(pattern: Pattern | None) -> Dependence:
