@@ -24,19 +24,9 @@ import numpy as np
 
 from fnad.control.scan import scan_as_loop
 from fnad.control.while_loop import while_as_loop
+from fnad.ir import primitive as kinds
 from fnad.ir.axes import Elementwise
-from fnad.ir.primitive import (
-    Concatenation,
-    Cond,
-    DynamicSlice,
-    DynamicUpdate,
-    Gather,
-    IndexMap,
-    Inlined,
-    Primitive,
-    ScanLoop,
-    WhileLoop,
-)
+from fnad.ir.primitive import Primitive
 from fnad.ir.program import Atom, Equation, Literal, Program, Source, Var
 from fnad.ir.ranges import NONZERO, Range, Singular
 from fnad.ir.types import BOOL, is_complex
@@ -181,11 +171,11 @@ class _Analysis:
 
     def _through_regions(self, equation: Equation) -> Sequence[Range]:
         match equation.primitive.lower:
-            case Cond():
+            case kinds.Cond():
                 return self._branches(equation)
-            case Inlined():
+            case kinds.Inlined():
                 return self._region(equation.regions[0], list(map(self.range, equation.operands)))
-            case ScanLoop() | WhileLoop():
+            case kinds.ScanLoop() | kinds.WhileLoop():
                 return self._loop(equation)
             case _:
                 return [Range() for _ in equation.results]
@@ -205,7 +195,7 @@ class _Analysis:
         return [_hull(ranges) for ranges in zip(*found, strict=True)]
 
     def _loop(self, equation: Equation) -> list[Range]:
-        as_loop = scan_as_loop if isinstance(equation.primitive.lower, ScanLoop) else while_as_loop
+        as_loop = scan_as_loop if isinstance(equation.primitive.lower, kinds.ScanLoop) else while_as_loop
         loop = as_loop(equation.params, equation.regions)
         consts, carry, xs = loop.groups.split([self.range(atom) for atom in equation.operands[loop.head :]])
         for step in range(2 * STEPS):
@@ -271,13 +261,13 @@ def _hull(ranges: Sequence[Range]) -> Range:
 def _moved(primitive: Primitive, operands: Sequence[Range]) -> Range | None:
     """The range of what has elements of its operands alone."""
     match primitive.lower:
-        case IndexMap(_, guard):
+        case kinds.IndexMap(_, guard):
             return operands[0] if guard is None else operands[0] | Range.of(0.0)
-        case Gather() | DynamicSlice():
+        case kinds.Gather() | kinds.DynamicSlice():
             return operands[0]
-        case DynamicUpdate():
+        case kinds.DynamicUpdate():
             return operands[0] | operands[1]
-        case Concatenation():
+        case kinds.Concatenation():
             return _hull(operands)
         case _:
             return None

@@ -17,17 +17,7 @@ from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from typing import TypeAlias
 
-from fnad.ir.primitive import (
-    ArgFold,
-    Concatenation,
-    Contraction,
-    Gather,
-    IndexMap,
-    Iota,
-    Library,
-    Scalar,
-    SpanContraction,
-)
+from fnad.ir import primitive as kinds
 from fnad.ir.program import Atom, Equation, Program, Var
 from fnad.ir.size import estimate
 from fnad.ir.types import Shape
@@ -118,12 +108,12 @@ def _load(var: Var) -> _Effort:
 def _effort(equation: Equation, efforts: dict[Var, _Effort]) -> _Effort:
     lower = equation.primitive.lower
     operands = sum((efforts[atom] for atom in equation.operands if isinstance(atom, Var)), _Effort())
-    return operands + _Effort(lower.cost if isinstance(lower, Scalar) else 0, 1, 1 + operands.depth)
+    return operands + _Effort(lower.cost if isinstance(lower, kinds.Scalar) else 0, 1, 1 + operands.depth)
 
 
 def _has_many_pieces(equation: Equation, costs: Costs) -> bool:
     """True if an element would have to test many ranges to find its operand."""
-    return isinstance(equation.primitive.lower, Concatenation) and len(equation.operands) > costs.most_pieces
+    return isinstance(equation.primitive.lower, kinds.Concatenation) and len(equation.operands) > costs.most_pieces
 
 
 def _worth_materializing(
@@ -168,7 +158,7 @@ def _places_through(reader: Equation, var: Var, found: dict[Atom, AbstractSet[Pl
     lower = reader.primitive.lower
     if not is_inlined(reader):
         return {_own_place(var)}
-    if isinstance(lower, Scalar):
+    if isinstance(lower, kinds.Scalar):
         return found[reader.results[0]]
     distances = set(_distances(reader, var))
     if None in distances:
@@ -180,13 +170,13 @@ def _places_through(reader: Equation, var: Var, found: dict[Atom, AbstractSet[Pl
 def _distances(reader: Equation, var: Var) -> Iterator[tuple[int, ...] | None]:
     """The differences of the indices at which a reader reads a value and its own; None if they are not constants."""
     result, lower = reader.results[0].aval, reader.primitive.lower
-    if isinstance(lower, Concatenation):
+    if isinstance(lower, kinds.Concatenation):
         axis, start = reader.params["axis"], 0
         for operand in reader.operands:
             if operand == var:
                 yield tuple(-start if a == axis else 0 for a in range(result.ndim))
             start += operand.aval.shape[axis]
-    elif isinstance(lower, IndexMap) and result.ndim == var.aval.ndim:
+    elif isinstance(lower, kinds.IndexMap) and result.ndim == var.aval.ndim:
         own = counters(result.shape, 0)
         moved = map(as_index, lower.index(own, var.aval, result, **reader.params))
         distance = [b - a for a, b in zip(own, moved, strict=True)]
@@ -207,7 +197,7 @@ def _readers(program: Program, used: AbstractSet[Atom]) -> dict[Atom, list[Equat
     for equation in reversed(program.equations):
         if is_inlined(equation) and equation.results[0] not in used and not readers[equation.results[0]]:
             continue
-        for atom in equation.operands[isinstance(equation.primitive.lower, SpanContraction) :]:
+        for atom in equation.operands[isinstance(equation.primitive.lower, kinds.SpanContraction) :]:
             readers[atom].append(equation)
     return readers
 
@@ -215,18 +205,18 @@ def _readers(program: Program, used: AbstractSet[Atom]) -> dict[Atom, list[Equat
 def _read_whole(equation: Equation, readers: list[Equation]) -> bool:
     """True if a reader needs a whole array: a library call does, and a matrix product unless this is a plain view."""
     lower = equation.primitive.lower
-    plain_view = isinstance(lower, IndexMap) and lower.guard is None
-    kinds = [reader.primitive.lower for reader in readers]
-    products = any(isinstance(r.primitive.lower, Contraction) and not is_inlined(r) for r in readers)
-    return any(isinstance(k, Library) for k in kinds) or (products and not plain_view)
+    plain_view = isinstance(lower, kinds.IndexMap) and lower.guard is None
+    lowered = [reader.primitive.lower for reader in readers]
+    products = any(isinstance(r.primitive.lower, kinds.Contraction) and not is_inlined(r) for r in readers)
+    return any(isinstance(k, kinds.Library) for k in lowered) or (products and not plain_view)
 
 
 def _guarded_again(equation: Equation, readers: list[Equation]) -> bool:
     """True if a view reads elements more than once, so that each read would test the guard again."""
     lower = equation.primitive.lower
-    has_guard = isinstance(lower, IndexMap) and lower.guard is not None
+    has_guard = isinstance(lower, kinds.IndexMap) and lower.guard is not None
     return has_guard and any(
-        isinstance(r.primitive.lower, IndexMap) and _repeats(r, equation.results[0]) for r in readers
+        isinstance(r.primitive.lower, kinds.IndexMap) and _repeats(r, equation.results[0]) for r in readers
     )
 
 
@@ -238,7 +228,8 @@ def is_read_twice(reader: Equation, costs: Costs) -> bool:
     """
     lower = reader.primitive.lower
     return (
-        isinstance(lower, ArgFold) and estimate(reader.operands[0].aval.shape[reader.params["axis"]]) >= costs.long_row
+        isinstance(lower, kinds.ArgFold)
+        and estimate(reader.operands[0].aval.shape[reader.params["axis"]]) >= costs.long_row
     )
 
 
@@ -247,17 +238,17 @@ def _wanted_whole(program: Program, read_in_loops: Iterable[Atom]) -> set[Var]:
     whole: set[Atom] = set(read_in_loops)
     for equation in reversed(program.equations):
         lower = equation.primitive.lower
-        is_view = isinstance(lower, IndexMap) and lower.guard is None
+        is_view = isinstance(lower, kinds.IndexMap) and lower.guard is None
         if equation.regions or (is_view and equation.results[0] in whole):
             whole.update(equation.operands)
-        if is_view or isinstance(lower, Iota):
+        if is_view or isinstance(lower, kinds.Iota):
             whole.difference_update(equation.results)
     return {atom for atom in whole if isinstance(atom, Var)}
 
 
 def _repeats(reader: Equation, var: Var) -> bool:
     """True if a reader reads an element more than once."""
-    repeats = isinstance(reader.primitive.lower, IndexMap | Gather | Contraction)
+    repeats = isinstance(reader.primitive.lower, kinds.IndexMap | kinds.Gather | kinds.Contraction)
     return repeats and reader.results[0].aval.size > var.aval.size
 
 
@@ -267,5 +258,5 @@ def _moves(reader: Equation, var: Var) -> bool:
     One that chooses a few of many elements does not.
     """
     lower, result = reader.primitive.lower, reader.results[0].aval
-    is_choice = isinstance(lower, Gather) and result.size * CHOICE <= var.aval.size
-    return isinstance(lower, IndexMap | Gather) and result.ndim > 0 and not is_choice
+    is_choice = isinstance(lower, kinds.Gather) and result.size * CHOICE <= var.aval.size
+    return isinstance(lower, kinds.IndexMap | kinds.Gather) and result.ndim > 0 and not is_choice

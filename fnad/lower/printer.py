@@ -11,32 +11,14 @@ from collections.abc import Iterator, Sequence
 
 from fnad.ir.printer import WIDTH
 from fnad.ir.types import BOOL, Dtype
+from fnad.lower import loop_ir
 from fnad.lower.index import Atom, Counter, Index, Loaded, Quotient, Remainder
-from fnad.lower.loop_ir import (
-    ArgReduce,
-    BufferStore,
-    Check,
-    Control,
-    Count,
-    Item,
-    LibraryCall,
-    LoopProgram,
-    Matrix,
-    NestLoop,
-    Product,
-    Reduce,
-    Scan,
-    SequentialFor,
-    SequentialWhile,
-    Switch,
-    Update,
-)
 from fnad.lower.nodes import Branch, BufferLoad, Checked, Condition, IndexValue, Node, ScalarConstant, ScalarOperation
 from fnad.scalar.notation import TEXTS, Text, written
 from fnad.scalar.template import cast_to, instantiate
 
 
-def loops_text(program: LoopProgram) -> str:
+def loops_text(program: loop_ir.LoopProgram) -> str:
     """The text of a loop program."""
     groups = (("in", program.inputs), ("out", program.outputs), ("temporary", program.temporaries))
     named = [f"{kind} {b.name}: {b.aval}" for kind, buffers in groups for b in buffers]
@@ -53,35 +35,35 @@ def _signature(name: str, buffers: Sequence[str]) -> Iterator[str]:
     yield ")"
 
 
-def _item_lines(items: Sequence[Item], indent: str) -> Iterator[str]:
+def _item_lines(items: Sequence[loop_ir.Item], indent: str) -> Iterator[str]:
     for item in items:
-        if isinstance(item, NestLoop):
+        if isinstance(item, loop_ir.NestLoop):
             yield f"{indent}for i{item.depth} < {item.extent}{_turns(item)}:"
             yield from _item_lines(item.items, indent + "  ")
-        elif isinstance(item, Control):
+        elif isinstance(item, loop_ir.Control):
             yield from _control_lines(item, indent)
         else:
             yield indent + _effect_text(item)
 
 
-def _turns(loop: NestLoop) -> str:
+def _turns(loop: loop_ir.NestLoop) -> str:
     if loop.span is not None:
         return f" from {node_text(loop.span[0])} to {node_text(loop.span[1])}"
     return f" by {loop.tile}" if loop.tile else " across" if loop.across else ""
 
 
-def _control_lines(item: Control, indent: str) -> Iterator[str]:
+def _control_lines(item: loop_ir.Control, indent: str) -> Iterator[str]:
     inner = indent + "  "
     match item:
-        case Switch(_, index, branches):
+        case loop_ir.Switch(_, index, branches):
             for n, branch in enumerate(branches):
                 yield f"{indent}case {n} of {node_text(index)}:"
                 yield from _item_lines(branch, inner)
-        case SequentialFor(depth, extent, reverse, items, updates):
+        case loop_ir.SequentialFor(depth, extent, reverse, items, updates):
             end = extent if isinstance(extent, int) else node_text(extent)
             yield f"{indent}{'reversed ' if reverse else ''}scan i{depth} < {end}:"
             yield from _item_lines([*items, *updates], inner)
-        case SequentialWhile(depth, test, predicate, items, updates, count):
+        case loop_ir.SequentialWhile(depth, test, predicate, items, updates, count):
             yield f"{indent}while i{depth}:"
             yield from _item_lines(test, inner)
             yield f"{inner}end unless {node_text(predicate)}"
@@ -89,43 +71,43 @@ def _control_lines(item: Control, indent: str) -> Iterator[str]:
             yield indent + _effect_text(count)
 
 
-def _then(item: BufferStore | Check | Count) -> str:
+def _then(item: loop_ir.BufferStore | loop_ir.Check | loop_ir.Count) -> str:
     match item:
-        case Check():
+        case loop_ir.Check():
             return f", end at guard {item.number} unless {item.expected}"
-        case Count():
+        case loop_ir.Count():
             return f", counted by meter {item.number}"
-        case BufferStore():
+        case loop_ir.BufferStore():
             return ""
 
 
-def _effect_text(item: Item) -> str:
+def _effect_text(item: loop_ir.Item) -> str:
     match item:
-        case BufferStore(buffer, address, node) | Check(buffer, address, node) | Count(buffer, address, node):
-            return f"{buffer.name}[{index_text(address)}] = {node_text(node)}{_then(item)}"
-        case Reduce(buffer, address, node, _, step, _, _, depths):
+        case loop_ir.BufferStore() | loop_ir.Check() | loop_ir.Count():
+            return f"{item.buffer.name}[{index_text(item.address)}] = {node_text(item.node)}{_then(item)}"
+        case loop_ir.Reduce(buffer, address, node, _, step, _, _, depths):
             over = ", ".join(f"i{d}" for d in sorted(depths))
             folded = _step_text(step, item.dtype, acc=Text("acc"), **{"0": _text(node)})
             return f"{buffer.name}[{index_text(address)}] = fold over {over}: {folded}"
-        case ArgReduce(buffer, address, node, _, better):
+        case loop_ir.ArgReduce(buffer, address, node, _, better):
             better = _step_text(better, BOOL, best=Text("best"), **{"0": _text(node)})
             return f"{buffer.name}[{index_text(address)}] = first with {better}"
-        case Scan(buffer, address, node, step):
+        case loop_ir.Scan(buffer, address, node, step):
             folded = _step_text(step, buffer.dtype, acc=Text("acc"), **{"0": _text(node)})
             return f"{buffer.name}[{index_text(address)}] = running {folded}"
-        case Update(buffer, address, node, step):
+        case loop_ir.Update(buffer, address, node, step):
             old = f"{buffer.name}[{index_text(address)}]"
             return f"{old} = {_step_text(step, buffer.dtype, old=Text(old), new=_text(node))}"
-        case Product():
+        case loop_ir.Product():
             return _product_text(item)
-        case LibraryCall(primitive, _, operands, results):
+        case loop_ir.LibraryCall(primitive, _, operands, results):
             names = ", ".join(b.name for b in results)
             return f"{names} = {primitive.name}({', '.join(b.name for b in operands)})"
-        case NestLoop() | Switch() | SequentialFor() | SequentialWhile():
+        case loop_ir.NestLoop() | loop_ir.Switch() | loop_ir.SequentialFor() | loop_ir.SequentialWhile():
             raise AssertionError("loops and branches have lines of their own")
 
 
-def _product_text(product: Product) -> str:
+def _product_text(product: loop_ir.Product) -> str:
     out, depths = _matrix_text(product.out), sorted(product.depths)
     over = f"sum over {', '.join(f'i{d}' for d in depths)}: " if depths else ""
     added = f" + {_scale_text(product.beta)}{out}" if product.beta else ""
@@ -137,7 +119,7 @@ def _scale_text(factor: float) -> str:
     return "" if factor == 1 else f"{factor:g} * "
 
 
-def _matrix_text(matrix: Matrix) -> str:
+def _matrix_text(matrix: loop_ir.Matrix) -> str:
     offset = "" if matrix.offset == Index(0) else f"[{index_text(matrix.offset)}:]"
     return f"{matrix.buffer.name}{offset}" + (".T" if matrix.row_stride == 1 != matrix.column_stride else "")
 

@@ -13,31 +13,12 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from functools import partial
 from math import prod
+from typing import TypeAlias
 
 import numpy as np
 
 from fnad.errors import ExportError, LoweringError
-from fnad.ir.primitive import (
-    Accumulation,
-    ArgFold,
-    Concatenation,
-    Contraction,
-    Cumulative,
-    DynamicSlice,
-    DynamicUpdate,
-    Fold,
-    Gather,
-    GuardCheck,
-    IndexMap,
-    Library,
-    Routine,
-    Rule,
-    ScanLoop,
-    Scatter,
-    ScatterRuns,
-    SpanContraction,
-    StepCount,
-)
+from fnad.ir import primitive as kinds
 from fnad.ir.program import Atom, Equation, Program, Source, Var
 from fnad.ir.size import estimate
 from fnad.ir.types import I64, Aval, Dtype, Shape, is_inexact
@@ -77,6 +58,8 @@ from fnad.scalar.operations import MULTIPLY
 from fnad.scalar.template import instantiate
 from fnad.transforms.by_rows import each_is_updated_once, rows_of
 from fnad.transforms.dce import has_effect
+
+Combination: TypeAlias = kinds.Scatter | kinds.ScatterRuns | kinds.Accumulation | kinds.DynamicUpdate
 
 IS_IT = "select(({0} == {1}) | ({0} != {0}), {2}, {3})"
 """The index of an element if it is the extremum or a nan, otherwise the number of elements."""
@@ -157,14 +140,14 @@ class Values:
 
     def _is_put_together(self, var: Var) -> bool:
         equation = self.expressions.definitions.get(var)
-        if equation is None or isinstance(equation.primitive.lower, Concatenation) or self._is_stacked(var):
+        if equation is None or isinstance(equation.primitive.lower, kinds.Concatenation) or self._is_stacked(var):
             return equation is not None
         return any(self._is_put_together(operand) for operand, _ in self._parts(equation))
 
     def _is_stacked(self, var: Var) -> bool:
         """True if a value is what a loop of known length stacks."""
         equation = self.expressions.definitions.get(var)
-        if equation is None or not isinstance(equation.primitive.lower, ScanLoop) or var.aval.is_residual_stack:
+        if equation is None or not isinstance(equation.primitive.lower, kinds.ScanLoop) or var.aval.is_residual_stack:
             return False
         return equation.results.index(var) >= equation.params["carry"]
 
@@ -172,9 +155,9 @@ class Values:
         """The operands whose elements lie together and in their order in the result, and where they begin."""
         shape, start = equation.results[0].aval.shape, 0
         match equation.primitive.lower:
-            case Concatenation():
+            case kinds.Concatenation():
                 lies_together = prod(shape[: equation.params["axis"]]) == 1
-            case IndexMap(_, None):
+            case kinds.IndexMap(_, None):
                 lies_together = self.expressions.keeps_order(equation, counters(shape, self.depth))
             case _:
                 return
@@ -204,7 +187,7 @@ class Values:
         """Compute the results of an equation into their buffers, or into new ones."""
         if any(atom.aval.is_residual_stack for atom in (*equation.operands, *equation.results)):
             raise LoweringError(f"{equation.primitive.name} takes no residual stack")
-        if isinstance(equation.primitive.lower, Library):
+        if isinstance(equation.primitive.lower, kinds.Library):
             self._disown_parts(equation.results)
         buffers = tuple(self.taken(v) or self.own.get(v) or self.temporary(v.aval) for v in equation.results)
         self._compute(equation, buffers)
@@ -220,7 +203,7 @@ class Values:
         return self.shared.temporary(aval, self.depth)
 
     def _compute(self, equation: Equation, buffers: tuple[Buffer, ...]) -> None:
-        if isinstance(equation.primitive.lower, Library):
+        if isinstance(equation.primitive.lower, kinds.Library):
             self._call(equation, buffers)
         else:
             self._compute_in_loops(equation, buffers)
@@ -228,22 +211,22 @@ class Values:
     def _compute_in_loops(self, equation: Equation, buffers: tuple[Buffer, ...]) -> None:
         buffer = buffers[0]
         match equation.primitive.lower:
-            case Fold() as fold:
+            case kinds.Fold() as fold:
                 self._fold(equation, fold, buffer)
-            case ArgFold(better, extremum):
+            case kinds.ArgFold(better, extremum):
                 if is_read_twice(equation, self.shared.target.costs):
                     self._arg_fold_in_two(equation, extremum, buffer)
                 else:
                     self._arg_fold(equation, better, extremum, buffer)
-            case Cumulative(step):
+            case kinds.Cumulative(step):
                 self._scan(equation, step, buffer)
-            case Scatter() | ScatterRuns() | Accumulation() | DynamicUpdate() as kind:
+            case kinds.Scatter() | kinds.ScatterRuns() | kinds.Accumulation() | kinds.DynamicUpdate() as kind:
                 self._combine(equation, kind, buffer)
-            case Contraction() | SpanContraction() if not is_inlined(equation):
+            case kinds.Contraction() | kinds.SpanContraction() if not is_inlined(equation):
                 self._contraction(equation, buffer)
-            case Concatenation():
+            case kinds.Concatenation():
                 self._concatenate(equation, buffer)
-            case GuardCheck() | StepCount():
+            case kinds.GuardCheck() | kinds.StepCount():
                 self._end_or_count(equation, buffer)
             case _ if is_inlined(equation):
                 shape = buffer.aval.shape
@@ -286,7 +269,7 @@ class Values:
 
     # ---- folds ---------------------------------------------------------------------------------------------------
 
-    def _fold(self, equation: Equation, fold: Fold, buffer: Buffer) -> None:
+    def _fold(self, equation: Equation, fold: kinds.Fold, buffer: Buffer) -> None:
         operand = equation.operands[0]
         self._reduce(
             buffer, operand.aval.shape, equation.params["axes"], fold, lambda i: self.expressions.element(operand, i)
@@ -297,7 +280,7 @@ class Values:
         buffer: Buffer,
         shape: Shape,
         axes: Sequence[int],
-        fold: Fold,
+        fold: kinds.Fold,
         element: Callable[[list[Index]], Node],
         span: Callable[[Index], tuple[Node, Node]] | None = None,
     ) -> None:
@@ -337,7 +320,7 @@ class Values:
             lambda i: self._store(target, i, nodes.cast(nodes.load(source, place(source, i)), target.dtype)),
         )
 
-    def _arg_fold(self, equation: Equation, better: str, extremum: Fold, buffer: Buffer) -> None:
+    def _arg_fold(self, equation: Equation, better: str, extremum: kinds.Fold, buffer: Buffer) -> None:
         operand, axis = equation.operands[0], equation.params["axis"]
         init = self._initial(extremum.init, operand.aval.dtype)
 
@@ -348,7 +331,7 @@ class Values:
 
         self._nest_along(operand.aval.shape, axis, effect)
 
-    def _arg_fold_in_two(self, equation: Equation, extremum: Fold, buffer: Buffer) -> None:
+    def _arg_fold_in_two(self, equation: Equation, extremum: kinds.Fold, buffer: Buffer) -> None:
         """Fold to the extremum, then to the first index of it or of a nan: both folds vectorise."""
         operand, axis = equation.operands[0], equation.params["axis"]
         shape, nodes = operand.aval.shape, self.expressions.nodes
@@ -363,7 +346,7 @@ class Values:
 
         element = partial(self.expressions.element, operand)
         self._reduce(best, shape, (axis,), extremum, element)
-        self._reduce(buffer, shape, (axis,), Fold("{highest}", "minimum({acc}, {0})"), index)
+        self._reduce(buffer, shape, (axis,), kinds.Fold("{highest}", "minimum({acc}, {0})"), index)
 
     def _scan(self, equation: Equation, step: str, buffer: Buffer) -> None:
         operand, axis = equation.operands[0], equation.params["axis"]
@@ -401,17 +384,15 @@ class Values:
         moved = [index + start if a == axis else index for a, index in enumerate(indices)]
         return self._store(buffer, moved, self.expressions.element(operand, indices))
 
-    def _combine(
-        self, equation: Equation, kind: Scatter | ScatterRuns | Accumulation | DynamicUpdate, buffer: Buffer
-    ) -> None:
+    def _combine(self, equation: Equation, kind: Combination, buffer: Buffer) -> None:
         match kind:
-            case Scatter(step, _):
+            case kinds.Scatter(step, _):
                 self._scatter(equation, step, buffer)
-            case ScatterRuns(step):
+            case kinds.ScatterRuns(step):
                 self._scatter_runs(equation, step, buffer)
-            case Accumulation(index):
+            case kinds.Accumulation(index):
                 self._accumulate(equation, index, buffer)
-            case DynamicUpdate():
+            case kinds.DynamicUpdate():
                 self._update(equation, buffer)
 
     def _scatter(self, equation: Equation, step: str, buffer: Buffer) -> None:
@@ -464,7 +445,7 @@ class Values:
         update = Update(buffer, address, self.expressions.element(updates, indices), step, self.source, in_runs=True)
         self.nests.place(nested((*elements, count), update, self.depth))
 
-    def _accumulate(self, equation: Equation, index: Rule, buffer: Buffer) -> None:
+    def _accumulate(self, equation: Equation, index: kinds.Rule, buffer: Buffer) -> None:
         """Fill with zeros and add, both within the loops over the axes that stay: so a row is in the cache.
 
         The loops over places in windows are outside of those over windows, as in the interpreter, for in those
@@ -537,9 +518,9 @@ class Values:
     def _check_indices_of_nothing(self, equation: Equation) -> None:
         """Check indices through which no element is read or written: no other loop would find one out of range."""
         match equation.primitive.lower:
-            case Gather() | DynamicSlice():
+            case kinds.Gather() | kinds.DynamicSlice():
                 moved, integers = equation.results[0], equation.operands[1:]
-            case Scatter() | DynamicUpdate():
+            case kinds.Scatter() | kinds.DynamicUpdate():
                 moved, integers = equation.operands[1], equation.operands[2:]
             case _:
                 return
@@ -553,7 +534,7 @@ class Values:
         self, equation: Equation, integers: Sequence[Atom], n: int, checked: Buffer, indices: list[Index]
     ) -> BufferStore:
         expressions = self.expressions
-        if isinstance(equation.primitive.lower, Gather | Scatter):
+        if isinstance(equation.primitive.lower, kinds.Gather | kinds.Scatter):
             found = expressions.gathered(equation, integers, indices)
         else:
             found = expressions.boxed(equation, integers, [Index(0)] * len(integers))
@@ -564,7 +545,7 @@ class Values:
     def _end_or_count(self, equation: Equation, buffer: Buffer) -> None:
         params, address = equation.params, place(buffer, ())
         node = self.expressions.element(equation.operands[0], ())
-        if isinstance(equation.primitive.lower, GuardCheck):
+        if isinstance(equation.primitive.lower, kinds.GuardCheck):
             item = Check(buffer, address, node, params["expected"], params["number"], self.source)
         elif self.shared.target.counts_steps:
             item = Count(buffer, address, node, self.shared.meter(params["label"]), self.source)
@@ -575,7 +556,7 @@ class Values:
     # ---- contractions and calls ----------------------------------------------------------------------------------
 
     def _contraction(self, equation: Equation, buffer: Buffer) -> None:
-        if isinstance(equation.primitive.lower, SpanContraction):
+        if isinstance(equation.primitive.lower, kinds.SpanContraction):
             self._contract_spans(equation, buffer)
             return
         x, y = equation.operands
@@ -598,7 +579,8 @@ class Values:
             operands = self.expressions.element(x, left), self.expressions.element(y, right)
             return self.expressions.nodes.apply(MULTIPLY, *operands)
 
-        self._reduce(buffer, shape, axes, Fold("{dtype}(0)", "{acc} + {0}", sum=is_inexact(buffer.dtype)), element)
+        total = kinds.Fold("{dtype}(0)", "{acc} + {0}", sum=is_inexact(buffer.dtype))
+        self._reduce(buffer, shape, axes, total, element)
 
     def _contract_spans(self, equation: Equation, buffer: Buffer) -> None:
         """Of each row of x only the columns in its span count.
@@ -620,7 +602,7 @@ class Values:
         def span(row: Index) -> tuple[Node, Node]:
             return element(first, [row]), element(last, [row])
 
-        shape, total = (*x.aval.shape, y.aval.shape[1]), Fold("{dtype}(0)", "{acc} + {0}", sum=True)
+        shape, total = (*x.aval.shape, y.aval.shape[1]), kinds.Fold("{dtype}(0)", "{acc} + {0}", sum=True)
         is_loop = self.shared.target.grid is None and 1 not in shape[:2]
         self._reduce(buffer, shape, (0,), total, product, span if is_loop else None)
 
@@ -688,7 +670,7 @@ class Values:
 
     def _call(self, equation: Equation, results: tuple[Buffer, ...]) -> None:
         target, primitive = self.shared.target, equation.primitive
-        if isinstance(primitive.lower, Library) and not target.calls(primitive.lower):
+        if isinstance(primitive.lower, kinds.Library) and not target.calls(primitive.lower):
             raise LoweringError(f"{primitive.name} is left to the interpreter: {target.name} has no routine for it")
         routine = self._native_routine(equation)
         if routine is not None:
@@ -697,10 +679,10 @@ class Values:
         operands = tuple(self._whole(atom) for atom in equation.operands)
         self.nests.place(LibraryCall(primitive, dict(equation.keywords), operands, results, self.source))
 
-    def _native_routine(self, equation: Equation) -> Routine | None:
+    def _native_routine(self, equation: Equation) -> kinds.Routine | None:
         """The routine that native code calls, if the target has it and no array is empty or too large for its sizes."""
         lower, target = equation.primitive.lower, self.shared.target
-        if not isinstance(lower, Library) or lower.native is None:
+        if not isinstance(lower, kinds.Library) or lower.native is None:
             return None
         routine = lower.native(*(atom.aval for atom in equation.operands), **equation.params)
         if routine is None or routine.name not in target.instructions:
@@ -709,7 +691,7 @@ class Values:
         has_kinds = all(atom.aval.dtype.kind in routine.kinds for atom in equation.operands)
         return routine if has_sizes and has_kinds else None
 
-    def _call_natively(self, equation: Equation, routine: Routine, results: tuple[Buffer, ...]) -> None:
+    def _call_natively(self, equation: Equation, routine: kinds.Routine, results: tuple[Buffer, ...]) -> None:
         """Call a routine on buffers of the dtypes that it takes."""
         operands = tuple(self._whole(atom, dtype_in(routine, atom.aval.dtype)) for atom in equation.operands)
         dtypes = [dtype_in(routine, buffer.dtype) for buffer in results]
@@ -736,7 +718,7 @@ class Values:
         return buffer
 
 
-def dtype_in(routine: Routine, dtype: Dtype) -> Dtype:
+def dtype_in(routine: kinds.Routine, dtype: Dtype) -> Dtype:
     """The dtype in which a routine takes or gives values; of integers i64."""
     if not is_inexact(dtype):
         return I64
