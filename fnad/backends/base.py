@@ -188,14 +188,7 @@ class Backend:
 
 
 BACKENDS: dict[config.DeviceName, Backend] = {
-    "cpu": Backend(
-        "fnad.backends.cpu.executor",
-        setup=0.1,
-        program=0.02,
-        equation=0.0004,
-        loop=0.012,
-        lowered=0.0002,
-    ),
+    "cpu": Backend("fnad.backends.cpu.executor", setup=0.1, program=0.02, equation=0.0004, loop=0.012, lowered=0.0002),
     "cuda": Backend("fnad.backends.cuda.executor", setup=0.5, program=0.1, equation=0.0004),
 }
 

@@ -23,18 +23,7 @@ from fnad.kernel.folds import Folds
 from fnad.kernel.registers import own_array
 from fnad.kernel.routines import COMPENSATED_ADD
 from fnad.kernel.running import lane_and_group, times
-from fnad.kernel.statements import (
-    Assign,
-    Constant,
-    Expression,
-    If,
-    Load,
-    LoopKind,
-    Name,
-    Store,
-    apply,
-    integer,
-)
+from fnad.kernel.statements import Assign, Constant, Expression, If, Load, LoopKind, Name, Store, apply, integer
 from fnad.kernel.writer import counter, local, plus
 from fnad.lower.loop_ir import NestLoop, Reduce, Scan
 from fnad.scalar.operation import INDEX

@@ -9,16 +9,7 @@ from typing import Any
 import numpy as np
 
 from fnad.ir.axes import Opaque
-from fnad.ir.primitive import (
-    Library,
-    NoFormula,
-    NonDifferentiable,
-    Partials,
-    Sample,
-    Scalar,
-    declare,
-    everywhere,
-)
+from fnad.ir.primitive import Library, NoFormula, NonDifferentiable, Partials, Sample, Scalar, declare, everywhere
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import DTYPES, F64, I64, Aval, Dtype, Shape, is_inexact
 from fnad.ops.arithmetic import add

@@ -178,11 +178,7 @@ def _aligned(before: int, after: int, x: Aval, **_: Any) -> tuple[AxisPairs, ...
     return (tuple((before + a, after + a) for a in range(x.ndim - before)),)
 
 
-psum = _collective(
-    "psum",
-    lambda ct, x, **where: (psum(ct, **where),),
-    "The sum over all ranks.",
-)
+psum = _collective("psum", lambda ct, x, **where: (psum(ct, **where),), "The sum over all ranks.")
 all_gather = _collective(
     "all_gather",
     lambda ct, x, **where: (reduce_scatter(ct, **where),),
@@ -198,10 +194,7 @@ reduce_scatter = _collective(
     axes=Custom(partial(_stack, of="rows"), partial(_aligned, 1, 0)),
 )
 broadcast = _collective(
-    "broadcast",
-    lambda ct, x, **where: (reduce_to(ct, **where),),
-    "The operand of the rank `root`.",
-    root=0,
+    "broadcast", lambda ct, x, **where: (reduce_to(ct, **where),), "The operand of the rank `root`.", root=0
 )
 reduce_to = _collective(
     "reduce_to",

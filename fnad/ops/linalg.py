@@ -21,16 +21,7 @@ from numpy.linalg import LinAlgError
 
 from fnad.errors import FactorizationError, MatrixError, OutOfRangeError
 from fnad.ir.axes import Stacked
-from fnad.ir.primitive import (
-    HOST,
-    Library,
-    NonDifferentiable,
-    Pull,
-    Push,
-    Routine,
-    Sample,
-    declare,
-)
+from fnad.ir.primitive import HOST, Library, NonDifferentiable, Pull, Push, Routine, Sample, declare
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import DTYPES, F64, Aval, Dtype, Shape
 from fnad.lapack_threads import MIDDLE, UP_TO_MIDDLE, threads_for

@@ -13,17 +13,7 @@ from typing import Any
 import numpy as np
 
 from fnad.errors import ShapeError
-from fnad.ir.primitive import (
-    ArgFold,
-    Cumulative,
-    Fold,
-    NonDifferentiable,
-    Primitive,
-    Pull,
-    Push,
-    Sample,
-    declare,
-)
+from fnad.ir.primitive import ArgFold, Cumulative, Fold, NonDifferentiable, Primitive, Pull, Push, Sample, declare
 from fnad.ir.ranges import NONNEGATIVE, POSITIVE, Range
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import I64, Aval
@@ -154,10 +144,7 @@ reduce_max = _extremum(
     "reduce_max", np.max, LARGEST, "Largest element over `axes`; nan if there is one. Ties share evenly."
 )
 reduce_min = _extremum(
-    "reduce_min",
-    np.min,
-    SMALLEST,
-    "Smallest element over `axes`; nan if there is one. Ties share evenly.",
+    "reduce_min", np.min, SMALLEST, "Smallest element over `axes`; nan if there is one. Ties share evenly."
 )
 
 # ---- logic -------------------------------------------------------------------------------------------------------

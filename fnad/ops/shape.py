@@ -18,16 +18,7 @@ import numpy as np
 from fnad.errors import AxisError, ShapeError
 from fnad.ir.axes import Reindex
 from fnad.ir.builder import current_builder
-from fnad.ir.primitive import (
-    Concatenation,
-    Fold,
-    IndexMap,
-    Iota,
-    NonDifferentiable,
-    Sample,
-    declare,
-    everywhere,
-)
+from fnad.ir.primitive import Concatenation, Fold, IndexMap, Iota, NonDifferentiable, Sample, declare, everywhere
 from fnad.ir.ranges import Range
 from fnad.ir.size import is_size
 from fnad.ir.symbol import Symbol

@@ -23,10 +23,7 @@ from fnad.trace.source import current_source
 Tree: TypeAlias = Any
 """A pytree of arrays and numbers."""
 
-REMEDIES = (
-    "keep integers and bools apart from the parameters",
-    "make its real and its imaginary part two parameters",
-)
+REMEDIES = ("keep integers and bools apart from the parameters", "make its real and its imaginary part two parameters")
 
 
 def filled_like(parameters: Tree, value: float) -> Tree:

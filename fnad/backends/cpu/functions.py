@@ -84,10 +84,7 @@ FUNCTIONS = (
     LibmFunction("hypot", "hypot", (2.0, 1.6), arity=2),
 )
 ABSOLUTE = by_kind(
-    i=integer.absolute,
-    u=lambda builder, kinds, values: values[0],
-    f=intrinsic("llvm.fabs"),
-    c=COMPLEX["abs"],
+    i=integer.absolute, u=lambda builder, kinds, values: values[0], f=intrinsic("llvm.fabs"), c=COMPLEX["abs"]
 )
 INSTRUCTIONS: Instructions = {
     **{function.name: function.instructions for function in FUNCTIONS},

@@ -253,10 +253,7 @@ INSTRUCTIONS: Instructions = {
     "power": by_kind(iu=integer.power, f=function("pow"), c=COMPLEX["power"]),
     "sqrt": of_floats("sqrt", intrinsic("llvm.sqrt")),
     "abs": by_kind(
-        i=integer.absolute,
-        u=lambda builder, kinds, values: values[0],
-        f=intrinsic("llvm.fabs"),
-        c=COMPLEX["abs"],
+        i=integer.absolute, u=lambda builder, kinds, values: values[0], f=intrinsic("llvm.fabs"), c=COMPLEX["abs"]
     ),
     "thread": register("tid.x"),
     "block": register("ctaid.x"),

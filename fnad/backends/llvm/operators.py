@@ -38,9 +38,7 @@ def comparison(sign: str) -> Emit:
 
 
 multiply = by_kind(
-    iu=instruction("mul"),
-    f=instruction("fmul"),
-    c=lambda builder, kinds, values: multiply_complex(builder, *values),
+    iu=instruction("mul"), f=instruction("fmul"), c=lambda builder, kinds, values: multiply_complex(builder, *values)
 )
 INSTRUCTIONS: Instructions = {
     "add": by_kind(iu=instruction("add"), f=instruction("fadd"), c=by_parts("fadd")),

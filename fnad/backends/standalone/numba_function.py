@@ -29,13 +29,7 @@ from fnad.backends.standalone import lookup_code
 from fnad.backends.standalone.lookup_code import SIZE
 from fnad.backends.standalone.native import LoadedFunction, function_type, number
 from fnad.backends.standalone.program import NO_SIZE, Parameter, Standalone
-from fnad.backends.standalone.python_module import (
-    dtype_text,
-    number_check,
-    result_checks,
-    shape_check,
-    size_lines,
-)
+from fnad.backends.standalone.python_module import dtype_text, number_check, result_checks, shape_check, size_lines
 from fnad.errors import ExportError
 from fnad.ir.size import is_size
 from fnad.records import NamedTuple
@@ -100,11 +94,7 @@ def _njit(
     pairs = zip(program.arguments, leaves, strict=True)
     given = [line for p, leaf in pairs if p.aval.shape == () for line in _converted(p, leaf)]
     entry = _registered(program)
-    space: dict[str, Any] = {
-        "fnad_np": np,
-        "fnad_overlap": _overlap(),
-        "fnad_call": _intrinsic(entry, arrays),
-    }
+    space: dict[str, Any] = {"fnad_np": np, "fnad_overlap": _overlap(), "fnad_call": _intrinsic(entry, arrays)}
     names = ", ".join(map(_local, [*program.arguments, *arrays]))
     checked = [*size_lines(program, _local), *checked]
     exec("\n    ".join([f"def fnad_checked({names}):", *checked]), space)
@@ -334,11 +324,7 @@ def _small(entry: Entry, apart: Sequence[Parameter]) -> list[Parameter]:
 
 
 def _fits(
-    builder: Any,
-    program: Standalone,
-    values: dict[str, _Given],
-    apart: Sequence[Parameter],
-    small: Sequence[Parameter],
+    builder: Any, program: Standalone, values: dict[str, _Given], apart: Sequence[Parameter], small: Sequence[Parameter]
 ) -> Any:
     """True if arrays have the shapes of the program, and some are apart from each other and from all but small ones."""
     sizes, found = _sizes(program, values), ir.IntType(1)(1)

@@ -33,11 +33,7 @@ ELEMENTARY: dict[str, Formula] = {
 }
 """Functions of libm, for machines without vector variants."""
 
-ELEMENTARY_F32: dict[str, Formula] = {
-    "sin": trigonometric.sin,
-    "cos": trigonometric.cos,
-    "tan": trigonometric.tan,
-}
+ELEMENTARY_F32: dict[str, Formula] = {"sin": trigonometric.sin, "cos": trigonometric.cos, "tan": trigonometric.tan}
 """The same for f32 alone."""
 
 SPECIAL: dict[str, Formula] = {
