@@ -29,9 +29,9 @@ def shuffled(value: Kind, lanes: Kind) -> Kind:
     return value
 
 
-def shared_array(name: str, dtype: Dtype) -> Operation:
-    """The routine that gives an array of a block."""
-    return Operation(f"shared_{name}", lambda size: Pointer(dtype), lambda size: np.empty(size, dtype))
+def array_routine(name: str, dtype: Dtype) -> Operation:
+    """The routine that gives a new array."""
+    return Operation(name, lambda size: Pointer(dtype), lambda size: np.empty(size, dtype))
 
 
 def of_one_thread(value: Any, lanes: Any) -> Any:
@@ -96,7 +96,7 @@ ATOMIC_ADD = Operation("atomic_add", addition, add_to)
 TICKET = Operation("ticket", _of_marks, drawn)
 PUBLISH = Operation("publish", publication, publish)
 PUBLISHED = Operation("published", awaited, published)
-SHARED_ARRAYS = {dtype: shared_array(name, dtype) for name, dtype in DTYPES.items()}
+SHARED_ARRAYS = {dtype: array_routine(f"shared_{name}", dtype) for name, dtype in DTYPES.items()}
 
 OF_A_THREAD = (THREAD, BLOCK, BARRIER, WARP_BARRIER, SHUFFLE_DOWN, SHUFFLE_UP, SHUFFLE_FIRST, ATOMIC_ADD)
 OF_BLOCKS = (TICKET, PUBLISH, PUBLISHED)

@@ -169,17 +169,14 @@ def lstsq(a: Any, b: Any, x: Any, rcond: float) -> int:
     return call_ufunc(gufunc("lstsq"), (a, b, np.array(rcond, real), x, *rest))
 
 
-def qr(complete: bool) -> Evaluate:
-    def evaluate(a: Any, q: Any, r: Any) -> int:
-        q[...], r[...] = np.linalg.qr(a, "complete" if complete else "reduced")
+def qr(mode: Any) -> Evaluate:
+    def evaluate(a: Any, *factors: Any) -> int:
+        found = np.linalg.qr(a, mode)
+        for factor, value in zip(factors, found if len(factors) > 1 else (found,), strict=True):
+            factor[...] = value
         return 0
 
     return evaluate
-
-
-def qr_r(a: Any, r: Any) -> int:
-    r[...] = np.linalg.qr(a, "r")
-    return 0
 
 
 def repeated_square(a: Any, times: Any, power: Any) -> int:
@@ -306,16 +303,9 @@ EVALUATE: dict[str, Evaluate] = {
     **{name: by_ufunc(name) for name in UFUNCS},
     **{name: substitute(*how) for name, how in TRIANGULAR.items()},
     **{name: of_finite(name) for name in ("eig", "eigvals")},
-    "lstsq": lstsq,
-    "qr_reduced": qr(False),
-    "qr_complete": qr(True),
-    "qr_r": qr_r,
-    "repeated_square": repeated_square,
-    "repeated_square_along": repeated_square_along,
-    "lu": lu,
-    "revealing_lu": revealing_lu,
-    "row_order": row_order,
-    "lu_by_columns": lu_by_columns,
+    **{f.__name__: f for f in (lstsq, repeated_square, repeated_square_along)},
+    **{f.__name__: f for f in (lu, revealing_lu, row_order, lu_by_columns)},
+    **{f"qr_{mode}": qr(mode) for mode in ("reduced", "complete", "r")},
     "solve_by_lu": solve_by_lu(False),
     "solve_by_lu_transposed": solve_by_lu(True),
     **{f"searchsorted_{side}": searchsorted(side) for side in ("left", "right")},

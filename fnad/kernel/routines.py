@@ -22,7 +22,7 @@ import numpy as np
 
 from fnad.kernel import residual_stack
 from fnad.kernel.collectives import COLLECTIVES, numbers_of_collective
-from fnad.kernel.device import DEVICE
+from fnad.kernel.device import DEVICE, array_routine
 from fnad.kernel.fourier import FOURIER
 from fnad.kernel.linalg import LINALG, stack_sizes
 from fnad.lower.loop_ir import LibraryCall
@@ -47,11 +47,6 @@ def compensated_add(total: Any, rest: Any, value: Any) -> tuple[Any, Any]:
 
 def total_and_rest(dtype: Dtype) -> Kind:
     return (dtype, dtype)
-
-
-def local_array(name: str, dtype: Dtype) -> Operation:
-    """The routine that gives a new array."""
-    return Operation(f"local_{name}", lambda size: Pointer(dtype), lambda size: np.empty(size, dtype))
 
 
 # ---- matrix products ---------------------------------------------------------------------------------------------
@@ -111,7 +106,7 @@ INTERRUPTED = Operation("interrupted", lambda: BOOL, lambda: False)
 RESERVE = Operation("reserve", lambda *kinds: BOOL, residual_stack.reserve)
 GEMM = Operation("gemm", of_matrices, gemm)
 GEMV = Operation("gemv", of_matrices, gemv)
-LOCAL_ARRAYS = {dtype: local_array(name, dtype) for name, dtype in DTYPES.items()}
+LOCAL_ARRAYS = {dtype: array_routine(f"local_{name}", dtype) for name, dtype in DTYPES.items()}
 STACK_ARRAYS = {dtype: stack_array(name, dtype) for name, dtype in DTYPES.items()}
 
 ROUTINES: dict[str, Operation] = OPERATIONS | {

@@ -16,28 +16,11 @@ from fnad.backends.cpu import objects
 from fnad.backends.cpu.native import Double, Int, StaticMemory, Word, int_at, room
 from fnad.kernel.residual_stack import FIELDS
 
-
-class Tag(IntEnum):
-    """The words that announce what follows in a section: conditions, then leaves and containers of pytrees."""
-
-    NAME = 1
-    CELL = 2
-    ATTRIBUTE = 3
-    KIND = 4
-    EMPTY = 5
-    FUNCTION = 6
-    ASKED = 7
-    CONTEXT = 8
-    ARRAY = 9
-    NUMBER = 10
-    INTEGER = 11
-    COMPLEX = 12
-    SCALAR = 13
-    OBJECT = 14
-    TUPLE = 15
-    LIST = 16
-    DICT = 17
-
+Tag = IntEnum("Tag", [
+    "NAME", "CELL", "ATTRIBUTE", "KIND", "EMPTY", "FUNCTION", "ASKED", "CONTEXT",
+    "ARRAY", "NUMBER", "INTEGER", "COMPLEX", "SCALAR", "OBJECT", "TUPLE", "LIST", "DICT",
+])  # fmt: skip
+"""The words that announce what follows in a section: conditions, then leaves and containers of pytrees."""
 
 # The record: in use, the numbers of arguments and of the most arrays of a kernel, ANOTHER, the status; objects, their
 # end, results in them; the sections of conditions, arguments, new results, kernels and results; the residual stacks.

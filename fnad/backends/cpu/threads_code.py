@@ -46,22 +46,10 @@ STACK = 2**22
 ROOM = STACK - 2**20
 """The most bytes of scratch memory on a worker's stack."""
 
-
-class Field(IntEnum):
-    """The words of the state, before the conditions and the mutex."""
-
-    FUNCTION = 0
-    CONTEXT = 1
-    TASKS = 2
-    BYTES = 3
-    PARTS = 4
-    OPEN = 5
-    ACTIVE = 6
-    BUSY = 7
-    WORKERS = 8
-    STOP = 9
-    THRESHOLD = 10
-
+Field = IntEnum("Field", [
+    "FUNCTION", "CONTEXT", "TASKS", "BYTES", "PARTS", "OPEN", "ACTIVE", "BUSY", "WORKERS", "STOP", "THRESHOLD",
+], start=0)  # fmt: skip
+"""The words of the state, before the conditions and the mutex."""
 
 PRIMITIVE = 64
 """The bytes of a mutex or a condition variable, which take no more on any system."""

@@ -259,19 +259,10 @@ def arctanh(z: Parts) -> Parts:
 # ---- the table ---------------------------------------------------------------------------------------------------
 
 FUNCTIONS: dict[str, Callable[[Parts], Parts]] = {
-    "exp": exp,
-    "log": log,
-    "sqrt": sqrt,
-    "sinh": sinh,
-    "cosh": cosh,
-    "tanh": tanh,
+    **{f.__name__: f for f in (exp, log, sqrt, sinh, cosh, tanh, arcsin, arccos, arccosh, arctanh)},
     "sin": lambda z: times_i(sinh(over_i(z))),
     "cos": lambda z: cosh(times_i(z)),
     "tan": lambda z: over_i(tanh(times_i(z))),
-    "arcsin": arcsin,
-    "arccos": arccos,
-    "arccosh": arccosh,
-    "arctanh": arctanh,
     "arcsinh": lambda z: over_i(arcsin(times_i(z))),
     "arctan": lambda z: over_i(arctanh(times_i(z))),
     "exp2": lambda z: exp((z[0] * math.log(2), z[1] * math.log(2))),

@@ -44,7 +44,7 @@ from fnad.kernel.statements import (
     subexpressions,
 )
 from fnad.scalar.operation import BOOL, Dtype, Kind, Pointer
-from fnad.scalar.operations import DTYPES
+from fnad.scalar.operations import BINARY, DTYPES
 
 TYPES = {
     **{f"{kind}{size}": f"{'u' * (kind == 'u')}int{8 * size}_t" for kind in "iu" for size in (1, 2, 4, 8)},
@@ -74,22 +74,8 @@ COMPLEX_FUNCTIONS = {
     "imag": "cimag",
     "conjugate": "conj",
 }
-OPERATORS = {
-    "add": "+",
-    "subtract": "-",
-    "multiply": "*",
-    "divide": "/",
-    "and": "&",
-    "or": "|",
-    "xor": "^",
-    "accumulate": "+",
-    "equal": "==",
-    "not_equal": "!=",
-    "less": "<",
-    "less_equal": "<=",
-    "greater": ">",
-    "greater_equal": ">=",
-}
+IN_C = ("+", "-", "*", "/", "&", "|", "^", "==", "!=", "<", "<=", ">", ">=")
+OPERATORS = {"accumulate": "+"} | {BINARY[symbol].name: symbol for symbol in IN_C}
 TESTS = {"isnan", "isinf", "isfinite", "signbit"}
 
 HELPERS = {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import FunctionType
+
 from fnad.backends.llvm.emitter import Emit
 from fnad.backends.llvm.formulas import (
     bessel,
@@ -17,43 +19,27 @@ from fnad.backends.llvm.formulas import (
 )
 from fnad.backends.llvm.formulas.definition import Formula, defined
 
-ELEMENTARY: dict[str, Formula] = {
-    "exp": exponential.exp,
-    "exp2": exponential.exp2,
-    "expm1": exponential.expm1,
-    "sinh": exponential.sinh,
-    "cosh": exponential.cosh,
-    "tanh": exponential.tanh,
-    "log": exponential.log,
-    "log2": exponential.log2,
-    "log10": exponential.log10,
-    "log1p": exponential.log1p,
-    "erf": error_functions.erf,
-    "erfc": error_functions.erfc,
-}
+
+def named(*formulas: FunctionType) -> dict[str, Formula]:
+    """Formulas by the names of their functions."""
+    return {formula.__name__: formula for formula in formulas}
+
+
+ELEMENTARY = named(
+    exponential.exp, exponential.exp2, exponential.expm1, exponential.sinh, exponential.cosh, exponential.tanh,
+    exponential.log, exponential.log2, exponential.log10, exponential.log1p, error_functions.erf, error_functions.erfc,
+)  # fmt: skip
 """Functions of libm, for machines without vector variants."""
 
-ELEMENTARY_F32: dict[str, Formula] = {"sin": trigonometric.sin, "cos": trigonometric.cos, "tan": trigonometric.tan}
+ELEMENTARY_F32 = named(trigonometric.sin, trigonometric.cos, trigonometric.tan)
 """The same for f32 alone."""
 
-SPECIAL: dict[str, Formula] = {
-    "dawsn": error_functions.dawsn,
-    "expi": exponential_integrals.expi,
-    "exp1": exponential_integrals.exp1,
-    "erfcx": error_functions.erfcx,
-    "ndtr": error_functions.ndtr,
-    "log_ndtr": error_functions.log_ndtr,
-    "erfinv": inverse_error_functions.erfinv,
-    "erfcinv": inverse_error_functions.erfcinv,
-    "ndtri": inverse_error_functions.ndtri,
-    "gammaln": gamma.gammaln,
-    "psi": gamma.digamma,
-    "logit": exponential.logit,
-    "i0": bessel.i0,
-    "i1": bessel.i1,
-    "i0e": bessel.i0e,
-    "i1e": bessel.i1e,
-}
+SPECIAL = {"psi": gamma.digamma} | named(
+    error_functions.dawsn, error_functions.erfcx, error_functions.ndtr, error_functions.log_ndtr,
+    exponential_integrals.expi, exponential_integrals.exp1, inverse_error_functions.erfinv,
+    inverse_error_functions.erfcinv, inverse_error_functions.ndtri, gamma.gammaln, exponential.logit,
+    bessel.i0, bessel.i1, bessel.i0e, bessel.i1e,
+)  # fmt: skip
 """Functions of SciPy, for real numbers."""
 
 SPECIAL_F32: dict[str, Formula] = {
@@ -74,13 +60,7 @@ WITHIN_F32: dict[str, tuple[Formula, Formula]] = {
 }
 """The same for f32 alone."""
 
-OWN: dict[str, Formula] = {
-    "trigamma": gamma.trigamma,
-    "i1_ratio": bessel.i1_ratio,
-    "gammainc_a": incomplete.gammainc_a,
-    "exp_high": exponential.exp_high,
-    "exp_low": exponential.exp_low,
-}
+OWN = named(gamma.trigamma, bessel.i1_ratio, incomplete.gammainc_a, exponential.exp_high, exponential.exp_low)
 """Functions under names of fnad alone."""
 
 
