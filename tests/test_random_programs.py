@@ -20,8 +20,9 @@ from fnad.testing import direction, magnitude, marks, pairing
 from fnad.transforms.interpret import interpret
 from fnad.transforms.joint import joint
 from fnad.transforms.jvp import jvp
-from fnad.transforms.pipeline import PASSES, simplify
+from fnad.transforms.pipeline import simplify
 from fnad.transforms.split import split
+from tests.passes import PASSES
 from tests.random_programs import Example, examples
 
 few = settings(max_examples=40)

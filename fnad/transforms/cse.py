@@ -9,15 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fnad.ir.primitive import Primitive
-from fnad.ir.program import Params, Program
+from fnad.ir.program import Params
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import is_complex
-from fnad.transforms.rewrite import Rewriter, rewrite
-
-
-def cse(program: Program) -> Program:
-    """The program without equations that compute a value a second time."""
-    return rewrite(program, reuse_commuted)
+from fnad.transforms.rewrite import Rewriter
 
 
 def reuse_commuted(primitive: Primitive, operands: Sequence[Symbol], params: Params) -> Symbol | None:

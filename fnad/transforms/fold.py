@@ -13,12 +13,12 @@ import numpy as np
 
 from fnad.ir.builder import current_builder
 from fnad.ir.primitive import ArgFold, Concatenation, Fold, IndexMap, Primitive, Scalar
-from fnad.ir.program import Literal, Params, Program
+from fnad.ir.program import Literal, Params
 from fnad.ir.size import sizes_in
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval
 from fnad.ops.shape import broadcast_in_dim, broadcast_to, iota, reduce_sum
-from fnad.transforms.rewrite import application, constant_of, head_of, rewrite
+from fnad.transforms.rewrite import application, constant_of, head_of
 
 SMALL = 64
 """The most elements for which an equation on known arrays is evaluated, in case its result is uniform."""
@@ -31,11 +31,6 @@ KNOWN = frozenset((Literal, broadcast_in_dim, iota))
 
 EXACT_INTEGER = 2**53
 """Integers below it are exact in f64, in which floating-point sums are accumulated."""
-
-
-def fold(program: Program) -> Program:
-    """The program with constants computed."""
-    return rewrite(program, fold_constants)
 
 
 def fold_constants(primitive: Primitive, operands: Sequence[Symbol], params: Params) -> Symbol | None:

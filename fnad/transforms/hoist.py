@@ -9,16 +9,11 @@ from collections.abc import Sequence
 
 from fnad.ir.axes import Elementwise
 from fnad.ir.primitive import Primitive
-from fnad.ir.program import Params, Program, Var
+from fnad.ir.program import Params, Var
 from fnad.ir.size import estimate
 from fnad.ir.symbol import Symbol
 from fnad.ops.shape import Ints, broadcast_in_dim, concatenate, constant, reshape_to, transpose, transpose_to
-from fnad.transforms.rewrite import application, constant_of, definition, head_of, rewrite
-
-
-def hoist(program: Program) -> Program:
-    """The program with elementwise equations moved before the broadcasts of their operands."""
-    return rewrite(program, broadcast_late)
+from fnad.transforms.rewrite import application, constant_of, definition, head_of
 
 
 def broadcast_late(primitive: Primitive, operands: Sequence[Symbol], params: Params) -> Symbol | None:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeAlias
-
 from fnad.ir.builder import with_regions
 from fnad.ir.program import Program
 from fnad.ir.walk import equal_up_to_names
-from fnad.transforms.cse import cse, reuse_commuted
+from fnad.transforms.cse import reuse_commuted
 from fnad.transforms.dce import dce
 from fnad.transforms.deviations import without_deviations
 from fnad.transforms.directions import selected
 from fnad.transforms.finite import plain
 from fnad.transforms.flatten import flatten
-from fnad.transforms.fold import fold, fold_constants
-from fnad.transforms.hoist import broadcast_late, hoist, transpose_late
+from fnad.transforms.fold import fold_constants
+from fnad.transforms.hoist import broadcast_late, transpose_late
 from fnad.transforms.ordering import on_diagonal, ordered
 from fnad.transforms.pattern import by_rules
 from fnad.transforms.quotients import factored
@@ -28,8 +25,6 @@ from fnad.transforms.rules.exponentials import BY_PARTS
 from fnad.transforms.rules.indexing import INDEXING
 from fnad.transforms.rules.movement import MOVEMENT
 from fnad.transforms.rules.reduction import REDUCTION
-
-Pass: TypeAlias = Callable[[Program], Program]
 
 SWEEPS = 4
 """The most sweeps; hardly any program needs more than two."""
@@ -48,11 +43,6 @@ RULES = (
     *INDEXING,
 )
 _by_rules = by_rules(RULES)
-
-
-def apply_rules(program: Program) -> Program:
-    """The program with the rules applied."""
-    return rewrite(program, _by_rules)
 
 
 def sweep(program: Program) -> Program:
@@ -94,16 +84,3 @@ def simplify(program: Program) -> Program:
 
 def _has_simple_regions(program: Program) -> bool:
     return all(region.is_simple for equation in program.equations for region in equation.regions)
-
-
-PASSES: dict[str, Pass] = {
-    "dce": dce,
-    "cse": cse,
-    "fold": fold,
-    "rules": apply_rules,
-    "hoist": hoist,
-    "flatten": flatten,
-    "sweep": sweep,
-    "simplify": simplify,
-}
-"""Each pass by its name; any order of them is right."""

@@ -21,7 +21,8 @@ from fnad.lower.printer import loops_text
 from fnad.trace.guards import guarded
 from fnad.transforms.dce import dce
 from fnad.transforms.interpret import interpret
-from fnad.transforms.pipeline import PASSES, simplify
+from fnad.transforms.pipeline import simplify
+from tests.passes import PASSES
 
 
 def staged(f: Any, *xs: Any) -> Staged:

@@ -21,14 +21,12 @@ from fnad.ops.arithmetic import add, mul, neg
 from fnad.ops.elementary import exp, log, sin
 from fnad.ops.indexing import dynamic_update_slice
 from fnad.ops.shape import broadcast_in_dim, concatenate, constant, reduce_sum, slice_axis, zeros_like
-from fnad.transforms.cse import cse
 from fnad.transforms.dce import dce
 from fnad.transforms.flatten import flatten
-from fnad.transforms.fold import fold
-from fnad.transforms.hoist import hoist
 from fnad.transforms.interpret import interpret
 from fnad.transforms.joint import joint
-from fnad.transforms.pipeline import PASSES, simplify
+from fnad.transforms.pipeline import simplify
+from tests.passes import PASSES, cse, fold, hoist
 from tests.steps import steps
 
 
