@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from fnad.ir.types import BOOL, Dtype
 from fnad.kernel import accumulators
 from fnad.kernel.accumulators import Accumulator
@@ -138,15 +136,13 @@ class Folds:
         self.writer.store(effect, name)
 
     def folded(self, effect: loop_ir.Reduce | loop_ir.Scan, acc: Expression, value: Expression) -> Expression:
-        assert isinstance(acc.kind, np.dtype)
-        return self.writer.step(effect.step, acc.kind, **{"acc": acc, "0": value})
+        return self.writer.step(effect.step, acc.dtype, **{"acc": acc, "0": value})
 
     # ---- in memory ---------------------------------------------------------------------------------------------------
 
     def combine_in_memory(self, effect: loop_ir.Reduce, value: Expression) -> None:
         old = Load(*self.writer.destination(effect))
-        assert isinstance(old.kind, np.dtype)
-        self.writer.store(effect, self.folded(effect, old, self.writer.cast(value, old.kind)))
+        self.writer.store(effect, self.folded(effect, old, self.writer.cast(value, old.dtype)))
 
     def dtype_in_task(self, effect: loop_ir.Reduce, loop: NestLoop, length: int) -> Dtype:
         """The dtype in which a task of so many iterations accumulates in memory: short sums are not widened."""
