@@ -18,11 +18,11 @@ from fnad.ir.primitive import Inlined, Primitive, Sample, Structured, declare
 from fnad.ir.program import Atom, Equation, Program, Var
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval, is_inexact
-from fnad.ops.shape import zeros_like
 from fnad.transforms.activity import active_vars
 from fnad.transforms.dce import dce
 from fnad.transforms.differentiation import joint, jvp
 from fnad.transforms.interpret import NEVER, region_runner
+from fnad.transforms.joint import instantiated
 
 T = TypeVar("T")
 Typed = TypeVar("Typed", Symbol, Aval)
@@ -50,11 +50,6 @@ def spread(values: Iterable[T], flags: Flags) -> list[T | None]:
 def built(values: Iterable[T | None]) -> list[T]:
     """The values that are there: what `spread` put into place."""
     return [value for value in values if value is not None]
-
-
-def instantiated(values: Sequence[Symbol | None], like: Sequence[Symbol | Aval]) -> list[Symbol]:
-    """The values, with zeros built for those that are None."""
-    return [zeros_like(x) if value is None else value for value, x in zip(values, like, strict=True)]
 
 
 def inexact(values: Iterable[Symbol | Aval]) -> list[bool]:

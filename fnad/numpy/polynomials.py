@@ -120,13 +120,13 @@ def polyfit(x: Any, y: Any, deg: Any, rcond: Any, full: Any, w: Any, cov: Any) -
     matrix = vander(at, order)
     if w is not None:
         weights = _weights(w, values)
-        matrix = multiply(matrix, _column(weights))
-        values = multiply(values, weights if values.ndim == 1 else _column(weights))
+        matrix = multiply(matrix, as_column(weights))
+        values = multiply(values, weights if values.ndim == 1 else as_column(weights))
     scale = RULES[np.sqrt](sum_(multiply(matrix, matrix), 0))
     matrix = divide(matrix, scale)
     cut = at.shape[0] * np.finfo(at.dtype).eps if rcond is None else rcond
     c, residuals, rank, singular = lstsq(matrix, values, cut)
-    c = divide(c, scale if c.ndim == 1 else _column(scale))
+    c = divide(c, scale if c.ndim == 1 else as_column(scale))
     if full:
         return c, residuals, rank, singular, cut
     return (c, _covariance(matrix, scale, residuals, values, cov)) if cov else c
@@ -154,7 +154,7 @@ def _weights(w: Any, y: Symbol) -> Symbol:
     return weights
 
 
-def _column(v: Symbol) -> Symbol:
+def as_column(v: Symbol) -> Symbol:
     return reshape_to(v, (*v.shape, 1))
 
 
@@ -167,7 +167,7 @@ def _covariance(matrix: Symbol, scale: Symbol, residuals: Symbol, y: Symbol, kin
         if count <= order:
             raise ShapeError("the number of data points must exceed order to scale the covariance matrix")
         factor = divide(residuals, count - order)
-    return multiply(base if y.ndim == 1 else _column(base), factor)
+    return multiply(base if y.ndim == 1 else as_column(base), factor)
 
 
 @implements(np.roots)

@@ -17,6 +17,7 @@ from fnad.errors import ArgumentTypeError, ShapeError
 from fnad.ir.symbol import Symbol
 from fnad.numpy.joining import join
 from fnad.numpy.operands import as_symbol, axis_of, common_dtype, static_array, static_int, to_dtype
+from fnad.numpy.polynomials import as_column
 from fnad.numpy.products import dot
 from fnad.numpy.registry import RULES, Rule, implements
 from fnad.numpy.series import BASES, Basis, coefficients, inexact, of_one_basis, part, vandermonde
@@ -207,18 +208,14 @@ def _fit(basis: Basis, x: Any, y: Any, deg: Any, rcond: Any = None, full: Any = 
         weights = inexact(w)
         if weights.shape != at.shape:
             raise ArgumentTypeError("expected x and w to have same length")
-        matrix = multiply(matrix, _column(weights))
-        values = multiply(values, weights if values.ndim == 1 else _column(weights))
+        matrix = multiply(matrix, as_column(weights))
+        values = multiply(values, weights if values.ndim == 1 else as_column(weights))
     scale = RULES[np.sqrt](RULES[np.sum](multiply(matrix, matrix), 0))
     cut = at.shape[0] * np.finfo(at.dtype).eps if rcond is None else rcond
     c, residuals, rank, singular = RULES[np.linalg.lstsq](divide(matrix, scale), values, cut)
-    c = divide(c, scale if c.ndim == 1 else _column(scale))
+    c = divide(c, scale if c.ndim == 1 else as_column(scale))
     c = c if chosen is None else _spread(c, chosen, order)
     return (c, [residuals, rank, singular, cut]) if full else c
-
-
-def _column(v: Symbol) -> Symbol:
-    return reshape_to(v, (*v.shape, 1))
 
 
 def _spread(c: Symbol, places: Sequence[int], order: int) -> Symbol:

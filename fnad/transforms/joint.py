@@ -150,7 +150,7 @@ def _cotangents(
                 return [transposes[0](add(cts[0], cts[0]), x, y, **equation.params), None]
             return [t(cts[0], x, y, **equation.params) if n else None for t, n in zip(transposes, needed, strict=True)]
         case Pull(rule):
-            return rule(results, primals, _made_real(cts, results), **equation.params)
+            return rule(results, primals, instantiated(cts, results), **equation.params)
         case Structured():
             raise AssertionError(f"{equation.primitive.name} pulls back by a rule of its own")
         case Push():
@@ -159,8 +159,9 @@ def _cotangents(
             raise error(**equation.params).at(equation.source)
 
 
-def _made_real(cts: Sequence[Cotangent], results: Sequence[Symbol]) -> list[Symbol]:
-    return [zeros_like(result) if ct is None else ct for ct, result in zip(cts, results, strict=True)]
+def instantiated(values: Sequence[Symbol | None], like: Sequence[Symbol | Aval]) -> list[Symbol]:
+    """The values, with zeros built for those that are None."""
+    return [zeros_like(x) if value is None else value for value, x in zip(values, like, strict=True)]
 
 
 def _pull_from_push(
@@ -172,7 +173,8 @@ def _pull_from_push(
 ) -> Sequence[Cotangent]:
     """Run the transpose of the push: the reverse sweep of a linear program is its transpose."""
     marked = [p for p, n in zip(primals, needed, strict=True) if n]
-    real = _made_real(*zip(*[(ct, r) for ct, r in zip(cts, results, strict=True) if is_inexact(r.dtype)], strict=True))
+    inexact = [(ct, result) for ct, result in zip(cts, results, strict=True) if is_inexact(result.dtype)]
+    real = instantiated(*zip(*inexact, strict=True))
     ys, xs = tuple(result.aval for result in results), tuple(primal.aval for primal in primals)
     # The transpose depends only on the key, and tracing it costs more than inlining it.
     transposed = STORE.get(
