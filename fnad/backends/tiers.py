@@ -39,17 +39,7 @@ from fnad.backends.sizes import SizeRecord, sizes_of
 from fnad.control.rolled import rolled
 from fnad.errors import LoweringError
 from fnad.forks import cached_property
-from fnad.ir.primitive import (
-    Accumulation,
-    ArgFold,
-    Contraction,
-    Cumulative,
-    Fold,
-    GuardCheck,
-    ScanLoop,
-    Scatter,
-    WhileLoop,
-)
+from fnad.ir import primitive as kinds
 from fnad.ir.program import Program
 from fnad.ir.walk import acts_outside, all_equations
 from fnad.placement import is_on_host
@@ -72,7 +62,10 @@ CALL_BYTES = 10_000
 """The bytes that it writes in the time that the interpreter takes for an equation besides."""
 
 
-WITH_LOOPS = (Fold, ArgFold, Cumulative, Scatter, Accumulation, Contraction, ScanLoop, WhileLoop)
+WITH_LOOPS = (
+    kinds.Fold, kinds.ArgFold, kinds.Cumulative, kinds.Scatter, kinds.Accumulation, kinds.Contraction, kinds.ScanLoop,
+    kinds.WhileLoop,
+)  # fmt: skip
 """Kinds of equations that have loops of their own; others mostly take part in those of their readers.
 
 Those in the body of a loop count as others: their loops are short, as a rule, and one step after the other.
@@ -178,7 +171,7 @@ class TieredProgram:
         """The program after simplification, in which form it is compiled."""
         with uncollected():
             found = simplify(rolled(self.program))
-            if not any(isinstance(equation.primitive.lower, ScanLoop) for equation in all_equations(found)):
+            if not any(isinstance(equation.primitive.lower, kinds.ScanLoop) for equation in all_equations(found)):
                 return found
             on_arrays = import_module("fnad.control.maps").mapped(found)
             return found if on_arrays is found else simplify(on_arrays)
@@ -220,7 +213,7 @@ class TieredProgram:
     @cached_property
     def _effects(self) -> bool:
         """True if running it twice differs from running it once; guards may be checked again."""
-        equations = (e for e in self.program.equations if not isinstance(e.primitive.lower, GuardCheck))
+        equations = (e for e in self.program.equations if not isinstance(e.primitive.lower, kinds.GuardCheck))
         return any(map(acts_outside, equations))
 
     @property

@@ -58,7 +58,7 @@ class _Forwarding:
     def statement(self, statement: Statement, known: Known) -> Statement | None:
         match statement:
             case Assign(targets, Load(array, index)):
-                stored = self.stored(known.get(array.name, {}), index)
+                stored = None if (key := _key(index)) is None else known.get(array.name, {}).get(key)
                 return statement if stored is None else self.alias(targets, stored)
             case Store(array, index, value):
                 key, elements = _key(index), self.apart(known.get(array.name, {}), index)
@@ -70,10 +70,6 @@ class _Forwarding:
             case _:
                 pass
         return statement
-
-    @staticmethod
-    def stored(elements: Mapping[Key, Expression], index: Expression) -> Expression | None:
-        return None if (key := _key(index)) is None else elements.get(key)
 
     def apart(self, elements: Mapping[Key, Expression], index: Expression) -> dict[Key, Expression]:
         """The elements at addresses that differ from this one by a number: any others may be equal to it."""

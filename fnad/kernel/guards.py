@@ -11,14 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fnad.kernel.build import by_number
-from fnad.kernel.statements import COUNTERS, STATUS, Expression, If, Load, Return, Statement, Store, apply, integer
-from fnad.kernel.writer import array_of
+from fnad.kernel.statements import COUNTERS, STATUS, Expression, If, Load, Return, Statement, Store, integer
+from fnad.kernel.writer import Writer, array_of
 from fnad.lower.loop_ir import SequentialFor, SequentialWhile, Switch
 from fnad.lower.nodes import BufferLoad
 from fnad.records import NamedTuple
 from fnad.scalar.operation import INDEX
-from fnad.scalar.operations import ADD, SUBTRACT
-from fnad.scalar.template import cast_to
 
 ENDED, GOES_ON = 0, 1
 """The guard of a loop."""
@@ -69,14 +67,13 @@ def first_iteration(loop: SequentialFor) -> list[Statement]:
         return [note(loop.depth, 0)]
     if isinstance(loop.extent, int):
         return [note(loop.depth, loop.extent - 1)]
-    extent = loaded(loop.extent)
-    whole = extent if extent.kind == INDEX else apply(cast_to(INDEX), extent)
-    return [note(loop.depth, whole - 1)]
+    return [note(loop.depth, Writer.cast(loaded(loop.extent), INDEX) - 1)]
 
 
 def next_iteration(loop: SequentialFor) -> list[Statement]:
     """Note the next iteration of a counted loop."""
-    return [note(loop.depth, apply(SUBTRACT if loop.reverse else ADD, noted(loop.depth), integer(1)))]
+    before = noted(loop.depth)
+    return [note(loop.depth, before - 1 if loop.reverse else before + 1)]
 
 
 def before_test(loop: SequentialWhile, place: int) -> list[Statement]:

@@ -55,8 +55,11 @@ def cut(items: Iterable[Item], largest: int, depth: int = 0) -> list[Step]:
         if native:
             chunk += group
             weight += size
+        elif isinstance(item, LibraryCall):
+            steps.append(item)
         else:
-            steps.append(item if isinstance(item, LibraryCall) else _structured(item, largest, depth))
+            assert isinstance(item, Control)
+            steps.append(PythonControl(item, tuple(cut(body, largest, depth + 1) for body in item.bodies)))
     return [*steps, Chunk(chunk, depth)] if chunk else steps
 
 
@@ -90,11 +93,6 @@ def _numbers(item: Item) -> set[Buffer]:
 def is_native(item: Item) -> bool:
     """True if nothing in it is called from Python."""
     return not any(isinstance(effect, LibraryCall) and effect.routine is None for effect in effects(item))
-
-
-def _structured(item: Item, largest: int, depth: int) -> PythonControl:
-    assert isinstance(item, Control)
-    return PythonControl(item, tuple(cut(body, largest, depth + 1) for body in item.bodies))
 
 
 def chunks_of(steps: Iterable[Step]) -> Iterator[Chunk]:

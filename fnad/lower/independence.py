@@ -13,63 +13,52 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from math import gcd
 
+from fnad.lower import loop_ir
 from fnad.lower.index import Counter, Index
-from fnad.lower.loop_ir import (
-    ArgReduce,
-    Check,
-    Count,
-    Effect,
-    Item,
-    LibraryCall,
-    NestLoop,
-    Product,
-    Reduce,
-    Scan,
-    effect_loads,
-    effects,
-)
 from fnad.lower.nodes import Buffer
 
 
-def chain(nest: NestLoop) -> list[NestLoop]:
+def chain(nest: loop_ir.NestLoop) -> list[loop_ir.NestLoop]:
     """The loops of a nest from the outermost on, as far as each is all that there is in the one around it."""
     found = [nest]
-    while len(found[-1].items) == 1 and isinstance(inner := found[-1].items[0], NestLoop):
+    while len(found[-1].items) == 1 and isinstance(inner := found[-1].items[0], loop_ir.NestLoop):
         found.append(inner)
     return found
 
 
-def is_free(loop: NestLoop, items: Iterable[Item]) -> bool:
+def is_free(loop: loop_ir.NestLoop, items: Iterable[loop_ir.Item]) -> bool:
     """True if the iterations of a loop around items, which may have other loops around them, are independent."""
-    found = [effect for item in items for effect in effects(item)]
+    found = [effect for item in items for effect in loop_ir.effects(item)]
     counter = Counter(loop.depth, loop.extent)
     return not any(_runs_along(effect, loop) for effect in found) and all(
         independent(addresses, counter) for addresses in written_addresses(found).values()
     )
 
 
-def _runs_along(effect: Effect | Product | LibraryCall, loop: NestLoop) -> bool:
+def _runs_along(effect: loop_ir.Effect | loop_ir.Product | loop_ir.LibraryCall, loop: loop_ir.NestLoop) -> bool:
     """True if an effect needs the iterations of a loop together, or in order."""
     match effect:
-        case Reduce():
+        case loop_ir.Reduce():
             return loop.depth in effect.depths
-        case Scan() | ArgReduce():
+        case loop_ir.Scan() | loop_ir.ArgReduce():
             return any(item is effect for item in loop.items)
-        case Check() | Count() | Product() | LibraryCall():
+        case loop_ir.Check() | loop_ir.Count() | loop_ir.Product() | loop_ir.LibraryCall():
             return True
         case _:
             return False
 
 
-def written_addresses(found: Iterable[Effect | Product | LibraryCall]) -> dict[Buffer, list[Index]]:
+def written_addresses(
+    found: Iterable[loop_ir.Effect | loop_ir.Product | loop_ir.LibraryCall],
+) -> dict[Buffer, list[Index]]:
     """The addresses at which effects touch each of the buffers that they write."""
     touched: dict[Buffer, list[Index]] = defaultdict(list)
     written: set[Buffer] = set()
     for effect in found:
-        if isinstance(effect, Effect):
+        if isinstance(effect, loop_ir.Effect):
             written.add(effect.buffer.root)
             touched[effect.buffer.root].append(effect.address)
-            for load in effect_loads(effect):
+            for load in loop_ir.effect_loads(effect):
                 touched[load.buffer.root].append(load.address)
     return {buffer: touched[buffer] for buffer in written}
 

@@ -72,13 +72,9 @@ def _control_lines(item: loop_ir.Control, indent: str) -> Iterator[str]:
 
 
 def _then(item: loop_ir.BufferStore | loop_ir.Check | loop_ir.Count) -> str:
-    match item:
-        case loop_ir.Check():
-            return f", end at guard {item.number} unless {item.expected}"
-        case loop_ir.Count():
-            return f", counted by meter {item.number}"
-        case loop_ir.BufferStore():
-            return ""
+    if isinstance(item, loop_ir.Check):
+        return f", end at guard {item.number} unless {item.expected}"
+    return f", counted by meter {item.number}" if isinstance(item, loop_ir.Count) else ""
 
 
 def _effect_text(item: loop_ir.Item) -> str:

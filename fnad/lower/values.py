@@ -187,10 +187,11 @@ class Values:
         """Compute the results of an equation into their buffers, or into new ones."""
         if any(atom.aval.is_residual_stack for atom in (*equation.operands, *equation.results)):
             raise LoweringError(f"{equation.primitive.name} takes no residual stack")
-        if isinstance(equation.primitive.lower, kinds.Library):
+        is_call = isinstance(equation.primitive.lower, kinds.Library)
+        if is_call:
             self._disown_parts(equation.results)
         buffers = tuple(self.taken(v) or self.own.get(v) or self.temporary(v.aval) for v in equation.results)
-        self._compute(equation, buffers)
+        (self._call if is_call else self._compute_in_loops)(equation, buffers)
         self.expressions.buffers.update(zip(equation.results, buffers, strict=True))
 
     def _disown_parts(self, results: Sequence[Var]) -> None:
@@ -201,12 +202,6 @@ class Values:
 
     def temporary(self, aval: Aval) -> Buffer:
         return self.shared.temporary(aval, self.depth)
-
-    def _compute(self, equation: Equation, buffers: tuple[Buffer, ...]) -> None:
-        if isinstance(equation.primitive.lower, kinds.Library):
-            self._call(equation, buffers)
-        else:
-            self._compute_in_loops(equation, buffers)
 
     def _compute_in_loops(self, equation: Equation, buffers: tuple[Buffer, ...]) -> None:
         buffer = buffers[0]
