@@ -44,7 +44,7 @@ from fnad.kernel.statements import (
     integer,
 )
 from fnad.kernel.writer import Writer, array_of, block_of, counter, end_of, local, plus
-from fnad.lower import loop_ir, nodes, tiles
+from fnad.lower import loop_ir, tiles
 from fnad.lower.loop_ir import Control, Item, NestLoop, Product, SequentialFor, SequentialWhile, Switch
 from fnad.lower.nodes import Buffer
 from fnad.lower.parallel import (
@@ -485,12 +485,8 @@ class KernelBuilder(Writer):
         """Write all updates as one: all values are read before any is stored."""
         values = [self.value(update.node) for update in updates]
         for update, value in zip(updates, values, strict=True):
-            if not (isinstance(update.node, nodes.BufferLoad) and _is_same_place(update, update.node)):
+            if not loop_ir.is_there(update):
                 self.store(update, value)
-
-
-def _is_same_place(store: loop_ir.BufferStore, load: nodes.BufferLoad) -> bool:
-    return load.buffer.root is store.buffer.root and load.address == store.address
 
 
 def by_number(chosen: Expression, bodies: Sequence[list[Statement]]) -> list[Statement]:

@@ -48,7 +48,8 @@ def _placed(statements: Sequence[Statement]) -> tuple[dict[Name, int], int]:
 
 def frame_words(statements: Sequence[Statement]) -> int:
     """The length of a function's frame, in words."""
-    return own_words(statements) + max([0, *(frame_words(loop.body) for loop in _parallel_loops(statements))])
+    loops = (s for s in _of_function(statements) if isinstance(s, For) and s.is_parallel)
+    return own_words(statements) + max([0, *(frame_words(loop.body) for loop in loops)])
 
 
 def _arrays(statements: Sequence[Statement]) -> dict[Name, int]:
@@ -64,10 +65,6 @@ def makes_array(statement: Statement) -> TypeGuard[Assign]:
         and isinstance(statement.value, Apply)
         and statement.value.operation in LOCAL_ARRAYS.values()
     )
-
-
-def _parallel_loops(statements: Sequence[Statement]) -> Iterator[For]:
-    return (s for s in _of_function(statements) if isinstance(s, For) and s.is_parallel)
 
 
 def _of_function(statements: Sequence[Statement]) -> Iterator[Statement]:

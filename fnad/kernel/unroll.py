@@ -128,13 +128,10 @@ def _short(loop: For) -> range | None:
     if loop.is_parallel or counted is None:
         return None
     inner = [statement for statement in walk(loop.body) if not isinstance(statement, Comment)]
-    is_straight = not any(isinstance(s, For | While | Break | Return | Evaluate) or _makes_array(s) for s in inner)
+    is_straight = not any(isinstance(s, For | While | Break | Return | Evaluate) for s in inner)
+    has_arrays = any(isinstance(name.kind, Pointer) for name in assigned(loop.body))
     is_little = len(counted) <= MOST and (len(counted) - 1) * len(inner) <= LARGEST
-    return counted if is_straight and is_little else None
-
-
-def _makes_array(statement: Statement) -> bool:
-    return isinstance(statement, Assign) and isinstance(statement.targets[0].kind, Pointer)
+    return counted if is_straight and is_little and not has_arrays else None
 
 
 def _replaced(

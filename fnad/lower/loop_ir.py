@@ -341,6 +341,13 @@ def effect_loads(effect: Effect) -> list[BufferLoad]:
     return loads([effect.node, *loaded(effect.address)])
 
 
+def is_there(effect: Effect) -> bool:
+    """True if an effect stores what is at this place already."""
+    if not isinstance(effect, BufferStore) or not isinstance(effect.node, BufferLoad):
+        return False
+    return effect.node.buffer.root is effect.buffer.root and effect.node.address == effect.address
+
+
 def nested(shape: Shape, inner: Item, start: int) -> Item:
     """The loops over a shape around an item; the first is at depth `start`."""
     (item,) = nest(shape, [inner], start)

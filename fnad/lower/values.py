@@ -45,12 +45,13 @@ from fnad.lower.loop_ir import (
     Reduce,
     Scan,
     Update,
+    is_there,
     nest,
     nested,
 )
 from fnad.lower.materialize import is_read_twice, materialized_values
 from fnad.lower.narrow import folded_along_rows
-from fnad.lower.nodes import Buffer, BufferLoad, Node, ScalarConstant, loads
+from fnad.lower.nodes import Buffer, Node, ScalarConstant, loads
 from fnad.lower.order import reads_first
 from fnad.lower.target import is_addition
 from fnad.lower.tiles import PARTS, by_rows, by_terms, tiled, worth_narrow, worth_rows, worth_terms
@@ -252,7 +253,7 @@ class Values:
         if 0 in shape:
             return
         made = effect(counters(shape, self.depth))
-        if _is_there(made):
+        if is_there(made):
             return
         nest = nested(shape, made, self.depth)
         if span is not None:
@@ -727,13 +728,6 @@ def _reads_what_is_new(effect: Update, is_once: bool) -> bool:
 
 
 # ---- loops over shapes -------------------------------------------------------------------------------------------
-
-
-def _is_there(effect: Effect) -> bool:
-    """True if an effect stores what is at this place already."""
-    if not isinstance(effect, BufferStore) or not isinstance(effect.node, BufferLoad):
-        return False
-    return effect.node.buffer.root is effect.buffer.root and effect.node.address == effect.address
 
 
 def depths_of(shape: Shape, axes: Sequence[int], start: int) -> set[int]:
