@@ -982,6 +982,32 @@ def test_results_of_rows_that_part_are_of_one_type() -> None:
             run(lambda v: v if v > 0 else None)(np.array([1.0, -1.0]))
 
 
+def leaving_with_a_result(x: Any, a: Any) -> Any:
+    s, k = 0.0, a
+    while k < 2:
+        k = k + 0.7
+        if x[0] > k:
+            t = np.sin(x[1]) * k
+            return s + t * t
+        s = s + k * x[0]
+    return s * a + (x * x).sum()
+
+
+def test_gradients_of_rows_that_leave_a_loop_in_several_ways_are_one_loop() -> None:
+    """The derivative of the loop has other residuals for each result of the row."""
+    rng = np.random.default_rng(0)
+    both = fnad.value_and_grad(leaving_with_a_result, (0, 1))
+    together = jit(vmap(both))
+    for _ in range(2):
+        x, a = rng.normal(size=(300, 3)), rng.normal(size=300)
+        value, slopes = together(x, a)
+        rows = [both(*row) for row in zip(x, a, strict=True)]
+        np.testing.assert_allclose(value, [row[0] for row in rows])
+        for found, expected in zip(slopes, zip(*[row[1] for row in rows], strict=True), strict=True):
+            np.testing.assert_allclose(found, expected)
+    assert len(together.paths()) == 1
+
+
 def test_many_rows_that_part_are_an_error() -> None:
     rows = np.random.default_rng(0).normal(size=1000)
     for run in (vmap(changing_a_list), jit(vmap(changing_a_list))):

@@ -88,6 +88,7 @@ class Loops(Protocol):
 
     marked: set[tuple[str, int]]
     by_rows: dict[Hashable, Any]
+    decides_first: bool
 
     def each(self, values: Any, place: tuple[Any, ...], frame: FrameType, code: CodeType | None = None) -> Any: ...
 

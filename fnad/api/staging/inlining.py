@@ -10,6 +10,7 @@ from fnad.ir.program import Atom, Equation, Program, Var
 from fnad.ir.symbol import Symbol
 from fnad.numpy.operands import as_symbol, as_weak
 from fnad.trace.capture import Trace
+from fnad.trace.looping import LOOPING
 from fnad.trace.tracer import Tracer
 
 
@@ -40,7 +41,12 @@ def asked_of_loops(program: Program) -> list[Var]:
 
 
 def guard_by(program: Program, asked: Sequence[Var], operands: Sequence[Operand], answers: Sequence[Tracer]) -> None:
-    """Replace the values of a program that guards read by these answers, which are equal."""
+    """Replace the values of a program that guards read by these answers, which are equal.
+
+    Not in a step of a loop in which ways would part before their decisions, because a derivative differs in each.
+    """
+    if LOOPING.steps and LOOPING.loops is not None and LOOPING.loops.decides_first:
+        return
     builder = current_builder()
     assert isinstance(builder, Trace)
     symbols = [as_symbol(value if isinstance(value, Symbol) else to_user(value)) for value in operands]

@@ -268,8 +268,12 @@ def cells_of(values: Iterable[Any], builder: Builder, depth: int = 3) -> dict[in
 def joined(
     states: States, ways: Sequence[Way]
 ) -> tuple[list[Way], dict[int, dict[int, Literal | int]], dict[int, int]]:
-    """The ways without those of states that are others with values put in; these values, and these others."""
-    of = {state: {way.answers: way for way in ways if way.state == state} for state in states.met}
+    """The ways without those of states that are others with values put in; these values, and these others.
+
+    They do not depend on the order in which states and ways were met, which is another one in each row of `vmap`.
+    """
+    ways = sorted(ways, key=lambda way: (way.state, way.answers))
+    of = {state: {way.answers: way for way in ways if way.state == state} for state in sorted(states.met)}
     instances = _instances(states, of)
     alike = _alike(of, instances)
     values = {special: instances[special, other] for special, other in alike.items()}
@@ -310,7 +314,7 @@ def _followings(of: WaysOf, special: int, general: int) -> list[tuple[int, int]]
 
 def _instances(states: States, of: WaysOf) -> dict[tuple[int, int], dict[int, Literal | int]]:
     """The pairs of states where the first, and all that follows from it, is the second with values put in."""
-    met = states.met.values()
+    met = [states.met[number] for number in of]
     pairs = {(x.number, y.number): states.values_in(x.parts, y.parts) for x in met for y in met}
     found = {pair: values for pair, values in pairs.items() if values and _are_instances(of, *pair, values)}
     while True:

@@ -41,7 +41,7 @@ from fnad.records import NamedTuple
 from fnad.trace import guards
 from fnad.trace.capture import Trace
 from fnad.trace.handle import Cell
-from fnad.trace.looping import LOOPING, Answers, Given, Refused, Step, StepValues, set_variables, variables
+from fnad.trace.looping import LOOPING, Answers, Given, Parted, Refused, Step, StepValues, set_variables, variables
 from fnad.trace.shadow import Shadow
 
 if TYPE_CHECKING:
@@ -122,6 +122,9 @@ class PythonLoop:
             refused.loop = refused.loop or self.known
             raise
         except DifferError:
+            if not self.loops.decides_first:
+                self.loops.decides_first = True
+                raise Parted from None
             refused = Refused("two runs of a step that decide the same do not do the same")
             refused.loop = self.known
             raise refused from None

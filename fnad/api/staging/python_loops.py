@@ -48,6 +48,7 @@ class PythonLoops:
 
     `ends` has the possible last states of each loop in a step, by the value that is its last state. `counts` has the
     numbers of steps of the loops around, by their counters. `forms` has what is known of the `lists` that steps extend.
+    If it `decides_first`, a loop in a step runs for the decisions behind it, and again for its derivative.
     """
 
     def __init__(self) -> None:
@@ -62,7 +63,7 @@ class PythonLoops:
         self.forms: dict[Key, ListForm] = {}
         self.lists: list[Listed] = []
         self.grown = self.recorded = 0
-        self.fills_caches = False
+        self.fills_caches = self.decides_first = False
 
     def mark(self, failures: Sequence[tuple[Any, tuple[int, int]]]) -> None:
         """Have the loops around guards that failed be one loop each."""
@@ -268,6 +269,7 @@ class StepByStep:
     """The loops of a trace in which none is one loop."""
 
     marked = frozenset[tuple[str, int]]()
+    decides_first = False
 
     def __init__(self, loops: PythonLoops) -> None:
         self.by_rows, self.parts_rows = loops.by_rows, loops.parts_rows
