@@ -103,15 +103,11 @@ def rademacher(key: Array, shape: Any = (), dtype: Any = np.int64) -> Array:
     return np.where(heads, 1, -1).astype(native_dtype(dtype))
 
 
-# ---- counts ----------------------------------------------------------------------------------------------------------
-
-
 @explained
 def poisson(key: Array, lam: Any, shape: Any = None, dtype: Any = np.int64) -> Array:
     """Draws from the Poisson distribution of mean `lam`, by default as many as `lam` has elements.
 
-    Each is the quantile of a uniform number. A known `lam` that is not in [0, 2**52] raises a `DomainError`; for traced
-    ones the draw is -1.
+    They are quantiles. A known `lam` that is not in [0, 2**52] raises a `DomainError`; for traced ones the draw is -1.
 
     >>> from fnad import random
     >>> poisson(random.key(0), 3.0, (6,))
@@ -141,11 +137,7 @@ def _counted(unit: Array, mean: Array) -> Array:
 
 
 def _around(unit: Array, mean: Array) -> Array:
-    """The quantile, at most 2 from the expansion in powers of the deviation.
-
-    E. A. Cornish & R. A. Fisher, "Moments and cumulants in the specification of distributions", Revue de l'Institut
-    International de Statistique 5 (1938), 307.
-    """
+    """The quantile, at most 2 from the expansion of Cornish & Fisher, Revue Inst. Int. Statistique 5 (1938), 307."""
     z, deviation = special.ndtri(unit), np.sqrt(mean)
     skewed = deviation * z + (z * z - 1) / 6 + (z - z**3) / (72 * deviation)
     first = np.maximum(np.floor(mean + skewed + (3 * z**4 + 7 * z * z - 16) / (3240 * mean)) - 2, 0.0)
