@@ -13,7 +13,6 @@ their knots by the values, and take constants.
 
 from __future__ import annotations
 
-from importlib import import_module
 from pkgutil import resolve_name
 from types import SimpleNamespace
 from typing import Any
@@ -21,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from fnad.errors import UnsupportedFunctionError
-from fnad.numpy.bodies import XP
+from fnad.numpy.bodies import XP, anew
 from fnad.scipy.interpolate import (
     MODULE,
     around,
@@ -50,32 +49,9 @@ def _evaluate(self: Any, x: Any, nu: int = 0, ext: Any = None) -> Any:
     return splev(x, self._eval_args, nu, self.ext if ext is None else EXTRAPOLATIONS[ext])
 
 
-def _derivative(self: Any, n: int = 1) -> Any:
-    if n < 0:
-        return _antiderivative(self, -n)
-    t, c, k = self._eval_args
-    if n > k:
-        raise ValueError(f"Order of derivative (n = {n!r}) must be <= order of spline (k = {k!r})")
-    for _ in range(n):
-        c = XP.concatenate([(c[1 : -1 - k] - c[: -2 - k]) * k / (t[k + 1 : -1] - t[1 : -k - 1]), np.zeros(k)])
-        t, k = t[1:-1], k - 1
-    return import_module(MODULE).UnivariateSpline._from_tck((t, c, k), 1 if self.ext == 3 else self.ext)
-
-
-def _antiderivative(self: Any, n: int = 1) -> Any:
-    if n < 0:
-        return _derivative(self, -n)
-    t, c, k = self._eval_args
-    for _ in range(n):
-        c = XP.cumsum(c[: -k - 1] * (t[k + 1 :] - t[: -k - 1])) / (k + 1)
-        c = XP.concatenate([np.zeros(1), c, *[c[-1:]] * (k + 2)])
-        t, k = XP.concatenate([t[:1], t, t[-1:]]), k + 1
-    return import_module(MODULE).UnivariateSpline._from_tck((t, c, k), self.ext)
-
-
 def _integral(self: Any, a: Any, b: Any) -> Any:
     """The integral, of 0 beyond the ends."""
-    whole, k = _antiderivative(self), self._eval_args[2]
+    whole, k = anew(type(self).antiderivative)(self), self._eval_args[2]
     first, last = self._eval_args[0][k], self._eval_args[0][-k - 1]
     ends = (_held(XP.asarray(end), first, last) for end in (a, b))
     low, high = (splev(end, whole._eval_args) for end in ends)
@@ -139,8 +115,6 @@ def _least_squares(
 UnivariateSpline = SimpleNamespace(
     __init__=method_of(f"{MODULE}:UnivariateSpline.__init__")(_smoothed),
     __call__=method_of(f"{MODULE}:UnivariateSpline.__call__", "_eval_args")(_evaluate),
-    derivative=method_of(f"{MODULE}:UnivariateSpline.derivative", "_eval_args")(_derivative),
-    antiderivative=method_of(f"{MODULE}:UnivariateSpline.antiderivative", "_eval_args")(_antiderivative),
     derivatives=method_of(f"{MODULE}:UnivariateSpline.derivatives", "_eval_args")(_derivatives),
     integral=method_of(f"{MODULE}:UnivariateSpline.integral", "_eval_args")(_integral),
 )

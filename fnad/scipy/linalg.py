@@ -551,16 +551,6 @@ def svdvals(a: Any) -> Any:
     return linear_algebra.svd(a, compute_uv=False)
 
 
-@of_scipy
-def eigvalsh(a: Any, b: Any = None, *, lower: bool = True, type: int = 1, subset_by_index: Any = None) -> Any:
-    """The eigenvalues of a Hermitian matrix, or those that `eigh` finds with b, ascending.
-
-    >>> eigvalsh([[0.0, 1.0], [1.0, 0.0]])
-    array([-1.,  1.])
-    """
-    return _eigenvalues(_standard_form(a, b, lower, type)[0], lower, subset_by_index)
-
-
 def _eigenvalues(a: Symbol, is_lower: bool, index: Any) -> Symbol:
     values = eigenvalues.eigvalsh(a, uplo="L" if is_lower else "U")
     return slice_axis(values, values.ndim - 1, *_part(index, values.shape[-1]))
@@ -645,14 +635,7 @@ def eigh_tridiagonal(d: Any, e: Any, eigvals_only: bool = False) -> Any:
     return eigh(XP.diag(d) + XP.diag(e, -1), eigvals_only=eigvals_only)
 
 
-@on_values_of_scipy
-def eigvalsh_tridiagonal(d: Any, e: Any) -> Any:
-    """The eigenvalues of a real symmetric matrix with diagonals d and e, ascending.
-
-    >>> eigvalsh_tridiagonal([2.0, 1.0], [0.0])
-    array([1., 2.])
-    """
-    return eigvalsh(XP.diag(d) + XP.diag(e, -1))
+eigvalsh, eigvalsh_tridiagonal = body_of("scipy.linalg.eigvalsh"), body_of("scipy.linalg.eigvalsh_tridiagonal")
 
 
 @of_scipy

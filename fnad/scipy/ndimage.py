@@ -16,7 +16,7 @@ import numpy as np
 
 from fnad.errors import ShapeError, UnsupportedFunctionError
 from fnad.numpy.bodies import XP
-from fnad.scipy.rule import on_values, others_of
+from fnad.scipy.rule import body_of, on_values, others_of
 
 of_scipy = on_values("scipy.ndimage")
 
@@ -93,23 +93,7 @@ def correlate1d(
     return _given(_along(x, w, axis % x.ndim, mode, cval, origin), output, x)
 
 
-@of_scipy
-def convolve1d(
-    input: Any,
-    weights: Any,
-    axis: int = -1,
-    output: Any = None,
-    mode: str = "reflect",
-    cval: Any = 0.0,
-    origin: int = 0,
-) -> Any:
-    """The convolution with weights along an axis.
-
-    >>> convolve1d([1.0, 2.0], [1.0, 0.0, 0.0])
-    array([2., 2.])
-    """
-    x, w = _array(input), XP.asarray(weights)
-    return _given(_along(x, w[::-1], axis % x.ndim, mode, cval, _turned(origin, w.shape[0])), output, x)
+convolve1d = body_of("scipy.ndimage.convolve1d")
 
 
 def _turned(origin: int, size: int) -> int:

@@ -44,8 +44,8 @@ TABLE["scipy.interpolate"] = {"fnad.scipy.interpolate": (
     "interp1d.__init__", "make_interp_spline", "splev", "splrep",
 ), "fnad.scipy.fitpack": (
     "InterpolatedUnivariateSpline.__init__", "LSQUnivariateSpline.__init__", "RectBivariateSpline.__init__",
-    "UnivariateSpline.__call__", "UnivariateSpline.__init__", "UnivariateSpline.antiderivative",
-    "UnivariateSpline.derivative", "UnivariateSpline.derivatives", "UnivariateSpline.integral",
+    "UnivariateSpline.__call__", "UnivariateSpline.__init__", "UnivariateSpline.derivatives",
+    "UnivariateSpline.integral",
 ), "fnad.scipy.radial": ("RBFInterpolator.__call__", "RBFInterpolator.__init__"), "fnad.scipy.regular_grids": (
     "RegularGridInterpolator.__call__", "RegularGridInterpolator.__init__", "interpn",
 )}
@@ -86,7 +86,7 @@ DISCRETE = ("pmf", "logpmf", "cdf", "logcdf", "sf", "logsf")
 TABLE["scipy.stats._distn_infrastructure"] = {"fnad.scipy.stats.generic": (
     *(f"rv_continuous.{name}" for name in CONTINUOUS),
     *(f"rv_discrete.{name}" for name in DISCRETE),
-    *(f"rv_generic.{name}" for name in ("entropy", "mean", "median", "stats", "std", "var")),
+    *(f"rv_generic.{name}" for name in ("entropy", "stats")),
     "rv_frozen.__init__",
 )}
 TABLE["scipy.stats"] = {"fnad.scipy.stats.summary": (

@@ -42,11 +42,6 @@ WRONG = {"gennorm": ("_cdf", "_sf", "_ppf", "_isf"), "norminvgauss": ("_isf",)}
 """Formulas with a kink where the function has none, and those that search element by element."""
 
 
-def _callee(function: Any) -> Any:
-    """A function of SciPy that follows its rule."""
-    return UPWARD.callee(function)
-
-
 def _cauchy_ppf(_: Any, q: Any) -> Any:
     angle = np.pi * XP.where(q > 0.5, q - 1, q)
     return XP.where(XP.abs(q - 0.5) < 0.25, XP.tan(np.pi * (q - 0.5)), -XP.cos(angle) / XP.sin(angle))
@@ -55,7 +50,7 @@ def _cauchy_ppf(_: Any, q: Any) -> Any:
 def _norminvgauss_sf(self: Any, x: Any, a: Any, b: Any) -> Any:
     """SciPy's formula, which goes over the elements of arguments of one shape."""
     rows = zip(*[XP.ravel(part) for part in XP.broadcast_arrays(x, a, b)], strict=True)
-    quad = _callee(integrate.quad)
+    quad = UPWARD.callee(integrate.quad)
     found = [quad(self._pdf, start, np.inf, args=(a, b))[0] for start, a, b in rows]
     return XP.reshape(XP.stack(found), np.broadcast_shapes(x.shape, a.shape, b.shape))
 
@@ -260,26 +255,6 @@ def stats(self: Any, *args: Any, **kwargs: Any) -> Any:
     found = {"m": lambda: mean * scale + loc, "v": lambda: variance * scale * scale}
     results = [XP.where(valid, found[letter](), np.nan) for letter in "mv" if letter in moments]
     return results[0] if len(results) == 1 else tuple(results)
-
-
-@_method(rv_generic)
-def mean(self: Any, *args: Any, **kwargs: Any) -> Any:
-    return _callee(self.stats)(*args, **kwargs, moments="m")
-
-
-@_method(rv_generic)
-def var(self: Any, *args: Any, **kwargs: Any) -> Any:
-    return _callee(self.stats)(*args, **kwargs, moments="v")
-
-
-@_method(rv_generic)
-def std(self: Any, *args: Any, **kwargs: Any) -> Any:
-    return XP.sqrt(_callee(self.stats)(*args, **kwargs, moments="v"))
-
-
-@_method(rv_generic)
-def median(self: Any, *args: Any, **kwargs: Any) -> Any:
-    return _callee(self.ppf)(0.5, *args, **kwargs)
 
 
 # ---- fixed parameters ------------------------------------------------------------------------------------------------
