@@ -24,7 +24,8 @@ from fnad.upward import UPWARD
 
 SHAPES = (
     *(np.array_split, np.atleast_1d, np.atleast_2d, np.atleast_3d, np.dsplit, np.flip, np.fliplr, np.flipud),
-    *(np.hsplit, np.matrix_transpose, np.rollaxis, np.rot90, np.split, np.vsplit, np.linalg.matrix_transpose),
+    *(np.hsplit, np.matrix_transpose, np.meshgrid, np.rollaxis, np.rot90, np.split, np.unstack, np.vsplit),
+    np.linalg.matrix_transpose,
 )
 """Views: what is seen of traced values through a body is theirs."""
 
@@ -38,8 +39,9 @@ ELEMENTS = (
 SUMS = (*(np.cumulative_prod, np.cumulative_sum, np.nancumprod, np.nancumsum, np.nanprod, np.nansum, np.unwrap),)
 
 OTHERS = (
-    *(np.apply_over_axes, np.corrcoef, np.diag_indices_from, np.histogram2d, np.ix_, np.ptp, np.trapezoid),
+    *(np.apply_over_axes, np.corrcoef, np.diag_indices_from, np.extract, np.histogram2d, np.ix_, np.ptp),
     *(np.tril_indices_from, np.triu_indices_from, np.polyadd, np.polyder, np.polyint, np.polysub, np.polyval),
+    *(np.real_if_close, np.trapezoid),
 )
 
 SETS = (
@@ -47,7 +49,10 @@ SETS = (
 )
 """Their results have as many elements as masks have true ones."""
 
-FFT = (np.fft.fftshift, np.fft.ifftshift)
+FFT = (
+    *(np.fft.fft2, np.fft.fftn, np.fft.fftshift, np.fft.ifft2, np.fft.ifftn, np.fft.ifftshift, np.fft.irfft2),
+    *(np.fft.irfftn, np.fft.rfft2, np.fft.rfftn),
+)
 
 LINALG = (
     *(np.linalg.cross, np.linalg.diagonal, np.linalg.matmul, np.linalg.matrix_norm, np.linalg.matrix_power),

@@ -12,7 +12,7 @@ from fnad.ir.size import is_size
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, I64, Aval, Dtype, native_dtype
 from fnad.numpy.joining import join
-from fnad.numpy.manipulation import diagonal, expand_dims, fresh, moveaxis, reshape_steps
+from fnad.numpy.manipulation import diagonal, expand_dims, fresh, moveaxis
 from fnad.numpy.operands import (
     WeakSymbol,
     as_array,
@@ -28,7 +28,7 @@ from fnad.numpy.operands import (
 from fnad.numpy.reductions import sum_
 from fnad.numpy.registry import RULES, implements
 from fnad.numpy.ufuncs import divide, multiply
-from fnad.numpy.views import ArrayView, Broadcast, Reshape, fitted
+from fnad.numpy.views import ArrayView, Reshape, fitted
 from fnad.ops.arithmetic import add, div, mul, sub
 from fnad.ops.comparison import eq, ge
 from fnad.ops.piecewise import floor
@@ -250,27 +250,6 @@ def _samples(first: Symbol, last: Symbol, step: Symbol, count: int, endpoint: bo
     if not endpoint or count < 2:
         return samples
     return concatenate(slice_axis(samples, 0, 0, count - 1), reshape_to(last, (1, *last.shape)), axis=0)
-
-
-# ---- grids -----------------------------------------------------------------------------------------------------------
-
-
-@implements(np.meshgrid)
-def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Any:
-    if indexing not in ("xy", "ij"):
-        raise ShapeError("Valid values for `indexing` are 'xy' and 'ij'.")
-    axes = [as_array(x) for x in xi]
-    places = list(range(len(axes)))
-    if indexing == "xy" and len(axes) > 1:
-        places[:2] = [1, 0]
-    sizes = [x.aval.size for x in axes]
-    shape = tuple(sizes[place] for place in places)
-    laid = [tuple(x.aval.size if i == p else 1 for i in range(len(axes))) for x, p in zip(axes, places, strict=True)]
-    steps = [reshape_steps(x.shape, form, "C") for x, form in zip(axes, laid, strict=True)]
-    views = [ArrayView(x, s if sparse else (*s, Broadcast(shape))) for x, s in zip(axes, steps, strict=True)]
-    if copy:
-        return tuple(fresh(view.read()) for view in views)
-    return views if sparse else tuple(views)
 
 
 # ---- along a line ----------------------------------------------------------------------------------------------------

@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from fnad.errors import AxisError, DtypeError, ShapeError
+from fnad.errors import DtypeError, ShapeError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, is_complex
-from fnad.numpy.manipulation import fresh
-from fnad.numpy.operands import as_symbol, axis_of, static_int, static_ints, to_dtype
+from fnad.numpy.operands import as_symbol, axis_of, static_int, to_dtype
 from fnad.numpy.registry import implements
 from fnad.ops import fft as ops
 from fnad.ops.matrix import conjugate
@@ -96,60 +95,3 @@ def hfft(a: Any, n: Any, axis: Any, norm: Any) -> Symbol:
 @implements(np.fft.ihfft)
 def ihfft(a: Any, n: Any, axis: Any, norm: Any) -> Symbol:
     return conjugate(rfft(a, n, axis, ops.NORMS[normalization(norm)]))
-
-
-# ---- along several axes ----------------------------------------------------------------------------------------------
-
-
-def _lengths(x: Symbol, s: Any, axes: Any, *, is_half: bool = False) -> list[tuple[int, int]]:
-    """Axes, each with the length along it; of half a spectrum the default is twice as long along the last."""
-    lengths = None if s is None else static_ints(s, "a shape")
-    count = x.ndim if lengths is None else len(lengths)
-    at = tuple(axis_of(i, x.ndim) for i in (range(-count, 0) if axes is None else static_ints(axes, "an axis")))
-    sizes = [x.shape[i] for i in at]
-    if lengths is None:
-        lengths = [*sizes[:-1], 2 * (sizes[-1] - 1)] if is_half and at else sizes
-    if len(lengths) != len(at):
-        raise ShapeError("Shape and axes have different lengths.")
-    return [(i, size if n == -1 else n) for i, size, n in zip(at, sizes, lengths, strict=True)]
-
-
-def _nonempty(lengths: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    if not lengths:
-        raise AxisError("a transform of real numbers takes at least one axis")
-    return lengths
-
-
-@implements(np.fft.fftn, np.fft.fft2)
-def fftn(a: Any, s: Any, axes: Any, norm: Any) -> Any:
-    x = as_symbol(a)
-    for axis, n in reversed(_lengths(x, s, axes)):
-        x = fft(x, n, axis, norm)
-    return x if x.shape else fresh(x)
-
-
-@implements(np.fft.ifftn, np.fft.ifft2)
-def ifftn(a: Any, s: Any, axes: Any, norm: Any) -> Any:
-    x = as_symbol(a)
-    for axis, n in reversed(_lengths(x, s, axes)):
-        x = ifft(x, n, axis, norm)
-    return x if x.shape else fresh(x)
-
-
-@implements(np.fft.rfftn, np.fft.rfft2)
-def rfftn(a: Any, s: Any, axes: Any, norm: Any) -> Symbol:
-    x = as_symbol(a)
-    *others, (last, length) = _nonempty(_lengths(x, s, axes))
-    x = rfft(x, length, last, norm)
-    for axis, n in reversed(others):
-        x = fft(x, n, axis, norm)
-    return x
-
-
-@implements(np.fft.irfftn, np.fft.irfft2)
-def irfftn(a: Any, s: Any, axes: Any, norm: Any) -> Symbol:
-    x = as_symbol(a)
-    *others, (last, length) = _nonempty(_lengths(x, s, axes, is_half=True))
-    for axis, n in others:
-        x = ifft(x, n, axis, norm)
-    return irfft(x, length, last, norm)

@@ -12,11 +12,10 @@ from fnad.ir.builder import is_tracing
 from fnad.ir.known import known_value
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, I64, Aval
-from fnad.numpy.creation import linspace
-from fnad.numpy.joining import alike, join, rows
+from fnad.numpy.bodies import BodyOf
+from fnad.numpy.joining import alike, rows
 from fnad.numpy.manipulation import fresh
 from fnad.numpy.operands import (
-    Ints,
     WeakSymbol,
     as_array,
     as_symbol,
@@ -121,13 +120,6 @@ def compress(condition: Any, a: Any, axis: Any) -> Symbol:
         x, axis = reshape_to(x, (x.aval.size,)), 0
     return take(x, np.flatnonzero(mask), axis_of(axis, x.ndim))
 
-
-@implements(np.extract)
-def extract(condition: Any, arr: Any) -> Symbol:
-    return compress(np.ravel(static_array(condition)), arr)
-
-
-# ---- by numbers ------------------------------------------------------------------------------------------------------
 
 OUTSIDE: dict[str, Any] = {
     "message": "invalid entry in choice array",
@@ -307,9 +299,8 @@ class Sequences(Concatenator):
         super().__init__(original.axis, original.matrix, original.ndmin, original.trans1d)
 
     def __getitem__(self, key: Any) -> Any:
-        entries = key if isinstance(key, tuple) else (key,)
-        if is_tracing() and any(map(_has_traced, entries)):
-            return UPWARD.traced(side_by_side, (entries, self.axis, self.ndmin, self.trans1d), {})
+        if is_tracing() and any(map(_has_traced, key if isinstance(key, tuple) else (key,))):
+            return UPWARD.traced(Sequences.__getitem__, (self, key), {})
         return super().__getitem__(key)
 
 
@@ -317,52 +308,6 @@ def _has_traced(entry: Any) -> bool:
     return UPWARD.has_traced([entry.start, entry.stop, entry.step] if isinstance(entry, slice) else entry)
 
 
-def side_by_side(entries: tuple[Any, ...], axis: int, ndmin: int, trans1d: int) -> Symbol:
-    """The entries as arrays of at least `ndmin` axes, joined along an axis.
-
-    The first may be a directive "axis", "axis,ndmin" or "axis,ndmin,trans1d", as NumPy describes it.
-    """
-    if isinstance(entries[0], str):
-        numbers = _directive(entries[0])
-        axis, ndmin, trans1d = (*numbers, *(axis, ndmin, trans1d)[len(numbers) :])
-        entries = entries[1:]
-    if any(isinstance(entry, str) for entry in entries):
-        raise ShapeError("special directives must be the first entry.")
-    values = [_range(entry) if isinstance(entry, slice) else entry for entry in entries]
-    dtype = common_dtype(*values)
-    return join([_raised(as_symbol(v, dtype), v, ndmin, trans1d) for v in values], axis)
-
-
-def _directive(text: str) -> Ints:
-    if text in ("r", "c"):
-        raise ShapeError(f"the directive {text!r} makes a np.matrix, which is not supported")
-    try:
-        return tuple(map(int, text.split(",")))[:3]
-    except ValueError:
-        raise ShapeError(f"unknown special directive {text!r}") from None
-
-
-def _range(entry: slice) -> Any:
-    start, step = 0 if entry.start is None else entry.start, 1 if entry.step is None else entry.step
-    if isinstance(step, (complex, np.complexfloating)):
-        return linspace(start, entry.stop, int(abs(step)))
-    return np.arange(start, entry.stop, step)
-
-
-def _raised(x: Symbol, value: Any, ndmin: int, trans1d: int) -> Symbol:
-    """X with axes of size 1 in front, those it has moved to where `trans1d` says."""
-    added = ndmin - x.ndim
-    if added <= 0:
-        return x
-    raised = reshape_to(x, (1,) * added + x.shape)
-    if trans1d == -1 or is_python_number(value):
-        return raised
-    at = trans1d + added + 1 if trans1d < 0 else trans1d
-    axes = tuple(range(ndmin))
-    return transpose_to(raised, axes[:at] + axes[added:] + axes[at:added])
-
-
-RULES[side_by_side] = side_by_side
-
+RULES[Sequences.__getitem__] = BodyOf(Concatenator.__getitem__)
 r_ = Sequences(np.r_)
 c_ = Sequences(np.c_)

@@ -24,7 +24,7 @@ from fnad.numpy.operands import (
     static_ints,
 )
 from fnad.numpy.registry import OF_AVALS, implements
-from fnad.numpy.views import ArrayView, Box, Reshape
+from fnad.numpy.views import ArrayView, Box
 from fnad.ops import shape as ops
 from fnad.ops.indexing import gather
 from fnad.ops.shape import broadcast_to, constant, reshape_to, slice_axis
@@ -263,17 +263,6 @@ def _roll_along(x: Symbol, places: int, axis: int) -> Symbol:
 
 
 # ---- parts -----------------------------------------------------------------------------------------------------------
-
-
-@implements(np.unstack)
-def unstack(x: Any, axis: Any) -> tuple[ArrayView | Symbol, ...]:
-    symbol = as_symbol(x)
-    if symbol.ndim == 0:
-        raise ShapeError("Input array must be at least 1-d.")
-    at = axis_of(axis, symbol.ndim)
-    rest = (*symbol.shape[:at], *symbol.shape[at + 1 :])
-    parts = [ArrayView(symbol, (box_along(symbol.shape, at, i, i + 1), Reshape(rest))) for i in range(symbol.shape[at])]
-    return tuple(part if rest else part.read() for part in parts)
 
 
 def box_along(shape: Shape, axis: int, start: int, limit: int) -> Box:

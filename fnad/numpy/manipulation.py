@@ -158,7 +158,7 @@ def swapaxes(a: Any, axis1: Any, axis2: Any) -> ArrayView:
 @implements(np.moveaxis)
 def moveaxis(a: Any, source: Any, destination: Any) -> ArrayView:
     x = as_symbol(a)
-    sources, destinations = axes_of(source, x.ndim), axes_of(destination, x.ndim)
+    sources, destinations = (axes_of(static_ints(axes, "an axis"), x.ndim) for axes in (source, destination))
     if len(sources) != len(destinations):
         raise ShapeError("`source` and `destination` arguments must have the same number of elements")
     order = [i for i in range(x.ndim) if i not in sources]

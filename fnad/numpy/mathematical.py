@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy._core import umath
 
-from fnad.errors import ArgumentTypeError, DomainError, DtypeError, ShapeError
+from fnad.errors import ArgumentTypeError, DomainError, ShapeError
 from fnad.ir.primitive import PRIMITIVES
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, F64
@@ -20,7 +20,6 @@ from fnad.numpy.operands import (
     broadcast_all,
     common_dtype,
     common_shape,
-    static_array,
     static_int,
     to_dtype,
 )
@@ -34,7 +33,6 @@ from fnad.ops.conversion import complex_, imag, real
 from fnad.ops.elementary import sin
 from fnad.ops.piecewise import rint
 from fnad.ops.shape import full_like, ones_like, zeros_like
-from fnad.upward import UPWARD
 
 # ---- rounding --------------------------------------------------------------------------------------------------------
 
@@ -112,24 +110,6 @@ OF_AVALS.update((clip, within_bounds))
 
 CLIP: np.ufunc = vars(umath)["clip"]
 elementwise(CLIP)(lambda x, low, high: TABLE[np.minimum](TABLE[np.maximum](x, low), high))
-
-
-# ---- complex numbers -------------------------------------------------------------------------------------------------
-
-
-@implements(np.real_if_close)
-def real_if_close(a: Any, tol: Any) -> ArrayView:
-    x = as_symbol(a)
-    if x.dtype.kind != "c":
-        return ArrayView(x, is_array=True)
-    size, tol = absolute(imag(x)), static_array(tol)
-    is_close = UPWARD.decided(all_(lt(size, full_like(size.aval, tol * np.finfo(x.dtype).eps if tol > 1 else tol))))
-    if is_close is None:
-        raise DtypeError(
-            "numpy.real_if_close is real or complex by the values, which are not known while tracing",
-            remedy="take the real part with np.real",
-        )
-    return ArrayView(real(x) if is_close else x, is_array=True)
 
 
 # ---- numpy.emath -----------------------------------------------------------------------------------------------------

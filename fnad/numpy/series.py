@@ -10,6 +10,7 @@ vector are zero is not known: here results have the length they have where the l
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -19,10 +20,10 @@ from numpy.polynomial import chebyshev, hermite, hermite_e, laguerre, legendre, 
 from fnad.errors import ShapeError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64
-from fnad.numpy.joining import arrays_of
+from fnad.numpy.bodies import BodyOf
 from fnad.numpy.operands import as_array, static_int, static_ints, to_dtype
 from fnad.numpy.registry import RULES, Rule, implements
-from fnad.numpy.ufuncs import add, multiply, negative, subtract
+from fnad.numpy.ufuncs import add, multiply, subtract
 from fnad.ops.shape import ones_like, reshape_to, slice_axis
 from fnad.records import NamedTuple
 
@@ -36,29 +37,19 @@ class Basis(NamedTuple):
     module: Any
     prefix: str
     step: Callable[[int], Recurrence]
-    weight: Callable[[Symbol], Symbol] | None = None
 
     def function(self, name: str) -> Any:
         """NumPy's function for this basis."""
         return getattr(self.module, self.prefix + name)
 
 
-def _chebyshev_weight(x: Symbol) -> Symbol:
-    root, inverse = RULES[np.sqrt], RULES[np.reciprocal]
-    return inverse(multiply(root(add(1.0, x)), root(subtract(1.0, x))))
-
-
-def _exponential(power: Callable[[Symbol], Symbol]) -> Callable[[Symbol], Symbol]:
-    return lambda x: RULES[np.exp](negative(power(x)))
-
-
 BASES = (
     Basis(polynomial, "poly", lambda k: (1, 0, 0)),
-    Basis(chebyshev, "cheb", lambda k: (2 if k else 1, 0, 1), _chebyshev_weight),
-    Basis(legendre, "leg", lambda k: ((2 * k + 1) / (k + 1), 0, k / (k + 1)), ones_like),
-    Basis(laguerre, "lag", lambda k: (-1 / (k + 1), (2 * k + 1) / (k + 1), k / (k + 1)), _exponential(lambda x: x)),
-    Basis(hermite, "herm", lambda k: (2, 0, 2 * k), _exponential(lambda x: multiply(x, x))),
-    Basis(hermite_e, "herme", lambda k: (1, 0, k), _exponential(lambda x: multiply(0.5, multiply(x, x)))),
+    Basis(chebyshev, "cheb", lambda k: (2 if k else 1, 0, 1)),
+    Basis(legendre, "leg", lambda k: ((2 * k + 1) / (k + 1), 0, k / (k + 1))),
+    Basis(laguerre, "lag", lambda k: (-1 / (k + 1), (2 * k + 1) / (k + 1), k / (k + 1))),
+    Basis(hermite, "herm", lambda k: (2, 0, 2 * k)),
+    Basis(hermite_e, "herme", lambda k: (1, 0, k)),
 )
 
 
@@ -105,31 +96,6 @@ def value(basis: Basis, x: Any, c: Any, tensor: bool = True) -> Symbol:
     return total
 
 
-def _values_at_points(basis: Basis) -> Rule:
-    def rule(*args: Any) -> Symbol:
-        *points, c = args
-        first, *others = map(as_array, points)
-        if any(point.shape != first.shape for point in others):
-            names = {2: "x, y", 3: "x, y, z"}.get(len(points), "ordinates")
-            raise ShapeError(f"{names} are incompatible")
-        total = value(basis, first, c)
-        for point in others:
-            total = value(basis, point, total, tensor=False)
-        return total
-
-    return rule
-
-
-def _values_on_grid(basis: Basis) -> Rule:
-    def rule(*args: Any) -> Symbol:
-        *points, c = args
-        for point in points:
-            c = value(basis, point, c)
-        return c
-
-    return rule
-
-
 # ---- matrices of values ----------------------------------------------------------------------------------------------
 
 
@@ -171,41 +137,24 @@ def _pairs(x: Symbol, y: Symbol) -> Symbol:
     return reshape_to(all_, (*all_.shape[:-2], x.shape[-1] * y.shape[-1]))
 
 
-# ---- weights ---------------------------------------------------------------------------------------------------------
-
-
-def _weight(basis: Basis) -> Rule:
-    return lambda x: (basis.weight or ones_like)(inexact(x))
+COMPOSED = ("val2d", "val3d", "valnd", "grid2d", "grid3d", "weight")
+"""The functions that NumPy's bodies compose of the others."""
 
 
 def _enter(basis: Basis) -> None:
     implements(basis.function("val"))(lambda x, c, tensor=True: value(basis, x, c, tensor))
-    at_points = _values_at_points(basis)
-    implements(basis.function("val2d"))(at_points)
-    implements(basis.function("val3d"))(at_points)
-    if hasattr(basis.module, f"{basis.prefix}valnd"):
-        implements(basis.function("valnd"))(lambda pts, c: at_points(*arrays_of(pts), c))
-    implements(basis.function("grid2d"))(_values_on_grid(basis))
-    implements(basis.function("grid3d"))(_values_on_grid(basis))
     implements(basis.function("vander"))(lambda x, deg: vandermonde(basis, x, deg))
     implements(basis.function("vander2d"))(_products(basis))
     implements(basis.function("vander3d"))(_products(basis))
-    if basis.weight is not None:
-        implements(basis.function("weight"))(_weight(basis))
+    for name in COMPOSED:
+        function = getattr(basis.module, basis.prefix + name, None)  # a basis may have no weight
+        if function is not None:
+            RULES[function] = BodyOf(inspect.unwrap(function))
 
 
 for _basis in BASES:
     _enter(_basis)
-
-
-@implements(polynomial.polyvalfromroots)
-def polyvalfromroots(x: Any, r: Any, tensor: bool = True) -> Symbol:
-    at, roots = as_array(x), coefficients(r)
-    if tensor:
-        roots = reshape_to(roots, (*roots.shape, *(1,) * at.ndim))
-    elif at.ndim >= roots.ndim:
-        raise ShapeError("x.ndim must be < r.ndim when tensor == False")
-    return RULES[np.prod](subtract(at, roots), axis=0)
+RULES[polynomial.polyvalfromroots] = BodyOf(inspect.unwrap(polynomial.polyvalfromroots))
 
 
 def of_one_basis(c: Any, name: str) -> Symbol:

@@ -48,7 +48,7 @@ def _along_several(name: str, axes: Any, transform: Callable[..., Any]) -> Calla
     def rule(
         x: Any, s: Any = None, axes: Any = axes, norm: Any = None, overwrite_x: Any = False, workers: Any = None
     ) -> Any:
-        lengths = None if s is None else np.atleast_1d(s).tolist()
+        lengths, axes = (None if given is None else np.atleast_1d(given).tolist() for given in (s, axes))
         last = axes if axes is not None or lengths is None else range(-len(lengths), 0)
         return transform(XP.asarray(x), lengths, last, norm)
 

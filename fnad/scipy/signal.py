@@ -168,11 +168,17 @@ def by_transforms(x: Symbol, y: Symbol, mode: str, axes: Any) -> Symbol:
 def _product(x: Symbol, y: Symbol, axes: Ints, sizes: Sequence[int]) -> Symbol:
     """Transform, multiply and transform back, in lengths that the transforms are fast for."""
     is_real = not is_complex(x.dtype)
-    there, back = (fourier.rfftn, fourier.irfftn) if is_real else (fourier.fftn, fourier.ifftn)
+    there, back = (fourier.rfft, fourier.irfft) if is_real else (fourier.fft, fourier.ifft)
     next_fast_len = import_module("scipy.fft").next_fast_len
-    lengths = [next_fast_len(sizes[i], is_real) for i in axes]
-    product = mul(*broadcast_all([there(s, lengths, axes) for s in (x, y)]))
-    return slice_(back(product, lengths, axes), starts=(0,) * x.ndim, limits=tuple(sizes), strides=(1,) * x.ndim)
+    *others, (last, length) = [(i, next_fast_len(sizes[i], is_real)) for i in axes]
+    transforms = [there(s, length, last) for s in (x, y)]
+    for i, n in others:
+        transforms = [fourier.fft(s, n, i) for s in transforms]
+    product = mul(*broadcast_all(transforms))
+    for i, n in others:
+        product = fourier.ifft(product, n, i)
+    whole = back(product, length, last)
+    return slice_(whole, starts=(0,) * x.ndim, limits=tuple(sizes), strides=(1,) * x.ndim)
 
 
 def same_dtype(x: Symbol, y: Symbol) -> list[Symbol]:

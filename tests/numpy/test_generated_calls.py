@@ -208,6 +208,7 @@ def test_bodies_of_numpy_itself_compute_when_traced():
     """A few calls of each function that is NumPy's own body, which another version may have written anew."""
     bodies = [f for f, rule in RULES.items() if isinstance(rule, Body) and f.__module__.startswith("numpy")]
     bodies = [f for f in bodies if f is not np.may_share_memory]  # which has no signature before NumPy 2.4
+    bodies = [f for f in bodies if not f.__module__.startswith("numpy.polynomial")]  # see `series_calls`
     assert len(bodies) > 40
     with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
         for function in bodies:
