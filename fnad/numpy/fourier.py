@@ -84,7 +84,8 @@ def irfft(a: Any, n: Any, axis: Any, norm: Any) -> Symbol:
     x = floating(a)
     at = axis_of(axis, x.ndim)
     length = _length(n, 2 * (x.shape[at] - 1))
-    return ops.irfft(resized(x, length // 2 + 1, at), n=length, axis=at, norm=normalization(norm))
+    given = to_dtype(resized(x, length // 2 + 1, at), ops.as_complex(x.dtype))  # native code takes complex numbers
+    return ops.irfft(given, n=length, axis=at, norm=normalization(norm))
 
 
 @implements(np.fft.hfft)

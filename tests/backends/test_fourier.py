@@ -8,8 +8,12 @@ import numpy as np
 import pytest
 
 import fnad
+from fnad.backends.cpu.executor import compile_program
 from fnad.backends.cpu.fourier import parts_of
 from fnad.backends.cpu.fourier_passes import factors, generated, is_smooth, padded, roots
+from fnad.lower.loop_ir import LibraryCall
+from fnad.numpy.fourier import hfft
+from tests.edge_cases.derivatives import program_of
 
 SMOOTH = (1, 2, 3, 4, 5, 8, 12, 13, 30, 64)
 BY_ROTATION = (17, 101)
@@ -111,3 +115,11 @@ def test_numbers_of_the_methods():
         assert is_smooth(padded(n))
     for p in (3, 5, 17, 101, 197):
         assert sorted(generated(p).tolist()) == list(range(1, p))
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_half_spectra_of_real_numbers_are_native(dtype: str):
+    x = random((9,), "c16").real.astype(dtype)
+    program = program_of(lambda x: hfft(x, None, -1, None), x)
+    assert not any(isinstance(step, LibraryCall) for step in compile_program(program).plan.steps)
+    assert_close(compiled(np.fft.hfft, x), np.fft.hfft(x.astype(np.longdouble)), dtype)
