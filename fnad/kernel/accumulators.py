@@ -7,7 +7,8 @@ Note [Accurate sums]
     A sum goes in blocks of `Target.sum_block` elements, which are added in vector lanes; the blocks are added with
     compensation (Neumaier 1974). That is as accurate as NumPy's pairwise sum. A block goes over the rows of short inner
     loops, because a compensated addition for each of them would take longer than their elements. A sum in memory, such
-    as that of a column, has no blocks. On the CPU it is in double precision if it is longer than a block.
+    as that of a column, has no blocks. On the CPU it is in double precision if it is longer than a block, and so is a
+    sum of more than `MOST_NARROW` numbers.
 """
 
 from __future__ import annotations

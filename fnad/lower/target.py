@@ -111,6 +111,10 @@ class Grid:
     """
 
 
+MOST_NARROW = 4096
+"""The most numbers of a row that are added in single precision, where errors of one sign add up to a few units."""
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """A machine with its compiler.
@@ -127,8 +131,8 @@ class Target:
     instructions: Mapping[str, Callable[..., Any]] = field(repr=False)
     routines: AbstractSet[str] = frozenset()
     grid: Grid | None = None
-    wide_columns: bool = True
-    """True if long sums of single precision in memory are in double precision, else with compensation."""
+    wide_sums: bool = True
+    """True if long sums of single precision are in double precision, else with compensation."""
 
     lanes: int = 8
     """The numbers of single precision in a vector as wide as the processor prefers."""
@@ -159,9 +163,9 @@ class Target:
         """The length of a sum without compensation; a vector has twice as many numbers of single precision."""
         return self.costs.sum_block * (2 if dtype == F32 and self.grid is None else 1)
 
-    def accumulator(self, dtype: Dtype, length: int) -> Dtype:
-        """The dtype in which a sum of so many numbers is accumulated in memory."""
-        is_wide = self.wide_columns and length > self.sum_block(dtype)
+    def accumulator(self, dtype: Dtype, length: int, *, is_in_memory: bool) -> Dtype:
+        """The dtype in which a sum of so many numbers is accumulated."""
+        is_wide = self.wide_sums and length > (self.sum_block(dtype) if is_in_memory else MOST_NARROW)
         return {"f": DTYPES["f64"], "c": DTYPES["c128"]}.get(dtype.kind, dtype) if is_wide else dtype
 
     @property

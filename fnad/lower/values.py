@@ -280,10 +280,11 @@ class Values:
         element: Callable[[list[Index]], Node],
         span: Callable[[Index], tuple[Node, Node]] | None = None,
     ) -> None:
-        """Fold over axes; long sums in memory are of a wider dtype. See Note [Accurate sums]."""
+        """Fold over axes; long sums are of a wider dtype. See Note [Accurate sums]."""
         depths, end = depths_of(shape, axes, self.depth), self.depth + count_loops(shape)
         is_in_memory, length = depths != set(range(end - len(depths), end)), prod(estimate(shape[a]) for a in axes)
-        dtype = self.shared.target.accumulator(buffer.dtype, length) if fold.sum and is_in_memory else buffer.dtype
+        narrow = buffer.dtype
+        dtype = self.shared.target.accumulator(narrow, length, is_in_memory=is_in_memory) if fold.sum else narrow
         is_sum = fold.sum and is_inexact(dtype)
         step = "accumulate({acc}, {0})" if is_sum else fold.step
         if 0 in shape:
@@ -291,7 +292,8 @@ class Values:
             self._nest(buffer.aval.shape, lambda i: self._store(buffer, i, start))
             return
         init = self._initial(fold.init, dtype)
-        target = buffer if dtype == buffer.dtype else self.temporary(buffer.aval.with_dtype(dtype))
+        is_wider = is_in_memory and dtype != narrow
+        target = self.temporary(buffer.aval.with_dtype(dtype)) if is_wider else buffer
 
         def effect(indices: list[Index]) -> Reduce:
             kept = [index for axis, index in enumerate(indices) if axis not in axes]

@@ -361,7 +361,11 @@ def _push_svd(results: Any, primals: Any, tangents: Any, *, full: bool) -> list[
 
 
 def _together(x: Symbol, s: Symbol) -> Symbol:
-    return strong_div(x, add(along_columns(s, x), along_rows(s, x)))
+    """x_ij / (s_i + s_j); the diagonal of real numbers, which is 0, is not divided by 0."""
+    total = add(along_columns(s, x), along_rows(s, x))
+    if x.dtype.kind == "f":
+        total = add(total, mul(identity_like(x), along_columns(convert(eq(s, zeros_like(s)), dtype=s.dtype), x)))
+    return strong_div(x, total)
 
 
 def _outside(u: Symbol, moved: Symbol, inside: Symbol, s: Symbol) -> Symbol:

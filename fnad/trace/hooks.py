@@ -374,11 +374,11 @@ enter(operator.is_not, lambda _: lambda a, b: not same(a, b))
 
 def enters(facts: Facts) -> None:
     """The begin of a function that uses variables of outer scopes."""
-    if (facts.assigned or facts.rebound) and LOOPING.steps:
+    if LOOPING.steps and (facts.assigned or facts.rebound):
         name = sys._getframe(1).f_code.co_name  # pyright: ignore[reportPrivateUsage]
         raise Refused(f"a step calls {name}, which stores a variable of an outer scope")
     recorders = RECORDING.values
-    if (recorders or (facts.assigned and UNDOING.values)) and is_tracing():
+    if (recorders or UNDOING.values) and is_tracing():
         frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
         key = id(facts), id(frame.f_globals)
         for recorder in recorders:

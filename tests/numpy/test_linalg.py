@@ -201,6 +201,24 @@ def test_a_null_space_beyond_the_last_singular_values_has_no_finite_derivative(s
     assert not np.isfinite(jvp(projected, (low,), (np.ones(shape),))[1])
 
 
+def test_a_rotation_between_points_in_a_plane_has_a_derivative() -> None:
+    """The third singular value is of rounding error, and the rotation a function of the first two and of the sign."""
+    rng = np.random.default_rng(3)
+    flat, weights = rng.normal(size=(6, 2)) @ rng.normal(size=(2, 3)), rng.normal(size=(6, 2)) @ rng.normal(size=(2, 3))
+    goal = flat + 0.1 * rng.normal(size=(6, 2)) @ rng.normal(size=(2, 3))
+
+    def moved(x: Any) -> Any:
+        u, _, vh = np.linalg.svd(x.T @ goal)
+        rotation = u @ np.diag(np.array([1.0, 1.0, np.sign(np.linalg.det(u @ vh))])) @ vh
+        return np.sum(weights * (x @ rotation))
+
+    plane = np.linalg.svd(flat)[2][:2]
+    inside = rng.normal(size=(6, 2)) @ plane
+    slope = (moved(flat + 1e-6 * inside) - moved(flat - 1e-6 * inside)) / 2e-6
+    for gradient in (grad(moved), jit(grad(moved))):
+        assert np.sum(gradient(flat) * inside) == pytest.approx(slope, rel=1e-6)
+
+
 def test_a_pseudoinverse_by_hand_of_a_matrix_of_low_rank_has_the_derivative_of_pinv() -> None:
     rng = np.random.default_rng(1)
     left, right = rng.normal(size=(4, 2)), rng.normal(size=(2, 3))

@@ -54,5 +54,5 @@ CUDA = Target(
     grid=Grid(
         threads=256, blocks=8 * MULTIPROCESSORS, warp=32, most_threads=1024, together=MULTIPROCESSORS // 4, rounds=4
     ),
-    wide_columns=False,
+    wide_sums=False,
 )
