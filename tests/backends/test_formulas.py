@@ -258,8 +258,8 @@ def test_special_values_are_those_of_c99(case: Case, letter: str) -> None:
 @pytest.mark.parametrize(("case", "letter"), BY_DTYPE)
 def test_loops_of_formulas_vectorise(case: Case, letter: str) -> None:
     module = str(codegen.optimized(loop_of(case, np.dtype(letter))))
-    lanes = vector_math.preferred_bytes() // (8 if case.name in SPECIAL_F32 else np.dtype(letter).itemsize)
-    assert f"store <{lanes} x " in module
+    sizes = {np.dtype(letter).itemsize, 8} if case.name in SPECIAL_F32 else {np.dtype(letter).itemsize}
+    assert any(f"store <{vector_math.preferred_bytes() // size} x " in module for size in sizes)
     assert "define internal" not in module
 
 

