@@ -215,7 +215,8 @@ def exactly(name: str, point: tuple[float, ...], operand: int, order: int) -> An
     """
     xs = [mpf(x) for x in point]
     x, sums = abs(xs[operand]), 160 + len(xs) * max(abs(int(mpmath.mag(x))) for x in xs)
-    before, quick = mpf(0), ((160, x, 120), (240, x, 140)) if sums > 500 else ()
+    found = before = noise = mpf(0)
+    quick = ((160, x, 120), (240, x, 140)) if sums > 500 else ()
     for precision, scale, bits in (*quick, (sums, min(x, mpf(1)), 120)):
         with mpmath.workprec(precision):
             try:
