@@ -23,10 +23,9 @@ from fnad.errors import BatchAxisError
 from fnad.ir.builder import current_builder
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval
-from fnad.numpy.joining import join
+from fnad.numpy.joining import stack
 from fnad.numpy.operands import as_symbol
-from fnad.ops.conversion import convert_to
-from fnad.ops.shape import constant, reshape_to
+from fnad.ops.shape import constant
 from fnad.records import NamedTuple
 from fnad.trace.capture import Trace
 from fnad.trace.looping import LOOPING, ROWS, Parted, Refused, unhidden
@@ -86,7 +85,10 @@ class MappedRows(NamedTuple):
         found = [self.results(row) for row in range(self.number)]
         results = reduce(Results.together, [each for each, _ in found])
         columns = zip(*[values for _, values in found], strict=True)
-        return _stacked(results, [_stack(column, t.aval) for column, t in zip(columns, results.types, strict=True)])
+        dtypes = [t.aval.dtype for t in results.types]
+        symbols = ([*map(_symbol, column)] for column in columns)
+        pairs = zip(symbols, dtypes, strict=True)
+        return _stacked(results, [stack(column, dtype=dtype, casting="unsafe") for column, dtype in pairs])
 
 
 Stacked = tuple[Results, list[Symbol], list[bool]]
@@ -149,15 +151,10 @@ def _as_steps(rows: MappedRows, loops: PythonLoops, key: Hashable, known: Known)
                 continue
             loops.by_rows[key] = found if results is None else results.together(found)
             raise Parted
-        for stack, value in zip(stacks, values, strict=True):
-            stack[i] = value
+        for made, value in zip(stacks, values, strict=True):
+            made[i] = value
     assert results is not None
-    return _stacked(results, [builder.lift(stack.symbol) for stack in stacks])
-
-
-def _stack(values: Sequence[Any], aval: Aval) -> Symbol:
-    rows = [convert_to(_symbol(value), aval.dtype) for value in values]
-    return join([reshape_to(row, (1, *aval.shape)) for row in rows], 0)
+    return _stacked(results, [builder.lift(made.symbol) for made in stacks])
 
 
 def _symbol(value: Any) -> Symbol:
