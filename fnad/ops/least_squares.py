@@ -258,7 +258,7 @@ lstsq = stacked(
         "gelsd",
         native=lambda *_, rcond: Routine(
             "linalg_lstsq", (NO_LEAST_SQUARES,), (rcond,), in_double=True
-        ),  # as rcond says
+        ),  # as `rcond` sets it
         dispatched=True,
     ),
     _lstsq_samples,

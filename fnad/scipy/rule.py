@@ -74,7 +74,7 @@ def _entering(module: str, where: str, received: Callable[[Function], Function])
             return Bound(rule, resolve_name(path), f"{module}.{rule.__name__}")
 
         def on_traced(*args: Any, **kwargs: Any) -> Any:
-            if "_no_deco" in kwargs:  # SciPy's decorators ask for the body
+            if "_no_deco" in kwargs:  # decorators of SciPy request the body
                 return anew(cast("FunctionType", resolve_name(path)))(*args, **kwargs)
             builder, original = innermost_builder(), as_original()
             if builder is not None and builder.tried and kwargs.get("check_finite", original.checks_finite):

@@ -98,7 +98,7 @@ def is_native(array: Any) -> bool:
 
 
 def filling(fill: Any) -> Callable[..., Any]:
-    """`x.fill` of an ordinary array, which would ask a traced value for a number."""
+    """`x.fill` of an ordinary array, which would convert a traced value to a number."""
 
     def call(value: Any) -> None:
         if has_traced(value):
