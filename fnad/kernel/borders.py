@@ -14,21 +14,7 @@ from dataclasses import replace
 from itertools import count, pairwise
 from typing import TypeAlias
 
-from fnad.kernel.statements import (
-    Apply,
-    Assign,
-    Constant,
-    Expression,
-    For,
-    If,
-    Name,
-    Statement,
-    While,
-    apply,
-    assigned,
-    integer,
-    walk,
-)
+from fnad.kernel import statements as code
 from fnad.scalar.operation import Operation
 from fnad.scalar.operations import ADD, AND, GREATER_EQUAL, LESS, MAX, MIN, MULTIPLY, NEGATIVE, SUBTRACT
 
@@ -48,7 +34,7 @@ Line: TypeAlias = tuple[int, int]
 """(slope, constant) of slope · counter + constant."""
 
 
-def split(statements: Sequence[Statement]) -> list[Statement]:
+def split(statements: Sequence[code.Statement]) -> list[code.Statement]:
     """The statements of a kernel with loops split."""
     return _Splitting(statements).block(statements)
 
@@ -56,26 +42,26 @@ def split(statements: Sequence[Statement]) -> list[Statement]:
 class _Splitting:
     """The pass; what only a loop assigns has another name in each of its parts."""
 
-    def __init__(self, statements: Sequence[Statement]) -> None:
-        self.assigned = Counter(assigned(statements))
+    def __init__(self, statements: Sequence[code.Statement]) -> None:
+        self.assigned = Counter(code.assigned(statements))
         self.parts = count(1)
 
-    def block(self, statements: Sequence[Statement]) -> list[Statement]:
+    def block(self, statements: Sequence[code.Statement]) -> list[code.Statement]:
         return [part for statement in statements for part in self.statement(statement)]
 
-    def statement(self, statement: Statement) -> list[Statement]:
-        inner = walk(statement.body) if isinstance(statement, For) else []
-        if not isinstance(statement, For) or any(isinstance(s, While) for s in inner):
+    def statement(self, statement: code.Statement) -> list[code.Statement]:
+        inner = code.walk(statement.body) if isinstance(statement, code.For) else []
+        if not isinstance(statement, code.For) or any(isinstance(s, code.While) for s in inner):
             return [statement.with_bodies(self.block)]
-        found = {border for s in inner if isinstance(s, If) for border in _borders(s.condition, statement.counter)}
+        found = {border for s in inner if isinstance(s, code.If) for border in _borders(s.condition, statement.counter)}
         borders = _apart(sorted(border for border in found if _is_inside(border, statement)), statement)
         if not borders or len(borders) >= MOST or statement.step != 1 or _is_short(statement):
             return [statement.with_bodies(self.block)]
         parts = list(pairwise([None, *borders, None]))
         decided = [list(_decided(statement.body, statement.counter, low, high)) for low, high in parts]
-        if sum(len(walk(body)) for body in decided) > LARGEST:
+        if sum(len(code.walk(body)) for body in decided) > LARGEST:
             return [statement.with_bodies(self.block)]
-        times = Counter(assigned(statement.body))
+        times = Counter(code.assigned(statement.body))
         own = {name.name for name in times if times[name] == self.assigned[name]}
         return [
             self.part(statement, *part, _renamed(body, self.names(own)))
@@ -87,40 +73,40 @@ class _Splitting:
         number = next(self.parts)
         return {name: f"{name}_{number}" for name in own}
 
-    def part(self, loop: For, low: int | None, high: int | None, body: list[Statement]) -> For:
+    def part(self, loop: code.For, low: int | None, high: int | None, body: list[code.Statement]) -> code.For:
         """The iterations from one border to the next with their own body, whose loops are split if it runs often."""
         start = loop.start if low is None else _nearer(MAX, loop.start, low)
         stop = loop.stop if high is None else _nearer(MIN, loop.stop, high)
-        self.assigned.update({name: n for name, n in Counter(assigned(body)).items() if name not in self.assigned})
+        self.assigned.update({name: n for name, n in Counter(code.assigned(body)).items() if name not in self.assigned})
         is_rare = high is not None and high - (low or 0) <= FEW
         return replace(loop, start=start, stop=stop, body=body if is_rare else self.block(body))
 
 
-def _renamed(statements: Sequence[Statement], names: Mapping[str, str]) -> list[Statement]:
+def _renamed(statements: Sequence[code.Statement], names: Mapping[str, str]) -> list[code.Statement]:
     """The statements with other names of some variables."""
 
-    def expression(given: Expression) -> Expression:
-        return renamed(given) if isinstance(given, Name) else given.with_parts(expression)
+    def expression(given: code.Expression) -> code.Expression:
+        return renamed(given) if isinstance(given, code.Name) else given.with_parts(expression)
 
-    def renamed(name: Name) -> Name:
-        return Name(names.get(name.name, name.name), name.kind)
+    def renamed(name: code.Name) -> code.Name:
+        return code.Name(names.get(name.name, name.name), name.kind)
 
-    def statement(given: Statement) -> Statement:
+    def statement(given: code.Statement) -> code.Statement:
         given = given.with_operands(expression).with_bodies(lambda body: _renamed(body, names))
-        if not isinstance(given, Assign):
+        if not isinstance(given, code.Assign):
             return given
-        return Assign(tuple(map(renamed, given.targets)), given.value)
+        return code.Assign(tuple(map(renamed, given.targets)), given.value)
 
     return [statement(given) for given in statements]
 
 
-def _is_inside(border: int, loop: For) -> bool:
+def _is_inside(border: int, loop: code.For) -> bool:
     """True if a border may be between two iterations."""
     start, stop = loop.start.number, loop.stop.number
     return (0 if start is None else start) < border and (stop is None or border < stop)
 
 
-def _apart(borders: Sequence[int], loop: For) -> list[int]:
+def _apart(borders: Sequence[int], loop: code.For) -> list[int]:
     """The borders without those in the midst of a few iterations, where the branches remain."""
     apart, low = list[int](), loop.start.number
     for border, following in zip(borders, [*borders[1:], loop.stop.number], strict=False):
@@ -129,20 +115,26 @@ def _apart(borders: Sequence[int], loop: For) -> list[int]:
     return apart
 
 
-def _is_short(loop: For) -> bool:
+def _is_short(loop: code.For) -> bool:
     counted = loop.counted
-    return counted is not None and len(counted) < SHORTEST and not any(isinstance(s, For) for s in walk(loop.body))
+    return (
+        counted is not None
+        and len(counted) < SHORTEST
+        and not any(isinstance(s, code.For) for s in code.walk(loop.body))
+    )
 
 
-def _nearer(choice: Operation, bound: Expression, border: int) -> Expression:
+def _nearer(choice: Operation, bound: code.Expression, border: int) -> code.Expression:
     """The border, or the loop's own bound where that is not a number and may come first."""
-    return integer(border) if isinstance(bound, Constant) else apply(choice, bound, integer(border))
+    return code.integer(border) if isinstance(bound, code.Constant) else code.apply(choice, bound, code.integer(border))
 
 
-def _decided(block: Sequence[Statement], counter: Name, low: int | None, high: int | None) -> Iterator[Statement]:
+def _decided(
+    block: Sequence[code.Statement], counter: code.Name, low: int | None, high: int | None
+) -> Iterator[code.Statement]:
     for statement in block:
         inside = statement.with_bodies(lambda body: list(_decided(body, counter, low, high)))
-        if not isinstance(statement, If) or not isinstance(inside, If):
+        if not isinstance(statement, code.If) or not isinstance(inside, code.If):
             yield inside
             continue
         holds = _holds(statement.condition, counter, low, high)
@@ -155,10 +147,10 @@ def _decided(block: Sequence[Statement], counter: Name, low: int | None, high: i
 # ---- conditions --------------------------------------------------------------------------------------------------
 
 
-def _borders(condition: Expression, counter: Name) -> Iterator[int]:
+def _borders(condition: code.Expression, counter: code.Name) -> Iterator[int]:
     """The iterations at which a part of a conjunction begins to hold, or ceases to."""
     match condition:
-        case Apply(operation, (left, right), _) if operation is AND:
+        case code.Apply(operation, (left, right), _) if operation is AND:
             yield from _borders(left, counter)
             yield from _borders(right, counter)
         case _:
@@ -167,10 +159,10 @@ def _borders(condition: Expression, counter: Name) -> Iterator[int]:
                 yield border[0]
 
 
-def _holds(condition: Expression, counter: Name, low: int | None, high: int | None) -> bool | None:
+def _holds(condition: code.Expression, counter: code.Name, low: int | None, high: int | None) -> bool | None:
     """True if a condition holds in all iterations from one border to the next, or in none; None if neither is known."""
     match condition:
-        case Apply(operation, (left, right), _) if operation is AND:
+        case code.Apply(operation, (left, right), _) if operation is AND:
             both = _holds(left, counter, low, high), _holds(right, counter, low, high)
             return False if False in both else None if None in both else True
         case _:
@@ -183,20 +175,20 @@ def _holds(condition: Expression, counter: Name, low: int | None, high: int | No
     return not rises if high is not None and high <= first else None
 
 
-def _undecided(condition: Expression, counter: Name, low: int | None, high: int | None) -> Expression:
+def _undecided(condition: code.Expression, counter: code.Name, low: int | None, high: int | None) -> code.Expression:
     """A condition without the parts of a conjunction that hold in all iterations from one border to the next."""
     match condition:
-        case Apply(operation, (left, right), _) if operation is AND:
+        case code.Apply(operation, (left, right), _) if operation is AND:
             parts = [part for part in (left, right) if not _holds(part, counter, low, high)]
-            return apply(AND, *(_undecided(part, counter, low, high) for part in parts)) if parts[1:] else parts[0]
+            return code.apply(AND, *(_undecided(part, counter, low, high) for part in parts)) if parts[1:] else parts[0]
         case _:
             return condition
 
 
-def _border(condition: Expression, counter: Name) -> tuple[int, bool] | None:
+def _border(condition: code.Expression, counter: code.Name) -> tuple[int, bool] | None:
     """The first iteration at which a comparison with a number is another one, and whether it holds from there on."""
     match condition:
-        case Apply(operation, (left, Constant(value)), _) if operation in (LESS, GREATER_EQUAL):
+        case code.Apply(operation, (left, code.Constant(value)), _) if operation in (LESS, GREATER_EQUAL):
             line = _line(left, counter)
         case _:
             return None
@@ -209,14 +201,14 @@ def _border(condition: Expression, counter: Name) -> tuple[int, bool] | None:
     return distance // slope + 1, operation is LESS  # slope · i < distance behind the quotient, rounded down
 
 
-def _line(index: Expression, counter: Name) -> Line | None:
+def _line(index: code.Expression, counter: code.Name) -> Line | None:
     """An index as a line over the counter, if it is one."""
     match index:
-        case Constant(value) if value.dtype.kind == "i":
+        case code.Constant(value) if value.dtype.kind == "i":
             return 0, int(value)
-        case Name():
+        case code.Name():
             return (1, 0) if index == counter else None
-        case Apply(operation, operands, _):
+        case code.Apply(operation, operands, _):
             lines = [_line(operand, counter) for operand in operands]
             known = [line for line in lines if line is not None]
             return None if len(known) < len(lines) else _combined(operation, known)

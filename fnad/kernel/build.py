@@ -15,34 +15,13 @@ import numpy as np
 
 from fnad.errors import LoweringError
 from fnad.ir.types import BOOL
+from fnad.kernel import statements as code
 from fnad.kernel.accumulators import Accumulator
 from fnad.kernel.across import Across
 from fnad.kernel.folds import Folds
 from fnad.kernel.products import PARTS, Products, power_of_two
 from fnad.kernel.residual_stack import NO_MEMORY
 from fnad.kernel.routines import INTERRUPTED, RESERVE, ROUTINES, STACK_ARRAYS, numbers_of
-from fnad.kernel.statements import (
-    STACKS,
-    STATUS,
-    STATUS_SIZE,
-    STOPPED,
-    Assign,
-    Break,
-    Constant,
-    Evaluate,
-    Expression,
-    For,
-    If,
-    Load,
-    LoopKind,
-    Name,
-    Return,
-    Statement,
-    Store,
-    While,
-    apply,
-    integer,
-)
 from fnad.kernel.writer import Writer, array_of, block_of, counter, end_of, local, plus
 from fnad.lower import loop_ir, tiles
 from fnad.lower.loop_ir import Control, Item, NestLoop, Product, SequentialFor, SequentialWhile, Switch
@@ -73,7 +52,7 @@ FEWEST_TASKS = 8
 
 def statements_of(
     items: Sequence[Item], depth: int, stacks: Sequence[Buffer], rows: Mapping[Buffer, Row], target: Target
-) -> list[Statement]:
+) -> list[code.Statement]:
     """The statements of items within `depth` levels of control flow."""
     builder = KernelBuilder(depth, stacks, rows, target)
     builder.items(items)
@@ -94,7 +73,7 @@ class KernelBuilder(Writer):
         """The strategy for folds."""
         return Folds(self)
 
-    def finished(self) -> list[Statement]:
+    def finished(self) -> list[code.Statement]:
         """The statements; the strategies, which refer to the writer, are let go, so that it is freed at once."""
         del self.folds, self.products, self.across
         return self.body.statements
@@ -144,22 +123,22 @@ class KernelBuilder(Writer):
         found = self.cast(value, INDEX)
         self.exit(
             found.differs(int(check.expected)),
-            Store(STATUS, integer(0), integer(-1 - check.number)),
-            Store(STATUS, integer(1), found),
-            Return(),
+            code.Store(code.STATUS, code.integer(0), code.integer(-1 - check.number)),
+            code.Store(code.STATUS, code.integer(1), found),
+            code.Return(),
         )
 
     def count(self, item: loop_ir.Count) -> None:
         """Count a step where another thread reads it, in any order: in two words of the status for each meter."""
-        total, steps = self.value(item.node), integer(STATUS_SIZE + 2 * item.number)
+        total, steps = self.value(item.node), code.integer(code.STATUS_SIZE + 2 * item.number)
         self.store(item, total)
         self.add(
-            Store(STATUS, steps, Load(STATUS, steps) + 1),
-            Store(STATUS, integer(STATUS_SIZE + 2 * item.number + 1), total),
+            code.Store(code.STATUS, steps, code.Load(code.STATUS, steps) + 1),
+            code.Store(code.STATUS, code.integer(code.STATUS_SIZE + 2 * item.number + 1), total),
         )
 
     def combine(self, effect: loop_ir.Update) -> None:
-        value, old = self.value(effect.node), Load(*self.destination(effect))
+        value, old = self.value(effect.node), code.Load(*self.destination(effect))
         self.store(effect, self.step(effect.step, effect.buffer.dtype, old=old, new=value))
 
     def call(self, call: loop_ir.LibraryCall) -> None:
@@ -167,12 +146,12 @@ class KernelBuilder(Writer):
         if call.routine is None:
             raise LoweringError(f"{call.primitive.name} is called between kernels")
         buffers = (*call.operands, *call.results)
-        options = [Constant(np.float64(number)) for number in call.routine.options]
-        report = (STATUS, *map(integer, call.faults)) if call.faults else ()
-        operands = (*map(array_of, buffers), *map(integer, numbers_of(call)), *options, *report)
-        self.add(Evaluate(apply(ROUTINES[call.routine.name], *operands)))
+        options = [code.Constant(np.float64(number)) for number in call.routine.options]
+        report = (code.STATUS, *map(code.integer, call.faults)) if call.faults else ()
+        operands = (*map(array_of, buffers), *map(code.integer, numbers_of(call)), *options, *report)
+        self.add(code.Evaluate(code.apply(ROUTINES[call.routine.name], *operands)))
         if call.faults:
-            self.exit(Load(STATUS, integer(0)).differs(0), Return())
+            self.exit(code.Load(code.STATUS, code.integer(0)).differs(0), code.Return())
 
     # ---- loops -------------------------------------------------------------------------------------------------------
 
@@ -193,14 +172,14 @@ class KernelBuilder(Writer):
         for fold in folds:
             self.folds.close(fold)
 
-    def range_of(self, loop: NestLoop) -> tuple[Expression, Expression]:
+    def range_of(self, loop: NestLoop) -> tuple[code.Expression, code.Expression]:
         """The first iteration of a loop, and the one behind the last."""
         if loop.span is None:
-            return integer(0), integer(loop.extent)
+            return code.integer(0), code.integer(loop.extent)
         first, last = map(self.value, loop.span)
         return first, self.assign("v", last + 1)
 
-    def iterations(self, loop: NestLoop, start: Expression, stop: Expression, *, is_cut: bool) -> None:
+    def iterations(self, loop: NestLoop, start: code.Expression, stop: code.Expression, *, is_cut: bool) -> None:
         """Write iterations of a loop; `is_cut` where they may end within a block of a sum."""
         block = self.folds.block_length(loop)
         self.add(*(local(array_of(buffer), row.size) for buffer, row in self.rows.items() if row.loop is loop))
@@ -211,20 +190,22 @@ class KernelBuilder(Writer):
         else:
             self.plain_loop(loop, start, stop)
 
-    def plain_loop(self, loop: NestLoop, start: Expression, stop: Expression) -> None:
-        opened, kind = self.folds.closed_by(loop), LoopKind.PLAIN if loop.span is None else LoopKind.SPAN
+    def plain_loop(self, loop: NestLoop, start: code.Expression, stop: code.Expression) -> None:
+        opened, kind = self.folds.closed_by(loop), code.LoopKind.PLAIN if loop.span is None else code.LoopKind.SPAN
         self.folds.begin_block(opened)
         with self.loop_over(counter(loop.depth), stop, start, kind=kind, level=True):
             self.items(loop.items)
         self.folds.end_block(opened)
 
-    def blocked_loop(self, loop: NestLoop, length: int, start: Expression, stop: Expression, *, is_cut: bool) -> None:
+    def blocked_loop(
+        self, loop: NestLoop, length: int, start: code.Expression, stop: code.Expression, *, is_cut: bool
+    ) -> None:
         outer = block_of(loop.depth)
-        end = apply(MIN, outer + length, stop) if is_cut else end_of(outer, length, loop.extent)
+        end = code.apply(MIN, outer + length, stop) if is_cut else end_of(outer, length, loop.extent)
         with self.loop_over(outer, stop, start, length):
             self.plain_loop(loop, outer, end)
 
-    def tiled_loop(self, loop: NestLoop, start: Expression, stop: Expression) -> None:
+    def tiled_loop(self, loop: NestLoop, start: code.Expression, stop: code.Expression) -> None:
         """Write a loop over tiles, in each of which one piece runs after the other."""
         first = block_of(loop.depth)
         with self.block(level=False) as body:
@@ -237,7 +218,7 @@ class KernelBuilder(Writer):
                 else:
                     self.products.of_tile(piece, loop, first, end)
         self.across.make_lanes()
-        self.add(For(first, start, stop, loop.tile, body))
+        self.add(code.For(first, start, stop, loop.tile, body))
 
     # ---- parallel loops ----------------------------------------------------------------------------------------------
 
@@ -270,8 +251,8 @@ class KernelBuilder(Writer):
 
     def parallel_loop(self, loop: NestLoop, folds: Sequence[Accumulator], length: int) -> None:
         """Write a loop over tasks, each a part of the iterations, and combine the parts of the folds in order."""
-        task, tasks = Name(f"p{loop.depth}", INDEX), -(-loop.extent // length)
-        parts: list[Name] = []
+        task, tasks = code.Name(f"p{loop.depth}", INDEX), -(-loop.extent // length)
+        parts: list[code.Name] = []
         with self.block(level=False) as body, self.task(task, loop, parts):
             start = self.assign("v", task * length)
             own = self.own_results(loop, task, length)
@@ -283,34 +264,34 @@ class KernelBuilder(Writer):
             self.products.sums.clear()
             for variable in chain.from_iterable(map(self.folds.variables, folds)):
                 parts.append(self.part(variable.dtype))
-                self.add(Store(parts[-1], task, variable))
+                self.add(code.Store(parts[-1], task, variable))
         for part in parts:
             self.add(local(part, PARTS))
         for array, size in own:
             whole = 2 ** (tasks - 1).bit_length() * size  # so that sizes share code
             self.add(local(array, whole))
             self.room -= whole
-        self.add(For(task, integer(0), integer(tasks), 1, body, LoopKind.PARALLEL))
+        self.add(code.For(task, code.integer(0), code.integer(tasks), 1, body, code.LoopKind.PARALLEL))
         self.combine_tasks(loop, folds, parts, tasks)
         self.combine_results(loop, own, tasks)
 
     @contextmanager
-    def task(self, task: Name, loop: NestLoop, parts: list[Name]) -> Generator[None, None, None]:
+    def task(self, task: code.Name, loop: NestLoop, parts: list[code.Name]) -> Generator[None, None, None]:
         """Write a task, which keeps its fault among the parts, since the last one of the loop counts."""
         self.is_parallel = True
         if has_checks(loop):
             parts.append(self.part(INDEX))
             self.here.fault = parts[0], task
-            self.add(Store(parts[0], task, integer(0)))
+            self.add(code.Store(parts[0], task, code.integer(0)))
         yield
         self.is_parallel = False
 
-    def part(self, dtype: Dtype) -> Name:
-        return Name(f"part{next(self.numbers['part'])}", Pointer(dtype))
+    def part(self, dtype: Dtype) -> code.Name:
+        return code.Name(f"part{next(self.numbers['part'])}", Pointer(dtype))
 
-    def own_results(self, loop: NestLoop, task: Name, length: int) -> list[tuple[Name, int]]:
+    def own_results(self, loop: NestLoop, task: code.Name, length: int) -> list[tuple[code.Name, int]]:
         """Give a task results of its own of the folds that accumulate in memory, filled: arrays, and how many each."""
-        found: list[tuple[Name, int]] = []
+        found: list[tuple[code.Name, int]] = []
         for effect, around in folds_in_memory(loop):
             index, size = results_of(loop, effect)
             found.append((self.part(self.folds.dtype_in_task(effect, loop, length)), size))
@@ -321,9 +302,9 @@ class KernelBuilder(Writer):
             found.append((array, size))
             start = self.assign("v", task * size)
             self.own |= {update: (array, start, update.address) for update in updates}
-            zero = Constant(-buffer.dtype.type(0))  # -0.0, to which any number may be added and stays what it is
+            zero = code.Constant(-buffer.dtype.type(0))  # -0.0, to which any number may be added and stays what it is
             with self.each_of(size) as element:
-                self.add(Store(array, start + element, zero))
+                self.add(code.Store(array, start + element, zero))
         for product in products_over(loop):
             assert product.parts is not None
             start = self.assign("v", task * (product.m * product.n))
@@ -331,43 +312,48 @@ class KernelBuilder(Writer):
             self.products.clear(product)
         return found
 
-    def combine_tasks(self, loop: NestLoop, folds: Sequence[Accumulator], parts: Sequence[Name], tasks: int) -> None:
+    def combine_tasks(
+        self, loop: NestLoop, folds: Sequence[Accumulator], parts: Sequence[code.Name], tasks: int
+    ) -> None:
         """Fold the parts of all tasks, from the first one to the last."""
         self.folds.open_all(folds)
-        task = Name(f"q{loop.depth}", INDEX)
+        task = code.Name(f"q{loop.depth}", INDEX)
         with self.loop_over(task, tasks):
             remaining = iter(parts)
             if has_checks(loop):
-                fault = self.assign("v", Load(next(remaining), task))
-                self.exit(fault.differs(0), Store(STATUS, integer(0), fault))
+                fault = self.assign("v", code.Load(next(remaining), task))
+                self.exit(fault.differs(0), code.Store(code.STATUS, code.integer(0), fault))
             for fold in folds:
                 values = [
-                    self.assign("v", Load(part, task)) for part in islice(remaining, len(self.folds.variables(fold)))
+                    self.assign("v", code.Load(part, task))
+                    for part in islice(remaining, len(self.folds.variables(fold)))
                 ]
                 self.folds.fold_in_parts(fold, values)
 
-    def combine_results(self, loop: NestLoop, own: Sequence[tuple[Name, int]], tasks: int) -> None:
+    def combine_results(self, loop: NestLoop, own: Sequence[tuple[code.Name, int]], tasks: int) -> None:
         """Fold the results of all tasks, from the first one to the last."""
-        task = Name(f"q{loop.depth}", INDEX)
+        task = code.Name(f"q{loop.depth}", INDEX)
         folds = folds_in_memory(loop)
         for (effect, around), (array, size) in zip(folds, own[: len(folds)], strict=True):
             with self.loop_over(task, tasks), self.in_loops(around):
                 index, _ = results_of(loop, effect)
-                self.folds.combine_in_memory(effect, self.assign("v", Load(array, task * size + self.address(index))))
+                self.folds.combine_in_memory(
+                    effect, self.assign("v", code.Load(array, task * size + self.address(index)))
+                )
         for buffer, (array, size) in zip(scattered(loop), own[len(folds) :], strict=True):
             with self.loop_over(task, tasks), self.each_of(size) as element:
-                self.add_part(array_of(buffer), element, Load(array, task * size + element))
+                self.add_part(array_of(buffer), element, code.Load(array, task * size + element))
         for product in products_over(loop):
             assert product.parts is not None
             size = product.m * product.n
             with self.loop_over(task, tasks), self.each_of(size) as element:
                 array, place = self.products.result_of(product)
-                part = Load(array_of(product.parts), task * size + element)
+                part = code.Load(array_of(product.parts), task * size + element)
                 self.add_part(array, plus(element, place), part)
 
-    def add_part(self, array: Name, place: Expression, part: Load) -> None:
+    def add_part(self, array: code.Name, place: code.Expression, part: code.Load) -> None:
         """Add an element of a task's own sums to that of all."""
-        self.add(Store(array, place, Load(array, place) + part))
+        self.add(code.Store(array, place, code.Load(array, place) + part))
 
     # ---- control flow ------------------------------------------------------------------------------------------------
 
@@ -381,7 +367,7 @@ class KernelBuilder(Writer):
                 self.endless(item)
 
     @contextmanager
-    def level(self, depth: int) -> Generator[list[Statement], None, None]:
+    def level(self, depth: int) -> Generator[list[code.Statement], None, None]:
         """Write a block of control flow, a level of depth."""
         self.loops.append(NestLoop(depth, 0))
         with self.block() as body:
@@ -392,7 +378,7 @@ class KernelBuilder(Writer):
         """Write branches; what only a branch needs is computed inside it."""
         chosen, outside = self.value(choice.index), self.innermost_branch
         self.innermost_branch = len(self.blocks)
-        bodies: list[list[Statement]] = []
+        bodies: list[list[code.Statement]] = []
         for branch in choice.branches:
             with self.level(choice.depth) as body:
                 self.items(branch)
@@ -405,15 +391,15 @@ class KernelBuilder(Writer):
         if not self.is_parallel and nanoseconds(loop) >= costs.parallel_nanoseconds and has_independent_rows(loop):
             self.repeat_in_parallel(loop)
             return
-        extent = integer(loop.extent) if isinstance(loop.extent, int) else self.value(loop.extent)
+        extent = code.integer(loop.extent) if isinstance(loop.extent, int) else self.value(loop.extent)
         for stack in loop.residual_stacks:
             self.reserve(stack, extent)
         body = self.iteration(loop)
-        last = extent - 1 if not isinstance(loop.extent, int) else integer(loop.extent - 1)
-        bounds = (last, integer(-1), -1) if loop.reverse else (integer(0), extent, 1)
-        self.add(For(counter(loop.depth), *bounds, body))
+        last = extent - 1 if not isinstance(loop.extent, int) else code.integer(loop.extent - 1)
+        bounds = (last, code.integer(-1), -1) if loop.reverse else (code.integer(0), extent, 1)
+        self.add(code.For(counter(loop.depth), *bounds, body))
 
-    def iteration(self, loop: loop_ir.SequentialFor) -> list[Statement]:
+    def iteration(self, loop: loop_ir.SequentialFor) -> list[code.Statement]:
         with self.level(loop.depth) as body:
             self.answer_interrupts(loop)
             self.items(loop.items)
@@ -423,37 +409,37 @@ class KernelBuilder(Writer):
     def repeat_in_parallel(self, loop: loop_ir.SequentialFor) -> None:
         """Write a loop whose iterations are independent as a loop over tasks, each with memory for its temporaries."""
         assert isinstance(loop.extent, int)
-        task, length = Name(f"p{loop.depth}", INDEX), -(-loop.extent // PARTS)
+        task, length = code.Name(f"p{loop.depth}", INDEX), -(-loop.extent // PARTS)
         self.is_parallel = True
-        with self.loop_over(task, -(-loop.extent // length), kind=LoopKind.PARALLEL):
-            self.exit(Load(STATUS, integer(0)).differs(0), Return())
+        with self.loop_over(task, -(-loop.extent // length), kind=code.LoopKind.PARALLEL):
+            self.exit(code.Load(code.STATUS, code.integer(0)).differs(0), code.Return())
             whole = [buffer for buffer in local_buffers(loop) if buffer not in self.rows]
             self.add(*(local(array_of(buffer), buffer.aval.size) for buffer in whole))
             start = self.assign("v", task * length)
             stop = self.assign("v", end_of(start, length, loop.extent))
-            self.add(For(counter(loop.depth), start, stop, 1, self.iteration(loop)))
+            self.add(code.For(counter(loop.depth), start, stop, 1, self.iteration(loop)))
         self.is_parallel = False
-        self.exit(Load(STATUS, integer(0)).equals(STOPPED), Return())
+        self.exit(code.Load(code.STATUS, code.integer(0)).equals(code.STOPPED), code.Return())
 
     def endless(self, loop: loop_ir.SequentialWhile) -> None:
         iteration = counter(loop.depth)
         self.changing.add(iteration.name)
-        self.add(Assign((iteration,), integer(0)))
+        self.add(code.Assign((iteration,), code.integer(0)))
         with self.level(loop.depth) as body:
             self.answer_interrupts(loop)
             if loop.may_fail:
-                self.exit(Load(STATUS, integer(0)).differs(0), Return())
+                self.exit(code.Load(code.STATUS, code.integer(0)).differs(0), code.Return())
             self.items(loop.test)
-            self.exit(apply(LOGICAL_NOT, self.value(loop.predicate)), Break())
+            self.exit(code.apply(LOGICAL_NOT, self.value(loop.predicate)), code.Break())
             if loop.limit is not None:
-                fault = Store(STATUS, integer(0), integer(loop.fault))
-                self.exit(iteration.equals(loop.limit), fault, Return())
+                fault = code.Store(code.STATUS, code.integer(0), code.integer(loop.fault))
+                self.exit(iteration.equals(loop.limit), fault, code.Return())
             for stack in loop.residual_stacks:
                 self.reserve(stack, iteration + 1)
             self.items(loop.items)
             self.update(loop.updates)
-            self.add(Assign((iteration,), iteration + 1))
-        self.add(While(body))
+            self.add(code.Assign((iteration,), iteration + 1))
+        self.add(code.While(body))
         self.store(loop.count, iteration)
 
     def answer_interrupts(self, loop: loop_ir.SequentialFor | loop_ir.SequentialWhile) -> None:
@@ -461,24 +447,28 @@ class KernelBuilder(Writer):
         period = interrupt_period(loop, self.target.costs)
         if period is None or INTERRUPTED.name not in self.target.instructions:
             return
-        stop = self.stop_in_task() if self.is_parallel else If(apply(INTERRUPTED), [Return()])
+        stop = self.stop_in_task() if self.is_parallel else code.If(code.apply(INTERRUPTED), [code.Return()])
         if period > 1:
-            mask = integer(period - 1)
-            stop = If((counter(loop.depth) & mask).equals(mask), [stop])
+            mask = code.integer(period - 1)
+            stop = code.If((counter(loop.depth) & mask).equals(mask), [stop])
         self.add(stop)
 
     @staticmethod
-    def stop_in_task() -> If:
+    def stop_in_task() -> code.If:
         """The statement that ends a task of a parallel loop if this thread or another one was interrupted."""
-        stops = apply(INTERRUPTED) | Load(STATUS, integer(0)).differs(0)
-        return If(stops, [Store(STATUS, integer(0), integer(STOPPED)), Return()])
+        stops = code.apply(INTERRUPTED) | code.Load(code.STATUS, code.integer(0)).differs(0)
+        return code.If(stops, [code.Store(code.STATUS, code.integer(0), code.integer(code.STOPPED)), code.Return()])
 
-    def reserve(self, stack: Buffer, rows: Expression) -> None:
+    def reserve(self, stack: Buffer, rows: code.Expression) -> None:
         """Reserve room for this many rows; without memory for them the run ends."""
-        number = integer(self.stacks.index(stack))
-        row = integer(prod(stack.aval.shape[1:]) * stack.dtype.itemsize)
-        has_room = apply(RESERVE, STACKS, number, rows, row)
-        self.exit(apply(LOGICAL_NOT, has_room), Store(STATUS, integer(0), integer(NO_MEMORY)), Return())
+        number = code.integer(self.stacks.index(stack))
+        row = code.integer(prod(stack.aval.shape[1:]) * stack.dtype.itemsize)
+        has_room = code.apply(RESERVE, code.STACKS, number, rows, row)
+        self.exit(
+            code.apply(LOGICAL_NOT, has_room),
+            code.Store(code.STATUS, code.integer(0), code.integer(NO_MEMORY)),
+            code.Return(),
+        )
         self.add(locate(stack, self.stacks))
 
     def update(self, updates: Sequence[loop_ir.BufferStore]) -> None:
@@ -489,21 +479,21 @@ class KernelBuilder(Writer):
                 self.store(update, value)
 
 
-def by_number(chosen: Expression, bodies: Sequence[list[Statement]]) -> list[Statement]:
+def by_number(chosen: code.Expression, bodies: Sequence[list[code.Statement]]) -> list[code.Statement]:
     """The branches by number: the first for False or a number below 1, the last for one too large."""
     first, *between, last = bodies
     if chosen.kind == BOOL:
-        return [If(chosen, last, first)]
+        return [code.If(chosen, last, first)]
     dtype, rest = chosen.dtype, last
     for n in range(len(between), 0, -1):
-        rest = list[Statement]([If(chosen.equals(Constant(dtype.type(n))), between[n - 1], rest)])
-    return [If(chosen <= Constant(dtype.type(0)), first, rest)]
+        rest = list[code.Statement]([code.If(chosen.equals(code.Constant(dtype.type(n))), between[n - 1], rest)])
+    return [code.If(chosen <= code.Constant(dtype.type(0)), first, rest)]
 
 
-def locate(stack: Buffer, stacks: Sequence[Buffer]) -> Assign:
+def locate(stack: Buffer, stacks: Sequence[Buffer]) -> code.Assign:
     """The statement that finds a residual stack, whose address changes as it grows."""
-    number = integer(stacks.index(stack))
-    return Assign((array_of(stack),), apply(STACK_ARRAYS[stack.dtype], STACKS, number))
+    number = code.integer(stacks.index(stack))
+    return code.Assign((array_of(stack),), code.apply(STACK_ARRAYS[stack.dtype], code.STACKS, number))
 
 
 # ---- interrupts ------------------------------------------------------------------------------------------------------

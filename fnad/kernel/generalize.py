@@ -17,23 +17,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from fnad.kernel import statements as code
 from fnad.kernel.fourier import FOURIER
 from fnad.kernel.linalg import LINALG
 from fnad.kernel.python_source import plain_text
 from fnad.kernel.routines import LOCAL_ARRAYS
-from fnad.kernel.statements import (
-    Apply,
-    Assign,
-    Constant,
-    Expression,
-    For,
-    Kernel,
-    Load,
-    Name,
-    Statement,
-    While,
-    integer,
-)
 from fnad.records import dataclass
 from fnad.scalar.operation import BOOL, Dtype, Pointer
 from fnad.scalar.template import CASTS
@@ -41,7 +29,7 @@ from fnad.scalar.template import CASTS
 Number: TypeAlias = bytes
 """A number of known dtype, to the bit."""
 
-Leaf: TypeAlias = Name | Constant
+Leaf: TypeAlias = code.Name | code.Constant
 
 SHORT = 16
 """The most iterations of an inner loop that takes up to three times as long if LLVM does not know their number."""
@@ -54,8 +42,8 @@ STATIC = frozenset((*LINALG.values(), *FOURIER.values(), *LOCAL_ARRAYS.values())
 class Outline:
     """A kernel with a variable in the place of each number, in the order of the text."""
 
-    kernel: Kernel
-    places: tuple[Name, ...]
+    kernel: code.Kernel
+    places: tuple[code.Name, ...]
 
     @property
     def text(self) -> str:
@@ -63,19 +51,19 @@ class Outline:
         return plain_text(self.kernel)
 
 
-def outlined(kernel: Kernel) -> tuple[Outline, tuple[Number, ...]]:
+def outlined(kernel: code.Kernel) -> tuple[Outline, tuple[Number, ...]]:
     """A kernel without its numbers, and these."""
-    places: list[Name] = []
+    places: list[code.Name] = []
     numbers: list[Number] = []
 
-    def placed(leaf: Leaf) -> Expression:
-        if isinstance(leaf, Name) or leaf.kind == BOOL:
+    def placed(leaf: Leaf) -> code.Expression:
+        if isinstance(leaf, code.Name) or leaf.kind == BOOL:
             return leaf
-        places.append(Name(f"{CASTS[leaf.value.dtype]}_{len(places)}", leaf.value.dtype))
+        places.append(code.Name(f"{CASTS[leaf.value.dtype]}_{len(places)}", leaf.value.dtype))
         numbers.append(leaf.value.tobytes())
         return places[-1]
 
-    outline = Kernel(kernel.name, kernel.parameters, _with_leaves(kernel.body, placed))
+    outline = code.Kernel(kernel.name, kernel.parameters, _with_leaves(kernel.body, placed))
     return Outline(outline, tuple(places)), tuple(numbers)
 
 
@@ -86,10 +74,10 @@ class Group:
     places: tuple[int, ...]
     number: Number | None
 
-    def value(self, places: Sequence[Name]) -> Expression:
+    def value(self, places: Sequence[code.Name]) -> code.Expression:
         """The constant, or the variable of the first place."""
         first = places[self.places[0]]
-        return first if self.number is None else Constant(np.frombuffer(self.number, first.dtype)[0])
+        return first if self.number is None else code.Constant(np.frombuffer(self.number, first.dtype)[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,23 +117,23 @@ class Pattern:
             for dtype, groups in self._parameters(outline).items()
         ]
 
-    def kernel(self, outline: Outline) -> Kernel:
+    def kernel(self, outline: Outline) -> code.Kernel:
         """The kernel; it begins by loading its numbers."""
         kernel, places = outline.kernel, outline.places
         parameters = {
-            Name(f"numbers_{CASTS[d]}", Pointer(d)): groups for d, groups in self._parameters(outline).items()
+            code.Name(f"numbers_{CASTS[d]}", Pointer(d)): groups for d, groups in self._parameters(outline).items()
         }
         loads = [
-            Assign((places[group.places[0]],), Load(array, integer(n)))
+            code.Assign((places[group.places[0]],), code.Load(array, code.integer(n)))
             for array, groups in parameters.items()
             for n, group in enumerate(groups)
         ]
         values = {places[place].name: group.value(places) for group in self.groups for place in group.places}
 
-        def placed(leaf: Leaf) -> Expression:
-            return values.get(leaf.name, leaf) if isinstance(leaf, Name) else leaf
+        def placed(leaf: Leaf) -> code.Expression:
+            return values.get(leaf.name, leaf) if isinstance(leaf, code.Name) else leaf
 
-        return Kernel(kernel.name, (*kernel.parameters, *parameters), [*loads, *_with_leaves(kernel.body, placed)])
+        return code.Kernel(kernel.name, (*kernel.parameters, *parameters), [*loads, *_with_leaves(kernel.body, placed)])
 
     def _parameters(self, outline: Outline) -> dict[Dtype, list[Group]]:
         """The groups in which kernels differ, by dtype."""
@@ -165,28 +153,28 @@ def _divided(places: Iterable[int], keys: Sequence[Hashable]) -> list[tuple[int,
 
 
 def _with_leaves(
-    statements: Sequence[Statement], change: Callable[[Leaf], Expression], *, inside: bool = False
-) -> list[Statement]:
+    statements: Sequence[code.Statement], change: Callable[[Leaf], code.Expression], *, inside: bool = False
+) -> list[code.Statement]:
     """Statements with each of their variables and numbers replaced, but those that their code depends on.
 
     These are the numbers of some routines, and the lengths of short loops `inside` others, which LLVM unrolls.
     """
 
-    def changed(expression: Expression) -> Expression:
+    def changed(expression: code.Expression) -> code.Expression:
         match expression:
-            case Name() | Constant():
+            case code.Name() | code.Constant():
                 return change(expression)
-            case Apply(operation, _, _) if operation in STATIC:
+            case code.Apply(operation, _, _) if operation in STATIC:
                 return expression
             case _:
                 return expression.with_parts(changed)
 
-    def whole(statement: Statement) -> Statement:
-        is_loop = isinstance(statement, For | While)
-        length = short_length(statement) if inside and isinstance(statement, For) else None
+    def whole(statement: code.Statement) -> code.Statement:
+        is_loop = isinstance(statement, code.For | code.While)
+        length = short_length(statement) if inside and isinstance(statement, code.For) else None
         if length is None:
             statement = statement.with_operands(changed)
-        elif isinstance(statement, For) and statement.start.number:
+        elif isinstance(statement, code.For) and statement.start.number:
             start = changed(statement.start)
             statement = replace(statement, start=start, stop=start + length)
         return statement.with_bodies(lambda body: _with_leaves(body, change, inside=inside or is_loop))
@@ -194,7 +182,7 @@ def _with_leaves(
     return list(map(whole, statements))
 
 
-def short_length(loop: For) -> int | None:
+def short_length(loop: code.For) -> int | None:
     """The distance of a loop from start to end, if it has so few iterations that LLVM unrolls it."""
     start, stop = loop.start.number, loop.stop.number
     if start is None or stop is None or abs(loop.step) != 1 or abs(stop - start) > SHORT:

@@ -6,67 +6,54 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 
+from fnad.kernel import statements as code
 from fnad.kernel.device import PUBLISHED, TICKET
 from fnad.kernel.routines import INTERRUPTED, RESERVE
-from fnad.kernel.statements import (
-    Apply,
-    Assign,
-    Comment,
-    Expression,
-    For,
-    If,
-    Load,
-    Name,
-    Statement,
-    Store,
-    subexpressions,
-    walk,
-)
 from fnad.scalar.operation import Pointer
 
 EFFECTS = (INTERRUPTED, RESERVE, TICKET, PUBLISHED)
 """Routines with side effects."""
 
 
-def read_arrays(statements: Sequence[Statement]) -> Iterator[str]:
+def read_arrays(statements: Sequence[code.Statement]) -> Iterator[str]:
     """The names of the arrays that statements read: by loads, or by passing them to routines."""
-    for statement in walk(statements):
+    for statement in code.walk(statements):
         for expression in statement.expressions():
-            if isinstance(expression, Load):
+            if isinstance(expression, code.Load):
                 yield expression.array.name
-            elif isinstance(expression, Apply):
-                yield from (o.name for o in expression.operands if isinstance(o, Name))
+            elif isinstance(expression, code.Apply):
+                yield from (o.name for o in expression.operands if isinstance(o, code.Name))
 
 
-def live(statements: Sequence[Statement], unread: AbstractSet[str]) -> list[Statement]:
+def live(statements: Sequence[code.Statement], unread: AbstractSet[str]) -> list[code.Statement]:
     """The statements without stores into the `unread` arrays, and without what is computed only for these."""
     kept = _without_stores(statements, unread)
     return _without(kept, _dead(kept))
 
 
-def _without_stores(statements: Sequence[Statement], unread: AbstractSet[str]) -> list[Statement]:
+def _without_stores(statements: Sequence[code.Statement], unread: AbstractSet[str]) -> list[code.Statement]:
     stays = (s for s in statements if unread.isdisjoint(_written(s)))
     return [s.with_bodies(lambda body: _without_stores(body, unread)) for s in stays]
 
 
-def _written(statement: Statement) -> tuple[str, ...]:
+def _written(statement: code.Statement) -> tuple[str, ...]:
     """The variables that a statement assigns, or the array that it stores into."""
     match statement:
-        case Store(array, _, _):
+        case code.Store(array, _, _):
             return (array.name,)
-        case Assign(targets, _):
+        case code.Assign(targets, _):
             return tuple(target.name for target in targets)
         case _:
             return ()
 
 
-def _dead(statements: Sequence[Statement]) -> set[str]:
+def _dead(statements: Sequence[code.Statement]) -> set[str]:
     """The variables used by nothing but their own updates and other dead code."""
-    definitions: dict[str, list[Assign]] = defaultdict(list)
+    definitions: dict[str, list[code.Assign]] = defaultdict(list)
     uses: Counter[str] = Counter()
-    for statement in walk(statements):
+    for statement in code.walk(statements):
         own: AbstractSet[str] = frozenset()
-        if isinstance(statement, Assign):
+        if isinstance(statement, code.Assign):
             own = {target.name for target in statement.targets}
             for name in own:
                 definitions[name].append(statement)
@@ -88,25 +75,25 @@ def _dead(statements: Sequence[Statement]) -> set[str]:
     return dead
 
 
-def has_effect(expression: Expression) -> bool:
+def has_effect(expression: code.Expression) -> bool:
     """True if a routine with a side effect is called in an expression."""
-    return any(isinstance(e, Apply) and e.operation in EFFECTS for e in subexpressions(expression))
+    return any(isinstance(e, code.Apply) and e.operation in EFFECTS for e in code.subexpressions(expression))
 
 
-def _is_removable(assign: Assign, uses: Counter[str]) -> bool:
+def _is_removable(assign: code.Assign, uses: Counter[str]) -> bool:
     is_array = isinstance(assign.targets[0].kind, Pointer)
     return not has_effect(assign.value) and not is_array and not any(uses[target.name] for target in assign.targets)
 
 
-def _used(statement: Statement) -> Iterator[str]:
+def _used(statement: code.Statement) -> Iterator[str]:
     return (name.name for name in statement.names())
 
 
-def _without(statements: Sequence[Statement], dead: AbstractSet[str]) -> list[Statement]:
+def _without(statements: Sequence[code.Statement], dead: AbstractSet[str]) -> list[code.Statement]:
     """The statements without assignments to dead variables, and without loops and branches left empty."""
-    found: list[Statement] = []
+    found: list[code.Statement] = []
     for statement in statements:
-        if isinstance(statement, Assign) and statement.targets[0].name in dead:
+        if isinstance(statement, code.Assign) and statement.targets[0].name in dead:
             continue
         statement = statement.with_bodies(lambda body: _without(body, dead))  # noqa: PLW2901
         if not _is_empty(statement):
@@ -114,29 +101,29 @@ def _without(statements: Sequence[Statement], dead: AbstractSet[str]) -> list[St
     return found
 
 
-def _is_empty(statement: Statement) -> bool:
+def _is_empty(statement: code.Statement) -> bool:
     match statement:
-        case For(body=body):
+        case code.For(body=body):
             return has_no_code(body)
-        case If(condition, then, otherwise):
+        case code.If(condition, then, otherwise):
             return not has_effect(condition) and has_no_code(then) and has_no_code(otherwise)
         case _:
             return False
 
 
-def has_no_code(statements: Sequence[Statement]) -> bool:
+def has_no_code(statements: Sequence[code.Statement]) -> bool:
     """True if there is nothing but comments."""
-    return all(isinstance(statement, Comment) for statement in statements)
+    return all(isinstance(statement, code.Comment) for statement in statements)
 
 
-def used_outside(statements: Sequence[Statement]) -> set[str]:
+def used_outside(statements: Sequence[code.Statement]) -> set[str]:
     """The variables used after a block, of a loop or a branch, that they are assigned in."""
     found: set[str] = set()
     _close(statements, frozenset(), found)
     return found
 
 
-def _close(statements: Sequence[Statement], closed: AbstractSet[str], found: set[str]) -> set[str]:
+def _close(statements: Sequence[code.Statement], closed: AbstractSet[str], found: set[str]) -> set[str]:
     """The variables assigned in a block; uses of what is assigned in blocks `closed` before it are `found`."""
     assigned: set[str] = set()
     inside: set[str] = set()
@@ -144,6 +131,6 @@ def _close(statements: Sequence[Statement], closed: AbstractSet[str], found: set
         found.update(name for name in _used(statement) if name in closed or name in inside)
         blocks = [_close(body, closed | inside, found) for body in statement.bodies]
         inside.update(*blocks)
-        if isinstance(statement, Assign):
+        if isinstance(statement, code.Assign):
             assigned.update(target.name for target in statement.targets)
     return assigned | inside

@@ -6,23 +6,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from fnad.kernel.statements import (
-    Apply,
-    Assign,
-    Break,
-    Constant,
-    Expression,
-    For,
-    If,
-    Load,
-    Name,
-    Return,
-    Statement,
-    Store,
-    assigned,
-    subexpressions,
-    walk,
-)
+from fnad.kernel import statements as code
 from fnad.records import NamedTuple
 from fnad.scalar.operation import Kind
 from fnad.scalar.operations import ADD, DIVIDE, MULTIPLY, STRONG_MULTIPLY, SUBTRACT
@@ -30,7 +14,7 @@ from fnad.scalar.operations import ADD, DIVIDE, MULTIPLY, STRONG_MULTIPLY, SUBTR
 ORDERED = frozenset({ADD, SUBTRACT, MULTIPLY, DIVIDE, STRONG_MULTIPLY})
 """Operations on floating-point numbers that LLVM may not put into another order."""
 
-Cell: TypeAlias = "Name | tuple[Name, int]"
+Cell: TypeAlias = "code.Name | tuple[code.Name, int]"
 """A variable, or an element of an array at a fixed place."""
 
 
@@ -41,31 +25,31 @@ class Origins(NamedTuple):
     arithmetic: frozenset[Cell] = frozenset()
 
 
-def is_unvectorised(loop: For) -> bool:
+def is_unvectorised(loop: code.For) -> bool:
     """True if LLVM cannot vectorise a loop.
 
     A branch leaves it, or stores at a place that the iterations share, such as a fault; or a number that it carries is
     computed of itself.
     """
-    changing = {loop.counter, *assigned(loop.body)}
-    inside = walk([statement for statement in walk(loop.body) if isinstance(statement, If)])
+    changing = {loop.counter, *code.assigned(loop.body)}
+    inside = code.walk([statement for statement in code.walk(loop.body) if isinstance(statement, code.If)])
     return any(_is_for_all(statement, changing) for statement in inside) or _is_recurrent(loop)
 
 
-def _is_for_all(statement: Statement, changing: set[Name]) -> bool:
+def _is_for_all(statement: code.Statement, changing: set[code.Name]) -> bool:
     """True if a statement leaves the loop, or stores at a place that the iterations share."""
-    if isinstance(statement, Store):
-        return changing.isdisjoint(subexpressions(statement.index))
-    return isinstance(statement, (Break, Return))
+    if isinstance(statement, code.Store):
+        return changing.isdisjoint(code.subexpressions(statement.index))
+    return isinstance(statement, (code.Break, code.Return))
 
 
-def _is_recurrent(loop: For) -> bool:
-    changing, known = {*assigned(loop.body)}, dict[Cell, Origins]()
+def _is_recurrent(loop: code.For) -> bool:
+    changing, known = {*code.assigned(loop.body)}, dict[Cell, Origins]()
     for statement in loop.body:
         match statement:
-            case Assign((target,), value):
+            case code.Assign((target,), value):
                 cell: Cell = target
-            case Store(array, Constant(index), value):
+            case code.Store(array, code.Constant(index), value):
                 cell = array, int(index)
             case _:
                 continue
@@ -76,14 +60,14 @@ def _is_recurrent(loop: For) -> bool:
     return False
 
 
-def _origins(value: Expression, known: dict[Cell, Origins], changing: set[Name]) -> Origins:
+def _origins(value: code.Expression, known: dict[Cell, Origins], changing: set[code.Name]) -> Origins:
     match value:
-        case Name() if value in changing:
+        case code.Name() if value in changing:
             return known.get(value) or Origins(frozenset({value}))
-        case Load(array, Constant(index)):
+        case code.Load(array, code.Constant(index)):
             cell = array, int(index)
             return known.get(cell) or Origins(frozenset({cell}))
-        case Apply(operation, operands, kind):
+        case code.Apply(operation, operands, kind):
             found = [_origins(operand, known, changing) for operand in operands]
             cells = frozenset[Cell]().union(*(origins.cells for origins in found))
             arithmetic = frozenset[Cell]().union(*(origins.arithmetic for origins in found))

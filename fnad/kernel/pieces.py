@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
 from fnad.kernel import accumulators
+from fnad.kernel import statements as code
 from fnad.kernel.accumulators import Accumulator, Folded
 from fnad.kernel.barriers import by_groups, by_threads
 from fnad.kernel.device import BLOCK, THREAD
@@ -15,19 +16,6 @@ from fnad.kernel.forward import forward
 from fnad.kernel.registers import kept, own_array
 from fnad.kernel.running import OfLoop, Published, lane_and_group, run_over_tile, times
 from fnad.kernel.runs import Runs
-from fnad.kernel.statements import (
-    COUNTERS,
-    STATUS,
-    Assign,
-    Expression,
-    Load,
-    LoopKind,
-    Name,
-    Statement,
-    Store,
-    apply,
-    integer,
-)
 from fnad.kernel.writer import block_of, counter, local, plus
 from fnad.lower.loop_ir import Item, NestLoop, Reduce, Scan, Update
 from fnad.lower.nodes import BufferLoad
@@ -55,7 +43,7 @@ class Piece:
         """Write its statements."""
         builder.items(self.items)
 
-    def shared_out(self, statements: Sequence[Statement]) -> list[Statement]:
+    def shared_out(self, statements: Sequence[code.Statement]) -> list[code.Statement]:
         """The statements with barriers, and with stores by one thread of what all compute."""
         return by_threads(statements) if self.threads > 1 else list(statements)
 
@@ -92,42 +80,42 @@ class Transposing(Piece):
     across: tuple[BufferLoad, ...] = ()
 
     def write(self, builder: DeviceBuilder) -> None:
-        side, number = builder.warp, Name("t", INDEX)
+        side, number = builder.warp, code.Name("t", INDEX)
         *others, rows, columns = self.loops
         tiles = [*others, *(replace(loop, extent=-(-loop.extent // side)) for loop in (rows, columns))]
         arrays = {load: builder.new_shared(load.dtype, side * (side + 1)) for load in self.across}
         own = {load: own_array(next(builder.own_numbers), load.dtype) for load in self.across}
         builder.made += [local(array, side * side // self.threads) for array in own.values()]
-        with builder.loop_over(number, size(tiles), apply(BLOCK), self.blocks), ExitStack() as stack:
+        with builder.loop_over(number, size(tiles), code.apply(BLOCK), self.blocks), ExitStack() as stack:
             places = [part_of(number, tiles, n) for n in range(len(tiles))]
             for loop, place in zip(others, places, strict=False):
                 stack.enter_context(builder.inside([loop], place))
             first = [builder.assign("v", place * side) for place in places[-2:]]
-            turn, line, lane = Name("n0", INDEX), block_of(0), apply(THREAD) % side
+            turn, line, lane = code.Name("n0", INDEX), block_of(0), code.apply(THREAD) % side
             with self.sweep(builder, first, lane, line):  # all loads come first
                 for load in self.across:
-                    builder.add(Store(own[load], turn, builder.value(load)))
+                    builder.add(code.Store(own[load], turn, builder.value(load)))
             with self.sweep(builder, first, lane, line):
                 for load, array in arrays.items():
-                    value = builder.assign("v", Load(own[load], turn))
-                    builder.add(Store(array, plus(times(line, side + 1), lane), value))
+                    value = builder.assign("v", code.Load(own[load], turn))
+                    builder.add(code.Store(array, plus(times(line, side + 1), lane), value))
             with self.sweep(builder, first, line, lane):
                 for load, array in arrays.items():
                     place = plus(times(lane, side + 1), line)
-                    builder.here.names[load] = builder.assign("v", Load(array, place))
+                    builder.here.names[load] = builder.assign("v", code.Load(array, place))
                 builder.items(columns.items)
 
     @contextmanager
     def sweep(
-        self, builder: DeviceBuilder, first: Sequence[Expression], row: Expression, column: Expression
+        self, builder: DeviceBuilder, first: Sequence[code.Expression], row: code.Expression, column: code.Expression
     ) -> Generator[None, None, None]:
         """Write what is done for each element of a tile: of a row if the column is the number of a lane."""
         side, loops = builder.warp, self.loops[-2:]
         places = [start + place for start, place in zip(first, (row, column), strict=True)]
         are_inside = [p < x.extent for p, x in zip(places, loops, strict=True) if x.extent % side]
-        turn, lines = Name("n0", INDEX), self.threads // side
-        with builder.own_iterations(), builder.loop_over(turn, side // lines, kind=LoopKind.ELEMENTS):
-            builder.add(Assign((block_of(0),), times(turn, lines) + apply(THREAD) // side))
+        turn, lines = code.Name("n0", INDEX), self.threads // side
+        with builder.own_iterations(), builder.loop_over(turn, side // lines, kind=code.LoopKind.ELEMENTS):
+            builder.add(code.Assign((block_of(0),), times(turn, lines) + code.apply(THREAD) // side))
             with (
                 builder.where(*are_inside), builder.inside(loops[:1], places[0]), builder.inside(loops[1:], places[1]),
             ):  # fmt: skip
@@ -140,7 +128,7 @@ class RowFold:
 
     effect: Reduce
     inner: NestLoop | None
-    array: Name
+    array: code.Name
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -155,7 +143,7 @@ class OnBlocks(Piece):
     folds: tuple[RowFold, ...] = ()
 
     @property
-    def partial(self) -> Iterator[tuple[Name, int]]:
+    def partial(self) -> Iterator[tuple[code.Name, int]]:
         """The arrays of the blocks' parts, with their sizes."""
         for fold in self.folds:
             yield fold.array, self.blocks * (fold.inner.extent if fold.inner else 1)
@@ -163,7 +151,7 @@ class OnBlocks(Piece):
     def write(self, builder: DeviceBuilder) -> None:
         builder.row_width = self.width
         columns = [(fold.effect, fold.inner, fold.array) for fold in self.folds if fold.inner is not None]
-        single: dict[Folded, Name] = {f.effect: f.array for f in self.folds if f.inner is None}
+        single: dict[Folded, code.Name] = {f.effect: f.array for f in self.folds if f.inner is None}
         is_long = self.loops[0].extent > self.blocks * builder.target.costs.sum_block
         for effect, inner, _ in columns:
             builder.folds.open_column(effect, inner, compensated=is_long and accumulators.may_be_compensated(effect))
@@ -173,15 +161,15 @@ class OnBlocks(Piece):
         for found in map(builder.folds.settled, opened):
             if found.effect in builder.folds.scattered:
                 builder.folds.join(found.effect)
-            builder.add(Store(single[found.effect], apply(BLOCK), builder.folds.names[found.effect]))
+            builder.add(code.Store(single[found.effect], code.apply(BLOCK), builder.folds.names[found.effect]))
         for column in columns:
             builder.folds.close_column(*column)
 
     def rows(self, builder: DeviceBuilder) -> None:
         if self.blocks < size(self.loops) or self.folds:
-            builder.turns(self.loops, apply(BLOCK), self.blocks)
+            builder.turns(self.loops, code.apply(BLOCK), self.blocks)
             return
-        with builder.inside(self.loops, apply(BLOCK)):
+        with builder.inside(self.loops, code.apply(BLOCK)):
             builder.items(self.loops[-1].items)
 
 
@@ -192,7 +180,7 @@ class OnGroups(OnBlocks):
     group: int = 1
 
     @property
-    def there(self) -> Expression | None:
+    def there(self) -> code.Expression | None:
         """True if a thread has a row; None if all have."""
         row, total = row_of_group(self.loops[0].depth, self.group), size(self.loops)
         return row < total if total % (self.threads // self.group) else None
@@ -200,8 +188,8 @@ class OnGroups(OnBlocks):
     def rows(self, builder: DeviceBuilder) -> None:
         builder.rows_of_groups(self.loops, self.blocks, self.group, self.there)
 
-    def shared_out(self, statements: Sequence[Statement]) -> list[Statement]:
-        is_first = (apply(THREAD) % self.group).equals(0)
+    def shared_out(self, statements: Sequence[code.Statement]) -> list[code.Statement]:
+        is_first = (code.apply(THREAD) % self.group).equals(0)
         if self.there is None:
             return by_groups(statements, is_first, each_has_a_row=True)
         return by_groups(statements, is_first & self.there, each_has_a_row=False)
@@ -217,7 +205,7 @@ class Divided(Piece):
     free: tuple[NestLoop, ...] = ()
     folded: tuple[NestLoop, ...] = ()
     parts: int = 1
-    arrays: tuple[Name, ...] = ()
+    arrays: tuple[code.Name, ...] = ()
     by_threads: bool = True
     width: int = 1
 
@@ -225,10 +213,10 @@ class Divided(Piece):
     def results(self) -> int:
         return size(self.free)
 
-    def split(self, builder: DeviceBuilder, number: Expression) -> tuple[Expression, Expression]:
+    def split(self, builder: DeviceBuilder, number: code.Expression) -> tuple[code.Expression, code.Expression]:
         """The part and the result of a number: the parts of the same number for all results are neighbours."""
         if self.results == 1:
-            return number, integer(0)
+            return number, code.integer(0)
         part = builder.assign("v", number // self.results)
         return part, builder.assign("v", number % self.results)
 
@@ -238,18 +226,18 @@ class FoldParts(Divided):
     """The parts of folds."""
 
     @property
-    def partial(self) -> Iterator[tuple[Name, int]]:
+    def partial(self) -> Iterator[tuple[code.Name, int]]:
         """The arrays of the parts, with their sizes."""
         return ((array, self.parts * self.results) for array in self.arrays)
 
     def write(self, builder: DeviceBuilder) -> None:
         if not self.by_threads:
-            self.part(builder, apply(BLOCK))
+            self.part(builder, code.apply(BLOCK))
             return
         with builder.own_iterations(), builder.in_grid(self.parts * self.results) as number:
             self.part(builder, number)
 
-    def part(self, builder: DeviceBuilder, number: Expression) -> None:
+    def part(self, builder: DeviceBuilder, number: code.Expression) -> None:
         """Write one part."""
         part, result = self.split(builder, number)
         with builder.inside(self.free, result):
@@ -260,15 +248,15 @@ class FoldParts(Divided):
             if self.by_threads:
                 builder.turns(self.folded, part, self.parts)
             else:
-                first = part * self.threads + apply(THREAD)
+                first = part * self.threads + code.apply(THREAD)
                 with builder.own_iterations():
                     builder.turns(self.folded, first, self.parts * self.threads, self.width)
             for fold, array in zip(map(builder.folds.settled, folds), self.arrays, strict=False):
                 if not self.by_threads:
                     builder.folds.join(fold.effect)
-                builder.add(Store(array, number, builder.folds.names[fold.effect]))
+                builder.add(code.Store(array, number, builder.folds.names[fold.effect]))
 
-    def prepare(self, builder: DeviceBuilder, part: Expression, number: Expression) -> None:
+    def prepare(self, builder: DeviceBuilder, part: code.Expression, number: code.Expression) -> None:
         """Write what comes before the folds of a part."""
 
 
@@ -283,7 +271,7 @@ class Whole(Divided):
 
     def write(self, builder: DeviceBuilder) -> None:
         if not self.by_threads:
-            self.result(builder, apply(BLOCK))
+            self.result(builder, code.apply(BLOCK))
             return
         if self.columns:
             self.side_by_side(builder)
@@ -291,10 +279,12 @@ class Whole(Divided):
         with builder.in_grid(self.results) as number:
             self.result(builder, number)
 
-    def result(self, builder: DeviceBuilder, number: Expression) -> None:
+    def result(self, builder: DeviceBuilder, number: code.Expression) -> None:
         """Write the folds of one result: a block has all of its threads at work on it."""
         with builder.inside(self.free, number):
-            folds = self.fold(builder, number, *((integer(0), 1) if self.by_threads else (apply(THREAD), self.threads)))
+            folds = self.fold(
+                builder, number, *((code.integer(0), 1) if self.by_threads else (code.apply(THREAD), self.threads))
+            )
             for fold in folds:
                 if not self.by_threads:
                     builder.folds.join(fold.effect)
@@ -303,9 +293,9 @@ class Whole(Divided):
     def side_by_side(self, builder: DeviceBuilder) -> None:
         """Write the folds of neighbouring results: the threads of each have every so many parts of it."""
         lane, line = lane_and_group(self.columns)
-        number = apply(BLOCK) * self.columns + lane
+        number = code.apply(BLOCK) * self.columns + lane
         is_result = number < self.results
-        is_first = apply(THREAD) < self.columns
+        is_first = code.apply(THREAD) < self.columns
         with builder.inside(self.free, number):
             for fold in self.fold(builder, number, line, self.threads // self.columns, is_result):
                 builder.folds.join(fold.effect, columns=self.columns)
@@ -313,10 +303,15 @@ class Whole(Divided):
                     builder.folds.close(fold)
 
     def fold(
-        self, builder: DeviceBuilder, result: Expression, first: Expression, step: int, *conditions: Expression
+        self,
+        builder: DeviceBuilder,
+        result: code.Expression,
+        first: code.Expression,
+        step: int,
+        *conditions: code.Expression,
     ) -> list[Accumulator]:
         """Write the folds of every so many parts from the first one on, where there is a result."""
-        part, is_long = Name("q", INDEX), self.parts > step * builder.target.costs.sum_block
+        part, is_long = code.Name("q", INDEX), self.parts > step * builder.target.costs.sum_block
         folds = builder.folds.from_loop(self.folded[0])
         folds = folds if is_long else [replace(fold, closing=0) for fold in folds]
         builder.folds.open_all(folds)
@@ -327,17 +322,17 @@ class Whole(Divided):
         return [builder.folds.settled(fold) for fold in folds]
 
     def term(
-        self, builder: DeviceBuilder, number: int, fold: Folded, part: Expression, place: Expression
-    ) -> Expression:  # fmt: skip
+        self, builder: DeviceBuilder, number: int, fold: Folded, part: code.Expression, place: code.Expression
+    ) -> code.Expression:  # fmt: skip
         """A part of one of the folds."""
-        return Load(self.arrays[number], place)
+        return code.Load(self.arrays[number], place)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PartsOfRuns(FoldParts):
     """The parts of runs of updates, of which a thread has one."""
 
-    def part(self, builder: DeviceBuilder, number: Expression) -> None:
+    def part(self, builder: DeviceBuilder, number: code.Expression) -> None:
         part, result = self.split(builder, number)
         with builder.inside(self.free, result):
             self.runs.fold_part(builder, part, number)
@@ -354,7 +349,7 @@ class PartsOfRuns(FoldParts):
 class WholeRuns(PartsOfRuns):
     """The runs that go on in other parts than that in which they begin."""
 
-    def part(self, builder: DeviceBuilder, number: Expression) -> None:
+    def part(self, builder: DeviceBuilder, number: code.Expression) -> None:
         part, result = self.split(builder, number)
         with builder.inside(self.free, result):
             self.runs.finish(builder, part, number, self.results)
@@ -370,7 +365,7 @@ class Tiles(FoldParts):
         return Published(values, marks, self.parts, self.results)
 
     @property
-    def partial(self) -> Iterator[tuple[Name, int]]:
+    def partial(self) -> Iterator[tuple[code.Name, int]]:
         values, marks = self.arrays
         return iter([(values, self.published.size), (marks, self.published.size + 1)])
 
@@ -387,17 +382,17 @@ class Tiles(FoldParts):
 class ClearedMarks(Piece):
     """Marks and tickets before blocks wait for others."""
 
-    marks: Name = STATUS
+    marks: code.Name = code.STATUS
     count: int = 0
 
     def write(self, builder: DeviceBuilder) -> None:
         with builder.in_grid(self.count) as number:
-            builder.add(Store(self.marks, number, integer(0)))
+            builder.add(code.Store(self.marks, number, code.integer(0)))
 
 
-def statements_of_piece(piece: Piece, target: Target) -> list[Statement]:
+def statements_of_piece(piece: Piece, target: Target) -> list[code.Statement]:
     """The statements of a piece, with loads of stored values replaced."""
     builder = DeviceBuilder(piece.depth, piece.blocks, piece.threads, target)
-    builder.add(*(Assign((counter(d),), Load(COUNTERS, integer(d))) for d in range(piece.depth)))
+    builder.add(*(code.Assign((counter(d),), code.Load(code.COUNTERS, code.integer(d))) for d in range(piece.depth)))
     piece.write(builder)
     return kept(forward([*builder.made, *builder.finished()]), piece.threads)

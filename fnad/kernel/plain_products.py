@@ -20,26 +20,8 @@ from functools import reduce
 from itertools import count
 from typing import TypeAlias
 
+from fnad.kernel import statements as code
 from fnad.kernel.order import is_float, is_unvectorised
-from fnad.kernel.statements import (
-    Apply,
-    Assign,
-    Comment,
-    Constant,
-    Evaluate,
-    Expression,
-    For,
-    If,
-    Load,
-    Name,
-    Statement,
-    Store,
-    apply,
-    assigned,
-    loads,
-    stores,
-    walk,
-)
 from fnad.scalar.operations import ACCUMULATE, ADD, DIVIDE, MULTIPLY, NEGATIVE, STRONG_MULTIPLY, SUBTRACT
 from fnad.scalar.template import CASTS, cast_to
 
@@ -59,17 +41,17 @@ class UnknownError(Exception):
     """A product may be nan, or a zero of another sign, and the results that are checked would not tell."""
 
 
-def with_plain_products(statements: Sequence[Statement]) -> list[Statement]:
+def with_plain_products(statements: Sequence[code.Statement]) -> list[code.Statement]:
     """The statements of a kernel, whose arrays have their places in memory, with such loops."""
     return _block(statements, count())
 
 
-def _block(statements: Sequence[Statement], numbers: Iterator[int]) -> list[Statement]:
+def _block(statements: Sequence[code.Statement], numbers: Iterator[int]) -> list[code.Statement]:
     return [found for statement in statements for found in _statement(statement, numbers)]
 
 
-def _statement(statement: Statement, numbers: Iterator[int]) -> list[Statement]:
-    if isinstance(statement, For) and not statement.is_parallel and is_unvectorised(statement):
+def _statement(statement: code.Statement, numbers: Iterator[int]) -> list[code.Statement]:
+    if isinstance(statement, code.For) and not statement.is_parallel and is_unvectorised(statement):
         try:
             results = _checked(statement)
         except UnknownError:
@@ -82,13 +64,13 @@ def _statement(statement: Statement, numbers: Iterator[int]) -> list[Statement]:
 # ---- which results tell -----------------------------------------------------------------------------------------
 
 
-def _checked(loop: For) -> list[Store]:
+def _checked(loop: code.For) -> list[code.Store]:
     """The stores whose values are nan if any plain product is in the place of a strong one that differs from it."""
-    parts = (part for statement in walk(loop.body) for part in statement.expressions())
-    number = sum(isinstance(part, Apply) and part.operation is STRONG_MULTIPLY for part in parts)
+    parts = (part for statement in code.walk(loop.body) for part in statement.expressions())
+    number = sum(isinstance(part, code.Apply) and part.operation is STRONG_MULTIPLY for part in parts)
     if number < FEWEST or not _is_repeatable(loop.body):
         return []
-    chosen, covered = list[Store](), NONE
+    chosen, covered = list[code.Store](), NONE
     for store, products in sorted(_Origins().stores(loop.body), key=lambda found: -len(found[1])):
         if not products <= covered:
             chosen.append(store)
@@ -96,18 +78,18 @@ def _checked(loop: For) -> list[Store]:
     return chosen if len({store.value.kind for store in chosen}) == 1 else []
 
 
-def _is_repeatable(body: Sequence[Statement]) -> bool:
+def _is_repeatable(body: Sequence[code.Statement]) -> bool:
     """True if a loop's iterations read nothing that they change, so that they may run twice; routines may."""
-    if any(isinstance(statement, Evaluate) for statement in walk(body)):
+    if any(isinstance(statement, code.Evaluate) for statement in code.walk(body)):
         return False
-    changed, before = set(assigned(body)), set[Name]()
+    changed, before = set(code.assigned(body)), set[code.Name]()
     for statement in body:
-        read = {name for inner in walk([statement]) for name in inner.names()}
+        read = {name for inner in code.walk([statement]) for name in inner.names()}
         if read & changed - before:
             return False
-        if isinstance(statement, Assign):
+        if isinstance(statement, code.Assign):
             before.update(statement.targets)
-    return {store.array for store in stores(body)}.isdisjoint(load.array for load in loads(body))
+    return {store.array for store in code.stores(body)}.isdisjoint(load.array for load in code.loads(body))
 
 
 class _Origins:
@@ -115,45 +97,45 @@ class _Origins:
 
     def __init__(self) -> None:
         self.numbers = count()
-        self.known: dict[Name, Products] = {}
+        self.known: dict[code.Name, Products] = {}
 
-    def stores(self, body: Sequence[Statement]) -> list[tuple[Store, Products]]:
+    def stores(self, body: Sequence[code.Statement]) -> list[tuple[code.Store, Products]]:
         """The stores of values that are computed of such products."""
-        found = list[tuple[Store, Products]]()
+        found = list[tuple[code.Store, Products]]()
         for statement in body:
             match statement:
-                case Assign((target,), value):
+                case code.Assign((target,), value):
                     self.known[target] = self.of(value)
-                case Store(_, index, value) if not self.of(index):
+                case code.Store(_, index, value) if not self.of(index):
                     found += [(statement, products)] if (products := self.of(value)) else []
-                case Comment():
+                case code.Comment():
                     pass
-                case If() if not self.is_concerned(statement):
+                case code.If() if not self.is_concerned(statement):
                     pass
                 case _:
                     raise UnknownError
         return found
 
-    def is_concerned(self, branch: If) -> bool:
+    def is_concerned(self, branch: code.If) -> bool:
         """True if a branch reads or assigns what is computed of such products."""
-        names = (target for target in assigned([branch]) if self.known.get(target))
-        read = (part for statement in walk([branch]) for part in statement.expressions())
+        names = (target for target in code.assigned([branch]) if self.known.get(target))
+        read = (part for statement in code.walk([branch]) for part in statement.expressions())
         return any(names) or any(map(self.of, read))
 
-    def of(self, expression: Expression) -> Products:
+    def of(self, expression: code.Expression) -> Products:
         match expression:
-            case Name():
+            case code.Name():
                 return self.known.get(expression, NONE)
-            case Load(_, index):
+            case code.Load(_, index):
                 return self.kept(self.of(index), keeps=False)
-            case Apply(operation, operands, kind):
+            case code.Apply(operation, operands, kind):
                 found = [self.of(operand) for operand in operands]
                 products = NONE.union(*found)
                 if operation is STRONG_MULTIPLY:
                     products |= {next(self.numbers)}
                 keeps = operation in KEEPING and is_float(kind) and not (operation is DIVIDE and found[1])
                 return self.kept(products, keeps=keeps)
-            case Constant():
+            case code.Constant():
                 return NONE
 
     @staticmethod
@@ -166,28 +148,28 @@ class _Origins:
 # ---- the loops --------------------------------------------------------------------------------------------------
 
 
-def _twice(loop: For, results: Sequence[Store], number: int) -> list[Statement]:
+def _twice(loop: code.For, results: Sequence[code.Store], number: int) -> list[code.Statement]:
     """The loop with plain products, and the loop as it is for where a result of that is nan."""
     dtype = results[0].value.dtype
-    check = Name(f"check{number}", dtype)
-    values = {id(store): Name(f"checked{number}_{n}", dtype) for n, store in enumerate(results)}
-    body = list[Statement]()
+    check = code.Name(f"check{number}", dtype)
+    values = {id(store): code.Name(f"checked{number}_{n}", dtype) for n, store in enumerate(results)}
+    body = list[code.Statement]()
     for statement in loop.body:
         plain = statement.with_operands(_plain)  # branches have no such products
-        if isinstance(plain, Store) and id(statement) in values:
+        if isinstance(plain, code.Store) and id(statement) in values:
             value = values[id(statement)]
-            body += [Assign((value,), plain.value), Store(plain.array, plain.index, value)]
+            body += [code.Assign((value,), plain.value), code.Store(plain.array, plain.index, value)]
         else:
             body.append(plain)
     total = reduce(lambda a, b: a + b, values.values())
-    body.append(Assign((check,), check + total))
-    again = If(check.differs(check), [loop])
-    return [Assign((check,), Constant(dtype.type(0))), replace(loop, body=body), again]
+    body.append(code.Assign((check,), check + total))
+    again = code.If(check.differs(check), [loop])
+    return [code.Assign((check,), code.Constant(dtype.type(0))), replace(loop, body=body), again]
 
 
-def _plain(expression: Expression) -> Expression:
+def _plain(expression: code.Expression) -> code.Expression:
     match expression.with_parts(_plain):
-        case Apply(operation, operands, _) if operation is STRONG_MULTIPLY:
-            return apply(MULTIPLY, *operands)
+        case code.Apply(operation, operands, _) if operation is STRONG_MULTIPLY:
+            return code.apply(MULTIPLY, *operands)
         case changed:
             return changed

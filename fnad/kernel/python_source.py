@@ -12,33 +12,12 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from fnad.kernel import statements as code
 from fnad.kernel.device import BARRIER, WARP_BARRIER
 from fnad.kernel.forward import stored_arrays
 from fnad.kernel.liveness import has_effect, has_no_code
 from fnad.kernel.prelude import SPELLINGS, prelude, spelled, words_of
 from fnad.kernel.routines import ROUTINES, routine_named
-from fnad.kernel.statements import (
-    Apply,
-    Assign,
-    Break,
-    Comment,
-    Constant,
-    Evaluate,
-    Expression,
-    For,
-    If,
-    Kernel,
-    Load,
-    LoopKind,
-    Name,
-    Return,
-    Statement,
-    Store,
-    While,
-    assigned,
-    subexpressions,
-    walk,
-)
 from fnad.scalar.notation import Text, written
 from fnad.scalar.operation import BOOL, INDEX, Dtype, Kind, Operation, Pointer, real_dtype
 from fnad.scalar.operations import DTYPES, FLOOR_DIVIDE, INVERT, LOGICAL_NOT, MIN, REMAINDER
@@ -50,11 +29,11 @@ LONGEST_LINE = 90
 NUMBERED = re.compile(r"\b(v|k)\d+\b")
 """The variables that are numbered in the order of the text."""
 
-WORDS = {LoopKind.PARALLEL: "prange", LoopKind.SPAN: "span"}
+WORDS = {code.LoopKind.PARALLEL: "prange", code.LoopKind.SPAN: "span"}
 """The functions of the counters of loops that are not in a `range`."""
 
 
-def kernel_text(kernel: Kernel) -> str:
+def kernel_text(kernel: code.Kernel) -> str:
     """A kernel as a Python function."""
     body = inlined(kernel.body)
     parameters = ", ".join(parameter.name for parameter in kernel.parameters)
@@ -62,7 +41,7 @@ def kernel_text(kernel: Kernel) -> str:
     return renumbered("\n".join(lines))
 
 
-def module_text(kernels: Sequence[Kernel]) -> str:
+def module_text(kernels: Sequence[code.Kernel]) -> str:
     """Kernels as a Python module of Numba functions, which needs only NumPy and Numba."""
     text = "\n\n".join(f"@njit(error_model='numpy')\n{kernel_text(kernel)}" for kernel in kernels)
     return f"{prelude(text)}\n\n\n{text}"
@@ -74,7 +53,7 @@ def namespace(text: str = "") -> dict[str, object]:
     return {**ROUTINES, **called, **SPELLINGS, "prange": range, "span": range, "inf": float("inf"), "nan": float("nan")}
 
 
-def plain_text(kernel: Kernel) -> str:
+def plain_text(kernel: code.Kernel) -> str:
     """A kernel as it is, without comments: kernels are equal if these texts are."""
     parameters = ", ".join(f"{p.name}: {p.kind}" for p in kernel.parameters)
     return "\n".join([parameters, *_block(kernel.body, "", comments=False)])
@@ -83,28 +62,28 @@ def plain_text(kernel: Kernel) -> str:
 # ---- statements --------------------------------------------------------------------------------------------------
 
 
-def _block(statements: Sequence[Statement], indent: str, *, comments: bool = True) -> Iterator[str]:
+def _block(statements: Sequence[code.Statement], indent: str, *, comments: bool = True) -> Iterator[str]:
     if has_no_code(statements):
         yield f"{indent}pass"
         return
     for statement in statements:
-        if comments or not isinstance(statement, Comment):
+        if comments or not isinstance(statement, code.Comment):
             yield from _lines(statement, indent, comments)
 
 
-def _lines(statement: Statement, indent: str, comments: bool) -> Iterator[str]:
+def _lines(statement: code.Statement, indent: str, comments: bool) -> Iterator[str]:
     match statement:
-        case For() | While():
+        case code.For() | code.While():
             yield f"{indent}{_header(statement)}"
             yield from _block(statement.body, indent + "    ", comments=comments)
-        case If():
+        case code.If():
             yield from _branches(statement, indent, "if", comments)
         case _:
             yield indent + _line(statement)
 
 
-def _header(loop: For | While) -> str:
-    if isinstance(loop, While):
+def _header(loop: code.For | code.While) -> str:
+    if isinstance(loop, code.While):
         return "while True:"
     start, stop = _index(loop.start), _index(loop.stop)
     bounds = [start, stop, str(loop.step)]
@@ -113,32 +92,32 @@ def _header(loop: For | While) -> str:
     return f"for {loop.counter.name} in {WORDS.get(loop.kind, 'range')}({', '.join(bounds)}):"
 
 
-def _branches(statement: If, indent: str, word: str, comments: bool) -> Iterator[str]:
+def _branches(statement: code.If, indent: str, word: str, comments: bool) -> Iterator[str]:
     yield f"{indent}{word} {_value(statement.condition).text}:"
     yield from _block(statement.then, indent + "    ", comments=comments)
     match statement.otherwise:
         case []:
             pass
-        case [If() as other]:
+        case [code.If() as other]:
             yield from _branches(other, indent, "elif", comments)
         case otherwise:
             yield f"{indent}else:"
             yield from _block(otherwise, indent + "    ", comments=comments)
 
 
-def _line(statement: Statement) -> str:
+def _line(statement: code.Statement) -> str:
     match statement:
-        case Assign(targets, value):
+        case code.Assign(targets, value):
             return f"{', '.join(target.name for target in targets)} = {_value(value).text}"
-        case Store(array, index, value):
+        case code.Store(array, index, value):
             return f"{array.name}[{_index(index)}] = {_value(value).text}"
-        case Evaluate(call):
+        case code.Evaluate(call):
             return _value(call).text
-        case Comment(text):
+        case code.Comment(text):
             return f"# {text}"
-        case Break():
+        case code.Break():
             return "break"
-        case Return():
+        case code.Return():
             return "return"
         case _:
             raise AssertionError("loops and branches have lines of their own")
@@ -147,30 +126,30 @@ def _line(statement: Statement) -> str:
 # ---- expressions -------------------------------------------------------------------------------------------------
 
 
-def _index(expression: Expression) -> str:
-    return str(expression.value) if isinstance(expression, Constant) else _value(expression).text
+def _index(expression: code.Expression) -> str:
+    return str(expression.value) if isinstance(expression, code.Constant) else _value(expression).text
 
 
-def _value(expression: Expression) -> Text:
+def _value(expression: code.Expression) -> Text:
     match expression:
-        case Name(name, _):
+        case code.Name(name, _):
             return Text(name)
-        case Constant(value):
+        case code.Constant(value):
             return Text(constant_text(value))
-        case Load(array, index):
+        case code.Load(array, index):
             return Text(f"{array.name}[{_index(index)}]")
-        case Apply():
+        case code.Apply():
             return _call(expression)
 
 
-def _call(call: Apply) -> Text:
+def _call(call: code.Apply) -> Text:
     operation, inner = call.operation, call.operands
     kind = inner[0].kind if inner else None
     bare = operation.symbol is not None or operation is MIN or any(isinstance(o.kind, Pointer) for o in inner)
     texts = [Text(_index(o)) if bare and _is_index(o) else _value(o) for o in inner]
     if operation is INVERT and kind == BOOL:
         return written(LOGICAL_NOT, texts)
-    by_constant = kind == INDEX and len(inner) == 2 and isinstance(inner[1], Constant)
+    by_constant = kind == INDEX and len(inner) == 2 and isinstance(inner[1], code.Constant)
     divides = operation in (FLOOR_DIVIDE, REMAINDER) and not by_constant
     if operation.symbol is None or divides or spelled(operation, kind) == "divide_complex":
         return _function(operation, kind, texts)
@@ -199,8 +178,8 @@ def _wrapped(text: Text, kind: Kind) -> Text:
     return Text(f"{CASTS[kind]}({text.text})") if narrow else text  # type: ignore[index]
 
 
-def _is_index(expression: Expression) -> bool:
-    return isinstance(expression, Constant) and expression.kind == INDEX
+def _is_index(expression: code.Expression) -> bool:
+    return isinstance(expression, code.Constant) and expression.kind == INDEX
 
 
 def constant_text(value: np.generic) -> str:
@@ -223,7 +202,7 @@ def _is_literal(real: np.generic, imag: np.generic) -> bool:
 # ---- values where they are used ----------------------------------------------------------------------------------
 
 
-def inlined(statements: Sequence[Statement]) -> list[Statement]:
+def inlined(statements: Sequence[code.Statement]) -> list[code.Statement]:
     """The statements with values that are used once where they are used."""
     return _Inliner(statements).block(statements)
 
@@ -231,19 +210,19 @@ def inlined(statements: Sequence[Statement]) -> list[Statement]:
 class _Inliner:
     """Puts values that are used once into the statement that uses them, block by block."""
 
-    def __init__(self, statements: Sequence[Statement]) -> None:
+    def __init__(self, statements: Sequence[code.Statement]) -> None:
         self.uses: Counter[str] = Counter()
-        self.assignments = Counter(target.name for target in assigned(statements))
-        for statement in walk(statements):
+        self.assignments = Counter(target.name for target in code.assigned(statements))
+        for statement in code.walk(statements):
             self.uses.update(name.name for name in statement.names())
-        self.pending: dict[str, Expression] = {}
+        self.pending: dict[str, code.Expression] = {}
 
-    def block(self, statements: Sequence[Statement]) -> list[Statement]:
+    def block(self, statements: Sequence[code.Statement]) -> list[code.Statement]:
         outer, self.pending = self.pending, {}
-        found: list[Statement] = []
+        found: list[code.Statement] = []
         for statement in statements:
             inlined = statement.with_operands(self._inlined)
-            if isinstance(statement, Assign) and self._is_for_later(inlined):
+            if isinstance(statement, code.Assign) and self._is_for_later(inlined):
                 self.pending[statement.targets[0].name] = inlined.value  # type: ignore[union-attr]
                 continue
             found += self._flushed(inlined)
@@ -252,45 +231,45 @@ class _Inliner:
         self.pending = outer
         return found
 
-    def _inlined(self, expression: Expression) -> Expression:
-        if isinstance(expression, Name):
+    def _inlined(self, expression: code.Expression) -> code.Expression:
+        if isinstance(expression, code.Name):
             return self.pending.pop(expression.name, expression)
         return expression.with_parts(self._inlined)
 
-    def _is_for_later(self, statement: Statement) -> bool:
-        assert isinstance(statement, Assign)
+    def _is_for_later(self, statement: code.Statement) -> bool:
+        assert isinstance(statement, code.Assign)
         (first, *others), value = statement.targets, statement.value
         if others or self.assignments[first.name] > 1 or self.uses[first.name] != 1 or isinstance(first.kind, Pointer):
             return False
         return not has_effect(value) and len(NUMBERED.sub(r"\1", _value(value).text)) <= LONGEST_LINE
 
-    def _flushed(self, statement: Statement) -> list[Statement]:
+    def _flushed(self, statement: code.Statement) -> list[code.Statement]:
         """The assignments that cannot wait until after a statement, since it changes what they read."""
-        if isinstance(statement, For | While | If) or is_barrier(statement):
+        if isinstance(statement, code.For | code.While | code.If) or is_barrier(statement):
             late = list(self.pending)
         else:
             changed = set(stored_arrays([statement]))
-            if isinstance(statement, Assign):
+            if isinstance(statement, code.Assign):
                 changed |= {target.name for target in statement.targets}
             late = [name for name, value in self.pending.items() if not changed.isdisjoint(_read(value))]
         return [self._assignment(name) for name in late]
 
-    def _assignment(self, name: str) -> Assign:
+    def _assignment(self, name: str) -> code.Assign:
         value = self.pending.pop(name)
-        return Assign((Name(name, value.kind),), value)
+        return code.Assign((code.Name(name, value.kind),), value)
 
 
-def is_barrier(statement: Statement) -> bool:
+def is_barrier(statement: code.Statement) -> bool:
     """True if other threads' stores are seen after a statement."""
-    return isinstance(statement, Evaluate) and statement.call.operation in (BARRIER, WARP_BARRIER)
+    return isinstance(statement, code.Evaluate) and statement.call.operation in (BARRIER, WARP_BARRIER)
 
 
-def _read(value: Expression) -> Iterator[str]:
+def _read(value: code.Expression) -> Iterator[str]:
     """The names of what a value is computed from."""
-    for expression in subexpressions(value):
-        if isinstance(expression, Name):
+    for expression in code.subexpressions(value):
+        if isinstance(expression, code.Name):
             yield expression.name
-        elif isinstance(expression, Load):
+        elif isinstance(expression, code.Load):
             yield expression.array.name
 
 

@@ -8,29 +8,16 @@ second kernel adds to each of the latter, in order, what the parts after it have
 
 from __future__ import annotations
 
+from fnad.kernel import statements as code
 from fnad.kernel.device_build import DeviceBuilder
-from fnad.kernel.statements import (
-    Assign,
-    Break,
-    Constant,
-    Expression,
-    If,
-    Load,
-    Name,
-    Statement,
-    Store,
-    While,
-    apply,
-    integer,
-)
 from fnad.kernel.writer import array_of, counter
 from fnad.lower.loop_ir import NestLoop, Update
 from fnad.records import dataclass
 from fnad.scalar.operation import BOOL, INDEX
 from fnad.scalar.operations import LOGICAL_NOT, MAX, MIN
 
-ELEMENT = Name("element", INDEX)
-TRUE, FALSE = Constant(BOOL.type(True)), Constant(BOOL.type(False))
+ELEMENT = code.Name("element", INDEX)
+TRUE, FALSE = code.Constant(BOOL.type(True)), code.Constant(BOOL.type(False))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,71 +30,77 @@ class Runs:
     loop: NestLoop
     effect: Update
     length: int
-    begun: Name
-    open: Name
+    begun: code.Name
+    open: code.Name
 
-    def fold_part(self, builder: DeviceBuilder, part: Expression, place: Expression) -> None:
+    def fold_part(self, builder: DeviceBuilder, part: code.Expression, place: code.Expression) -> None:
         """Write what a thread does with a part, which has this place in the arrays."""
         array, update = array_of(self.effect.buffer), counter(self.loop.depth)
         first, stop = self.bounds(builder, part)
-        element, total, is_begun = ELEMENT, Name("total", self.effect.buffer.dtype), Name("is_begun", BOOL)
-        builder.add(Assign((element,), self.element_before(builder, first)))
-        builder.add(Assign((is_begun,), TRUE), Assign((total,), Constant(self.effect.buffer.dtype.type(0))))
+        element, total, is_begun = ELEMENT, code.Name("total", self.effect.buffer.dtype), code.Name("is_begun", BOOL)
+        builder.add(code.Assign((element,), self.element_before(builder, first)))
+        builder.add(
+            code.Assign((is_begun,), TRUE), code.Assign((total,), code.Constant(self.effect.buffer.dtype.type(0)))
+        )
         with builder.loop_over(update, stop, first, level=True), builder.inside([self.loop], update):
             value, now = builder.value(self.effect.node), builder.assign("v", builder.address(self.effect.address))
             is_first = builder.assign("v", update.equals(first))
-            ended = If(is_begun, [Store(self.begun, place, total)], [Store(array, element, total)])
-            begin: list[Statement] = [
-                If(apply(LOGICAL_NOT, is_first), [ended]),
-                Assign((total,), self.combined(builder, Load(array, now), value)),
-                Assign((is_begun,), FALSE),
-                Assign((element,), now),
+            ended = code.If(is_begun, [code.Store(self.begun, place, total)], [code.Store(array, element, total)])
+            begin: list[code.Statement] = [
+                code.If(code.apply(LOGICAL_NOT, is_first), [ended]),
+                code.Assign((total,), self.combined(builder, code.Load(array, now), value)),
+                code.Assign((is_begun,), FALSE),
+                code.Assign((element,), now),
             ]
             longer = builder.select(is_first, value, self.combined(builder, total, value))
-            builder.add(If(now.differs(element), begin, [Assign((total,), longer)]))
-        builder.add(If(is_begun, [Store(self.begun, place, total)], [Store(self.open, place, total)]))
+            builder.add(code.If(now.differs(element), begin, [code.Assign((total,), longer)]))
+        builder.add(code.If(is_begun, [code.Store(self.begun, place, total)], [code.Store(self.open, place, total)]))
 
-    def finish(self, builder: DeviceBuilder, part: Expression, place: Expression, results: int) -> None:
+    def finish(self, builder: DeviceBuilder, part: code.Expression, place: code.Expression, results: int) -> None:
         """Write what becomes of the run that a part ends with, if it begins there; so many parts of other runs."""
         first, stop = self.bounds(builder, part)
         element = self.element_at(builder, stop - 1)
         begins = self.element_before(builder, first).differs(element)
-        total, later, where = Name("total", self.effect.buffer.dtype), Name("later", INDEX), Name("where", INDEX)
+        total, later, where = (
+            code.Name("total", self.effect.buffer.dtype),
+            code.Name("later", INDEX),
+            code.Name("where", INDEX),
+        )
         with builder.block(level=False) as more:
             start = later * self.length
-            builder.exit(start >= self.loop.extent, Break())
-            builder.exit(self.element_at(builder, start).differs(element), Break())
+            builder.exit(start >= self.loop.extent, code.Break())
+            builder.exit(self.element_at(builder, start).differs(element), code.Break())
             builder.add(
-                Assign((total,), self.combined(builder, total, Load(self.begun, where))),
-                Assign((later,), later + 1),
-                Assign((where,), where + results),
+                code.Assign((total,), self.combined(builder, total, code.Load(self.begun, where))),
+                code.Assign((later,), later + 1),
+                code.Assign((where,), where + results),
             )
-        body: list[Statement] = [
-            Assign((total,), Load(self.open, place)),
-            Assign((later,), part + 1),
-            Assign((where,), place + results),
-            While(more),
-            Store(array_of(self.effect.buffer), element, total),
+        body: list[code.Statement] = [
+            code.Assign((total,), code.Load(self.open, place)),
+            code.Assign((later,), part + 1),
+            code.Assign((where,), place + results),
+            code.While(more),
+            code.Store(array_of(self.effect.buffer), element, total),
         ]
-        builder.add(If(begins, body))
+        builder.add(code.If(begins, body))
 
-    def bounds(self, builder: DeviceBuilder, part: Expression) -> tuple[Name, Name]:
+    def bounds(self, builder: DeviceBuilder, part: code.Expression) -> tuple[code.Name, code.Name]:
         """The first update of a part, and the one after its last."""
         first = builder.assign("v", part * self.length)
         end = first + self.length
-        return first, builder.assign("v", apply(MIN, end, integer(self.loop.extent)))
+        return first, builder.assign("v", code.apply(MIN, end, code.integer(self.loop.extent)))
 
-    def element_before(self, builder: DeviceBuilder, first: Expression) -> Expression:
+    def element_before(self, builder: DeviceBuilder, first: code.Expression) -> code.Expression:
         """The element of the last update before a part; that is none for the first one."""
-        last = self.element_at(builder, apply(MAX, first - 1, integer(0)))
-        return builder.select(first > 0, last, integer(-1))
+        last = self.element_at(builder, code.apply(MAX, first - 1, code.integer(0)))
+        return builder.select(first > 0, last, code.integer(-1))
 
-    def element_at(self, builder: DeviceBuilder, update: Expression) -> Name:
+    def element_at(self, builder: DeviceBuilder, update: code.Expression) -> code.Name:
         """The element that an update changes."""
         with builder.block() as body, builder.inside([self.loop], builder.assign("v", update)):
             found = builder.assign("v", builder.address(self.effect.address))
         builder.add(*body)
         return found
 
-    def combined(self, builder: DeviceBuilder, old: Expression, new: Expression) -> Expression:
+    def combined(self, builder: DeviceBuilder, old: code.Expression, new: code.Expression) -> code.Expression:
         return builder.step(self.effect.step, self.effect.buffer.dtype, old=old, new=new)

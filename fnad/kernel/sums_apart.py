@@ -15,21 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from fnad.kernel.statements import (
-    Apply,
-    Assign,
-    Comment,
-    Expression,
-    For,
-    Load,
-    Name,
-    Statement,
-    Store,
-    assigned,
-    loads,
-    stores,
-    subexpressions,
-)
+from fnad.kernel import statements as code
 from fnad.scalar.operations import ACCUMULATE, ADD, OPERATIONS
 
 FUNCTIONS = frozenset(
@@ -51,88 +37,94 @@ MOST = 2**12
 """The most iterations: what is read again is half of the first cache of most processors."""
 
 
-def sums_apart(statements: Sequence[Statement]) -> list[Statement]:
+def sums_apart(statements: Sequence[code.Statement]) -> list[code.Statement]:
     """The statements of a kernel, whose arrays have their places in memory, with such loops."""
     return [part for statement in statements for part in _statement(statement)]
 
 
-def _statement(statement: Statement) -> list[Statement]:
-    return (isinstance(statement, For) and _parts(statement)) or [statement.with_bodies(sums_apart)]
+def _statement(statement: code.Statement) -> list[code.Statement]:
+    return (isinstance(statement, code.For) and _parts(statement)) or [statement.with_bodies(sums_apart)]
 
 
-def _parts(loop: For) -> list[Statement]:
+def _parts(loop: code.For) -> list[code.Statement]:
     """The loop without its sums, and one for these; nothing if it stays one loop."""
     sums, rest = _divided(loop.body)
-    if not (sums and _calls(rest) and all(isinstance(statement, Assign | Store | Comment) for statement in rest)):
+    if not (
+        sums
+        and _calls(rest)
+        and all(isinstance(statement, code.Assign | code.Store | code.Comment) for statement in rest)
+    ):
         return []
     if not (places := _places(loop, rest)):
         return []
     apart = [statement.with_operands(lambda value: _loaded(value, places)) for statement in sums]
-    changed, totals = set(assigned(rest)), Counter(assigned(list(filter(_is_sum, sums))))
+    changed, totals = set(code.assigned(rest)), Counter(code.assigned(list(filter(_is_sum, sums))))
     read = Counter(name for statement in loop.body for name in statement.names())
     is_free = all(read[name] == times == 1 for name, times in totals.items())
     is_known = changed.isdisjoint(part for statement in apart for part in statement.expressions())
-    reads_places_alone = {store.array for store in stores(rest)}.isdisjoint(load.array for load in loads(sums))
+    reads_places_alone = {store.array for store in code.stores(rest)}.isdisjoint(
+        load.array for load in code.loads(sums)
+    )
     if _calls(apart) or not (is_free and is_known and reads_places_alone):
         return []
     return [replace(loop, body=rest), replace(loop, body=apart)]
 
 
-def _divided(body: Sequence[Statement]) -> tuple[list[Statement], list[Statement]]:
+def _divided(body: Sequence[code.Statement]) -> tuple[list[code.Statement], list[code.Statement]]:
     """The sums of a loop, with the assignments without calls to variables that they alone read, and the rest."""
     sums = set(filter(_is_sum, body))
     read = Counter(name for statement in body if statement not in sums for name in statement.names())
     for statement in reversed(body if sums else ()):
-        is_assigned = isinstance(statement, Assign) and statement not in sums and not _calls([statement])
-        if is_assigned and not any(read[target] for target in assigned([statement])):
+        is_assigned = isinstance(statement, code.Assign) and statement not in sums and not _calls([statement])
+        if is_assigned and not any(read[target] for target in code.assigned([statement])):
             sums.add(statement)
             read.subtract(statement.names())
     return [statement for statement in body if statement in sums], [each for each in body if each not in sums]
 
 
-def _is_sum(statement: Statement) -> bool:
+def _is_sum(statement: code.Statement) -> bool:
     return (
-        isinstance(statement, Assign)
-        and isinstance(statement.value, Apply)
+        isinstance(statement, code.Assign)
+        and isinstance(statement.value, code.Apply)
         and statement.value.operation is ACCUMULATE
         and statement.value.operands[0] == statement.targets[0]
     )
 
 
-def _calls(statements: Sequence[Statement]) -> bool:
+def _calls(statements: Sequence[code.Statement]) -> bool:
     parts = (part for statement in statements for part in statement.expressions())
-    return any(isinstance(part, Apply) and part.operation in FUNCTIONS for part in parts)
+    return any(isinstance(part, code.Apply) and part.operation in FUNCTIONS for part in parts)
 
 
-def _places(loop: For, statements: Sequence[Statement]) -> dict[Name, Load]:
+def _places(loop: code.For, statements: Sequence[code.Statement]) -> dict[code.Name, code.Load]:
     """The places of variables' values after a loop, each in an element of its own: few enough to be in the cache."""
     if loop.is_parallel or loop.counted is None or not FEWEST <= len(loop.counted) <= MOST:
         return {}
-    times, changing = Counter(assigned(statements)), {loop.counter, *assigned(statements)}
-    stored = stores(statements)
+    times, changing = Counter(code.assigned(statements)), {loop.counter, *code.assigned(statements)}
+    stored = code.stores(statements)
     arrays = Counter(store.array for store in stored)
     return {
         store.value: place
         for store in stored
-        if isinstance(store.value, Name) and times[store.value] == arrays[store.array] == 1
-        for place in [Load(store.array, store.index)]
+        if isinstance(store.value, code.Name) and times[store.value] == arrays[store.array] == 1
+        for place in [code.Load(store.array, store.index)]
         if place.kind == store.value.kind == SINGLE and _advances(store.index, loop.counter, changing)
     }
 
 
-def _advances(index: Expression, counter: Name, changing: Container[Expression]) -> bool:
+def _advances(index: code.Expression, counter: code.Name, changing: Container[code.Expression]) -> bool:
     """True if an index is the counter plus what stays the same, so that each iteration has another one."""
     match index:
-        case Apply(operation, (left, right), _) if operation is ADD:
+        case code.Apply(operation, (left, right), _) if operation is ADD:
             return any(
-                _advances(one, counter, changing) and not any(part in changing for part in subexpressions(other))
+                _advances(one, counter, changing) and not any(part in changing for part in code.subexpressions(other))
                 for one, other in ((left, right), (right, left))
             )
         case _:
             return index == counter
 
 
-def _loaded(expression: Expression, places: Mapping[Name, Load]) -> Expression:
-    if isinstance(expression, Name):
+def _loaded(expression: code.Expression, places: Mapping[code.Name, code.Load]) -> code.Expression:
+    if isinstance(expression, code.Name):
         return places.get(expression, expression)
     return expression.with_parts(lambda part: _loaded(part, places))

@@ -12,21 +12,9 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import TypeAlias
 
+from fnad.kernel import statements as code
 from fnad.kernel.device import ATOMIC_ADD, BLOCK, THREAD, TICKET
 from fnad.kernel.launches import Launch
-from fnad.kernel.statements import (
-    Apply,
-    Assign,
-    Constant,
-    Evaluate,
-    Expression,
-    For,
-    Load,
-    Name,
-    Statement,
-    Store,
-    subexpressions,
-)
 from fnad.scalar.operation import INDEX, Pointer
 from fnad.scalar.operations import OPERATIONS
 
@@ -57,40 +45,42 @@ class _Counting:
         self.variables: dict[str, Sources] = {}
         self.read = self.written = self.additions = 0
 
-    def block(self, statements: Sequence[Statement], around: Sources = frozenset()) -> None:
+    def block(self, statements: Sequence[code.Statement], around: Sources = frozenset()) -> None:
         """Count what is in loops with these counters."""
         for statement in statements:
             self.statement(statement, around)
-            inner = around | self.variables[statement.counter.name] if isinstance(statement, For) else around
+            inner = around | self.variables[statement.counter.name] if isinstance(statement, code.For) else around
             for body in statement.bodies:
                 self.block(body, inner)
 
-    def statement(self, statement: Statement, around: Sources) -> None:
+    def statement(self, statement: code.Statement, around: Sources) -> None:
         for load in statement.loads():
             self.read += self.bytes(load.array, load.index)
         match statement:
-            case Assign(targets, value):
+            case code.Assign(targets, value):
                 found = self.sources(value)
                 for target in targets:
                     self.variables[target.name] = self.variables.get(target.name, frozenset()) | found
-            case Store(array, _, Apply(operation)) if operation is TICKET:
+            case code.Store(array, _, code.Apply(operation)) if operation is TICKET:
                 self.variables[array.name] = frozenset((BLOCK.name,))
-            case Store(array, index):
+            case code.Store(array, index):
                 self.written += self.bytes(array, index)
-            case Evaluate(Apply(operation, (Name(_, Pointer(dtype)) as array, index, _))) if operation is ATOMIC_ADD:
+            case code.Evaluate(code.Apply(operation, (code.Name(_, Pointer(dtype)) as array, index, _))) if (
+                operation is ATOMIC_ADD
+            ):
                 self.additions += self.product(around) * (2 if dtype.kind == "c" else 1)
                 self.read += self.bytes(array, index)
                 self.written += self.bytes(array, index)
-            case For():
+            case code.For():
                 self.variables[statement.counter.name] = self.counter(statement)
             case _:
                 pass
 
-    def counter(self, loop: For) -> Sources:
+    def counter(self, loop: code.For) -> Sources:
         """The sources of a counter: itself, with all its values in all threads."""
         first, stop = self.least(loop.start), self.least(loop.stop)
         name = f"{loop.counter.name} from {first}"
-        if isinstance(loop.stop, Constant):
+        if isinstance(loop.stop, code.Constant):
             starts = self.product(self.sources(loop.start))
             rounds = -(-(stop - first) // loop.step)
             self.extents[name] = max(0, min(rounds * starts, stop - first))
@@ -98,23 +88,23 @@ class _Counting:
         # a part, which begins and ends where others end and begin
         return self.sources(loop.start) | self.sources(loop.stop)
 
-    def least(self, expression: Expression) -> int:
+    def least(self, expression: code.Expression) -> int:
         """An expression where all that it depends on is 0."""
         match expression:
-            case Constant(value):
+            case code.Constant(value):
                 return int(value)
-            case Apply(operation, inner, kind) if kind == INDEX and inner and operation.name in OPERATIONS:
+            case code.Apply(operation, inner, kind) if kind == INDEX and inner and operation.name in OPERATIONS:
                 return int(operation.plain(*map(self.least, inner)))
             case _:
                 return 0
 
-    def sources(self, expression: Expression) -> Sources:
+    def sources(self, expression: code.Expression) -> Sources:
         found: set[str] = set()
-        for part in subexpressions(expression):
-            if isinstance(part, Name | Load):
-                name = part.name if isinstance(part, Name) else part.array.name
+        for part in code.subexpressions(expression):
+            if isinstance(part, code.Name | code.Load):
+                name = part.name if isinstance(part, code.Name) else part.array.name
                 found |= self.variables.get(name, frozenset())
-            elif isinstance(part, Apply) and part.operation in (THREAD, BLOCK):
+            elif isinstance(part, code.Apply) and part.operation in (THREAD, BLOCK):
                 found.add(part.operation.name)
         return frozenset(found)
 
@@ -122,7 +112,7 @@ class _Counting:
         """The number of values of these sources together."""
         return prod(self.extents[source] for source in sources)
 
-    def bytes(self, array: Name, index: Expression) -> int:
+    def bytes(self, array: code.Name, index: code.Expression) -> int:
         if array.name not in self.sizes:
             return 0
         return min(self.product(self.sources(index)), self.sizes[array.name]) * array.dtype.itemsize

@@ -20,36 +20,13 @@ from fnad.backends.llvm.lines import LinedModule
 from fnad.backends.llvm.scalar import llvm_type, memory_type
 from fnad.errors import LoweringError
 from fnad.ir.program import Source
+from fnad.kernel import statements as code
 from fnad.kernel.forward import stored_arrays
 from fnad.kernel.liveness import used_outside
 from fnad.kernel.order import is_unvectorised
 from fnad.kernel.python_source import is_barrier
 from fnad.kernel.registers import is_unrolled
 from fnad.kernel.scratch import frame_words, large_arrays, makes_array, own_words
-from fnad.kernel.statements import (
-    SCRATCH,
-    STATUS,
-    THREADS,
-    Apply,
-    Assign,
-    Break,
-    Comment,
-    Constant,
-    Evaluate,
-    Expression,
-    For,
-    If,
-    Kernel,
-    Load,
-    LoopKind,
-    Name,
-    Return,
-    Statement,
-    Store,
-    While,
-    subexpressions,
-    walk,
-)
 from fnad.lower.target import Target
 from fnad.scalar.operation import BOOL, INDEX, Dtype, Kind, Operation, Pointer
 from fnad.scalar.scipy_ufunc import UFUNC, UfuncOperation
@@ -67,7 +44,7 @@ SCALAR = "scalar_"
 BYTES, WORD = ir.IntType(8).as_pointer(), ir.IntType(32)
 
 
-def add_function(module: ir.Module, kernel: Kernel, target: Target) -> ir.Function:
+def add_function(module: ir.Module, kernel: code.Kernel, target: Target) -> ir.Function:
     """Define the function of a kernel in a module; its arrays do not overlap.
 
     That is what `noalias` says, but also that nobody else writes into an array: LLVM would take the value behind a
@@ -81,7 +58,10 @@ def add_function(module: ir.Module, kernel: Kernel, target: Target) -> ir.Functi
     function = ir.Function(module, ir.FunctionType(ir.VoidType(), types), name=kernel.name)
     function.linkage = "internal"
     # Another thread may write the status at any time, so it is read where that is written.
-    exchanged = {STATUS.name, *(stored_arrays(kernel.body) if any(map(is_barrier, walk(kernel.body))) else ())}
+    exchanged = {
+        code.STATUS.name,
+        *(stored_arrays(kernel.body) if any(map(is_barrier, code.walk(kernel.body))) else ()),
+    }
     # A function without it cannot align its stack, and vectors that it keeps there may be parts of two lines.
     set.add(function.attributes, '"frame-pointer"="all"')
     for parameter, argument in zip(parameters, function.args, strict=True):
@@ -91,12 +71,12 @@ def add_function(module: ir.Module, kernel: Kernel, target: Target) -> ir.Functi
     return function
 
 
-def _in_frame(kernel: Kernel) -> dict[Name, int]:
+def _in_frame(kernel: code.Kernel) -> dict[code.Name, int]:
     """The arrays that a kernel makes in scratch memory."""
-    return large_arrays(kernel.body) if SCRATCH in kernel.parameters else {}
+    return large_arrays(kernel.body) if code.SCRATCH in kernel.parameters else {}
 
 
-def arrays_in_frame(builder: ir.IRBuilder, kernel: Kernel, scratch: Value) -> list[Value]:
+def arrays_in_frame(builder: ir.IRBuilder, kernel: code.Kernel, scratch: Value) -> list[Value]:
     """The large arrays of a kernel with this scratch memory."""
     places = ((array, builder.gep(scratch, [ir.IntType(64)(place)])) for array, place in _in_frame(kernel).items())
     return [builder.bitcast(place, value_type(array.kind)) for array, place in places]
@@ -119,43 +99,43 @@ def constant(value: object, dtype: Dtype) -> ir.Constant:
     return ir.Constant(type_, float(value) if dtype.kind == "f" else int(value))  # type: ignore[call-overload]
 
 
-def add_task(function: ir.Function, body: Kernel, record: ir.Type) -> ir.Function:
+def add_task(function: ir.Function, body: code.Kernel, record: ir.Type) -> ir.Function:
     """Define the function (context, n, scratch) that calls that of a body on the values in a record, the context."""
-    type_ = ir.FunctionType(ir.VoidType(), [BYTES, ir.IntType(64), value_type(SCRATCH.kind)])
+    type_ = ir.FunctionType(ir.VoidType(), [BYTES, ir.IntType(64), value_type(code.SCRATCH.kind)])
     task = ir.Function(function.module, type_, name=f"{function.name}_task")
     task.linkage = "internal"
     builder = ir.IRBuilder(task.append_basic_block())
     context, number, scratch = task.args
     values = builder.load(builder.bitcast(context, record.as_pointer()))
     arguments = [builder.extract_value(values, n) for n in range(len(record.elements))]
-    in_frame = [scratch, *arrays_in_frame(builder, body, scratch)] if SCRATCH in body.parameters else []
+    in_frame = [scratch, *arrays_in_frame(builder, body, scratch)] if code.SCRATCH in body.parameters else []
     builder.call(function, [*arguments, number, *in_frame], attrs=("noinline",))
     builder.ret_void()
     return task
 
 
-def is_long(loop: For) -> bool:
+def is_long(loop: code.For) -> bool:
     """True if the tasks of a loop are known to take long: only large matrix products are divided."""
-    return any(isinstance(statement, Evaluate) for statement in loop.body)
+    return any(isinstance(statement, code.Evaluate) for statement in loop.body)
 
 
-def names_used(statements: Sequence[Statement]) -> list[Name]:
+def names_used(statements: Sequence[code.Statement]) -> list[code.Name]:
     """The variables and arrays that statements use but do not assign, in the order of the text."""
-    found: dict[Name, None] = {}
+    found: dict[code.Name, None] = {}
     assigned: set[str] = set()
-    for statement in walk(statements):
+    for statement in code.walk(statements):
         match statement:
-            case Assign(targets, _):
+            case code.Assign(targets, _):
                 assigned.update(target.name for target in targets)
-            case For(counter):
+            case code.For(counter):
                 assigned.add(counter.name)
-            case Store(array):
+            case code.Store(array):
                 found[array] = None
             case _:
                 pass
-        for expression in chain.from_iterable(map(subexpressions, statement.operands)):
-            name = expression.array if isinstance(expression, Load) else expression
-            if isinstance(name, Name):
+        for expression in chain.from_iterable(map(code.subexpressions, statement.operands)):
+            name = expression.array if isinstance(expression, code.Load) else expression
+            if isinstance(name, code.Name):
                 found[name] = None
     return [name for name in found if name.name not in assigned]
 
@@ -163,7 +143,7 @@ def names_used(statements: Sequence[Statement]) -> list[Name]:
 class _Writer:
     """Writes one function; `slots` are the variables on the stack, `values` the others."""
 
-    def __init__(self, function: ir.Function, kernel: Kernel, target: Target) -> None:
+    def __init__(self, function: ir.Function, kernel: code.Kernel, target: Target) -> None:
         self.function = function
         self.target = target
         self.kernel = kernel
@@ -178,16 +158,16 @@ class _Writer:
             for p, argument in zip([*kernel.parameters, *_in_frame(kernel)], function.args, strict=True)
         }
         self.ends: list[ir.Block] = []
-        self.around: For | None = None
+        self.around: code.For | None = None
         self.is_scalar = True
         self.slots = {
             name.name: self.builder.alloca(value_type(name.kind), name=name.name) for name in self._on_stack()
         }
 
-    def _on_stack(self) -> list[Name]:
+    def _on_stack(self) -> list[code.Name]:
         """The variables that are assigned in several places, or used after the block that they are assigned in."""
         given = _in_frame(self.kernel)
-        assigned = [s for s in walk(self.kernel.body) if isinstance(s, Assign) and s.targets[0] not in given]
+        assigned = [s for s in code.walk(self.kernel.body) if isinstance(s, code.Assign) and s.targets[0] not in given]
         tally = Counter(target for statement in assigned for target in statement.targets)
         outliving = used_outside(self.kernel.body)
         return [name for name, count in tally.items() if count > 1 or name.name in outliving]
@@ -203,32 +183,34 @@ class _Writer:
 
     # ---- statements ----------------------------------------------------------------------------------------------
 
-    def block(self, statements: Sequence[Statement]) -> None:
+    def block(self, statements: Sequence[code.Statement]) -> None:
         for statement in statements:
             if self.builder.block.is_terminated:
                 return
             self.statement(statement)
 
-    def statement(self, statement: Statement) -> None:
+    def statement(self, statement: code.Statement) -> None:
         match statement:
-            case Assign():
+            case code.Assign():
                 self.assign(statement)
-            case Store(array, index, value):
+            case code.Store(array, index, value):
                 self.store(array, self.value(index), self.value(value))
-            case Evaluate(call):
+            case code.Evaluate(call):
                 with self.held():
                     self.value(call)
-            case For():
-                (self.parallel_loop if statement.is_parallel and STATUS.name in self.values else self.loop)(statement)
-            case While(body):
+            case code.For():
+                (self.parallel_loop if statement.is_parallel and code.STATUS.name in self.values else self.loop)(
+                    statement
+                )
+            case code.While(body):
                 self.endless(body)
-            case If():
+            case code.If():
                 self.branch(statement)
-            case Break():
+            case code.Break():
                 self.builder.branch(self.ends[-1])
-            case Return():
+            case code.Return():
                 self.builder.branch(self.exit)
-            case Comment(_, source):
+            case code.Comment(_, source):
                 self.locate(source)
 
     def locate(self, source: Source | None) -> None:
@@ -241,7 +223,7 @@ class _Writer:
         """A block that calls a library for the line of the instructions before it."""
         return nullcontext() if self.lines is None else self.lines.held(self.builder, self.source)
 
-    def assign(self, statement: Assign) -> None:
+    def assign(self, statement: code.Assign) -> None:
         targets = statement.targets
         if makes_array(statement) and targets[0].name in self.values:
             return  # it is in scratch memory
@@ -253,11 +235,11 @@ class _Writer:
             else:
                 self.values[target.name] = part
 
-    def store(self, array: Name, index: Value, value: Value) -> None:
+    def store(self, array: code.Name, index: Value, value: Value) -> None:
         in_memory = self.builder.zext(value, ir.IntType(8)) if array.dtype == BOOL else value
         self.builder.store(in_memory, self.builder.gep(self.value(array), [index], inbounds=True))
 
-    def loop(self, loop: For) -> None:
+    def loop(self, loop: code.For) -> None:
         """Write a loop that is tested at the top."""
         builder, long = self.builder, ir.IntType(64)
         start, stop = self.value(loop.start), self.value(loop.stop)
@@ -280,7 +262,7 @@ class _Writer:
             back = builder.branch(top)
             if self.target.memory == "device" and is_unrolled(loop):
                 loop_hints.unroll(back, self.function.module)
-            elif loop.kind is LoopKind.SPAN:
+            elif loop.kind is code.LoopKind.SPAN:
                 loop_hints.over_span(back, self.function.module)
             elif builder.block is body:
                 loop_hints.innermost(loop, body, back, around, self.slots, self.target.lanes)
@@ -290,13 +272,13 @@ class _Writer:
             self.values[loop.counter.name] = outer
         builder.position_at_end(end)
 
-    def parallel_loop(self, loop: For) -> None:
+    def parallel_loop(self, loop: code.For) -> None:
         """Write the body as a function of the values that it uses and the counter, which several threads may call."""
         builder, module, long = self.builder, self.function.module, ir.IntType(64)
         used = [name for name in names_used(loop.body) if name != loop.counter]
-        has_scratch = SCRATCH.name in self.values
-        parameters = (*used, loop.counter, *[SCRATCH] * has_scratch)
-        body = Kernel(module.get_unique_name(f"{self.kernel.name}_body"), parameters, loop.body)
+        has_scratch = code.SCRATCH.name in self.values
+        parameters = (*used, loop.counter, *[code.SCRATCH] * has_scratch)
+        body = code.Kernel(module.get_unique_name(f"{self.kernel.name}_body"), parameters, loop.body)
         function = add_function(module, body, self.target)
         record = ir.LiteralStructType([value_type(name.kind) for name in used])
         with builder.goto_entry_block():
@@ -304,16 +286,18 @@ class _Writer:
         for n, name in enumerate(used):
             builder.store(self.value(name), builder.gep(context, [WORD(0), WORD(n)]))
         task = add_task(function, body, record)
-        threads = builder.load(builder.gep(self.values[STATUS.name], [long(THREADS)]))
-        known, stops = map(ir.IntType(1), (is_long(loop), any(isinstance(s, Return) for s in walk(loop.body))))
-        scratch, nbytes = value_type(SCRATCH.kind)(None), long(0)
+        threads = builder.load(builder.gep(self.values[code.STATUS.name], [long(code.THREADS)]))
+        known, stops = map(
+            ir.IntType(1), (is_long(loop), any(isinstance(s, code.Return) for s in code.walk(loop.body)))
+        )
+        scratch, nbytes = value_type(code.SCRATCH.kind)(None), long(0)
         if has_scratch:
-            scratch = builder.gep(self.values[SCRATCH.name], [long(own_words(self.kernel.body))])
+            scratch = builder.gep(self.values[code.SCRATCH.name], [long(own_words(self.kernel.body))])
             nbytes = long(frame_words(loop.body) * INDEX.itemsize)
         given = [task, builder.bitcast(context, BYTES), self.value(loop.stop), threads, known, stops]
-        self.target.instructions[SHARE](builder, (), [*given, self.values[STATUS.name], scratch, nbytes])
+        self.target.instructions[SHARE](builder, (), [*given, self.values[code.STATUS.name], scratch, nbytes])
 
-    def endless(self, statements: Sequence[Statement]) -> None:
+    def endless(self, statements: Sequence[code.Statement]) -> None:
         body, end = self.function.append_basic_block("while"), self.function.append_basic_block("end")
         self.builder.branch(body)
         self.builder.position_at_end(body)
@@ -324,12 +308,12 @@ class _Writer:
             self.builder.branch(body)
         self.builder.position_at_end(end)
 
-    def _inside(self, statements: Sequence[Statement], end: ir.Block) -> None:
+    def _inside(self, statements: Sequence[code.Statement], end: ir.Block) -> None:
         self.ends.append(end)
         self.block(statements)
         self.ends.pop()
 
-    def branch(self, statement: If) -> None:
+    def branch(self, statement: code.If) -> None:
         builder, condition = self.builder, self.value(statement.condition)
         then, end = self.function.append_basic_block("then"), self.function.append_basic_block("end")
         otherwise = self.function.append_basic_block("else") if statement.otherwise else end
@@ -355,12 +339,12 @@ class _Writer:
 
     # ---- expressions ---------------------------------------------------------------------------------------------
 
-    def value(self, expression: Expression) -> Value:
+    def value(self, expression: code.Expression) -> Value:
         match expression:
-            case Name(name, _):
+            case code.Name(name, _):
                 slot = self.slots.get(name)
                 return self.values[name] if slot is None else self.builder.load(slot)
-            case Constant(value):
+            case code.Constant(value):
                 return constant(value, value.dtype)
             case _:
                 around = self.builder.debug_metadata
@@ -368,13 +352,13 @@ class _Writer:
                 self.builder.debug_metadata = around
                 return value
 
-    def computed(self, expression: Load | Apply) -> Value:
+    def computed(self, expression: code.Load | code.Apply) -> Value:
         self.locate(expression.source)
         match expression:
-            case Load(array, index):
+            case code.Load(array, index):
                 value = self.builder.load(self.builder.gep(self.value(array), [self.value(index)], inbounds=True))
                 return self.builder.trunc(value, ir.IntType(1)) if expression.kind == BOOL else value
-            case Apply(operation, operands, _):
+            case code.Apply(operation, operands, _):
                 values = [self.value(operand) for operand in operands]
                 emit = self.emitter(operation)
                 return emit(self.builder, [operand.kind for operand in operands], values)

@@ -20,25 +20,7 @@ import llvmlite.ir as ir
 import numpy as np
 
 from fnad.backends.llvm.formulas.definition import PREFIX
-from fnad.kernel.statements import (
-    Apply,
-    Assign,
-    Comment,
-    Constant,
-    Evaluate,
-    Expression,
-    For,
-    If,
-    LoopKind,
-    Name,
-    Statement,
-    Store,
-    While,
-    loads,
-    stores,
-    subexpressions,
-    walk,
-)
+from fnad.kernel import statements as code
 from fnad.scalar.operations import ACCUMULATE, ADD, MULTIPLY, SUBTRACT
 
 VARIANTS = "vector-function-abi-variant"
@@ -63,7 +45,7 @@ MOST = 64
 
 
 def innermost(
-    loop: For, body: ir.Block, back: ir.Instruction, around: For | None, carried: Container[str], lanes: int
+    loop: code.For, body: ir.Block, back: ir.Instruction, around: code.For | None, carried: Container[str], lanes: int
 ) -> None:
     """Mark the branch that goes back to the top of an innermost loop, in which variables are `carried`.
 
@@ -71,7 +53,7 @@ def innermost(
     """
     count, functions = iterations(loop), vector_functions(body)
     hints: list[list[ir.Value]] = []
-    is_inner = functions or (around is not None and around.kind is LoopKind.SPAN)
+    is_inner = functions or (around is not None and around.kind is code.LoopKind.SPAN)
     if is_along_row(loop, around) or ((count is None or count >= FEWEST) and is_inner and not is_vectorised(around)):
         hints.append(_rolled(body.module))
     if count is not None and count % lanes >= NARROWEST:
@@ -83,13 +65,13 @@ def innermost(
         mark(back, body.module, *hints)
 
 
-def has_apart(loop: For) -> bool:
+def has_apart(loop: code.For) -> bool:
     """True if it is certain that no iteration stores where another iteration stores or loads.
 
     LLVM prints a remark on any other loop that it cannot vectorise as told.
     """
-    places: dict[Name, list[Expression]] = {store.array: [] for store in stores(loop.body)}
-    for access in (*stores(loop.body), *loads(loop.body)):
+    places: dict[code.Name, list[code.Expression]] = {store.array: [] for store in code.stores(loop.body)}
+    for access in (*code.stores(loop.body), *code.loads(loop.body)):
         places.get(access.array, []).append(access.index)
     return all(
         len(found) == 1 or (found.count(found[0]) == len(found) and _step(found[0], loop.counter))
@@ -97,30 +79,30 @@ def has_apart(loop: For) -> bool:
     )
 
 
-def is_along_row(loop: For, around: For | None) -> bool:
+def is_along_row(loop: code.For, around: code.For | None) -> bool:
     """True if a loop takes neighbours one after the other, and the loop around it does not."""
     count = iterations(loop)
     if around is None or count is None or not SHORTEST_ROW <= count <= MOST:
         return False
-    places = [access.index for access in (*stores(loop.body), *loads(loop.body))]
+    places = [access.index for access in (*code.stores(loop.body), *code.loads(loop.body))]
     is_row = {_step(place, loop.counter) for place in places} <= {0, 1}
     return is_row and any(_step(place, around.counter) not in (0, 1) for place in places)
 
 
-def _step(place: Expression, counter: Name) -> int | None:
+def _step(place: code.Expression, counter: code.Name) -> int | None:
     """By how much a place grows with a counter; None if it is not known to be linear."""
     match place:
-        case Name():
+        case code.Name():
             return int(place == counter)
-        case Apply(operation, (one, other)) if operation in (ADD, SUBTRACT):
+        case code.Apply(operation, (one, other)) if operation in (ADD, SUBTRACT):
             first, second = _step(one, counter), _step(other, counter)
             sign = 1 if operation is ADD else -1
             return None if first is None or second is None else first + sign * second
-        case Apply(operation, (Constant(factor), other)) if operation is MULTIPLY:
+        case code.Apply(operation, (code.Constant(factor), other)) if operation is MULTIPLY:
             step = _step(other, counter)
             return None if step is None else int(factor) * step
         case _:
-            return None if counter in subexpressions(place) else 0
+            return None if counter in code.subexpressions(place) else 0
 
 
 def vector_functions(block: ir.Block) -> list[str]:
@@ -140,36 +122,40 @@ def is_for(text: str, lanes: int) -> bool:
     return text.endswith(".float") or f"_ZGV_LLVM_N{lanes}v" in text
 
 
-def has_much_work(loop: For, body: ir.Block) -> bool:
+def has_much_work(loop: code.For, body: ir.Block) -> bool:
     """True if a loop without branches and calls computes much in single precision for each sum of doubles."""
     operations = [i for i in body.instructions if i.opname in ARITHMETIC]
     sums = sum(isinstance(i.type, ir.DoubleType) for i in operations)
     calls = any(isinstance(i, ir.CallInstr) for i in body.instructions)
-    is_straight = not calls and all(isinstance(s, Assign | Store | Comment) for s in loop.body)
+    is_straight = not calls and all(isinstance(s, code.Assign | code.Store | code.Comment) for s in loop.body)
     return is_straight and len(operations) - sums >= WORK * sums
 
 
-def has_wide_sums(loop: For, carried: Container[str]) -> bool:
+def has_wide_sums(loop: code.For, carried: Container[str]) -> bool:
     """True if a loop computes sums of doubles and nothing else from one iteration to the next.
 
     LLVM may change the order of all that a loop accumulates if it is told how many lanes there are.
     """
-    values = [s.value for s in loop.body if isinstance(s, Assign) and any(name.name in carried for name in s.targets)]
+    values = [
+        s.value for s in loop.body if isinstance(s, code.Assign) and any(name.name in carried for name in s.targets)
+    ]
     return bool(values) and all(
-        isinstance(value, Apply) and value.operation is ACCUMULATE and value.kind == np.float64 for value in values
+        isinstance(value, code.Apply) and value.operation is ACCUMULATE and value.kind == np.float64 for value in values
     )
 
 
-def is_vectorised(around: For | None) -> bool:
+def is_vectorised(around: code.For | None) -> bool:
     """True if LLVM may vectorise a loop, since it makes one block of its body."""
-    if around is None or around.kind is LoopKind.SPAN:
+    if around is None or around.kind is code.LoopKind.SPAN:
         return False
     inner = [iterations(statement) for statement in _loops(around.body)]
-    is_straight = not any(isinstance(statement, If | While | Evaluate) for statement in walk(around.body))
+    is_straight = not any(
+        isinstance(statement, code.If | code.While | code.Evaluate) for statement in code.walk(around.body)
+    )
     return is_straight and all(count is not None and count <= MOST for count in inner)
 
 
-def iterations(loop: For) -> int | None:
+def iterations(loop: code.For) -> int | None:
     """The number of iterations of the innermost loops; None if it is not known."""
     if loop.counted is None:
         return None
@@ -177,8 +163,8 @@ def iterations(loop: For) -> int | None:
     return None if None in inner else len(loop.counted) * max(sum(n for n in inner if n is not None), 1)
 
 
-def _loops(statements: Sequence[Statement]) -> list[For]:
-    return [statement for statement in statements if isinstance(statement, For)]
+def _loops(statements: Sequence[code.Statement]) -> list[code.For]:
+    return [statement for statement in statements if isinstance(statement, code.For)]
 
 
 def unroll(back: ir.Instruction, module: ir.Module) -> None:

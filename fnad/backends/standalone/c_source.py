@@ -17,32 +17,9 @@ from fnad.backends.standalone.program import NO_SIZE, Standalone, Variant
 from fnad.errors import LoweringError
 from fnad.ir.size import is_size
 from fnad.ir.types import Aval
+from fnad.kernel import statements as code
 from fnad.kernel.liveness import used_outside
 from fnad.kernel.python_source import inlined, renumbered
-from fnad.kernel.statements import (
-    SIZE,
-    SIZES,
-    STATUS,
-    STATUS_SIZE,
-    Apply,
-    Assign,
-    Break,
-    Comment,
-    Constant,
-    Evaluate,
-    Expression,
-    For,
-    If,
-    Kernel,
-    Load,
-    Name,
-    Return,
-    Statement,
-    Store,
-    While,
-    assigned,
-    subexpressions,
-)
 from fnad.scalar.operation import BOOL, Dtype, Kind, Pointer
 from fnad.scalar.operations import BINARY, DTYPES
 
@@ -255,8 +232,8 @@ def _driver(program: Standalone, variant: Variant) -> str:
     named = {parameter.buffer: parameter.name for parameter in program.parameters}
     named |= {name: f"{variant.name}_{name}" for name in variant.captured}
     slots = variant.plan.slots
-    lines = [f"    int64_t status[{STATUS_SIZE}] = {{0, 0, 1}};"]
-    if any(SIZES in kernel.parameters for kernel in variant.kernels):
+    lines = [f"    int64_t status[{code.STATUS_SIZE}] = {{0, 0, 1}};"]
+    if any(code.SIZES in kernel.parameters for kernel in variant.kernels):
         lines.append(f"    int64_t sizes[] = {{{', '.join(program.sizes)}}};")
     names = {slot.name: f"memory_{slot.name}" for slot in slots}
     for slot in slots:
@@ -317,14 +294,14 @@ class _SourceWriter:
         self.calls_libraries = False
         self.helpers = helpers
 
-    def kernel(self, kernel: Kernel) -> str:
+    def kernel(self, kernel: code.Kernel) -> str:
         """A kernel as a static function."""
         body = inlined(kernel.body)
-        counts = Counter(target.name for target in assigned(body))
+        counts = Counter(target.name for target in code.assigned(body))
         outside = used_outside(body)
         late = {
             target.name: target.kind
-            for target in assigned(body)
+            for target in code.assigned(body)
             if not isinstance(target.kind, Pointer) and (counts[target.name] > 1 or target.name in outside)
         }
         self._declared = set(late)
@@ -335,51 +312,53 @@ class _SourceWriter:
 
     # ---- statements
 
-    def _block(self, statements: Sequence[Statement], indent: str) -> list[str]:
+    def _block(self, statements: Sequence[code.Statement], indent: str) -> list[str]:
         return [line for statement in statements for line in self._lines(statement, indent)]
 
-    def _lines(self, statement: Statement, indent: str) -> Iterator[str]:
+    def _lines(self, statement: code.Statement, indent: str) -> Iterator[str]:
         inner = indent + "    "
         match statement:
-            case While(body):
+            case code.While(body):
                 yield from (f"{indent}for (;;) {{", *self._block(body, inner), f"{indent}}}")
-            case If(condition, then, otherwise):
+            case code.If(condition, then, otherwise):
                 yield from (f"{indent}if ({self._outer(condition)}) {{", *self._block(then, inner))
                 if otherwise:
                     yield from (f"{indent}}} else {{", *self._block(otherwise, inner))
                 yield f"{indent}}}"
-            case For():
+            case code.For():
                 yield from self._loop(statement, indent)
             case _:
                 yield f"{indent}{self._line(statement)}"
 
-    def _line(self, statement: Statement) -> str:
+    def _line(self, statement: code.Statement) -> str:
         """A statement without blocks."""
         match statement:
-            case Comment(text):
+            case code.Comment(text):
                 return f"/* {text.replace('*/', '* /')} */"
-            case Assign((Name(name, Pointer(dtype)),), Apply(_, (Constant(size),), _)):
+            case code.Assign((code.Name(name, Pointer(dtype)),), code.Apply(_, (code.Constant(size),), _)):
                 return f"{ctype(dtype)} {name}[{int(size)}];"  # type: ignore[call-overload]
-            case Assign((target,), value):
+            case code.Assign((target,), value):
                 declared = "" if target.name in self._declared else f"const {ctype(target.kind)} "
                 return f"{declared}{target.name} = {self._outer(value)};"
-            case Assign((total, rest), Apply(operation, (_, _, value), _)) if operation.name == "compensated_add":
+            case code.Assign((total, rest), code.Apply(operation, (_, _, value), _)) if (
+                operation.name == "compensated_add"
+            ):
                 helper = self._helper(operation.name, value.dtype, HELPERS)
                 return f"{helper}(&{total.name}, &{rest.name}, {self._outer(value)});"
-            case Store(array, index, value):
+            case code.Store(array, index, value):
                 return f"{array.name}[{self._outer(index)}] = {self._outer(value)};"
-            case Evaluate(Apply(operation, operands, _) as call) if operation.name in LIBRARY:
+            case code.Evaluate(code.Apply(operation, operands, _) as call) if operation.name in LIBRARY:
                 return f"{self._library_call(call, operands)};"
-            case Evaluate(call):
+            case code.Evaluate(call):
                 return f"{self._expression(call)};"
-            case Break():
+            case code.Break():
                 return "break;"
-            case Return():
+            case code.Return():
                 return "return;"
             case _:
                 raise LoweringError("C has no operation of several results", remedy=NATIVE)
 
-    def _library_call(self, call: Apply, operands: Sequence[Expression]) -> str:
+    def _library_call(self, call: code.Apply, operands: Sequence[code.Expression]) -> str:
         """A call of CBLAS, or of a function that calls LAPACKE."""
         self.calls_libraries = True
         name, texts = call.operation.name, list(map(self._outer, operands))
@@ -388,12 +367,14 @@ class _SourceWriter:
             return c_libraries.product(name, dtype, texts)
         called = f"{self._program}_{name}_{dtype.str[1:]}"
         self.helpers.setdefault(called, c_libraries.function(name, dtype, called))
-        reports = any(isinstance(x, Name) and x.name == STATUS.name for x in operands)
+        reports = any(isinstance(x, code.Name) and x.name == code.STATUS.name for x in operands)
         return f"{called}({', '.join(texts if reports or name in NO_FAULTS else [*texts, 'NULL', '0'])})"
 
-    def _loop(self, loop: For, indent: str) -> Iterator[str]:
+    def _loop(self, loop: code.For, indent: str) -> Iterator[str]:
         counter, start, stop = loop.counter.name, self._outer(loop.start), self._expression(loop.stop)
-        if not all(isinstance(part, Constant | Apply) or part in SIZE for part in subexpressions(loop.stop)):
+        if not all(
+            isinstance(part, code.Constant | code.Apply) or part in code.SIZE for part in code.subexpressions(loop.stop)
+        ):
             bound = f"{counter}_stop{next(self._stops)}"
             yield f"{indent}const int64_t {bound} = {stop};"
             stop = bound
@@ -406,23 +387,23 @@ class _SourceWriter:
 
     # ---- expressions
 
-    def _outer(self, expression: Expression) -> str:
+    def _outer(self, expression: code.Expression) -> str:
         """An expression where no parentheses are needed."""
         text = self._expression(expression)
-        return text[1:-1] if isinstance(expression, Apply) and _is_in_parentheses(text) else text
+        return text[1:-1] if isinstance(expression, code.Apply) and _is_in_parentheses(text) else text
 
-    def _expression(self, expression: Expression) -> str:
+    def _expression(self, expression: code.Expression) -> str:
         match expression:
-            case Name(name, _):
+            case code.Name(name, _):
                 return name
-            case Constant(value):
+            case code.Constant(value):
                 return _number(value)
-            case Load(array, index):
+            case code.Load(array, index):
                 return f"{array.name}[{self._outer(index)}]"
-            case Apply():
+            case code.Apply():
                 return self._call(expression)
 
-    def _call(self, call: Apply) -> str:
+    def _call(self, call: code.Apply) -> str:
         name, operands = call.operation.name, call.operands
         kind = operands[0].kind if operands else BOOL
         if not isinstance(kind, np.dtype):
@@ -487,44 +468,52 @@ UNROLLED = 16
 """The number of iterations up to which gcc unrolls a loop, unless it is marked."""
 
 
-def _sums(loop: For) -> Sequence[str]:
+def _sums(loop: code.For) -> Sequence[str]:
     """The sums of a loop that gcc runs as vectors, if its iterations pass nothing else to each other."""
-    own = [s for s in loop.body if isinstance(s, Assign) and _is_sum(s)]
+    own = [s for s in loop.body if isinstance(s, code.Assign) and _is_sum(s)]
     sums = [s.targets[0].name for s in own]
     stop = loop.stop.number
     is_short = stop is not None and stop <= UNROLLED
-    if is_short or not all(isinstance(s, Assign | Store | Comment) for s in loop.body):
+    if is_short or not all(isinstance(s, code.Assign | code.Store | code.Comment) for s in loop.body):
         return []
-    later = {target.name for target in assigned(loop.body)}
+    later = {target.name for target in code.assigned(loop.body)}
     for statement in loop.body:
         read = [x.name for x in statement.names() if x.name in later]
         if read != ([target.name for target in statement.targets] if statement in own else []):
             return []
-        later -= {target.name for target in assigned([statement])} - set(sums)
-    touched = [x for s in loop.body for x in (s, *s.expressions()) if isinstance(x, Store | Load)]
-    stores = {x.array: x.index for x in touched if isinstance(x, Store)}
+        later -= {target.name for target in code.assigned([statement])} - set(sums)
+    touched = [x for s in loop.body for x in (s, *s.expressions()) if isinstance(x, code.Store | code.Load)]
+    stores = {x.array: x.index for x in touched if isinstance(x, code.Store)}
     is_apart = all(stores.get(x.array, x.index) == x.index for x in touched)
-    if any(loop.counter in subexpressions(product) for x in touched for product in _products(x.index)):
+    if any(loop.counter in code.subexpressions(product) for x in touched for product in _products(x.index)):
         return []  # gathers of elements that are apart take longer than one after the other
     are_new = all(_is_new(index, loop.counter) for index in stores.values())
     return list(dict.fromkeys(sums)) if is_apart and are_new else []
 
 
-def _is_sum(statement: Assign) -> bool:
+def _is_sum(statement: code.Assign) -> bool:
     """True for a variable plus a number that becomes the variable."""
     value = statement.value
-    return isinstance(value, Apply) and value.operation.name == "accumulate" and value.operands[0] in statement.targets
+    return (
+        isinstance(value, code.Apply)
+        and value.operation.name == "accumulate"
+        and value.operands[0] in statement.targets
+    )
 
 
-def _products(index: Expression) -> list[Apply]:
-    return [part for part in subexpressions(index) if isinstance(part, Apply) and part.operation.name == "multiply"]
+def _products(index: code.Expression) -> list[code.Apply]:
+    return [
+        part
+        for part in code.subexpressions(index)
+        if isinstance(part, code.Apply) and part.operation.name == "multiply"
+    ]
 
 
-def _is_new(index: Expression, counter: Name) -> bool:
+def _is_new(index: code.Expression, counter: code.Name) -> bool:
     """True for an index that differs in all iterations."""
-    parts = subexpressions(index)
-    operations = {part.operation.name for part in parts if isinstance(part, Apply)}
-    is_linear = operations <= {"add", "subtract", "multiply"} and not any(isinstance(part, Load) for part in parts)
+    parts = code.subexpressions(index)
+    operations = {part.operation.name for part in parts if isinstance(part, code.Apply)}
+    is_linear = operations <= {"add", "subtract", "multiply"} and not any(isinstance(part, code.Load) for part in parts)
     return is_linear and parts.count(counter) == 1
 
 
