@@ -158,12 +158,15 @@ SUBSTITUTES.update(
 class BodyOf(Body):
     """The body of a function, with hooks."""
 
+    def __init__(self, function: Any) -> None:
+        super().__init__(inspect.unwrap(function))
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return anew(self.function)(*args, **kwargs)
 
 
 for _function in (*SHAPES, *WHAT_IS_KNOWN, *ELEMENTS, *SUMS, *OTHERS, *SETS, *FFT, *LINALG):
-    RULES[_function] = BodyOf(inspect.unwrap(_function))
+    RULES[_function] = BodyOf(_function)
 
 
 def _triangle(function: Any) -> Body:

@@ -49,7 +49,7 @@ CALLING = (np.apply_along_axis, np.apply_over_axes, np.fromiter, np.piecewise)
 """NumPy functions that call a user function."""
 
 LATER = {
-    "numpy.polynomial": "fnad.numpy.series_algebra",
+    "numpy.polynomial": "fnad.numpy.series",
     "statistics": "fnad.trace.standard_statistics",
     "bottleneck": "fnad.trace.bottleneck_functions",
 }

@@ -31,7 +31,7 @@ import scipy.linalg
 import scipy.signal
 import scipy.special
 
-import fnad.numpy.series_algebra
+import fnad.numpy.series
 import fnad.scipy.linalg
 import fnad.scipy.signal
 import fnad.scipy.special
