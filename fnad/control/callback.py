@@ -14,8 +14,9 @@ import numpy as np
 
 from fnad.errors import CallbackError
 from fnad.ir.axes import Opaque
-from fnad.ir.primitive import HOST, Library, Sample, Unknown, declare
+from fnad.ir.primitive import HOST, Library, Sample, Unknown
 from fnad.ir.types import Aval, Dtype, Shape
+from fnad.ops.constructors import primitive
 
 Results: TypeAlias = tuple[tuple[Dtype, Shape], ...]
 
@@ -40,23 +41,6 @@ def _infer(*operands: Aval, host: int, results: Results) -> tuple[Aval, ...]:
     return tuple(Aval(dtype, shape) for dtype, shape in results)
 
 
-def _evaluate(*operands: Any, host: int, results: Results) -> tuple[Any, ...]:
-    function = host.function if isinstance(host, Host) else None
-    if function is None:
-        raise CallbackError(
-            f"the function of callback {host} is not there",
-            remedy="a text of a program has no functions: trace the program anew",
-        )
-    found = [np.asarray(value) for value in function(*[np.array(operand) for operand in operands])]
-    for value, (dtype, shape) in zip(found, results, strict=True):
-        if (value.dtype, value.shape) != (dtype, shape):
-            raise CallbackError(
-                f"a callback returned {value.dtype} of shape {value.shape}, announced was {dtype} of shape {shape}",
-                remedy="return what `result` says, in dtype and shape",
-            )
-    return tuple(found)
-
-
 def _no_derivative(host: int, results: Results) -> CallbackError:
     name = host.name if isinstance(host, Host) else Host.name
     return CallbackError(
@@ -73,14 +57,27 @@ def _samples() -> Iterable[Sample]:
     yield Sample((x,), {"host": Host.of(lambda _: ()), "results": ()}, smooth=False)
 
 
-callback = declare(
-    "callback",
+@primitive(
     _infer,
-    _evaluate,
     Unknown(_no_derivative),
     Library(HOST),
     _samples,
-    "A function of the host, called in the order of the program.",
     effect=True,
     axes=Opaque("a function of the host takes the arrays it was written for"),
 )
+def callback(*operands: Any, host: int, results: Results) -> Any:
+    """A function of the host, called in the order of the program."""
+    function = host.function if isinstance(host, Host) else None
+    if function is None:
+        raise CallbackError(
+            f"the function of callback {host} is not there",
+            remedy="a text of a program has no functions: trace the program anew",
+        )
+    found = [np.asarray(value) for value in function(*[np.array(operand) for operand in operands])]
+    for value, (dtype, shape) in zip(found, results, strict=True):
+        if (value.dtype, value.shape) != (dtype, shape):
+            raise CallbackError(
+                f"a callback returned {value.dtype} of shape {value.shape}, announced was {dtype} of shape {shape}",
+                remedy="return what `result` says, in dtype and shape",
+            )
+    return tuple(found)

@@ -29,12 +29,13 @@ from fnad.control.signatures import Cotangents, Flags, Pulled, Regions, Symbols
 from fnad.errors import DtypeError, ShapeError
 from fnad.ir.builder import current_builder, inline, trace
 from fnad.ir.content import content_key
-from fnad.ir.primitive import Cond, Sample, Structured, declare
+from fnad.ir.primitive import Cond, Sample, Structured
 from fnad.ir.program import Equation, Literal, Params, Program
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, I64, Aval
 from fnad.ir.walk import has_effect
 from fnad.ops.comparison import select
+from fnad.ops.constructors import primitive
 from fnad.ops.elementary import sin
 from fnad.ops.shape import zeros_like
 from fnad.transforms.interpret import NEVER, region_runner
@@ -51,10 +52,6 @@ def _infer(index: Aval, *operands: Aval, regions: Regions) -> tuple[Aval, ...]:
         check_avals(f"branch {region.name} takes", region.in_avals, operands)
         check_avals(f"branch {region.name} returns", region.out_avals, regions[0].out_avals)
     return regions[0].out_avals
-
-
-def _evaluate(index: Any, *operands: Any, regions: Regions, deadline: float = NEVER) -> tuple[Any, ...]:
-    return tuple(region_runner(regions[_held(index, len(regions))])(operands, deadline))
 
 
 def _held(index: Any, count: int) -> int:
@@ -167,14 +164,14 @@ def _samples() -> Iterable[Sample]:
         yield Sample((index, x), {}, branches)
 
 
-cond = declare(
-    "cond",
+@primitive(
     _infer,
-    _evaluate,
     Structured(pushing(1), _pull, lambda equation, active: reached(equation.regions, active[1:])),
     Cond(),
     _samples,
-    "The region that the first operand numbers, run on the others.",
     prune=pruning(1),
     reduce=_reduce,
 )
+def cond(index: Any, *operands: Any, regions: Regions, deadline: float = NEVER) -> Any:
+    """The region that the first operand numbers, run on the others."""
+    return tuple(region_runner(regions[_held(index, len(regions))])(operands, deadline))

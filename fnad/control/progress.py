@@ -12,9 +12,10 @@ import numpy as np
 
 from fnad.errors import DtypeError, ShapeError
 from fnad.ir.axes import AxisPairs, Custom
-from fnad.ir.primitive import NonDifferentiable, Sample, StepCount, declare
+from fnad.ir.primitive import NonDifferentiable, Sample, StepCount
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import I64, Aval
+from fnad.ops.constructors import primitive
 from fnad.ops.reduction import reduce_max
 from fnad.ops.shape import copies
 from fnad.trace import meters
@@ -25,11 +26,6 @@ def _infer(total: Aval, *, label: str) -> Aval:
         raise DtypeError(f"progress takes an i64, got {total}")
     if total.shape:
         raise ShapeError(f"progress takes a scalar, got {total}")
-    return total
-
-
-def _evaluate(total: Any, *, label: str) -> Any:
-    meters.step_of_program(label, int(total))
     return total
 
 
@@ -47,14 +43,8 @@ def _samples() -> Iterable[Sample]:
         yield Sample((np.array(total),), {"label": meters.LABEL})
 
 
-progress = declare(
-    "progress",
-    _infer,
-    _evaluate,
-    NonDifferentiable(),
-    StepCount(),
-    _samples,
-    "The operand, the number of steps of a loop, of which one more is taken.",
-    effect=True,
-    axes=Custom(_stack, _align),
-)
+@primitive(_infer, NonDifferentiable(), StepCount(), _samples, effect=True, axes=Custom(_stack, _align))
+def progress(total: Any, *, label: str) -> Any:
+    """The operand, the number of steps of a loop, of which one more is taken."""
+    meters.step_of_program(label, int(total))
+    return total

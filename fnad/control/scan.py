@@ -20,12 +20,12 @@ from fnad.control.region_rules import check_avals
 from fnad.control.signatures import Flags, Regions, Symbols
 from fnad.errors import DtypeError, ShapeError
 from fnad.ir.builder import inline, trace
-from fnad.ir.primitive import Sample, ScanLoop, declare
+from fnad.ir.primitive import Sample, ScanLoop
 from fnad.ir.program import Equation, Params, Program
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import I64, UNKNOWN, Aval
 from fnad.ir.walk import has_effect
-from fnad.ops.constructors import random_array
+from fnad.ops.constructors import primitive, random_array
 from fnad.ops.shape import reshape_to, zeros_like
 from fnad.transforms.interpret import NEVER, check_time, region_runner
 
@@ -50,29 +50,6 @@ def _infer(
     check_avals("the body of a scan takes", body.in_avals, groups.body_avals(avals))
     check_avals("the carry of a scan becomes", body.out_avals[:carry], init)
     return (*init, *[_rows(aval, length) for aval in body.out_avals[carry:]])
-
-
-def _evaluate(
-    *operands: Any,
-    consts: int,
-    carry: int,
-    length: int | None,
-    reverse: bool,
-    regions: Regions,
-    deadline: float = NEVER,
-) -> tuple[Any, ...]:
-    (body,) = regions
-    steps, operands = (int(operands[0]), operands[1:]) if length is None else (length, operands)
-    constants, state, xs = Groups(consts, carry, len(operands) - consts - carry).split(operands)
-    run = region_runner(body)
-    ys = [np.empty((steps, *aval.shape), aval.dtype) for aval in body.out_avals[carry:]]
-    for i in reversed(range(steps)) if reverse else range(steps):
-        check_time(deadline)
-        found = run([*constants, *state, *[x[i] for x in xs]], deadline)
-        state = found[:carry]
-        for y, row in zip(ys, found[carry:], strict=True):
-            y[i] = row
-    return (*state, *ys)
 
 
 # ---- as a loop -------------------------------------------------------------------------------------------------------
@@ -142,14 +119,26 @@ def _samples() -> Iterable[Sample]:
     yield Sample((a, s, x[:0]), {"consts": 1, "carry": 1, "length": 0, "reverse": False}, (body,))
 
 
-scan = declare(
-    "scan",
-    _infer,
-    _evaluate,
-    loop.derivative(scan_as_loop, bind_scan),
-    ScanLoop(),
-    _samples,
-    "The region once for each index of a leading axis, a carry handed on.",
-    prune=_prune,
-    reduce=_reduce,
-)
+@primitive(_infer, loop.derivative(scan_as_loop, bind_scan), ScanLoop(), _samples, prune=_prune, reduce=_reduce)
+def scan(
+    *operands: Any,
+    consts: int,
+    carry: int,
+    length: int | None,
+    reverse: bool,
+    regions: Regions,
+    deadline: float = NEVER,
+) -> Any:
+    """The region once for each index of a leading axis, a carry handed on."""
+    (body,) = regions
+    steps, operands = (int(operands[0]), operands[1:]) if length is None else (length, operands)
+    constants, state, xs = Groups(consts, carry, len(operands) - consts - carry).split(operands)
+    run = region_runner(body)
+    ys = [np.empty((steps, *aval.shape), aval.dtype) for aval in body.out_avals[carry:]]
+    for i in reversed(range(steps)) if reverse else range(steps):
+        check_time(deadline)
+        found = run([*constants, *state, *[x[i] for x in xs]], deadline)
+        state = found[:carry]
+        for y, row in zip(ys, found[carry:], strict=True):
+            y[i] = row
+    return (*state, *ys)

@@ -23,12 +23,13 @@ from fnad.control.scan import bind_scan
 from fnad.control.signatures import Flags, Regions, Symbols
 from fnad.errors import Failure, FailureKind, VerificationError, endless
 from fnad.ir.builder import trace
-from fnad.ir.primitive import Sample, WhileLoop, declare
+from fnad.ir.primitive import Sample, WhileLoop
 from fnad.ir.program import Equation, Params, Program, Var
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, I64, UNKNOWN, Aval
 from fnad.ir.walk import use_counts
 from fnad.ops.comparison import lt
+from fnad.ops.constructors import primitive
 from fnad.transforms.interpret import NEVER, check_time, region_runner
 
 
@@ -50,33 +51,6 @@ def _infer(
     check_avals("the body of a loop takes", body.in_avals, avals[test_consts:])
     check_avals("the carry of a loop becomes", body.out_avals[: len(carry)], carry)
     return (*carry, Aval(I64), *[aval.with_shape((UNKNOWN, *aval.shape)) for aval in body.out_avals[len(carry) :]])
-
-
-def _evaluate(
-    *operands: Any,
-    test_consts: int,
-    body_consts: int,
-    max_steps: int | None,
-    regions: Regions,
-    failure: Failure | None = None,
-    deadline: float = NEVER,
-) -> tuple[Any, ...]:
-    test, body = map(region_runner, regions)
-    of_test, of_body = operands[:test_consts], operands[test_consts : test_consts + body_consts]
-    carry = operands[test_consts + body_consts :]
-    count, steps = len(carry), 0
-    stacks: list[list[Any]] = [[] for _ in regions[1].outputs[count:]]
-    while test([*of_test, *carry], deadline)[0]:
-        check_time(deadline)
-        if steps == max_steps:
-            raise endless(steps, failure)
-        found = body([*of_body, *carry], deadline)
-        carry = found[:count]
-        for stack, row in zip(stacks, found[count:], strict=True):
-            stack.append(row)
-        steps += 1
-    rows = zip(stacks, regions[1].out_avals[count:], strict=True)
-    return (*carry, np.int64(steps), *[np.array(t, a.dtype).reshape(steps, *a.shape) for t, a in rows])
 
 
 # ---- as a loop -------------------------------------------------------------------------------------------------------
@@ -147,14 +121,30 @@ def _samples() -> Iterable[Sample]:
         yield Sample(operands, {"test_consts": 1, "body_consts": 1, "max_steps": None}, (test, body))
 
 
-while_loop = declare(
-    "while_loop",
-    _infer,
-    _evaluate,
-    loop.derivative(while_as_loop, bind_scan),
-    WhileLoop(),
-    _samples,
-    "The second region on the carry, as long as the first says so.",
-    prune=_prune,
-    reduce=_reduce,
-)
+@primitive(_infer, loop.derivative(while_as_loop, bind_scan), WhileLoop(), _samples, prune=_prune, reduce=_reduce)
+def while_loop(
+    *operands: Any,
+    test_consts: int,
+    body_consts: int,
+    max_steps: int | None,
+    regions: Regions,
+    failure: Failure | None = None,
+    deadline: float = NEVER,
+) -> Any:
+    """The second region on the carry, as long as the first says so."""
+    test, body = map(region_runner, regions)
+    of_test, of_body = operands[:test_consts], operands[test_consts : test_consts + body_consts]
+    carry = operands[test_consts + body_consts :]
+    count, steps = len(carry), 0
+    stacks: list[list[Any]] = [[] for _ in regions[1].outputs[count:]]
+    while test([*of_test, *carry], deadline)[0]:
+        check_time(deadline)
+        if steps == max_steps:
+            raise endless(steps, failure)
+        found = body([*of_body, *carry], deadline)
+        carry = found[:count]
+        for stack, row in zip(stacks, found[count:], strict=True):
+            stack.append(row)
+        steps += 1
+    rows = zip(stacks, regions[1].out_avals[count:], strict=True)
+    return (*carry, np.int64(steps), *[np.array(t, a.dtype).reshape(steps, *a.shape) for t, a in rows])

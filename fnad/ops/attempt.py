@@ -9,24 +9,15 @@ import numpy as np
 
 from fnad.errors import FnadError
 from fnad.ir.axes import AxisPairs, Custom
-from fnad.ir.primitive import HOST, PRIMITIVES, Library, NonDifferentiable, Sample, declare
+from fnad.ir.primitive import HOST, PRIMITIVES, Library, NonDifferentiable, Sample
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, Aval
+from fnad.ops.constructors import primitive
 from fnad.ops.shape import stack_operands
 
 
 def _infer(x: Aval, *_: Aval, of: str, rows: int, **params: Any) -> Aval:
     return Aval(BOOL, x.shape[:rows])
-
-
-def _fails(*operands: Any, of: str, rows: int, **params: Any) -> Any:
-    found = np.zeros(np.shape(operands[0])[:rows], bool)
-    for place in np.ndindex(found.shape):
-        try:
-            PRIMITIVES[of].evaluate(*[operand[place] for operand in operands], **params)
-        except FnadError:
-            found[place] = True
-    return found
 
 
 def _stack(count: int, operands: Sequence[Symbol], stacked: Sequence[bool], *, rows: int, **params: Any) -> Symbol:
@@ -43,13 +34,13 @@ def _samples() -> Iterable[Sample]:
     yield Sample((singular,), {"of": "inv", "rows": 1}, smooth=False)
 
 
-fails = declare(
-    "fails",
-    _infer,
-    _fails,
-    NonDifferentiable(),
-    Library(HOST, raises=False),
-    _samples,
-    "True where the primitive `of` raises an error, for each index of the `rows` leading axes of the operands.",
-    axes=Custom(_stack, _align),
-)
+@primitive(_infer, NonDifferentiable(), Library(HOST, raises=False), _samples, axes=Custom(_stack, _align))
+def fails(*operands: Any, of: str, rows: int, **params: Any) -> Any:
+    """True where the primitive `of` raises an error, for each index of the `rows` leading axes of the operands."""
+    found = np.zeros(np.shape(operands[0])[:rows], bool)
+    for place in np.ndindex(found.shape):
+        try:
+            PRIMITIVES[of].evaluate(*[operand[place] for operand in operands], **params)
+        except FnadError:
+            found[place] = True
+    return found

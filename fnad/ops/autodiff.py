@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from fnad.ir.axes import Opaque
-from fnad.ir.primitive import Library, NoFormula, NonDifferentiable, Partials, Sample, Scalar, declare, everywhere
+from fnad.ir.primitive import Library, NoFormula, NonDifferentiable, Partials, Sample, Scalar, everywhere
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import DTYPES, F64, I64, Aval, Dtype, Shape, is_inexact
 from fnad.ops.arithmetic import add
 from fnad.ops.comparison import eq
-from fnad.ops.constructors import ANY, LINE, elementwise
+from fnad.ops.constructors import ANY, LINE, elementwise, primitive
 from fnad.ops.conversion import convert_to
 from fnad.ops.shape import constant, iota, reshape_to, sample
 
@@ -39,15 +39,15 @@ class _NamedByParams(NoFormula):
         return NoFormula(**params)()
 
 
-without_formula = declare(
-    "without_formula",
-    lambda x, *, function, operand: x,
+@primitive(
     lambda x, *, function, operand: x,
     Partials((_NamedByParams("without_formula", "x"),)),
     Scalar(lambda *, function, operand: "{0}", 0),
     lambda: [Sample((sample((2, 3)),), {"function": "f", "operand": "x"}, smooth=False)],
-    "The value itself; its derivative is an error that names the `operand` of the `function` that has no formula.",
 )
+def without_formula(x: Any, *, function: Any, operand: Any) -> Any:
+    """The value itself; its derivative is an error that names the `operand` of the `function` that has no formula."""
+    return x
 
 
 # ---- the directions of a Jacobian --------------------------------------------------------------------------------
@@ -55,10 +55,6 @@ without_formula = declare(
 
 def _infer_directions(*, dtype: Dtype, count: int, start: int, shape: Shape) -> Aval:
     return Aval(dtype, (count, *shape))
-
-
-def _directions(*, dtype: Dtype, count: int, start: int, shape: Shape) -> Any:
-    return np.eye(count, math.prod(shape), -start, dtype).reshape((count, *shape))
 
 
 def _expanded_directions(*, dtype: Dtype, count: int, start: int, shape: Shape) -> Symbol:
@@ -74,14 +70,14 @@ def _directions_samples() -> Iterable[Sample]:
     yield Sample((), {"dtype": F64, "count": 2, "start": 1, "shape": ()})
 
 
-directions = declare(
-    "directions",
+@primitive(
     _infer_directions,
-    _directions,
     NonDifferentiable(),
     Library(raises=False, expansion=_expanded_directions),
     _directions_samples,
-    "One array for each of `count` directions: 1 in one element, from direction `start` on, and 0 in the others.",
     axes=Opaque("it has no operands"),
     bounded=everywhere,
 )
+def directions(*, dtype: Dtype, count: int, start: int, shape: Shape) -> Any:
+    """One array for each of `count` directions: 1 in one element, from direction `start` on, and 0 in the others."""
+    return np.eye(count, math.prod(shape), -start, dtype).reshape((count, *shape))

@@ -19,7 +19,7 @@ from fnad.ir.primitive import Library, Pull, Sample
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, Aval
 from fnad.ops.arithmetic import mul, neg
-from fnad.ops.constructors import INEXACT, by_name, check_dtype, check_one_dtype, stacked
+from fnad.ops.constructors import INEXACT, by_name, check_dtype, check_one_dtype, matrix_primitive
 from fnad.ops.linalg import IF_NOT_POSITIVE, IF_SINGULAR, by_lapack, each_matrix
 from fnad.ops.matrix import check_matrices, rows
 from fnad.ops.shape import concatenate, pad, reduce_sum, reshape_to, sample
@@ -34,22 +34,6 @@ def _infer_solve_banded(ab: Aval, b: Aval, *, below: int, above: int) -> Aval:
     if (*ab.shape[:-2], ab.shape[-1]) != b.shape[:-1]:
         raise MatrixError(f"solve_banded takes as many equations as unknowns, got {ab} and {b}")
     return b
-
-
-@by_lapack(IF_SINGULAR)
-def _solve_banded(ab: Any, b: Any, *, below: int, above: int) -> Any:
-    from scipy.linalg import lapack, solve_banded  # noqa: PLC0415 - moved out of `import fnad`
-
-    def one(ab: Any, b: Any) -> Any:
-        return solve_banded((below, above), ab, b, check_finite=False)
-
-    def triangular(ab: Any, b: Any) -> Any:
-        x, fault = lapack.get_lapack_funcs("tbtrs", (ab, b))(ab, b, uplo="L" if below else "U")
-        if fault:
-            raise LinAlgError("singular matrix")
-        return x
-
-    return each_matrix(triangular if bool(below) != bool(above) else one, b, ab, b)
 
 
 def _pull_solve_banded(results: Any, primals: Any, cts: Any, *, below: int, above: int) -> list[Symbol]:
@@ -100,27 +84,27 @@ def _band(shape: tuple[int, ...], above: int, dtype: Any = F64) -> Any:
     return np.array(ab)
 
 
-solve_banded = stacked(
-    "solve_banded",
-    _infer_solve_banded,
-    _solve_banded,
-    Pull(_pull_solve_banded),
-    Library("gbsv"),
-    _solve_banded_samples,
-    "The solution of linear equations whose matrix has `below` and `above` diagonals beside the main one.",
-)
+@matrix_primitive(_infer_solve_banded, Pull(_pull_solve_banded), Library("gbsv"), _solve_banded_samples)
+@by_lapack(IF_SINGULAR)
+def solve_banded(ab: Any, b: Any, *, below: int, above: int) -> Any:
+    """The solution of linear equations whose matrix has `below` and `above` diagonals beside the main one."""
+    from scipy.linalg import lapack, solve_banded  # noqa: PLC0415 - moved out of `import fnad`
+
+    def one(ab: Any, b: Any) -> Any:
+        return solve_banded((below, above), ab, b, check_finite=False)
+
+    def triangular(ab: Any, b: Any) -> Any:
+        x, fault = lapack.get_lapack_funcs("tbtrs", (ab, b))(ab, b, uplo="L" if below else "U")
+        if fault:
+            raise LinAlgError("singular matrix")
+        return x
+
+    return each_matrix(triangular if bool(below) != bool(above) else one, b, ab, b)
 
 
 def _infer_definite_band(ab: Aval, *, lower: bool) -> Aval:
     check_dtype("definite_band", ab.dtype, INEXACT)
     return ab
-
-
-@by_lapack(IF_NOT_POSITIVE)
-def _definite_band(ab: Any, *, lower: bool) -> Any:
-    from scipy.linalg import cholesky_banded  # noqa: PLC0415 - moved out of `import fnad`
-
-    return each_matrix(lambda band: (cholesky_banded(band, lower=lower, check_finite=False), band)[1], ab, ab)
 
 
 def _definite_band_samples() -> Iterable[Sample]:
@@ -129,12 +113,15 @@ def _definite_band_samples() -> Iterable[Sample]:
             yield Sample((_band(shape, above, dtype).real.astype(dtype),), {"lower": above == 0})
 
 
-definite_band = stacked(
-    "definite_band",
+@matrix_primitive(
     _infer_definite_band,
-    _definite_band,
     Pull(lambda results, primals, cts, *, lower: [cts[0]]),
     Library("pbtrf"),
     _definite_band_samples,
-    "The diagonals of one triangle of a Hermitian matrix, which is positive definite; else LinAlgError.",
 )
+@by_lapack(IF_NOT_POSITIVE)
+def definite_band(ab: Any, *, lower: bool) -> Any:
+    """The diagonals of one triangle of a Hermitian matrix, which is positive definite; else LinAlgError."""
+    from scipy.linalg import cholesky_banded  # noqa: PLC0415 - moved out of `import fnad`
+
+    return each_matrix(lambda band: (cholesky_banded(band, lower=lower, check_finite=False), band)[1], ab, ab)

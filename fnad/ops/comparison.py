@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fnad.errors import DtypeError
-from fnad.ir.primitive import Primitive, Sample, Scalar, everywhere
+from fnad.ir.primitive import Linear, Primitive, Sample, Scalar, declare, everywhere
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, DTYPES, Aval
 from fnad.ops.constructors import (
@@ -20,7 +20,6 @@ from fnad.ops.constructors import (
     REALS,
     Domain,
     elementwise,
-    linear,
     predicate,
     same_avals,
 )
@@ -107,14 +106,13 @@ def _select_samples() -> Iterable[Sample]:
     yield Sample((np.array([True, False]), np.array([1.0, np.nan]), np.array([np.inf, 2.0])))
 
 
-select = linear(
+select = declare(
     "select",
     _infer_select,
     np.where,
-    _transpose_select,
+    Linear(_transpose_select, (1, 2)),
     Scalar("select({0}, {1}, {2})"),
-    wrt=(1, 2),
-    samples=_select_samples,
+    _select_samples,
+    "The second operand where the first is true, else the third; what is not taken does not count.",
     bounded=everywhere,
-    doc="The second operand where the first is true, else the third; what is not taken does not count.",
 )

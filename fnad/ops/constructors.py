@@ -14,27 +14,13 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from fnad.errors import DtypeError, ShapeError
-from fnad.ir.axes import Axes, Stacked
-from fnad.ir.primitive import (
-    IMPLIED,
-    Bounded,
-    Derivative,
-    Linear,
-    Lowering,
-    NonDifferentiable,
-    Partials,
-    Primitive,
-    Rule,
-    Sample,
-    Scalar,
-    declare,
-    nowhere,
-)
+from fnad.ir import primitive as kinds
+from fnad.ir.axes import Stacked
 from fnad.ir.ranges import Bounds, Singular
 from fnad.ir.types import BOOL, DTYPES, F64, Aval, Dtype, Shape, dtype_name
 
 Domain: TypeAlias = frozenset[Dtype]
-Samples: TypeAlias = Callable[[], Iterable[Sample]]
+Samples: TypeAlias = Callable[[], Iterable[kinds.Sample]]
 Interval: TypeAlias = tuple[float, float]
 Point: TypeAlias = tuple[complex, ...]
 
@@ -111,7 +97,7 @@ def elementwise(
     name: str,
     evaluate: Callable[..., Any],
     template: str,
-    derivative: tuple[Rule | None, ...] | Derivative = NonDifferentiable(),  # noqa: B008 - a constant
+    derivative: tuple[kinds.Rule | None, ...] | kinds.Derivative = kinds.NonDifferentiable(),  # noqa: B008 - a constant
     *,
     domain: Domain,
     doc: str,
@@ -121,10 +107,10 @@ def elementwise(
     over: tuple[Interval, ...] | None = None,
     edges: tuple[Point, ...] = (),
     commutative: bool = False,
-    bounded: Bounded = nowhere,
+    bounded: kinds.Bounded = kinds.nowhere,
     bounds: Bounds | None = None,
     singular: tuple[Singular, ...] = (),
-) -> Primitive:
+) -> kinds.Primitive:
     """Declare a primitive that acts element by element.
 
     `derivative` is a tuple of functions `(result, *operands) -> partial`, one per operand, or a record. `over` gives an
@@ -132,12 +118,12 @@ def elementwise(
     `finite` and `cost` are explained in `Partials` and `Scalar`, `commutative` and `bounded` in `Primitive`.
     """
     count = operands_of(template)
-    return declare(
+    return kinds.declare(
         name,
         infer_elementwise(name, count, domain, result),
         evaluate,
-        derivative if isinstance(derivative, Derivative) else Partials(derivative, finite),
-        Scalar(template, cost),
+        derivative if isinstance(derivative, kinds.Derivative) else kinds.Partials(derivative, finite),
+        kinds.Scalar(template, cost),
         lambda: elementwise_samples(domain, over or (UNIT,) * count, edges),
         doc,
         commutative=commutative,
@@ -147,8 +133,40 @@ def elementwise(
     )
 
 
-stacked = partial(declare, axes=Stacked())
-"""Declare a primitive of matrices, on the last axes of stacks."""
+def primitive(
+    infer: Callable[..., Aval | tuple[Aval, ...]],
+    derivative: kinds.Derivative,
+    lower: kinds.Lowering,
+    samples: Samples,
+    **fields: Any,
+) -> Callable[[Callable[..., Any]], kinds.Primitive]:
+    """Declare the primitive that a NumPy function evaluates: its name and its description are those of the function."""
+
+    def of(evaluate: Callable[..., Any]) -> kinds.Primitive:
+        name, doc = evaluate.__name__.removesuffix("_"), " ".join((evaluate.__doc__ or "").split())
+        return kinds.declare(name, infer, evaluate, derivative, lower, samples, doc, **fields)
+
+    return of
+
+
+def linear(
+    infer: Callable[..., Aval],
+    transpose: kinds.Rule,
+    lower: kinds.Lowering,
+    samples: Samples,
+    *,
+    wrt: tuple[int, ...] | None = None,
+    **fields: Any,
+) -> Callable[[Callable[..., Any]], kinds.Primitive]:
+    """Declare a primitive that is linear, jointly, in the operands `wrt`, by the function that evaluates it."""
+    return primitive(infer, kinds.Linear(transpose, wrt), lower, samples, **fields)
+
+
+matrix_primitive = partial(primitive, axes=Stacked())
+"""Declare a primitive of matrices, on the last axes of stacks, by the function that evaluates it."""
+
+stacked = partial(kinds.declare, axes=Stacked())
+"""Declare a primitive of matrices by its fields."""
 
 
 def predicate(
@@ -160,7 +178,7 @@ def predicate(
     doc: str,
     edges: tuple[Point, ...] = (),
     commutative: bool = False,
-) -> Primitive:
+) -> kinds.Primitive:
     """Declare an elementwise primitive with a bool result."""
     return elementwise(
         name,
@@ -175,48 +193,17 @@ def predicate(
     )
 
 
-def linear(
-    name: str,
-    infer: Callable[..., Aval],
-    evaluate: Callable[..., Any],
-    transpose: Rule,
-    lower: Lowering,
-    *,
-    doc: str,
-    samples: Samples,
-    wrt: tuple[int, ...] | None = None,
-    axes: Axes = IMPLIED,
-    commutative: bool = False,
-    bounded: Bounded = nowhere,
-    bounds: Bounds | None = None,
-) -> Primitive:
-    """Declare a primitive that is linear, jointly, in the operands `wrt`."""
-    return declare(
-        name,
-        infer,
-        evaluate,
-        Linear(transpose, wrt),
-        lower,
-        samples,
-        doc,
-        axes=axes,
-        commutative=commutative,
-        bounded=bounded,
-        bounds=bounds,
-    )
-
-
 # ---- samples -----------------------------------------------------------------------------------------------------
 
 
-def elementwise_samples(domain: Domain, over: tuple[Interval, ...], edges: tuple[Point, ...]) -> Iterable[Sample]:
+def elementwise_samples(domain: Domain, over: tuple[Interval, ...], edges: tuple[Point, ...]) -> Iterable[kinds.Sample]:
     """Operands within the intervals for every dtype of the domain, then the edges in the widest one."""
     rng = np.random.default_rng(0)
     for dtype in by_name(domain):
-        yield Sample(tuple(random_array(rng, (2, 3), dtype, interval) for interval in over))
+        yield kinds.Sample(tuple(random_array(rng, (2, 3), dtype, interval) for interval in over))
     widest = F64 if F64 in domain else by_name(domain)[-1]
     if edges:
-        yield Sample(tuple(np.array(column, widest) for column in zip(*edges, strict=True)), smooth=False)
+        yield kinds.Sample(tuple(np.array(column, widest) for column in zip(*edges, strict=True)), smooth=False)
 
 
 def by_name(domain: Domain) -> list[Dtype]:

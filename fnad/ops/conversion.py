@@ -13,18 +13,12 @@ import numpy as np
 
 from fnad.ir.primitive import Linear, Sample, Scalar, everywhere
 from fnad.ir.ranges import Range
+from fnad.ir.symbol import Symbol
 from fnad.ir.types import DTYPES, Dtype, is_inexact, real_dtype
 from fnad.ops.arithmetic import neg
 from fnad.ops.constructors import COMPLEXES, LINE, REALS, elementwise, linear
 from fnad.ops.shape import sample, zeros_like
 from fnad.scalar.operation import complex_dtype
-
-
-def _convert(x: Any, *, dtype: Dtype) -> Any:
-    source = x.real if x.dtype.kind == "c" and dtype.kind not in "cb" else x
-    if dtype == np.uint32 and source.dtype.kind == "f":
-        source = source.astype(np.int64)  # out of range NumPy's vectors differ from its scalars, for this dtype alone
-    return source.astype(dtype)
 
 
 def _is_wide(result: Dtype, operand: Dtype) -> bool:
@@ -38,17 +32,24 @@ def _convert_samples() -> Iterable[Sample]:
             yield Sample((sample((3,), source),), {"dtype": target})
 
 
-convert = linear(
-    "convert",
+def _transpose_convert(ct: Symbol, x: Symbol, *, dtype: Dtype) -> tuple[Symbol]:
+    return (convert(ct, dtype=x.dtype),)
+
+
+@linear(
     lambda x, *, dtype: x.with_dtype(dtype),
-    _convert,
-    lambda ct, x, *, dtype: (convert(ct, dtype=x.dtype),),
+    _transpose_convert,
     Scalar("{dtype}({0})"),
-    samples=_convert_samples,
+    _convert_samples,
     bounded=_is_wide,
     bounds=lambda x, *, dtype: x if is_inexact(dtype) else Range(x.low, x.high),
-    doc="The value in another dtype, as NumPy's astype: to integers towards zero, from complex the real part.",
 )
+def convert(x: Any, *, dtype: Dtype) -> Any:
+    """The value in another dtype, as NumPy's astype: to integers towards zero, from complex the real part."""
+    source = x.real if x.dtype.kind == "c" and dtype.kind not in "cb" else x
+    if dtype == np.uint32 and source.dtype.kind == "f":
+        source = source.astype(np.int64)  # out of range NumPy's vectors differ from its scalars, for this dtype alone
+    return source.astype(dtype)
 
 
 def convert_to(x: Any, dtype: Dtype) -> Any:

@@ -18,11 +18,11 @@ import numpy as np
 
 from fnad.errors import ShapeError
 from fnad.ir.axes import Opaque
-from fnad.ir.primitive import Bilinear, Library, Sample, declare
+from fnad.ir.primitive import Bilinear, Library, Sample
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval, Shape
 from fnad.ops.arithmetic import add, mul
-from fnad.ops.constructors import NUMBERS, by_name, check_dtype, check_one_dtype
+from fnad.ops.constructors import NUMBERS, by_name, check_dtype, check_one_dtype, primitive
 from fnad.ops.shape import broadcast_to, concatenate, pad, reduce_sum, reshape_to, reverse, sample, slice_axis
 from fnad.placement import scipy_module
 
@@ -37,10 +37,6 @@ def _infer_convolve(x: Aval, y: Aval, *, mode: str) -> Aval:
     if any(n < m for n, m in zip(x.shape, y.shape, strict=True)):
         raise ShapeError(f"a valid convolve takes the smaller array along every axis as the second, got {x} and {y}")
     return x.with_shape(tuple(n - m + 1 for n, m in zip(x.shape, y.shape, strict=True)))
-
-
-def _convolve(x: Any, y: Any, *, mode: str) -> Any:
-    return scipy_module(x, "signal").convolve(x, y, mode, "direct").astype(x.dtype)
 
 
 def backwards(x: Symbol) -> Symbol:
@@ -110,13 +106,13 @@ def _convolve_samples() -> Iterable[Sample]:
             yield Sample((sample(x), sample(y, seed=1)), {"mode": mode})
 
 
-convolve = declare(
-    "convolve",
+@primitive(
     _infer_convolve,
-    _convolve,
     Bilinear((_transpose_x, _transpose_y)),
     Library("convolve", raises=False, expansion=_written_out, dispatched=True),
     _convolve_samples,
-    "Convolution over all axes, as a sum of products; `mode` full or valid.",
     axes=Opaque("it convolves over all axes"),
 )
+def convolve(x: Any, y: Any, *, mode: str) -> Any:
+    """Convolution over all axes, as a sum of products; `mode` full or valid."""
+    return scipy_module(x, "signal").convolve(x, y, mode, "direct").astype(x.dtype)

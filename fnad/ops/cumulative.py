@@ -17,11 +17,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from fnad.ir.primitive import Cumulative, Push, Sample, declare
+from fnad.ir.primitive import Cumulative, Push, Sample
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval
 from fnad.ops.arithmetic import add, mul
-from fnad.ops.constructors import NUMBERS, by_name, check_dtype
+from fnad.ops.constructors import NUMBERS, by_name, check_dtype, primitive
 from fnad.ops.shape import check_axes, concatenate, reshape_to, sample, slice_axis, transpose_to
 from fnad.ops.shape import reverse as reverse_axes
 
@@ -73,12 +73,6 @@ def _infer_cumprod(x: Aval, *, axis: int, reverse: bool) -> Aval:
     return x
 
 
-def _cumprod(x: Any, *, axis: int, reverse: bool) -> Any:
-    if not reverse:
-        return np.cumprod(x, axis=axis, dtype=x.dtype)
-    return np.flip(np.cumprod(np.flip(x, axis), axis=axis, dtype=x.dtype), axis)
-
-
 def _of_duals(left: Parts, right: Parts) -> Parts:
     (a, da), (b, db) = left, right
     return [mul(a, b), add(mul(da, b), mul(a, db))]
@@ -101,12 +95,9 @@ def _cumprod_samples() -> Iterable[Sample]:
     yield Sample((np.zeros((0, 2)),), {"axis": 0, "reverse": False})
 
 
-cumprod = declare(
-    "cumprod",
-    _infer_cumprod,
-    _cumprod,
-    Push(_push_cumprod),
-    Cumulative("{acc} * {0}"),
-    _cumprod_samples,
-    "Running product along `axis`, from the end if `reverse`; its derivatives are exact at zeros.",
-)
+@primitive(_infer_cumprod, Push(_push_cumprod), Cumulative("{acc} * {0}"), _cumprod_samples)
+def cumprod(x: Any, *, axis: int, reverse: bool) -> Any:
+    """Running product along `axis`, from the end if `reverse`; its derivatives are exact at zeros."""
+    if not reverse:
+        return np.cumprod(x, axis=axis, dtype=x.dtype)
+    return np.flip(np.cumprod(np.flip(x, axis), axis=axis, dtype=x.dtype), axis)

@@ -33,7 +33,7 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, I64, Aval, is_complex, real_dtype
 from fnad.ops.arithmetic import add, div, mul, neg, sub
 from fnad.ops.comparison import eq, lt, select
-from fnad.ops.constructors import INEXACT, by_name, same_avals, stacked
+from fnad.ops.constructors import INEXACT, by_name, matrix_primitive, same_avals, stacked
 from fnad.ops.conversion import complex_, convert_to, imag, real
 from fnad.ops.indexing import scatter
 from fnad.ops.linalg import (
@@ -201,13 +201,6 @@ det = stacked(
 def _infer_cofactor(a: Aval, *directions: Aval) -> Aval:
     check_square("cofactor", a)
     return same_avals("cofactor", [a, *directions])
-
-
-@by_lapack(IF_NOT_CONVERGED)
-def _cofactor(a: Any, *directions: Any) -> Any:
-    wide = a.astype(np.result_type(a, np.float64))
-    by_formula = 1 <= a.shape[-1] < LARGEST_BY_FORMULA  # einsum of 4 by 4 takes longer than LAPACK
-    return (_leibniz_cofactor if by_formula else _svd_cofactor)(wide, directions).astype(a.dtype)
 
 
 def _leibniz_cofactor(a: Any, directions: tuple[Any, ...]) -> Any:
@@ -395,15 +388,16 @@ def _cofactor_samples() -> Iterable[Sample]:
         yield Sample((regular(square, F64), sample(square, seed=3), sample(square, seed=4)))
 
 
-cofactor = stacked(
-    "cofactor",
-    _infer_cofactor,
-    _cofactor,
-    Pull(_pull_cofactor),
-    Library("getc2", expansion=_expanded_cofactor),
-    _cofactor_samples,
-    "Matrix of cofactors, the gradient of det; with more operands, its derivative along each of them.",
+@matrix_primitive(
+    _infer_cofactor, Pull(_pull_cofactor), Library("getc2", expansion=_expanded_cofactor), _cofactor_samples
 )
+@by_lapack(IF_NOT_CONVERGED)
+def cofactor(a: Any, *directions: Any) -> Any:
+    """Matrix of cofactors, the gradient of det; with more operands, its derivative along each of them."""
+    wide = a.astype(np.result_type(a, np.float64))
+    by_formula = 1 <= a.shape[-1] < LARGEST_BY_FORMULA  # einsum of 4 by 4 takes longer than LAPACK
+    return (_leibniz_cofactor if by_formula else _svd_cofactor)(wide, directions).astype(a.dtype)
+
 
 # ---- slogdet -----------------------------------------------------------------------------------------------------
 
@@ -423,12 +417,12 @@ def _push_slogdet(results: Any, primals: Any, tangents: Any) -> list[Symbol | No
     return [complex_(neg(mul(imag(sign), rotation)), mul(real(sign), rotation)), real(growth)]
 
 
-slogdet = stacked(
-    "slogdet",
+@matrix_primitive(
     _infer_slogdet,
-    lambda a: tuple(np.linalg.slogdet(a)),
     Push(_push_slogdet),
     Library("getrf", raises=False, native=lambda *_: Routine("linalg_slogdet"), dispatched=True),
     _square_samples,
-    "Sign (of complex matrices, phase) and logarithm of the size of the determinant.",
 )
+def slogdet(a: Any) -> Any:
+    """Sign (of complex matrices, phase) and logarithm of the size of the determinant."""
+    return tuple(np.linalg.slogdet(a))

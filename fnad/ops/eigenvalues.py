@@ -28,13 +28,13 @@ from typing import Any
 import numpy as np
 
 from fnad.errors import ShapeError
-from fnad.ir.primitive import Library, Pull, Push, Routine, Sample, Scalar, declare
+from fnad.ir.primitive import Library, Linear, Pull, Push, Routine, Sample, Scalar, declare
 from fnad.ir.program import Equation
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, I64, Aval, is_complex, real_dtype
 from fnad.ops.arithmetic import add, mul, neg, strong_div, sub
 from fnad.ops.comparison import eq, gt, le, select
-from fnad.ops.constructors import INEXACT, by_name, check_dtype, linear, stacked
+from fnad.ops.constructors import INEXACT, by_name, check_dtype, stacked
 from fnad.ops.conversion import complex_, complex_dtype, convert, convert_to, imag, real
 from fnad.ops.linalg import (
     IF_NOT_CONVERGED,
@@ -139,15 +139,14 @@ def _without_derivative(x: Any, marks: Any) -> Any:
     return np.where(marks, x.dtype.type(np.nan), x)
 
 
-without_derivative = linear(
+without_derivative = declare(
     "without_derivative",
     _infer_without_derivative,
     _without_derivative,
-    lambda ct, x, marks: (without_derivative(ct, marks), None),
+    Linear(lambda ct, x, marks: (without_derivative(ct, marks), None), (0,)),
     Scalar("select({1}, {dtype}(nan), {0})"),
-    wrt=(0,),
-    samples=_marked_samples,
-    doc="nan where marked, also in the place of 0: the derivative of `distinct_vectors`.",
+    _marked_samples,
+    "nan where marked, also in the place of 0: the derivative of `distinct_vectors`.",
 )
 
 distinct_vectors = declare(

@@ -108,18 +108,6 @@ def _infer_fft(x: Aval, *, axis: int, inverse: bool, norm: Norm) -> Aval:
     return x.with_dtype(as_complex(x.dtype))
 
 
-def _fft(x: Any, *, axis: int, inverse: bool, norm: Norm, out: Any = None) -> Any:
-    if out is not None and _in_place():
-        found = _in_place().c2c(x, (axis,), not inverse, _factor(norm, inverse=inverse), out, 1)
-    else:
-        module = _transforms_of(x)
-        found = (module.ifft if inverse else module.fft)(x, axis=axis, norm=norm)
-    if isinstance(x, np.ndarray) and x.dtype.kind == "f":  # SciPy writes -0, NumPy 0, on which a phase of pi depends
-        n = x.shape[axis]
-        found[(*[slice(None)] * axis, slice(0, None, n if n % 2 else n // 2))].imag = 0
-    return found
-
-
 def _transpose_fft(ct: Symbol, x: Symbol, *, axis: int, inverse: bool, norm: Norm) -> tuple[Symbol]:
     if is_complex(x.dtype):
         return (fft(ct, axis=axis, inverse=inverse, norm=norm),)
@@ -147,10 +135,8 @@ def _fft_samples() -> Iterable[Sample]:
     yield Sample((sample((1,), np.dtype("c16")),), {"axis": 0, "inverse": False, "norm": "backward"})
 
 
-fft = linear(
-    "fft",
+@linear(
     _infer_fft,
-    _fft,
     _transpose_fft,
     Library(
         "fft",
@@ -159,10 +145,21 @@ fft = linear(
         dispatched=True,
         fills=True,
     ),
-    samples=_fft_samples,
-    doc="Discrete Fourier transform along an axis.",
+    _fft_samples,
     axes=Along(),
 )
+def fft(x: Any, *, axis: int, inverse: bool, norm: Norm, out: Any = None) -> Any:
+    """Discrete Fourier transform along an axis."""
+    if out is not None and _in_place():
+        found = _in_place().c2c(x, (axis,), not inverse, _factor(norm, inverse=inverse), out, 1)
+    else:
+        module = _transforms_of(x)
+        found = (module.ifft if inverse else module.fft)(x, axis=axis, norm=norm)
+    if isinstance(x, np.ndarray) and x.dtype.kind == "f":  # SciPy writes -0, NumPy 0, on which a phase of pi depends
+        n = x.shape[axis]
+        found[(*[slice(None)] * axis, slice(0, None, n if n % 2 else n // 2))].imag = 0
+    return found
+
 
 # ---- rfft / irfft --------------------------------------------------------------------------------------------------
 
@@ -179,18 +176,6 @@ def _infer_irfft(x: Aval, *, n: int, axis: int, norm: Norm) -> Aval:
     if x.shape[axis] != n // 2 + 1:
         raise ShapeError(f"irfft to length {n} takes {n // 2 + 1} elements along axis {axis}, got {x}")
     return Aval(real_dtype(x.dtype), _resized(x, axis, n))
-
-
-def _rfft(x: Any, *, axis: int, norm: Norm, out: Any = None) -> Any:
-    if out is not None and _in_place():
-        return _in_place().r2c(x, (axis,), True, _factor(norm, inverse=False), out, 1)
-    return _transforms_of(x).rfft(x, axis=axis, norm=norm)
-
-
-def _irfft(x: Any, *, n: int, axis: int, norm: Norm, out: Any = None) -> Any:
-    if out is not None and _in_place() and is_complex(x.dtype):
-        return _in_place().c2r(x, (axis,), n, False, _factor(norm, inverse=True), out, 1)
-    return _transforms_of(x).irfft(x, n, axis, norm)
 
 
 def _weighted(x: Symbol, axis: int, n: int, inner: float) -> Symbol:
@@ -228,10 +213,8 @@ def _irfft_samples() -> Iterable[Sample]:
             yield Sample((sample((n // 2 + 1, 2), np.dtype("c16")),), {"n": n, "axis": 0, "norm": norm})
 
 
-rfft = linear(
-    "rfft",
+@linear(
     _infer_rfft,
-    _rfft,
     _transpose_rfft,
     Library(
         "rfft",
@@ -240,15 +223,18 @@ rfft = linear(
         dispatched=True,
         fills=True,
     ),
-    samples=_rfft_samples,
-    doc="Discrete Fourier transform of real numbers along an axis, as far as it is not conjugate to itself.",
+    _rfft_samples,
     axes=Along(),
 )
+def rfft(x: Any, *, axis: int, norm: Norm, out: Any = None) -> Any:
+    """Discrete Fourier transform of real numbers along an axis, as far as it is not conjugate to itself."""
+    if out is not None and _in_place():
+        return _in_place().r2c(x, (axis,), True, _factor(norm, inverse=False), out, 1)
+    return _transforms_of(x).rfft(x, axis=axis, norm=norm)
 
-irfft = linear(
-    "irfft",
+
+@linear(
     _infer_irfft,
-    _irfft,
     _transpose_irfft,
     Library(
         "irfft",
@@ -259,7 +245,11 @@ irfft = linear(
         dispatched=True,
         fills=True,
     ),
-    samples=_irfft_samples,
-    doc="The n real numbers along an axis whose transform by rfft is the operand.",
+    _irfft_samples,
     axes=Along(),
 )
+def irfft(x: Any, *, n: int, axis: int, norm: Norm, out: Any = None) -> Any:
+    """The n real numbers along an axis whose transform by rfft is the operand."""
+    if out is not None and _in_place() and is_complex(x.dtype):
+        return _in_place().c2r(x, (axis,), n, False, _factor(norm, inverse=True), out, 1)
+    return _transforms_of(x).irfft(x, n, axis, norm)

@@ -9,8 +9,9 @@ import numpy as np
 
 from fnad.errors import DtypeError, GuardFailed, ShapeError
 from fnad.ir.axes import Opaque
-from fnad.ir.primitive import GuardCheck, NonDifferentiable, Sample, declare
+from fnad.ir.primitive import GuardCheck, NonDifferentiable, Sample
 from fnad.ir.types import BOOL, I64, Aval
+from fnad.ops.constructors import primitive
 
 
 def _infer(x: Aval, *, expected: int, number: int) -> Aval:
@@ -21,25 +22,16 @@ def _infer(x: Aval, *, expected: int, number: int) -> Aval:
     return x
 
 
-def _evaluate(x: Any, *, expected: int, number: int) -> Any:
-    if x != expected:
-        raise GuardFailed(number, int(x))
-    return x
-
-
 def _samples() -> Iterable[Sample]:
     for value in (np.array(True), np.array(False), np.array(-(2**40))):
         yield Sample((value,), {"expected": value.item(), "number": 0})
 
 
-guard = declare(
-    "guard",
-    _infer,
-    _evaluate,
-    NonDifferentiable(),
-    GuardCheck(),
-    _samples,
-    "The operand itself where it is `expected`; elsewhere the run ends at this guard, which has this `number`.",
-    effect=True,
-    axes=Opaque("one path is taken for one value"),
+@primitive(
+    _infer, NonDifferentiable(), GuardCheck(), _samples, effect=True, axes=Opaque("one path is taken for one value")
 )
+def guard(x: Any, *, expected: int, number: int) -> Any:
+    """The operand itself where it is `expected`; elsewhere the run ends at this guard, which has this `number`."""
+    if x != expected:
+        raise GuardFailed(number, int(x))
+    return x

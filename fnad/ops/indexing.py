@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from fnad.errors import DtypeError, OutOfRangeError, ShapeError
+from fnad.ir import primitive as kinds
 from fnad.ir.axes import AxisPairs, Custom, Opaque
-from fnad.ir.primitive import DynamicSlice, DynamicUpdate, Gather, Linear, Primitive, Sample, Scatter, ScatterRuns
 from fnad.ir.size import estimate
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, I64, Aval, Shape
@@ -53,13 +53,6 @@ def _selected_shape(name: str, x: Aval, indices: tuple[Aval, ...]) -> Shape:
 
 def _infer_gather(x: Aval, *indices: Aval) -> Aval:
     return x.with_shape(_selected_shape("gather", x, indices))
-
-
-def _gather(x: Any, *indices: Any) -> Any:
-    try:
-        return x[indices]
-    except IndexError as error:
-        raise OutOfRangeError(str(error)) from None
 
 
 def _rows(count: int, index: Symbol) -> Symbol:
@@ -105,27 +98,30 @@ def _sums_at(x: Aval, ct: Symbol, indices: Sequence[Symbol]) -> Symbol:
     return convert_to(sums, x.dtype)
 
 
-def _gather_samples() -> Iterable[Sample]:
+def _gather_samples() -> Iterable[kinds.Sample]:
     for dtype in by_name(ANY):
-        yield Sample((sample((3, 2), dtype), np.array([2, 0, 0, -1])))
+        yield kinds.Sample((sample((3, 2), dtype), np.array([2, 0, 0, -1])))
     for index in by_name(INTEGERS):
-        yield Sample((sample((3,)), np.array([[1, 2], [0, 0]], index)))
-    yield Sample((sample((3, 2, 2)), np.array([2, 0, 2]), np.array([1, -2, 1])))
-    yield Sample((sample((3, 2)), np.array(1)))
-    yield Sample((sample((3, 2)), np.zeros((0,), I64)))
+        yield kinds.Sample((sample((3,)), np.array([[1, 2], [0, 0]], index)))
+    yield kinds.Sample((sample((3, 2, 2)), np.array([2, 0, 2]), np.array([1, -2, 1])))
+    yield kinds.Sample((sample((3, 2)), np.array(1)))
+    yield kinds.Sample((sample((3, 2)), np.zeros((0,), I64)))
 
 
-gather = linear(
-    "gather",
+@linear(
     _infer_gather,
-    _gather,
     lambda ct, x, *indices: (_sums_at(x.aval, ct, indices), *[None] * len(indices)),
-    Gather(),
-    axes=Custom(_stack_gather, _align_gather),
+    kinds.Gather(),
+    _gather_samples,
     wrt=(0,),
-    samples=_gather_samples,
-    doc="NumPy's x[i, j, …] with integer arrays of one shape over the leading axes.",
+    axes=Custom(_stack_gather, _align_gather),
 )
+def gather(x: Any, *indices: Any) -> Any:
+    """NumPy's x[i, j, …] with integer arrays of one shape over the leading axes."""
+    try:
+        return x[indices]
+    except IndexError as error:
+        raise OutOfRangeError(str(error)) from None
 
 
 def _infer_scatter(name: str, x: Aval, updates: Aval, indices: tuple[Aval, ...]) -> Aval:
@@ -142,23 +138,16 @@ def _infer_scatter_add(x: Aval, updates: Aval, *indices: Aval) -> Aval:
     return _infer_scatter("scatter_add", x, updates, indices)
 
 
-def _scatter_add(x: Any, updates: Any, *indices: Any) -> Any:
-    out = np.array(x)
-    try:
-        np.add.at(out, indices, updates)
-    except IndexError as error:
-        raise OutOfRangeError(str(error)) from None
-    return out
-
-
-def _scatter_add_samples() -> Iterable[Sample]:
+def _scatter_add_samples() -> Iterable[kinds.Sample]:
     for dtype in by_name(NUMBERS):
-        yield Sample((sample((3, 2), dtype), sample((4, 2), dtype, 1), np.array([2, 0, 0, -1])))
-    yield Sample((sample((3, 2)), sample((2, 2), seed=1), np.array([[2, 0], [0, 2]]), np.array([[1, 1], [-1, 1]])))
-    yield Sample((sample((3,)), sample((0,)), np.zeros((0,), I64)))
+        yield kinds.Sample((sample((3, 2), dtype), sample((4, 2), dtype, 1), np.array([2, 0, 0, -1])))
+    yield kinds.Sample(
+        (sample((3, 2)), sample((2, 2), seed=1), np.array([[2, 0], [0, 2]]), np.array([[1, 1], [-1, 1]]))
+    )
+    yield kinds.Sample((sample((3,)), sample((0,)), np.zeros((0,), I64)))
 
 
-def _in_runs(primitive: Callable[[], Primitive]) -> Callable[..., Symbol]:
+def _in_runs(primitive: Callable[[], kinds.Primitive]) -> Callable[..., Symbol]:
     """A scatter whose updates are sorted by the element that they change."""
 
     def sorted_by_element(x: Symbol, updates: Symbol, *indices: Symbol) -> Symbol:
@@ -174,11 +163,11 @@ def _in_runs(primitive: Callable[[], Primitive]) -> Callable[..., Symbol]:
     return sorted_by_element
 
 
-def _runs(plain: Primitive) -> Primitive:
+def _runs(plain: kinds.Primitive) -> kinds.Primitive:
     """A scatter with an operand more, the numbers of all updates in runs of those of one element."""
     name = f"{plain.name}_runs"
-    assert isinstance(plain.lower, Scatter)
-    assert isinstance(plain.derivative, Linear)
+    assert isinstance(plain.lower, kinds.Scatter)
+    assert isinstance(plain.derivative, kinds.Linear)
     transpose = plain.derivative.transpose
 
     def infer(x: Aval, updates: Aval, order: Aval, *indices: Aval) -> Aval:
@@ -191,50 +180,45 @@ def _runs(plain: Primitive) -> Primitive:
         of_x, of_updates, *rest = transpose(ct, x, updates, *indices)
         return [of_x, of_updates, None, *rest]
 
-    def samples() -> Iterable[Sample]:
+    def samples() -> Iterable[kinds.Sample]:
         for case in plain.samples():
             x, updates, *indices = case.operands
             if updates.size:
                 shape = x.shape[: len(indices)]
                 number = np.ravel_multi_index([i % n for i, n in zip(indices, shape, strict=True)], shape)
-                yield Sample((x, updates, np.argsort(number, axis=None, kind="stable"), *indices))
+                yield kinds.Sample((x, updates, np.argsort(number, axis=None, kind="stable"), *indices))
 
-    return linear(
+    return kinds.declare(
         name,
         infer,
         lambda x, updates, order, *indices: plain.evaluate(x, updates, *indices),
-        transposed,
-        ScatterRuns(plain.lower.step),
+        kinds.Linear(transposed, (0, 1)),
+        kinds.ScatterRuns(plain.lower.step),
+        samples,
+        f"`{plain.name}` with the numbers of all updates, in runs of those of one element.",
         axes=Opaque("it takes the place of a scatter when all transforms are done"),
-        wrt=(0, 1),
-        samples=samples,
-        doc=f"`{plain.name}` with the numbers of all updates, in runs of those of one element.",
     )
 
 
-scatter_add = linear(
-    "scatter_add",
+@linear(
     _infer_scatter_add,
-    _scatter_add,
     lambda ct, x, updates, *indices: (ct, gather(ct, *indices), *[None] * len(indices)),
-    Scatter("{old} + {new}", _in_runs(lambda: scatter_add_runs)),
-    axes=Custom(lambda *given: scatter_add(*_with_rows(*given)), _align_scatter),
+    kinds.Scatter("{old} + {new}", _in_runs(lambda: scatter_add_runs)),
+    _scatter_add_samples,
     wrt=(0, 1),
-    samples=_scatter_add_samples,
-    doc="The first operand with the second added at x[i, j, …]; updates at the same place add up, as in np.add.at.",
+    axes=Custom(lambda *given: scatter_add(*_with_rows(*given)), _align_scatter),
 )
-
-
-scatter_add_runs = _runs(scatter_add)
-
-
-def _scatter(x: Any, updates: Any, *indices: Any) -> Any:
+def scatter_add(x: Any, updates: Any, *indices: Any) -> Any:
+    """The first operand with the second added at x[i, j, …]; updates at the same place add up, as in np.add.at."""
     out = np.array(x)
     try:
-        out[indices] = updates
+        np.add.at(out, indices, updates)
     except IndexError as error:
         raise OutOfRangeError(str(error)) from None
     return out
+
+
+scatter_add_runs = _runs(scatter_add)
 
 
 def _transpose_scatter(ct: Symbol, x: Symbol, updates: Symbol, *indices: Symbol) -> list[Symbol | None]:
@@ -253,24 +237,32 @@ def _order(shape: Shape) -> Symbol:
     return reshape_to(iota(dtype=I64, shape=(Aval(I64, shape).size,), axis=0), shape)
 
 
-def _scatter_samples() -> Iterable[Sample]:
+def _scatter_samples() -> Iterable[kinds.Sample]:
     for dtype in by_name(ANY):
-        yield Sample((sample((3, 2), dtype), sample((4, 2), dtype, 1), np.array([2, 0, 0, -1])))
-    yield Sample((sample((3, 2)), sample((2, 2), seed=1), np.array([[2, 0], [0, 2]]), np.array([[1, 1], [-1, 1]])))
-    yield Sample((sample((3,)), sample((), seed=1), np.array(-1)))
+        yield kinds.Sample((sample((3, 2), dtype), sample((4, 2), dtype, 1), np.array([2, 0, 0, -1])))
+    yield kinds.Sample(
+        (sample((3, 2)), sample((2, 2), seed=1), np.array([[2, 0], [0, 2]]), np.array([[1, 1], [-1, 1]]))
+    )
+    yield kinds.Sample((sample((3,)), sample((), seed=1), np.array(-1)))
 
 
-scatter = linear(
-    "scatter",
+@linear(
     lambda x, updates, *indices: _infer_scatter("scatter", x, updates, indices),
-    _scatter,
     _transpose_scatter,
-    Scatter("{new}", _in_runs(lambda: scatter_runs)),
-    axes=Custom(lambda *given: scatter(*_with_rows(*given)), _align_scatter),
+    kinds.Scatter("{new}", _in_runs(lambda: scatter_runs)),
+    _scatter_samples,
     wrt=(0, 1),
-    samples=_scatter_samples,
-    doc="The first operand with the second assigned at x[i, j, …]; of updates at the same place the last one wins.",
+    axes=Custom(lambda *given: scatter(*_with_rows(*given)), _align_scatter),
 )
+def scatter(x: Any, updates: Any, *indices: Any) -> Any:
+    """The first operand with the second assigned at x[i, j, …]; of updates at the same place the last one wins."""
+    out = np.array(x)
+    try:
+        out[indices] = updates
+    except IndexError as error:
+        raise OutOfRangeError(str(error)) from None
+    return out
+
 
 scatter_runs = _runs(scatter)
 
@@ -342,25 +334,25 @@ def _align_nothing(*operands: Aval, **_: Any) -> tuple[AxisPairs, ...]:
     return tuple(() for _ in operands)
 
 
-def _dynamic_slice_samples() -> Iterable[Sample]:
+def _dynamic_slice_samples() -> Iterable[kinds.Sample]:
     for dtype in by_name(ANY):
-        yield Sample((sample((3, 4), dtype), np.array(1), np.array(-3)), {"sizes": (2, 3)})
+        yield kinds.Sample((sample((3, 4), dtype), np.array(1), np.array(-3)), {"sizes": (2, 3)})
     for index in by_name(INTEGERS):
-        yield Sample((sample((3,)), np.array(2, index)), {"sizes": (1,)})
-    yield Sample((sample(()),), {"sizes": ()})
+        yield kinds.Sample((sample((3,)), np.array(2, index)), {"sizes": (1,)})
+    yield kinds.Sample((sample(()),), {"sizes": ()})
 
 
-dynamic_slice = linear(
-    "dynamic_slice",
+@linear(
     _infer_dynamic_slice,
-    lambda x, *starts, sizes: x[_box(x.shape, starts, sizes)],
     _transpose_dynamic_slice,
-    DynamicSlice(),
-    axes=Custom(_stack_dynamic_slice, _align_nothing),
+    kinds.DynamicSlice(),
+    _dynamic_slice_samples,
     wrt=(0,),
-    samples=_dynamic_slice_samples,
-    doc="A box of static `sizes` at run-time starts, one integer an axis; a negative start counts from the end.",
+    axes=Custom(_stack_dynamic_slice, _align_nothing),
 )
+def dynamic_slice(x: Any, *starts: Any, sizes: Ints) -> Any:
+    """A box of static `sizes` at run-time starts, one integer an axis; a negative start counts from the end."""
+    return x[_box(x.shape, starts, sizes)]
 
 
 def _infer_dynamic_update(x: Aval, update: Aval, *starts: Aval) -> Aval:
@@ -368,12 +360,6 @@ def _infer_dynamic_update(x: Aval, update: Aval, *starts: Aval) -> Aval:
         raise ShapeError(f"dynamic_update_slice takes an update of the array's dtype and rank, got {update} for {x}")
     _check_box("dynamic_update_slice", x, update.shape, starts)
     return x
-
-
-def _dynamic_update(x: Any, update: Any, *starts: Any) -> Any:
-    out = np.array(x)
-    out[_box(x.shape, starts, update.shape)] = update
-    return out
 
 
 def _transpose_dynamic_update(ct: Symbol, x: Symbol, update: Symbol, *starts: Symbol) -> list[Symbol | None]:
@@ -394,20 +380,22 @@ def _align_dynamic_update(x: Aval, *others: Aval) -> tuple[AxisPairs, ...]:
     return _same_axes(x), *[() for _ in others]
 
 
-def _dynamic_update_samples() -> Iterable[Sample]:
+def _dynamic_update_samples() -> Iterable[kinds.Sample]:
     for dtype in by_name(ANY):
-        yield Sample((sample((3, 4), dtype), sample((2, 3), dtype, 1), np.array(1), np.array(-3)))
-    yield Sample((sample((3,), F64), sample((0,), F64), np.array(3)))
+        yield kinds.Sample((sample((3, 4), dtype), sample((2, 3), dtype, 1), np.array(1), np.array(-3)))
+    yield kinds.Sample((sample((3,), F64), sample((0,), F64), np.array(3)))
 
 
-dynamic_update_slice = linear(
-    "dynamic_update_slice",
+@linear(
     _infer_dynamic_update,
-    _dynamic_update,
     _transpose_dynamic_update,
-    DynamicUpdate(),
-    axes=Custom(_stack_dynamic_update, _align_dynamic_update),
+    kinds.DynamicUpdate(),
+    _dynamic_update_samples,
     wrt=(0, 1),
-    samples=_dynamic_update_samples,
-    doc="The first operand with the box at run-time starts replaced by the second.",
+    axes=Custom(_stack_dynamic_update, _align_dynamic_update),
 )
+def dynamic_update_slice(x: Any, update: Any, *starts: Any) -> Any:
+    """The first operand with the box at run-time starts replaced by the second."""
+    out = np.array(x)
+    out[_box(x.shape, starts, update.shape)] = update
+    return out

@@ -28,7 +28,7 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, Aval, is_complex
 from fnad.ops.arithmetic import add, div, mul, sub
 from fnad.ops.comparison import gt, select
-from fnad.ops.constructors import check_one_dtype, stacked
+from fnad.ops.constructors import check_one_dtype, matrix_primitive
 from fnad.ops.conversion import complex_, convert_to
 from fnad.ops.eigenvalues import eigh, svd
 from fnad.ops.linalg import (
@@ -122,10 +122,8 @@ def _qr_samples() -> Iterable[Sample]:
         yield from _tall_and_wide_samples(complete=complete)
 
 
-qr = stacked(
-    "qr",
+@matrix_primitive(
     _infer_qr,
-    by_lapack(IF_NOT_CONVERGED)(lambda a, *, complete: tuple(np.linalg.qr(a, "complete" if complete else "reduced"))),
     Push(_push_qr),
     Library(
         "geqrf",
@@ -133,8 +131,11 @@ qr = stacked(
         dispatched=True,
     ),
     _qr_samples,
-    "QR factorization, Q with orthonormal columns, as many as rows if `complete`, and R upper triangular.",
 )
+@by_lapack(IF_NOT_CONVERGED)
+def qr(a: Any, *, complete: bool) -> Any:
+    """QR factorization, Q with orthonormal columns, as many as rows if `complete`, and R upper triangular."""
+    return tuple(np.linalg.qr(a, "complete" if complete else "reduced"))
 
 
 def _infer_qr_r(a: Aval) -> Aval:
@@ -145,15 +146,17 @@ def _push_qr_r(results: Any, primals: Any, tangents: Any) -> list[Symbol | None]
     return _push_qr(qr(primals[0], complete=False), primals, tangents, complete=False)[1:]
 
 
-qr_r = stacked(
-    "qr_r",
+@matrix_primitive(
     _infer_qr_r,
-    by_lapack(IF_NOT_CONVERGED)(lambda a: np.linalg.qr(a, "r")),
     Push(_push_qr_r),
     Library("geqrf", native=lambda *_: Routine("linalg_qr_r"), dispatched=True),
     _tall_and_wide_samples,
-    "The triangular factor R of the QR factorization.",
 )
+@by_lapack(IF_NOT_CONVERGED)
+def qr_r(a: Any) -> Any:
+    """The triangular factor R of the QR factorization."""
+    return np.linalg.qr(a, "r")
+
 
 # ---- pinv ----------------------------------------------------------------------------------------------------------
 
@@ -202,16 +205,15 @@ def _pinv_samples() -> Iterable[Sample]:
     yield from hermitian_samples(rcond=1e-15, is_hermitian=True)
 
 
-pinv = stacked(
-    "pinv",
-    _infer_pinv,
-    by_lapack(IF_NOT_CONVERGED)(lambda a, *, rcond, is_hermitian: np.linalg.pinv(a, rcond, is_hermitian)),
-    Push(_push_pinv),
-    Library("gesdd", expansion=_pinv_by_values),
-    _pinv_samples,
-    "Pseudoinverse: singular values up to `rcond` times the largest count as 0. If `is_hermitian`, the lower "
-    "triangle is read.",
-)
+@matrix_primitive(_infer_pinv, Push(_push_pinv), Library("gesdd", expansion=_pinv_by_values), _pinv_samples)
+@by_lapack(IF_NOT_CONVERGED)
+def pinv(a: Any, *, rcond: float, is_hermitian: bool) -> Any:
+    """Pseudoinverse: singular values up to `rcond` times the largest count as 0.
+
+    If `is_hermitian`, the lower triangle is read.
+    """
+    return np.linalg.pinv(a, rcond, is_hermitian)
+
 
 # ---- lstsq ---------------------------------------------------------------------------------------------------------
 
@@ -223,12 +225,6 @@ def _infer_lstsq(a: Aval, b: Aval, *, rcond: float) -> Aval:
     if a.shape[:-1] != b.shape[:-1]:
         raise MatrixError(f"Incompatible dimensions: lstsq of {a} and {b}")
     return a.with_shape((*a.shape[:-2], a.shape[-1], b.shape[-1]))
-
-
-@by_lapack(IF_NOT_CONVERGED)
-def _lstsq(a: Any, b: Any, *, rcond: float) -> Any:
-    like = np.empty_like(a, shape=(*a.shape[:-2], a.shape[-1], b.shape[-1]))
-    return each_matrix(lambda a, b: np.linalg.lstsq(a, b, rcond)[0], like, a, b)
 
 
 def _push_lstsq(results: Any, primals: Any, tangents: Any, *, rcond: float) -> list[Symbol]:
@@ -249,10 +245,8 @@ def _lstsq_samples() -> Iterable[Sample]:
         yield Sample((a, b), {"rcond": 1e-15})
 
 
-lstsq = stacked(
-    "lstsq",
+@matrix_primitive(
     _infer_lstsq,
-    _lstsq,
     Push(_push_lstsq),
     Library(
         "gelsd",
@@ -262,5 +256,9 @@ lstsq = stacked(
         dispatched=True,
     ),
     _lstsq_samples,
-    "The shortest x that makes |a x - b| least, for each column of b; `rcond` as in pinv.",
 )
+@by_lapack(IF_NOT_CONVERGED)
+def lstsq(a: Any, b: Any, *, rcond: float) -> Any:
+    """The shortest x that makes |a x - b| least, for each column of b; `rcond` as in pinv."""
+    like = np.empty_like(a, shape=(*a.shape[:-2], a.shape[-1], b.shape[-1]))
+    return each_matrix(lambda a, b: np.linalg.lstsq(a, b, rcond)[0], like, a, b)

@@ -21,13 +21,22 @@ from numpy.linalg import LinAlgError
 
 from fnad.errors import FactorizationError, MatrixError, OutOfRangeError
 from fnad.ir.axes import Stacked
-from fnad.ir.primitive import HOST, Library, NonDifferentiable, Pull, Push, Routine, Sample, declare
+from fnad.ir.primitive import HOST, Library, NonDifferentiable, Pull, Push, Routine, Sample
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import DTYPES, F64, Aval, Dtype, Shape
 from fnad.lapack_threads import MIDDLE, UP_TO_MIDDLE, threads_for
 from fnad.ops.arithmetic import add, mul, neg
 from fnad.ops.comparison import ge, gt
-from fnad.ops.constructors import INEXACT, INTEGERS, by_name, check_dtype, check_one_dtype, stacked
+from fnad.ops.constructors import (
+    INEXACT,
+    INTEGERS,
+    by_name,
+    check_dtype,
+    check_one_dtype,
+    matrix_primitive,
+    primitive,
+    stacked,
+)
 from fnad.ops.conversion import convert
 from fnad.ops.indexing import gather
 from fnad.ops.matrix import (
@@ -179,7 +188,20 @@ inv = stacked(
 )
 
 
-def _inv_or_nan(a: Any) -> Any:
+def _inv_or_nan_samples() -> Iterable[Sample]:
+    yield from _square_samples()
+    yield Sample((np.stack([np.ones((2, 2)), np.eye(2)]),), smooth=False)
+
+
+@matrix_primitive(
+    _infer_inv,
+    Pull(_pull_inv),
+    Library("getri", raises=False, native=lambda *_: Routine("linalg_inv")),
+    _inv_or_nan_samples,
+)
+def inv_or_nan(a: Any) -> Any:
+    """Inverse matrix; of a singular one, nan."""
+
     def one(a: Any) -> Any:
         try:
             return np.linalg.inv(a)
@@ -188,21 +210,6 @@ def _inv_or_nan(a: Any) -> Any:
 
     return each_matrix(one, a, a)
 
-
-def _inv_or_nan_samples() -> Iterable[Sample]:
-    yield from _square_samples()
-    yield Sample((np.stack([np.ones((2, 2)), np.eye(2)]),), smooth=False)
-
-
-inv_or_nan = stacked(
-    "inv_or_nan",
-    _infer_inv,
-    _inv_or_nan,
-    Pull(_pull_inv),
-    Library("getri", raises=False, native=lambda *_: Routine("linalg_inv")),
-    _inv_or_nan_samples,
-    "Inverse matrix; of a singular one, nan.",
-)
 
 # ---- solve_triangular --------------------------------------------------------------------------------------------
 
@@ -315,22 +322,13 @@ hermitian_samples = partial(matrix_samples, positive, (3, 3), (2, 2, 2), (1, 1),
 """Positive definite matrices."""
 
 
-@by_lapack(IF_NOT_POSITIVE)
-def _cholesky(a: Any, *, upper: bool) -> Any:
-    if upper and is_cupys(a):
-        return np.conj(np.swapaxes(np.linalg.cholesky(np.conj(np.swapaxes(a, -1, -2))), -1, -2))
-    return np.linalg.cholesky(a, upper=True) if upper else np.linalg.cholesky(a)
-
-
 def _cholesky_samples() -> Iterable[Sample]:
     for is_upper in (False, True):
         yield from hermitian_samples(upper=is_upper)
 
 
-cholesky = stacked(
-    "cholesky",
+@matrix_primitive(
     _infer_cholesky,
-    _cholesky,
     Push(_push_cholesky),
     Library(
         "potrf",
@@ -338,8 +336,14 @@ cholesky = stacked(
         dispatched=True,
     ),
     _cholesky_samples,
-    "The triangular factor of a Hermitian, positive definite matrix, L Lᴴ or Uᴴ U; one triangle of a is read.",
 )
+@by_lapack(IF_NOT_POSITIVE)
+def cholesky(a: Any, *, upper: bool) -> Any:
+    """The triangular factor of a Hermitian, positive definite matrix, L Lᴴ or Uᴴ U; one triangle of a is read."""
+    if upper and is_cupys(a):
+        return np.conj(np.swapaxes(np.linalg.cholesky(np.conj(np.swapaxes(a, -1, -2))), -1, -2))
+    return np.linalg.cholesky(a, upper=True) if upper else np.linalg.cholesky(a)
+
 
 # ---- lu ----------------------------------------------------------------------------------------------------------
 
@@ -354,7 +358,22 @@ def _infer_row_order(pivots: Aval, *, size: int) -> Aval:
     return Aval(I64, (*pivots.shape[:-1], size))
 
 
-def _row_order(pivots: Any, *, size: int) -> Any:
+def _row_order_samples() -> Iterable[Sample]:
+    for dtype in by_name(INTEGERS):
+        yield Sample((np.array([2, 2], dtype),), {"size": 3})
+    yield Sample((np.array([[1, 1], [0, 1]]),), {"size": 2})
+    yield Sample((np.zeros((2, 0), I32),), {"size": 0})
+
+
+@primitive(
+    _infer_row_order,
+    NonDifferentiable(),
+    Library(HOST, native=lambda *_, size: Routine("linalg_row_order", (NO_ROW,))),
+    _row_order_samples,
+    axes=Stacked(1),
+)
+def row_order(pivots: Any, *, size: int) -> Any:
+    """Which of `size` rows comes where when row i is exchanged with row pivots[i], one after the other."""
     if not ((pivots >= 0) & (pivots < size)).all():
         raise NO_ROW.at(None)
     order = np.broadcast_to(np.arange(size), (*pivots.shape[:-1], size)).copy()
@@ -364,36 +383,9 @@ def _row_order(pivots: Any, *, size: int) -> Any:
     return order
 
 
-def _row_order_samples() -> Iterable[Sample]:
-    for dtype in by_name(INTEGERS):
-        yield Sample((np.array([2, 2], dtype),), {"size": 3})
-    yield Sample((np.array([[1, 1], [0, 1]]),), {"size": 2})
-    yield Sample((np.zeros((2, 0), I32),), {"size": 0})
-
-
-row_order = declare(
-    "row_order",
-    _infer_row_order,
-    _row_order,
-    NonDifferentiable(),
-    Library(HOST, native=lambda *_, size: Routine("linalg_row_order", (NO_ROW,))),
-    _row_order_samples,
-    "Which of `size` rows comes where when row i is exchanged with row pivots[i], one after the other.",
-    axes=Stacked(1),
-)
-
-
 def _infer_lu(a: Aval) -> tuple[Aval, Aval]:
     check_matrices("lu", a)
     return a, Aval(I32, (*a.shape[:-2], min(a.shape[-2:])))
-
-
-def _lu(a: Any) -> tuple[Any, Any]:
-    packed = a.astype(np.result_type(a.dtype, np.float64))
-    pivots = np.empty_like(a, I32, shape=(*a.shape[:-2], min(a.shape[-2:])))
-    for i in np.ndindex(a.shape[:-2]) if a.size else ():
-        packed[i], pivots[i] = _getrf(packed[i])
-    return packed.astype(a.dtype), pivots
 
 
 def _getrf(a: Any) -> tuple[Any, Any]:
@@ -441,15 +433,19 @@ def permute_rows(x: Symbol, permutation: Symbol) -> Symbol:
 _lu_samples = partial(matrix_samples, sample, (3, 3), (2, 2, 2), (4, 2), (2, 4), (1, 1), (0, 0), (0, 2))
 
 
-lu = stacked(
-    "lu",
+@matrix_primitive(
     _infer_lu,
-    _lu,
     Push(_push_lu),
     Library("getrf", raises=False, native=lambda *_: Routine("linalg_lu"), dispatched=True),
     _lu_samples,
-    "LU factorization with row exchanges: L, without its diagonal of ones, and U in one matrix, and the exchanges.",
 )
+def lu(a: Any) -> Any:
+    """LU factorization with row exchanges: L, without its diagonal of ones, and U in one matrix, and the exchanges."""
+    packed = a.astype(np.result_type(a.dtype, np.float64))
+    pivots = np.empty_like(a, I32, shape=(*a.shape[:-2], min(a.shape[-2:])))
+    for i in np.ndindex(a.shape[:-2]) if a.size else ():
+        packed[i], pivots[i] = _getrf(packed[i])
+    return packed.astype(a.dtype), pivots
 
 
 # ---- systems that share a matrix ---------------------------------------------------------------------------------
@@ -465,28 +461,24 @@ def _exchanges(a: Aval) -> Aval:
     return Aval(I64, (*a.shape[:-1], 1))
 
 
-def _lu_by_columns(a: Any) -> tuple[Any, Any]:
-    packed, pivots = np.empty_like(a), np.empty((*a.shape[:-1], 1), I64)
-    for i in np.ndindex(a.shape[:-2]) if a.size else ():
-        found, pivots[i][:, 0] = _getrf(a[i])
-        packed[i] = found.T
-    return packed, pivots
-
-
 def _lu_by_columns_samples() -> Iterable[Sample]:
     for given in _square_samples():
         yield Sample(given.operands, smooth=False)
 
 
-lu_by_columns = stacked(
-    "lu_by_columns",
+@matrix_primitive(
     _infer_lu_by_columns,
-    _lu_by_columns,
     NonDifferentiable(),
     Library("getrf", raises=False, native=lambda *_: Routine("linalg_lu_by_columns")),
     _lu_by_columns_samples,
-    "LU factorization with row exchanges, as `lu`, stored by columns, as LAPACK has it; and the exchanges.",
 )
+def lu_by_columns(a: Any) -> Any:
+    """LU factorization with row exchanges, as `lu`, stored by columns, as LAPACK has it; and the exchanges."""
+    packed, pivots = np.empty_like(a), np.empty((*a.shape[:-1], 1), I64)
+    for i in np.ndindex(a.shape[:-2]) if a.size else ():
+        found, pivots[i][:, 0] = _getrf(a[i])
+        packed[i] = found.T
+    return packed, pivots
 
 
 def _infer_solve_by_lu(packed: Aval, pivots: Aval, b: Aval, *, transposed: bool) -> Aval:
@@ -496,32 +488,28 @@ def _infer_solve_by_lu(packed: Aval, pivots: Aval, b: Aval, *, transposed: bool)
     return b
 
 
-@by_lapack(IF_SINGULAR)
-def _solve_by_lu(packed: Any, pivots: Any, b: Any, *, transposed: bool) -> Any:
-    if not np.diagonal(packed, axis1=-2, axis2=-1).all():
-        raise LinAlgError(SINGULAR.what)
-    (getrs,) = scipy_module(b, "linalg").get_lapack_funcs(("getrs",), (packed, b))
-    return each_matrix(lambda lu, p, b: getrs(lu.T, p[:, 0], b, trans=transposed)[0], b, packed, pivots, b)
-
-
 def _solve_by_lu_samples() -> Iterable[Sample]:
     for is_transposed in (False, True):
         for a, b in (given.operands for given in _system_samples(regular)):
-            yield Sample((*_lu_by_columns(a), b), {"transposed": is_transposed}, smooth=False)
+            yield Sample((*lu_by_columns.evaluate(a), b), {"transposed": is_transposed}, smooth=False)
 
 
-solve_by_lu = stacked(
-    "solve_by_lu",
+@matrix_primitive(
     _infer_solve_by_lu,
-    _solve_by_lu,
     NonDifferentiable(),
     Library(
         "getrs",
         native=lambda *_, transposed: Routine(f"linalg_solve_by_lu{'_transposed' if transposed else ''}", (SINGULAR,)),
     ),
     _solve_by_lu_samples,
-    "The solution x of a x = b, or of aᵀ x = b if `transposed`, from the result of `lu_by_columns` for a.",
 )
+@by_lapack(IF_SINGULAR)
+def solve_by_lu(packed: Any, pivots: Any, b: Any, *, transposed: bool) -> Any:
+    """The solution x of a x = b, or of aᵀ x = b if `transposed`, from the result of `lu_by_columns` for a."""
+    if not np.diagonal(packed, axis1=-2, axis2=-1).all():
+        raise LinAlgError(SINGULAR.what)
+    (getrs,) = scipy_module(b, "linalg").get_lapack_funcs(("getrs",), (packed, b))
+    return each_matrix(lambda lu, p, b: getrs(lu.T, p[:, 0], b, trans=transposed)[0], b, packed, pivots, b)
 
 
 SMALLEST_PIVOT = 2.0**-10

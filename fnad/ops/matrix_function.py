@@ -28,7 +28,7 @@ from fnad.ir.types import F64, I64, Aval
 from fnad.lapack_threads import UP_TO_MIDDLE
 from fnad.ops.arithmetic import add, div, mul, neg, sub
 from fnad.ops.comparison import gt, isfinite, select
-from fnad.ops.constructors import INEXACT, by_name, check_one_dtype, same_avals, stacked
+from fnad.ops.constructors import INEXACT, by_name, check_one_dtype, matrix_primitive, same_avals, stacked
 from fnad.ops.contraction import dot_general
 from fnad.ops.conversion import convert_to
 from fnad.ops.eigenvalues import magnitude
@@ -87,16 +87,8 @@ def squared(a: Any, y: Any, times: Any) -> tuple[Any, Any]:
     return a + ones[..., None] * unit, y
 
 
-def _repeated_square(a: Any, times: Any) -> Any:
-    return squared(a, np.zeros_like(a), times)[0]
-
-
 def _infer_repeated_square_along(a: Aval, e: Aval, times: Aval) -> Aval:
     return same_avals("repeated_square_along", [_infer_repeated_square(a, times), e])
-
-
-def _repeated_square_along(a: Any, e: Any, times: Any) -> Any:
-    return squared(a, e, times)[1]
 
 
 def _pull_repeated_square_along(results: Any, primals: Any, cts: Any) -> list[Symbol | None]:
@@ -123,25 +115,27 @@ def _repeated_square_along_samples() -> Iterable[Sample]:
         yield Sample((a, sample(a.shape, a.dtype, 1), times))
 
 
-repeated_square = stacked(
-    "repeated_square",
+@matrix_primitive(
     _infer_repeated_square,
-    _repeated_square,
     Push(lambda results, primals, tangents: [repeated_square_along(primals[0], tangents[0], primals[1])]),
     Library("gemm", raises=False, native=lambda *_: Routine("linalg_repeated_square"), dispatched=True),
     _repeated_square_samples,
-    "The square of the square of … 1 + a, so many times.",
 )
+def repeated_square(a: Any, times: Any) -> Any:
+    """The square of the square of … 1 + a, so many times."""
+    return squared(a, np.zeros_like(a), times)[0]
 
-repeated_square_along = stacked(
-    "repeated_square_along",
+
+@matrix_primitive(
     _infer_repeated_square_along,
-    _repeated_square_along,
     Pull(_pull_repeated_square_along),
     Library("gemm", raises=False, native=lambda *_: Routine("linalg_repeated_square_along"), dispatched=True),
     _repeated_square_along_samples,
-    "Derivative of `repeated_square` at a along e.",
 )
+def repeated_square_along(a: Any, e: Any, times: Any) -> Any:
+    """Derivative of `repeated_square` at a along e."""
+    return squared(a, e, times)[1]
+
 
 # ---- expm ----------------------------------------------------------------------------------------------------------
 
@@ -159,26 +153,6 @@ def _square(name: str) -> Callable[[Aval], Aval]:
 def _along(name: str) -> Callable[[Aval, Aval], Aval]:
     """The inference of the derivative of one."""
     return lambda a, e: same_avals(name, [_square(name)(a), e])
-
-
-@by_lapack(IF_NOT_CONVERGED, UP_TO_MIDDLE)
-def _expm(a: Any) -> Any:
-    if a.shape[-1] > LARGEST_EXPANDED and a.size:
-        return each_matrix(lambda a: _exponential(a)[0], a, a)
-    from scipy.linalg import expm  # noqa: PLC0415 - kept out of `import fnad`
-
-    if not a.size:
-        return a
-    wide = a.astype(np.result_type(a.dtype, np.float64))
-    found = expm(wide)
-    is_lost = np.isnan(found).any((-2, -1)) & np.isfinite(a).all((-2, -1))
-    if is_lost.any():  # SciPy has overflowed in the powers of a matrix that it takes for its scale
-        norm = np.where(is_lost, np.abs(wide).sum(-2).max(-1), 1.0)
-        times = np.maximum(np.ceil(np.log2(norm)), 0.0)
-        halved = np.where(is_lost[..., None, None], wide, 0.0) * np.exp2(-times)[..., None, None]
-        again = _repeated_square(expm(halved) - np.eye(a.shape[-1]), times.astype(np.int64))
-        found = np.where(is_lost[..., None, None], again, found)
-    return found.astype(a.dtype)
 
 
 NUMERATORS = (
@@ -457,15 +431,32 @@ def _row_times(row: _Dual, matrix: _Dual) -> _Dual:
 _expm_samples = partial(matrix_samples, sample, (3, 3), *SHAPES)
 
 
-expm = stacked(
-    "expm",
+@matrix_primitive(
     _square("expm"),
-    _expm,
     Push(lambda results, primals, tangents: [expm_frechet(primals[0], tangents[0])]),
     Library(expansion=_expm_by_squaring, dispatched=True),
     _expm_samples,
-    "Exponential of a matrix.",
 )
+@by_lapack(IF_NOT_CONVERGED, UP_TO_MIDDLE)
+def expm(a: Any) -> Any:
+    """Exponential of a matrix."""
+    if a.shape[-1] > LARGEST_EXPANDED and a.size:
+        return each_matrix(lambda a: _exponential(a)[0], a, a)
+    from scipy.linalg import expm  # noqa: PLC0415 - kept out of `import fnad`
+
+    if not a.size:
+        return a
+    wide = a.astype(np.result_type(a.dtype, np.float64))
+    found = expm(wide)
+    is_lost = np.isnan(found).any((-2, -1)) & np.isfinite(a).all((-2, -1))
+    if is_lost.any():  # SciPy has overflowed in the powers of a matrix that it takes for its scale
+        norm = np.where(is_lost, np.abs(wide).sum(-2).max(-1), 1.0)
+        times = np.maximum(np.ceil(np.log2(norm)), 0.0)
+        halved = np.where(is_lost[..., None, None], wide, 0.0) * np.exp2(-times)[..., None, None]
+        again = repeated_square.evaluate(expm(halved) - np.eye(a.shape[-1]), times.astype(np.int64))
+        found = np.where(is_lost[..., None, None], again, found)
+    return found.astype(a.dtype)
+
 
 # ---- expm_frechet --------------------------------------------------------------------------------------------------
 
@@ -477,7 +468,7 @@ def _expm_frechet(a: Any, e: Any) -> Any:
     unit = np.where(size > 0, size, size.dtype.type(1))
     if n > LARGEST_EXPANDED and a.size:
         return each_matrix(lambda a, e: _exponential(a, e)[1], a, a, e / unit) * unit
-    whole = _expm(np.block([[a.astype(wide), e / unit], [np.zeros_like(a), a]]))
+    whole = expm.evaluate(np.block([[a.astype(wide), e / unit], [np.zeros_like(a), a]]))
     return (whole[..., :n, n:] * unit).astype(a.dtype)
 
 
@@ -530,13 +521,6 @@ def _infer_solve_sylvester(a: Aval, b: Aval, q: Aval) -> Aval:
     return q
 
 
-@by_lapack(IF_NOT_CONVERGED)
-def _solve_sylvester(a: Any, b: Any, q: Any) -> Any:
-    from scipy.linalg import solve_sylvester  # noqa: PLC0415 - kept out of `import fnad`
-
-    return each_matrix(solve_sylvester, q, a, b, q)
-
-
 def _pull_solve_sylvester(results: Any, primals: Any, cts: Any) -> list[Symbol]:
     """q̄ with Aᵀ q̄ + q̄ Bᵀ = x̄, Ā = -q̄ xᵀ and B̄ = -xᵀ q̄."""
     a, b, _ = primals
@@ -551,15 +535,14 @@ def _solve_sylvester_samples() -> Iterable[Sample]:
         yield Sample((regular(a, F64), regular(b, F64, 1), sample(q, seed=2)))
 
 
-solve_sylvester = stacked(
-    "solve_sylvester",
-    _infer_solve_sylvester,
-    _solve_sylvester,
-    Pull(_pull_solve_sylvester),
-    Library("trsyl"),
-    _solve_sylvester_samples,
-    "The solution x of Sylvester's equation a x + x b = q.",
-)
+@matrix_primitive(_infer_solve_sylvester, Pull(_pull_solve_sylvester), Library("trsyl"), _solve_sylvester_samples)
+@by_lapack(IF_NOT_CONVERGED)
+def solve_sylvester(a: Any, b: Any, q: Any) -> Any:
+    """The solution x of Sylvester's equation a x + x b = q."""
+    from scipy.linalg import solve_sylvester  # noqa: PLC0415 - kept out of `import fnad`
+
+    return each_matrix(solve_sylvester, q, a, b, q)
+
 
 # ---- sqrtm ---------------------------------------------------------------------------------------------------------
 
@@ -573,13 +556,6 @@ def _real_of_real(name: str, value: str, found: Any, a: Any) -> Any:
     return found
 
 
-@by_lapack(IF_NOT_CONVERGED)
-def _sqrtm(a: Any) -> Any:
-    from scipy.linalg import sqrtm  # noqa: PLC0415 - kept out of `import fnad`
-
-    return each_matrix(lambda a: _real_of_real("sqrtm", "square root", sqrtm(a), a), a, a)
-
-
 def _push_sqrtm(results: Any, primals: Any, tangents: Any) -> list[Symbol]:
     (root,) = results
     return [solve_sylvester(root, root, tangents[0])]
@@ -588,15 +564,14 @@ def _push_sqrtm(results: Any, primals: Any, tangents: Any) -> list[Symbol]:
 _sqrtm_samples = partial(matrix_samples, regular, (3, 3), *SHAPES)
 
 
-sqrtm = stacked(
-    "sqrtm",
-    _square("sqrtm"),
-    _sqrtm,
-    Push(_push_sqrtm),
-    Library(),
-    _sqrtm_samples,
-    "Principal square root of a matrix; of a real matrix it has to be real.",
-)
+@matrix_primitive(_square("sqrtm"), Push(_push_sqrtm), Library(), _sqrtm_samples)
+@by_lapack(IF_NOT_CONVERGED)
+def sqrtm(a: Any) -> Any:
+    """Principal square root of a matrix; of a real matrix it has to be real."""
+    from scipy.linalg import sqrtm  # noqa: PLC0415 - kept out of `import fnad`
+
+    return each_matrix(lambda a: _real_of_real("sqrtm", "square root", sqrtm(a), a), a, a)
+
 
 # ---- logm ----------------------------------------------------------------------------------------------------------
 
@@ -606,54 +581,38 @@ def in_double(a: Any) -> Any:
     return a.astype(np.result_type(a.dtype, np.float64))
 
 
-@by_lapack(IF_NOT_CONVERGED)
-def _logm(a: Any) -> Any:
-    from scipy.linalg import logm  # noqa: PLC0415 - kept out of `import fnad`
-
-    return each_matrix(lambda a: _real_of_real("logm", "logarithm", logm(in_double(a)), a), a, a)
-
-
-def _logm_frechet(a: Any, e: Any) -> Any:
-    n = a.shape[-1]
-    size = np.abs(e).max(axis=(-2, -1), keepdims=True, initial=0)
-    size = np.where(size > 0, size, 1)
-    return _logm(np.block([[a, e / size], [np.zeros_like(a), a]]))[..., :n, n:] * size
-
-
 def _pull_logm_frechet(results: Any, primals: Any, cts: Any) -> list[Symbol]:
     (a, e), (ct,) = primals, cts
     second = upper_right(logm_frechet(block_upper(a, e), _twice(transposed(ct))))
     return [transposed(second), logm_frechet(transposed(a), ct)]
 
 
-logm_frechet = stacked(
-    "logm_frechet",
-    _along("logm_frechet"),
-    _logm_frechet,
-    Pull(_pull_logm_frechet),
-    Library(),
-    partial(_with_directions, _sqrtm_samples),
-    "Derivative of the matrix logarithm at a along e.",
+@matrix_primitive(
+    _along("logm_frechet"), Pull(_pull_logm_frechet), Library(), partial(_with_directions, _sqrtm_samples)
 )
+def logm_frechet(a: Any, e: Any) -> Any:
+    """Derivative of the matrix logarithm at a along e."""
+    n = a.shape[-1]
+    size = np.abs(e).max(axis=(-2, -1), keepdims=True, initial=0)
+    size = np.where(size > 0, size, 1)
+    return logm.evaluate(np.block([[a, e / size], [np.zeros_like(a), a]]))[..., :n, n:] * size
 
-logm = stacked(
-    "logm",
+
+@matrix_primitive(
     _square("logm"),
-    _logm,
     Push(lambda results, primals, tangents: [logm_frechet(primals[0], tangents[0])]),
     Library(),
     _sqrtm_samples,
-    "Principal logarithm of a matrix; of a real matrix it has to be real.",
 )
+@by_lapack(IF_NOT_CONVERGED)
+def logm(a: Any) -> Any:
+    """Principal logarithm of a matrix; of a real matrix it has to be real."""
+    from scipy.linalg import logm  # noqa: PLC0415 - kept out of `import fnad`
+
+    return each_matrix(lambda a: _real_of_real("logm", "logarithm", logm(in_double(a)), a), a, a)
+
 
 # ---- signm ---------------------------------------------------------------------------------------------------------
-
-
-@by_lapack(IF_NOT_CONVERGED)
-def _signm(a: Any) -> Any:
-    from scipy.linalg import signm  # noqa: PLC0415 - kept out of `import fnad`
-
-    return each_matrix(lambda a: _real_of_real("signm", "sign", signm(in_double(a)), a), a, a)
 
 
 def _signm_samples() -> Iterable[Sample]:
@@ -670,12 +629,10 @@ def _push_signm(results: Any, primals: Any, tangents: Any) -> list[Symbol]:
     return [solve_sylvester(size, size, sub(tangent, matmul(sign, matmul(tangent, sign))))]
 
 
-signm = stacked(
-    "signm",
-    _square("signm"),
-    _signm,
-    Push(_push_signm),
-    Library(),
-    _signm_samples,
-    "Sign of a matrix: its eigenvalues go to 1 and -1, by the signs of their real parts.",
-)
+@matrix_primitive(_square("signm"), Push(_push_signm), Library(), _signm_samples)
+@by_lapack(IF_NOT_CONVERGED)
+def signm(a: Any) -> Any:
+    """Sign of a matrix: its eigenvalues go to 1 and -1, by the signs of their real parts."""
+    from scipy.linalg import signm  # noqa: PLC0415 - kept out of `import fnad`
+
+    return each_matrix(lambda a: _real_of_real("signm", "sign", signm(in_double(a)), a), a, a)

@@ -23,7 +23,7 @@ from fnad.ir.primitive import NonDifferentiable, Partials, Primitive, Sample, Sc
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import DTYPES, F64, Aval, Dtype
 from fnad.ops.arithmetic import neg
-from fnad.ops.constructors import same_avals
+from fnad.ops.constructors import primitive, same_avals
 from fnad.ops.gamma import gamma_density
 from fnad.ops.incomplete import gammainc_a
 
@@ -66,23 +66,20 @@ def _counters() -> tuple[Any, Any]:
 # ---- bits --------------------------------------------------------------------------------------------------------
 
 
-def _philox(index: Any, key: Any, *, stream: int, half: int) -> Any:
-    return _blockwise(lambda i, k: draws.block(i, stream, k)[half], U64)(index, key)
-
-
 def _philox_template(*, stream: int, half: int) -> str:
     return f"{('philox_low', 'philox_high')[half]}({{0}}, u64({stream}), {{1}})"
 
 
-philox = declare(
-    "philox",
+@primitive(
     _infer("philox", (U64, U64), U64),
-    _philox,
     NonDifferentiable(),
     Scalar(_philox_template, cost=60),
     lambda: [Sample(_counters(), {"stream": s, "half": h}) for s in (0, 2**64 - 1) for h in (0, 1)],
-    "A half of the Philox4x32-10 block of a counter, index and `stream`, under a key.",
 )
+def philox(index: Any, key: Any, *, stream: int, half: int) -> Any:
+    """A half of the Philox4x32-10 block of a counter, index and `stream`, under a key."""
+    return _blockwise(lambda i, k: draws.block(i, stream, k)[half], U64)(index, key)
+
 
 # ---- distributions without parameters ----------------------------------------------------------------------------
 

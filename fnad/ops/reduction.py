@@ -19,7 +19,7 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import I64, Aval
 from fnad.ops.arithmetic import add, div, mul
 from fnad.ops.comparison import bitwise_or, eq, isnan, select
-from fnad.ops.constructors import BOOLS, NUMBERS, ORDERED, Domain, by_name, check_dtype, linear
+from fnad.ops.constructors import BOOLS, NUMBERS, ORDERED, Domain, by_name, check_dtype, linear, primitive
 from fnad.ops.conversion import convert
 from fnad.ops.shape import (
     Ints,
@@ -82,16 +82,17 @@ def _prod_samples() -> Iterable[Sample]:
     yield Sample((np.zeros((0, 2)),), {"axes": (0,)})
 
 
-reduce_prod = declare(
-    "reduce_prod",
+@primitive(
     infer_reduction("reduce_prod", NUMBERS),
-    lambda x, *, axes: np.prod(x, axis=axes, dtype=x.dtype),
     Push(_push_prod),
     Fold("{dtype}(1)", "{acc} * {0}"),
     _prod_samples,
-    "Product over `axes`; its derivatives are exact at zeros.",
     bounds=lambda x, *, axes: POSITIVE if x.is_positive else NONNEGATIVE if x.low >= 0 else Range(),
 )
+def reduce_prod(x: Any, *, axes: Any) -> Any:
+    """Product over `axes`; its derivatives are exact at zeros."""
+    return np.prod(x, axis=axes, dtype=x.dtype)
+
 
 # ---- extrema -----------------------------------------------------------------------------------------------------
 
@@ -208,12 +209,6 @@ def _infer_cumsum(x: Aval, *, axis: int, reverse: bool) -> Aval:
     return x
 
 
-def _cumsum(x: Any, *, axis: int, reverse: bool) -> Any:
-    if not reverse:
-        return np.cumsum(x, axis=axis, dtype=x.dtype)
-    return np.flip(np.cumsum(np.flip(x, axis), axis=axis, dtype=x.dtype), axis)
-
-
 def _cumsum_samples() -> Iterable[Sample]:
     for dtype in by_name(NUMBERS):
         yield Sample((sample((2, 3), dtype),), {"axis": 1, "reverse": False})
@@ -221,13 +216,19 @@ def _cumsum_samples() -> Iterable[Sample]:
     yield Sample((np.zeros((0, 2)),), {"axis": 0, "reverse": False})
 
 
-cumsum = linear(
-    "cumsum",
+def _transpose_cumsum(ct: Symbol, x: Symbol, *, axis: int, reverse: bool) -> tuple[Symbol]:
+    return (cumsum(ct, axis=axis, reverse=not reverse),)
+
+
+@linear(
     _infer_cumsum,
-    _cumsum,
-    lambda ct, x, *, axis, reverse: (cumsum(ct, axis=axis, reverse=not reverse),),
+    _transpose_cumsum,
     Cumulative("{acc} + {0}"),
-    samples=_cumsum_samples,
+    _cumsum_samples,
     bounds=lambda x, *, axis, reverse: x.summed(),
-    doc="Running sum along `axis`, from the end if `reverse`.",
 )
+def cumsum(x: Any, *, axis: int, reverse: bool) -> Any:
+    """Running sum along `axis`, from the end if `reverse`."""
+    if not reverse:
+        return np.cumsum(x, axis=axis, dtype=x.dtype)
+    return np.flip(np.cumsum(np.flip(x, axis), axis=axis, dtype=x.dtype), axis)

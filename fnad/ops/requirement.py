@@ -22,12 +22,6 @@ def _infer_require(x: Aval, holds: Aval, *, message: str, remedy: str) -> Aval:
     return x
 
 
-def _require(x: Any, holds: Any, *, message: str, remedy: str) -> Any:
-    if not np.all(holds):
-        raise DomainError(message, remedy=remedy)
-    return x
-
-
 def _stack_require(count: int, operands: Sequence[Symbol], stacked: Sequence[bool], **why: Any) -> Symbol:
     x, holds = operands
     return require(x if stacked[0] else copies(x, count), holds, **why)
@@ -42,14 +36,20 @@ def _require_samples() -> Iterable[Sample]:
         yield Sample((sample((2, 3), dtype), np.array([True, True])), {"message": "not so", "remedy": "make it so"})
 
 
-require = linear(
-    "require",
+def _transpose_require(ct: Symbol, x: Symbol, holds: Symbol, **why: Any) -> tuple[Symbol, None]:
+    return (require(ct, holds, **why), None)
+
+
+@linear(
     _infer_require,
-    _require,
-    lambda ct, x, holds, **why: (require(ct, holds, **why), None),
+    _transpose_require,
     Library(HOST),
+    _require_samples,
     wrt=(0,),
-    samples=_require_samples,
-    doc="The first operand, where the second is true everywhere; else DomainError with `message` and `remedy`.",
     axes=Custom(_stack_require, _align_require),
 )
+def require(x: Any, holds: Any, *, message: str, remedy: str) -> Any:
+    """The first operand, where the second is true everywhere; else DomainError with `message` and `remedy`."""
+    if not np.all(holds):
+        raise DomainError(message, remedy=remedy)
+    return x

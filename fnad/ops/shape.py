@@ -18,12 +18,12 @@ import numpy as np
 from fnad.errors import AxisError, ShapeError
 from fnad.ir.axes import Reindex
 from fnad.ir.builder import current_builder
-from fnad.ir.primitive import Concatenation, Fold, IndexMap, Iota, NonDifferentiable, Sample, declare, everywhere
+from fnad.ir.primitive import Concatenation, Fold, IndexMap, Iota, NonDifferentiable, Sample, everywhere
 from fnad.ir.ranges import Range
 from fnad.ir.size import is_size
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, DTYPES, F64, I64, Aval, Dtype, Shape
-from fnad.ops.constructors import NUMBERS, Domain, check_dtype, linear, random_array
+from fnad.ops.constructors import NUMBERS, Domain, check_dtype, linear, primitive, random_array
 
 Ints = tuple[int, ...]
 
@@ -68,20 +68,6 @@ def _infer_broadcast(x: Aval, *, shape: Shape, dims: Ints) -> Aval:
     return x.with_shape(shape)
 
 
-def _broadcast(x: Any, *, shape: Shape, dims: Ints) -> Any:
-    """A view, made by its strides where memory allows it, which takes a fifth of the time of np.broadcast_to."""
-    x = np.asarray(x)
-    if x.flags.c_contiguous and x.size:
-        strides = [0] * len(shape)
-        for n, d, stride in zip(x.shape, dims, x.strides, strict=True):
-            strides[d] = stride if n > 1 else 0
-        return np.ndarray(shape, x.dtype, x, 0, strides)
-    full = [1] * len(shape)
-    for n, d in zip(x.shape, dims, strict=True):
-        full[d] = n
-    return np.broadcast_to(np.reshape(x, full), shape)
-
-
 def _transpose_broadcast(ct: Symbol, x: Symbol, *, shape: Shape, dims: Ints) -> tuple[Symbol]:
     stretched = [d for n, d in zip(x.shape, dims, strict=True) if n == 1 and shape[d] != 1]
     added = [d for d in range(len(shape)) if d not in dims]
@@ -99,16 +85,25 @@ def _broadcast_samples() -> Iterable[Sample]:
     yield Sample((sample((0, 1)),), {"shape": (0, 3), "dims": (0, 1)})
 
 
-broadcast_in_dim = linear(
-    "broadcast_in_dim",
+@linear(
     _infer_broadcast,
-    _broadcast,
     _transpose_broadcast,
     IndexMap(_index_broadcast),
+    _broadcast_samples,
     axes=Reindex(lambda count, *, shape, dims: {"shape": (count, *shape), "dims": (0, *behind(dims))}),
-    samples=_broadcast_samples,
-    doc="Repeat along new axes and axes of size 1: operand axis i becomes result axis dims[i].",
 )
+def broadcast_in_dim(x: Any, *, shape: Shape, dims: Ints) -> Any:
+    """Repeat along new axes and axes of size 1: operand axis i becomes result axis dims[i]."""
+    x = np.asarray(x)
+    if x.flags.c_contiguous and x.size:
+        strides = [0] * len(shape)
+        for n, d, stride in zip(x.shape, dims, x.strides, strict=True):
+            strides[d] = stride if n > 1 else 0
+        return np.ndarray(shape, x.dtype, x, 0, strides)  # takes a fifth of the time of np.broadcast_to
+    full = [1] * len(shape)
+    for n, d in zip(x.shape, dims, strict=True):
+        full[d] = n
+    return np.broadcast_to(np.reshape(x, full), shape)
 
 
 def infer_reduction(name: str, domain: Domain) -> Callable[..., Aval]:
@@ -120,11 +115,6 @@ def infer_reduction(name: str, domain: Domain) -> Callable[..., Aval]:
         return x.with_shape(reduced_shape(x.shape, axes))
 
     return infer
-
-
-def _sum(x: Any, *, axes: Ints) -> Any:
-    total = np.add.reduce(x, axis=axes, dtype=WIDER.get(x.dtype, x.dtype))
-    return total if total.dtype == x.dtype else total.astype(x.dtype)
 
 
 def _transpose_sum(ct: Symbol, x: Symbol, *, axes: Ints) -> tuple[Symbol]:
@@ -144,16 +134,17 @@ def _sum_samples() -> Iterable[Sample]:
     yield Sample((sample((0, 3)),), {"axes": (0,)})
 
 
-reduce_sum = linear(
-    "reduce_sum",
+@linear(
     infer_reduction("reduce_sum", NUMBERS),
-    _sum,
     _transpose_sum,
     Fold("{dtype}(0)", "{acc} + {0}", sum=True),
-    samples=_sum_samples,
+    _sum_samples,
     bounds=lambda x, *, axes: x.summed(),
-    doc="Sum over `axes`; rounding is about that of pairwise summation.",
 )
+def reduce_sum(x: Any, *, axes: Ints) -> Any:
+    """Sum over `axes`; rounding is about that of pairwise summation."""
+    total = np.add.reduce(x, axis=axes, dtype=WIDER.get(x.dtype, x.dtype))
+    return total if total.dtype == x.dtype else total.astype(x.dtype)
 
 
 def broadcast_to(x: Symbol, shape: Shape) -> Symbol:
@@ -215,30 +206,26 @@ def _infer_iota(*, dtype: Dtype, shape: Shape, axis: int) -> Aval:
     return Aval(dtype, shape)
 
 
-def _iota(*, dtype: Dtype, shape: Shape, axis: int) -> Any:
-    column = [1] * len(shape)
-    column[axis] = shape[axis]
-    return np.broadcast_to(np.arange(shape[axis]).astype(dtype).reshape(column), shape)
-
-
 def _iota_samples() -> Iterable[Sample]:
     for dtype in sorted(NUMBERS, key=str):
         yield Sample((), {"dtype": dtype, "shape": (2, 3), "axis": 1})
     yield Sample((), {"dtype": I64, "shape": (4,), "axis": 0})
 
 
-iota = declare(
-    "iota",
+@primitive(
     _infer_iota,
-    _iota,
     NonDifferentiable(),
     Iota(),
     _iota_samples,
-    "The index along `axis`, 0, 1, 2, …, as a number of `dtype`.",
     axes=Reindex(lambda count, *, dtype, shape, axis: {"dtype": dtype, "shape": (count, *shape), "axis": axis + 1}),
     bounded=everywhere,
     bounds=lambda *, dtype, shape, axis: Range(0.0, max(0.0, shape[axis] - 1.0)),
 )
+def iota(*, dtype: Dtype, shape: Shape, axis: int) -> Any:
+    """The index along `axis`, 0, 1, 2, …, as a number of `dtype`."""
+    column = [1] * len(shape)
+    column[axis] = shape[axis]
+    return np.broadcast_to(np.arange(shape[axis]).astype(dtype).reshape(column), shape)
 
 
 # ---- reshape -----------------------------------------------------------------------------------------------------
@@ -285,16 +272,16 @@ def _reshape_samples() -> Iterable[Sample]:
     yield Sample((sample((0, 3)),), {"shape": (3, 0, 2)})
 
 
-reshape = linear(
-    "reshape",
+@linear(
     _infer_reshape,
-    lambda x, *, shape: np.reshape(x, shape),
     _transpose_reshape,
     IndexMap(_index_reshape),
+    _reshape_samples,
     axes=Reindex(lambda count, *, shape: {"shape": (count, *shape)}),
-    samples=_reshape_samples,
-    doc="The elements in row-major order, in another shape of the same size.",
 )
+def reshape(x: Any, *, shape: Shape) -> Any:
+    """The elements in row-major order, in another shape of the same size."""
+    return np.reshape(x, shape)
 
 
 def reshape_to(x: Symbol, shape: Shape) -> Symbol:
@@ -330,16 +317,16 @@ def _transpose_samples() -> Iterable[Sample]:
     yield Sample((sample(()),), {"permutation": ()})
 
 
-transpose = linear(
-    "transpose",
+@linear(
     _infer_transpose,
-    lambda x, *, permutation: np.transpose(x, permutation),
     _transpose_transpose,
     IndexMap(_index_transpose),
+    _transpose_samples,
     axes=Reindex(lambda count, *, permutation: {"permutation": (0, *behind(permutation))}),
-    samples=_transpose_samples,
-    doc="Axes in another order: result axis i is operand axis permutation[i].",
 )
+def transpose(x: Any, *, permutation: Ints) -> Any:
+    """Axes in another order: result axis i is operand axis permutation[i]."""
+    return np.transpose(x, permutation)
 
 
 def transpose_to(x: Symbol, permutation: Ints) -> Symbol:
@@ -368,10 +355,6 @@ def _infer_slice(x: Aval, *, starts: Ints, limits: Ints, strides: Ints) -> Aval:
     )
 
 
-def _slice(x: Any, *, starts: Ints, limits: Ints, strides: Ints) -> Any:
-    return x[tuple(np.s_[a:b:c] for a, b, c in zip(starts, limits, strides, strict=True))]
-
-
 def _transpose_slice(ct: Symbol, x: Symbol, *, starts: Ints, limits: Ints, strides: Ints) -> tuple[Symbol]:
     dilated = [n + (n - 1) * (s - 1) if n else 0 for n, s in zip(ct.shape, strides, strict=True)]
     high = tuple(n - start - d for n, start, d in zip(x.shape, starts, dilated, strict=True))
@@ -392,16 +375,10 @@ def _slice_samples() -> Iterable[Sample]:
     yield Sample((sample((3,)),), {"starts": (2,), "limits": (2,), "strides": (1,)})
 
 
-slice_ = linear(
-    "slice",
-    _infer_slice,
-    _slice,
-    _transpose_slice,
-    IndexMap(_index_slice),
-    axes=Reindex(_stack_slice),
-    samples=_slice_samples,
-    doc="A box of static bounds: `starts` <= index < `limits`, every `strides`-th.",
-)
+@linear(_infer_slice, _transpose_slice, IndexMap(_index_slice), _slice_samples, axes=Reindex(_stack_slice))
+def slice_(x: Any, *, starts: Ints, limits: Ints, strides: Ints) -> Any:
+    """A box of static bounds: `starts` <= index < `limits`, every `strides`-th."""
+    return x[tuple(np.s_[a:b:c] for a, b, c in zip(starts, limits, strides, strict=True))]
 
 
 def _infer_pad(x: Aval, *, low: Ints, high: Ints, interior: Ints) -> Aval:
@@ -410,14 +387,6 @@ def _infer_pad(x: Aval, *, low: Ints, high: Ints, interior: Ints) -> Aval:
     return x.with_shape(
         tuple(a + n + max(n - 1, 0) * i + b for n, a, b, i in zip(x.shape, low, high, interior, strict=True))
     )
-
-
-def _pad(x: Any, *, low: Ints, high: Ints, interior: Ints) -> Any:
-    shape = _infer_pad(Aval(x.dtype, x.shape), low=low, high=high, interior=interior).shape
-    out = np.zeros(shape, x.dtype)
-    spans = zip(low, x.shape, interior, strict=True)
-    out[tuple(np.s_[a : a + (n - 1) * (i + 1) + 1 if n else a : i + 1] for a, n, i in spans)] = x
-    return out
 
 
 def _transpose_pad(ct: Symbol, x: Symbol, *, low: Ints, high: Ints, interior: Ints) -> tuple[Symbol]:
@@ -445,16 +414,20 @@ def _pad_samples() -> Iterable[Sample]:
     yield Sample((sample((0, 2)),), {"low": (2, 0), "high": (0, 0), "interior": (1, 0)})
 
 
-pad = linear(
-    "pad",
+@linear(
     _infer_pad,
-    _pad,
     _transpose_pad,
     IndexMap(_index_pad, _guard_pad),
+    _pad_samples,
     axes=Reindex(lambda count, **widths: {name: (0, *width) for name, width in widths.items()}),
-    samples=_pad_samples,
-    doc="Zeros around (`low`, `high`) and between (`interior`) the elements.",
 )
+def pad(x: Any, *, low: Ints, high: Ints, interior: Ints) -> Any:
+    """Zeros around (`low`, `high`) and between (`interior`) the elements."""
+    shape = _infer_pad(Aval(x.dtype, x.shape), low=low, high=high, interior=interior).shape
+    out = np.zeros(shape, x.dtype)
+    spans = zip(low, x.shape, interior, strict=True)
+    out[tuple(np.s_[a : a + (n - 1) * (i + 1) + 1 if n else a : i + 1] for a, n, i in spans)] = x
+    return out
 
 
 # ---- concatenate -------------------------------------------------------------------------------------------------
@@ -492,15 +465,10 @@ def _concatenate_samples() -> Iterable[Sample]:
     yield Sample((sample((2,)), sample((0,)), sample((3,), seed=2)), {"axis": 0})
 
 
-concatenate = linear(
-    "concatenate",
-    _infer_concatenate,
-    lambda *xs, axis: np.concatenate(xs, axis),
-    _transpose_concatenate,
-    Concatenation(),
-    samples=_concatenate_samples,
-    doc="Arrays side by side along an axis.",
-)
+@linear(_infer_concatenate, _transpose_concatenate, Concatenation(), _concatenate_samples)
+def concatenate(*xs: Any, axis: int) -> Any:
+    """Arrays side by side along an axis."""
+    return np.concatenate(xs, axis)
 
 
 # ---- reverse -----------------------------------------------------------------------------------------------------
@@ -515,13 +483,17 @@ def _index_reverse(indices: list[Any], operand: Aval, result: Aval, *, axes: Int
     return [n - 1 - i if a in axes else i for a, (i, n) in enumerate(zip(indices, operand.shape, strict=True))]
 
 
-reverse = linear(
-    "reverse",
+def _transpose_reverse(ct: Symbol, x: Symbol, *, axes: Ints) -> tuple[Symbol]:
+    return (reverse(ct, axes=axes),)
+
+
+@linear(
     _infer_reverse,
-    lambda x, *, axes: np.flip(x, axes),
-    lambda ct, x, *, axes: (reverse(ct, axes=axes),),
+    _transpose_reverse,
     IndexMap(_index_reverse),
+    lambda: over_dtypes((2, 3), axes=(1,)),
     axes=Reindex(lambda count, *, axes: {"axes": behind(axes)}),
-    samples=lambda: over_dtypes((2, 3), axes=(1,)),
-    doc="The elements in reverse order along `axes`.",
 )
+def reverse(x: Any, *, axes: Ints) -> Any:
+    """The elements in reverse order along `axes`."""
+    return np.flip(x, axes)

@@ -55,15 +55,6 @@ def _infer_windows(x: Aval, *, axes: Ints, sizes: Ints, strides: Ints, dilations
     return x.with_shape(_window_shape(x.shape, axes, sizes, strides, dilations))
 
 
-def _windows(x: Any, *, axes: Ints, sizes: Ints, strides: Ints, dilations: Ints) -> Any:
-    shape = _window_shape(x.shape, axes, sizes, strides, dilations)
-    steps = list(x.strides)
-    for a, stride in zip(axes, strides, strict=True):
-        steps[a] *= stride
-    inside = [x.strides[a] * dilation for a, dilation in zip(axes, dilations, strict=True)]
-    return np.lib.stride_tricks.as_strided(x, shape, (*steps, *inside), writeable=False)
-
-
 def _transpose_windows(ct: Symbol, x: Symbol, *, axes: Ints, sizes: Ints, strides: Ints, dilations: Ints) -> Any:
     extents = tuple(x.shape[a] for a in axes)
     return (overlap_add(ct, axes=axes, extents=extents, strides=strides, dilations=dilations),)
@@ -96,16 +87,16 @@ def _windows_samples() -> Iterable[Sample]:
         yield Sample((sample(shape),), {"axes": axes, "sizes": sizes, "strides": strides, "dilations": dilations})
 
 
-windows = linear(
-    "windows",
-    _infer_windows,
-    _windows,
-    _transpose_windows,
-    IndexMap(_index_windows),
-    axes=Reindex(_stack_windows),
-    samples=_windows_samples,
-    doc="The windows of `sizes` that slide over `axes`, which become the last axes; see `overlap_add`.",
-)
+@linear(_infer_windows, _transpose_windows, IndexMap(_index_windows), _windows_samples, axes=Reindex(_stack_windows))
+def windows(x: Any, *, axes: Ints, sizes: Ints, strides: Ints, dilations: Ints) -> Any:
+    """The windows of `sizes` that slide over `axes`, which become the last axes; see `overlap_add`."""
+    shape = _window_shape(x.shape, axes, sizes, strides, dilations)
+    steps = list(x.strides)
+    for a, stride in zip(axes, strides, strict=True):
+        steps[a] *= stride
+    inside = [x.strides[a] * dilation for a, dilation in zip(axes, dilations, strict=True)]
+    return np.lib.stride_tricks.as_strided(x, shape, (*steps, *inside), writeable=False)
+
 
 # ---- overlap_add -----------------------------------------------------------------------------------------------------
 
@@ -121,22 +112,6 @@ def _infer_overlap_add(x: Aval, *, axes: Ints, extents: Ints, strides: Ints, dil
     if _window_shape(tuple(shape), axes, sizes, strides, dilations) != x.shape:
         raise ShapeError(f"overlap_add takes windows as they slide over axes {axes} of {tuple(shape)}, got {x}")
     return x.with_shape(tuple(shape))
-
-
-def _overlap_add(x: Any, *, axes: Ints, extents: Ints, strides: Ints, dilations: Ints) -> Any:
-    """Add, for one place in a window after the other, what lies there in all windows."""
-    ndim = x.ndim - len(axes)
-    shape = list(x.shape[:ndim])
-    for a, extent in zip(axes, extents, strict=True):
-        shape[a] = extent
-    total = np.zeros(shape, x.dtype)
-    for place in np.ndindex(x.shape[ndim:]):
-        box = [slice(None)] * ndim
-        for a, k, stride, dilation in zip(axes, place, strides, dilations, strict=True):
-            start = k * dilation
-            box[a] = slice(start, start + (x.shape[a] - 1) * stride + 1 if x.shape[a] else start, stride)
-        total[tuple(box)] += x[(..., *place)]
-    return total
 
 
 def _transpose_overlap_add(ct: Symbol, x: Symbol, *, axes: Ints, extents: Ints, strides: Ints, dilations: Ints) -> Any:
@@ -164,13 +139,24 @@ def _overlap_add_samples() -> Iterable[Sample]:
         yield Sample((sample(shape),), {"axes": axes, "extents": extents, "strides": strides, "dilations": dilations})
 
 
-overlap_add = linear(
-    "overlap_add",
+@linear(
     _infer_overlap_add,
-    _overlap_add,
     _transpose_overlap_add,
     Accumulation(_index_overlap_add),
+    _overlap_add_samples,
     axes=Reindex(_stack_windows),
-    samples=_overlap_add_samples,
-    doc="What lies in windows, the last axes, added where they lie in `axes` of these `extents`.",
 )
+def overlap_add(x: Any, *, axes: Ints, extents: Ints, strides: Ints, dilations: Ints) -> Any:
+    """Windows, the last axes, added up where they lie in `axes` of these `extents`."""
+    ndim = x.ndim - len(axes)
+    shape = list(x.shape[:ndim])
+    for a, extent in zip(axes, extents, strict=True):
+        shape[a] = extent
+    total = np.zeros(shape, x.dtype)
+    for place in np.ndindex(x.shape[ndim:]):
+        box = [slice(None)] * ndim
+        for a, k, stride, dilation in zip(axes, place, strides, dilations, strict=True):
+            start = k * dilation
+            box[a] = slice(start, start + (x.shape[a] - 1) * stride + 1 if x.shape[a] else start, stride)
+        total[tuple(box)] += x[(..., *place)]
+    return total

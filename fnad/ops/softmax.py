@@ -29,7 +29,7 @@ from fnad.ir.types import Aval
 from fnad.ops.arithmetic import strong_mul
 from fnad.ops.autodiff import stop_gradient
 from fnad.ops.comparison import eq, gt, isfinite, lt, select
-from fnad.ops.constructors import REALS, by_name, check_dtype, elementwise, infer_elementwise
+from fnad.ops.constructors import REALS, by_name, check_dtype, elementwise, infer_elementwise, primitive
 from fnad.ops.elementary import log1p
 from fnad.ops.reduction import reduce_max
 from fnad.ops.shape import Ints, broadcast_in_dim, check_axes, full_like, ones_like, reduce_sum, sample, zeros_like
@@ -208,12 +208,6 @@ def _log_softmax(x: Any, *, axes: Ints) -> Any:
     return terms.shifted - np.where(top == np.inf, top, np.log1p(terms.others() * (1.0 / RAISED)))
 
 
-def _complement(x: Any, *, axes: Ints) -> Any:
-    _, terms = _terms(x, axes)
-    complement = terms.others() / (terms.total + terms.rest) if x.size else np.ones_like(terms.total)
-    return np.squeeze(complement, axis=axes)
-
-
 def spread(total: Symbol, x: Symbol, axes: Ints) -> Symbol:
     """A value of each row as one of each element of x, whose rows lie along `axes`."""
     return broadcast_in_dim(total, shape=x.shape, dims=tuple(a for a in range(x.ndim) if a not in axes))
@@ -279,13 +273,17 @@ def _along(name: str, evaluate: Any, pull: Rule, doc: str) -> Primitive:
 
 softmax = _along("softmax", _softmax, _pull_softmax, "exp(x) divided by its sum over `axes`, without overflow.")
 log_softmax = _along("log_softmax", _log_softmax, _pull_log_softmax, "Logarithm of the softmax over `axes`.")
-softmax_complement = declare(
-    "softmax_complement",
+
+
+@primitive(
     _infer_complement,
-    _complement,
     Pull(_pull_complement),
     Library(raises=False, dispatched=True),
     _complement_samples,
-    "One minus the largest element of the softmax over `axes`, without loss of digits.",
     axes=Over("axes"),
 )
+def softmax_complement(x: Any, *, axes: Ints) -> Any:
+    """One minus the largest element of the softmax over `axes`, without loss of digits."""
+    _, terms = _terms(x, axes)
+    complement = terms.others() / (terms.total + terms.rest) if x.size else np.ones_like(terms.total)
+    return np.squeeze(complement, axis=axes)

@@ -9,11 +9,11 @@ import numpy as np
 
 from fnad.errors import ShapeError
 from fnad.ir.axes import Opaque
-from fnad.ir.primitive import Pull, Sample, SpanContraction, declare
+from fnad.ir.primitive import Pull, Sample, SpanContraction
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import I64, Aval
 from fnad.ops.comparison import bitwise_and, le, select
-from fnad.ops.constructors import INEXACT, by_name, check_dtype
+from fnad.ops.constructors import INEXACT, by_name, check_dtype, primitive
 from fnad.ops.contraction import dot_general
 from fnad.ops.shape import broadcast_in_dim, iota, sample, zeros_like
 
@@ -42,14 +42,6 @@ def _pull_contract_spans(results: Any, primals: Any, cts: Any) -> list[Symbol | 
     return [_in_spans(of_x, first, last), of_y, None, None]
 
 
-def _contract_spans(x: Any, y: Any, first: Any, last: Any) -> Any:
-    column = np.arange(x.shape[1])
-    inside = (first[:, None] <= column) & (column <= last[:, None])
-    if np.isfinite(y).all():
-        return np.where(inside, x, x.dtype.type(0)).T @ y
-    return np.where(inside[:, :, None], x[:, :, None] * y[:, None, :], 0).sum(0, x.dtype)  # 0 is no factor of these
-
-
 def _span_samples() -> Iterable[Sample]:
     first, last = np.array([0, 2, 1, 3]), np.array([1, 2, 3, 0])
     for dtype in by_name(INEXACT):
@@ -58,13 +50,17 @@ def _span_samples() -> Iterable[Sample]:
         yield Sample((sample((n, k)), sample((n, d), seed=1), first[:n], last[:n]))
 
 
-contract_spans = declare(
-    "contract_spans",
+@primitive(
     _infer_contract_spans,
-    _contract_spans,
     Pull(_pull_contract_spans),
     SpanContraction(),
     _span_samples,
-    "x.T @ y, where of each row of x only the columns from `first` to `last` count.",
     axes=Opaque("it is made where a program is lowered, for each row a span"),
 )
+def contract_spans(x: Any, y: Any, first: Any, last: Any) -> Any:
+    """x.T @ y, where of each row of x only the columns from `first` to `last` count."""
+    column = np.arange(x.shape[1])
+    inside = (first[:, None] <= column) & (column <= last[:, None])
+    if np.isfinite(y).all():
+        return np.where(inside, x, x.dtype.type(0)).T @ y
+    return np.where(inside[:, :, None], x[:, :, None] * y[:, None, :], 0).sum(0, x.dtype)  # 0 is no factor of these

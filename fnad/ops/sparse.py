@@ -12,11 +12,11 @@ import numpy as np
 
 from fnad.errors import ConvergenceError, FactorizationError, ShapeError
 from fnad.ir.axes import AxisPairs, Custom
-from fnad.ir.primitive import HOST, Library, Pull, Sample, declare
+from fnad.ir.primitive import HOST, Library, Pull, Sample
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import I64, Aval
 from fnad.ops.arithmetic import add, mul, neg
-from fnad.ops.constructors import INEXACT, by_name, check_one_dtype
+from fnad.ops.constructors import INEXACT, by_name, check_one_dtype, primitive
 from fnad.ops.indexing import gather
 from fnad.ops.linalg import IF_SINGULAR
 from fnad.ops.shape import copies, iota, reduce_sum, reshape_to, sample, transpose
@@ -29,27 +29,6 @@ def _infer(data: Aval, rows: Aval, columns: Aval, b: Aval, *, method: str, **_: 
     if b.ndim != 2 or not data.shape == rows.shape == columns.shape:
         raise ShapeError(f"solve_sparse takes columns and places of elements, got {data}, {rows}, {columns} and {b}")
     return b
-
-
-def _solve_sparse(data: Any, rows: Any, columns: Any, b: Any, *, method: str, **options: Any) -> Any:
-    from scipy.sparse import csc_array, linalg  # noqa: PLC0415 - moved out of `import fnad`
-
-    if not b.size:
-        return np.array(b)
-    matrix = csc_array((data, (rows, columns)), shape=(len(b), len(b)))
-    if method == DIRECT:
-        try:
-            return linalg.splu(matrix).solve(b)
-        except RuntimeError as error:
-            raise FactorizationError(str(error), remedy=IF_SINGULAR) from None
-    given = {name: value for name, value in options.items() if value is not None}
-    found = [getattr(linalg, method)(matrix, column, **given) for column in b.T]
-    if any(info for _, info in found):
-        raise ConvergenceError(
-            f"scipy.sparse.linalg.{method} did not succeed: info is {max(info for _, info in found)}",
-            remedy="give a larger rtol= or maxiter=, or use scipy.sparse.linalg.spsolve",
-        )
-    return np.stack([x for x, _ in found], axis=1).astype(b.dtype)
 
 
 def _pull(results: Any, primals: Any, cts: Any, **how: Any) -> list[Symbol | None]:
@@ -87,13 +66,24 @@ def _samples() -> Iterable[Sample]:
         yield Sample((data, rows, columns, sample((3, 0), dtype)), how)
 
 
-solve_sparse = declare(
-    "solve_sparse",
-    _infer,
-    _solve_sparse,
-    Pull(_pull),
-    Library(HOST),
-    _samples,
-    "The solution of linear equations whose matrix has `data` at `rows` and `columns`, by a SciPy `method`.",
-    axes=Custom(_batch, _align),
-)
+@primitive(_infer, Pull(_pull), Library(HOST), _samples, axes=Custom(_batch, _align))
+def solve_sparse(data: Any, rows: Any, columns: Any, b: Any, *, method: str, **options: Any) -> Any:
+    """The solution of linear equations whose matrix has `data` at `rows` and `columns`, by a SciPy `method`."""
+    from scipy.sparse import csc_array, linalg  # noqa: PLC0415 - moved out of `import fnad`
+
+    if not b.size:
+        return np.array(b)
+    matrix = csc_array((data, (rows, columns)), shape=(len(b), len(b)))
+    if method == DIRECT:
+        try:
+            return linalg.splu(matrix).solve(b)
+        except RuntimeError as error:
+            raise FactorizationError(str(error), remedy=IF_SINGULAR) from None
+    given = {name: value for name, value in options.items() if value is not None}
+    found = [getattr(linalg, method)(matrix, column, **given) for column in b.T]
+    if any(info for _, info in found):
+        raise ConvergenceError(
+            f"scipy.sparse.linalg.{method} did not succeed: info is {max(info for _, info in found)}",
+            remedy="give a larger rtol= or maxiter=, or use scipy.sparse.linalg.spsolve",
+        )
+    return np.stack([x for x, _ in found], axis=1).astype(b.dtype)

@@ -20,21 +20,8 @@ from typing import Any
 import numpy as np
 
 from fnad.errors import ShapeError
+from fnad.ir import primitive as kinds
 from fnad.ir.axes import Elementwise
-from fnad.ir.primitive import (
-    Bounded,
-    Library,
-    Lowering,
-    NoFormula,
-    NonDifferentiable,
-    Partials,
-    Primitive,
-    Rule,
-    Sample,
-    Scalar,
-    declare,
-    nowhere,
-)
 from fnad.ir.ranges import Bounds, Singular
 from fnad.ir.types import F64, I64, Aval, Dtype, real_dtype
 from fnad.ops.constructors import (
@@ -58,14 +45,14 @@ from fnad.scalar.scipy_ufunc import operation_name, scipy_call
 class Ufunc(NamedTuple):
     """A ufunc of SciPy: one primitive a result, and how many operands are integers."""
 
-    primitives: list[Primitive]
+    primitives: list[kinds.Primitive]
     integers: int
 
 
 UFUNCS: dict[str, Ufunc] = {}
 """The ufuncs that SciPy computes, by name."""
 
-NATIVE: dict[str, Primitive] = {}
+NATIVE: dict[str, kinds.Primitive] = {}
 """The ufuncs that have a scalar expression."""
 
 COST = 100
@@ -89,7 +76,7 @@ def special(
     raises: bool = False,
     singular: tuple[Singular, ...] = (),
     **derivatives: str | None,
-) -> Primitive:
+) -> kinds.Primitive:
     """Declare a function that a ufunc of SciPy computes, with a formula for its derivative in each of these operands.
 
     None stands for a derivative of zero. `over` gives an interval per operand that is no integer in which the function
@@ -105,12 +92,12 @@ def special(
         raise ValueError(f"{signature} has a derivative in {', '.join(derivatives)}")
     reals = [_partial(name, operand, operands, derivatives) for operand in operands[integers:]]
     partials = (*[None] * integers, *reals)
-    points = [*_singular_points([isinstance(partial, NoFormula) for partial in partials]), *edges]
-    primitive = declare(
+    points = [*_singular_points([isinstance(partial, kinds.NoFormula) for partial in partials]), *edges]
+    primitive = kinds.declare(
         name,
         _infer(name, len(operands), integers, domain),
         evaluate or scipy_call(source, output),
-        Partials(partials) if any(partials) else NonDifferentiable(),
+        kinds.Partials(partials) if any(partials) else kinds.NonDifferentiable(),
         _lowering(source, output, len(operands), raises, evaluate),
         lambda: _samples(domain, integers, over or (UNIT,) * (len(operands) - integers), points),
         doc,
@@ -135,11 +122,11 @@ def native(
     evaluate: Callable[..., Any] | None = None,
     edges: tuple[Point, ...] = (),
     cost: int,
-    bounded: Bounded = nowhere,
+    bounded: kinds.Bounded = kinds.nowhere,
     bounds: Bounds | None = None,
     singular: tuple[Singular, ...] = (),
     **derivatives: str,
-) -> Primitive:
+) -> kinds.Primitive:
     """Declare a ufunc of SciPy that has a scalar expression here, as `elementwise`, its derivatives as in `special`.
 
     `evaluate` replaces SciPy's function where that overflows or cancels.
@@ -163,9 +150,11 @@ def native(
     return NATIVE[name]
 
 
-def _partial(name: str, operand: str, operands: Sequence[str], derivatives: Mapping[str, str | None]) -> Rule | None:
+def _partial(
+    name: str, operand: str, operands: Sequence[str], derivatives: Mapping[str, str | None]
+) -> kinds.Rule | None:
     if operand not in derivatives:
-        return NoFormula(name, operand)
+        return kinds.NoFormula(name, operand)
     text = derivatives[operand]
     return None if text is None else Formula(["y", *operands], text)
 
@@ -178,11 +167,11 @@ def _source(ufunc: str) -> tuple[str, int | None]:
 
 def _lowering(
     ufunc: str, output: int | None, arity: int, raises: bool, evaluate: Callable[..., Any] | None
-) -> Lowering:
+) -> kinds.Lowering:
     if evaluate or raises:
-        return Library(None if evaluate else ufunc, raises=True)
+        return kinds.Library(None if evaluate else ufunc, raises=True)
     operands = ", ".join(f"{{{n}}}" for n in range(arity))
-    return Scalar(f"{operation_name(ufunc, output)}({operands})", COST)
+    return kinds.Scalar(f"{operation_name(ufunc, output)}({operands})", COST)
 
 
 def _infer(name: str, arity: int, integers: int, domain: Domain) -> Callable[..., Aval]:
@@ -202,16 +191,16 @@ def _infer(name: str, arity: int, integers: int, domain: Domain) -> Callable[...
 # ---- samples -----------------------------------------------------------------------------------------------------
 
 
-def _samples(domain: Domain, integers: int, over: Sequence[Interval], edges: Sequence[Point]) -> Iterable[Sample]:
+def _samples(domain: Domain, integers: int, over: Sequence[Interval], edges: Sequence[Point]) -> Iterable[kinds.Sample]:
     rng = np.random.default_rng(0)
     for dtype in by_name(domain):
         dtypes = _dtypes(dtype, integers, len(over))
         intervals = [*[UNIT] * integers, *over]
-        yield Sample(tuple(random_array(rng, (2, 3), d, i) for d, i in zip(dtypes, intervals, strict=True)))
+        yield kinds.Sample(tuple(random_array(rng, (2, 3), d, i) for d, i in zip(dtypes, intervals, strict=True)))
     dtypes = _dtypes(F64 if F64 in domain else by_name(domain)[-1], 0, len(over))
     columns = zip(*[edge[integers:] for edge in edges], strict=True)
     degrees = [np.arange(len(edges)) % 4] * integers
-    yield Sample((*degrees, *(np.array(c, d) for c, d in zip(columns, dtypes, strict=True))), smooth=False)
+    yield kinds.Sample((*degrees, *(np.array(c, d) for c, d in zip(columns, dtypes, strict=True))), smooth=False)
 
 
 def _singular_points(fixed: Sequence[bool]) -> Iterable[Point]:
