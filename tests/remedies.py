@@ -27,12 +27,15 @@ Takers = Mapping[str, int]
 def remedies() -> dict[str, str]:
     """Each remedy as a regular expression, with the place where it stands."""
     found: dict[str, str] = {}
-    modules = {_name(file): ast.parse(file.read_text()) for file in sorted(PACKAGE.rglob("*.py"))}
-    nodes = {name: [node for node in ast.walk(module) if isinstance(node, READ)] for name, module in modules.items()}
-    takers = {name: dict(_takers(within)) for name, within in nodes.items()}
-    for name, within in nodes.items():
-        constants = dict(_constants(modules[name]))
-        for expression in _expressions(within, takers[name] | dict(_imported(within, takers))):
+    texts = {_name(file): file.read_text() for file in sorted(PACKAGE.rglob("*.py"))}
+    modules = {name: ast.parse(text) for name, text in texts.items() if "remedy" in text}
+    takers = {name: dict(_takers(ast.walk(module))) for name, module in modules.items()}
+    names = "|".join({name for within in takers.values() for name in within})
+    called = re.compile(rf"\bFailureKind\.|(?<![.\w])({names})\(")
+    modules |= {name: ast.parse(text) for name, text in texts.items() if name not in modules and called.search(text)}
+    for name, module in modules.items():
+        constants, within = dict(_constants(module)), [node for node in ast.walk(module) if isinstance(node, READ)]
+        for expression in _expressions(within, takers.get(name, {}) | dict(_imported(within, takers))):
             for pattern in _patterns(expression, constants):
                 found.setdefault(pattern, f"{name}:{expression.lineno}")
     return {pattern: place for pattern, place in found.items() if re.search("[a-z]{3}", pattern)}

@@ -65,6 +65,7 @@ def test_contenders_that_agree_are_timed_relative_to_the_first(clock: Clock) -> 
     assert not first.failed
 
 
+@pytest.mark.slow
 def test_early_calls_are_timed_from_before_the_import(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     case = Case("one", [Call("a", "fnad", clock.taking(0.5, 0.001)), Call("b", "jax", clock.taking(1.0))])
     monkeypatch.setattr(early, "first_case", lambda name: case)
@@ -112,6 +113,7 @@ def test_contenders_that_differ_are_not_timed(theirs: Any, fault: str) -> None:
     assert all(row.failed and row.median is None and fault in row.note for row in result)
 
 
+@pytest.mark.slow
 def test_a_missing_peer_is_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "autograd", None)
     missing, present = measured(Call("b", "autograd", returning(1.0)), Call("a", "numpy", returning(1.0)))
@@ -119,6 +121,7 @@ def test_a_missing_peer_is_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
     assert present.median is not None
 
 
+@pytest.mark.slow
 def test_a_failing_contender_is_a_row() -> None:
     def fail() -> None:
         raise ValueError("no luck")
@@ -127,12 +130,14 @@ def test_a_failing_contender_is_a_row() -> None:
     assert (row.note, row.failed) == ("ValueError: no luck", True)
 
 
+@pytest.mark.slow
 def test_a_process_reports_its_own_reading() -> None:
     report = """print('{"seconds": 0.5, "result": [[1, 2]], "note": "imported"}')"""
     (row,) = measured(Process("a", "numpy", ["-c", report], reports=True))
     assert (row.median, row.first, row.note) == (0.5, 0.5, "imported")
 
 
+@pytest.mark.slow
 def test_a_process_that_fails_is_a_row() -> None:
     (row,) = measured(Process("a", "numpy", ["-c", "raise SystemExit('no luck')"]))
     assert (row.note, row.failed) == ("RuntimeError: no luck", True)

@@ -71,6 +71,7 @@ def of_scan() -> Report:
     return at_two_points(in_scan, 0.3)
 
 
+@pytest.mark.slow
 def test_a_wrong_rule_in_a_loop_is_blamed_by_name_line_and_step(of_scan: Any) -> None:
     (blame,) = of_scan.blamed
     assert not of_scan.is_right
@@ -109,6 +110,7 @@ def blamed(f: Callable[..., Any], *xs: Any) -> str | None:
     return None if blame is None else f"{blame.primitive} at {str(blame.source).partition(':  ')[2]}"
 
 
+@pytest.mark.slow
 def test_a_wrong_rule_in_a_branch() -> None:
     assert blamed(in_cond, 0.7) == "custom_vjp wave at return (-np.cos(x) * ct,)"
 
@@ -131,6 +133,7 @@ def test_f32_that_is_too_short() -> None:
     assert blamed(lambda x: (x + 1e7) * 1e-3 * np.cos(x * 1e6), 0.7) is not None
 
 
+@pytest.mark.slow
 def test_what_is_right_passes_at_kinks_and_where_differences_leave_the_domain() -> None:
     spd = np.diag([2.0, 3.0, 1.5]) + 0.1
     cases: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
@@ -158,6 +161,7 @@ def test_all_points_are_checked() -> None:
     assert list(dict.fromkeys(row.point for row in report.rows)) == points
 
 
+@pytest.mark.slow
 def test_a_report_says_where_no_derivative_could_be_compared() -> None:
     report = check(lambda x: np.log(x) - 1, -0.5)
     assert report.is_right
@@ -253,6 +257,7 @@ def test_the_truth_knows_its_limits() -> None:
     assert by_difference.method == "difference"
 
 
+@pytest.mark.slow
 def test_a_callback_that_announces_a_dtype_is_checked_in_it() -> None:
     @fnad.custom_vjp
     def host_sin(x: Any) -> Any:

@@ -158,6 +158,7 @@ with fnad.config.override(executor="interpreter"):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="asks Linux for the resident memory")
 def test_programs_made_anew_leave_nothing() -> None:
     ran = subprocess.run([sys.executable, "-c", GROWTH], capture_output=True, text=True, check=False)

@@ -284,6 +284,7 @@ def test_a_primitive_of_the_users_own_is_not_kept() -> None:
     assert keys.key_of(program, ()) is None
 
 
+@pytest.mark.slow
 def test_all_primitives_of_fnads_are_known() -> None:
     program = """
 import pkgutil, importlib, fnad.control, fnad.ops
@@ -758,6 +759,7 @@ print(sum(entry.nbytes for entry in cache.entries()), [e.path.name for e in cach
 """
 
 
+@pytest.mark.slow
 def test_sixteen_processes_at_once(tmp_path: Path) -> None:
     command = [sys.executable, "-W", "error", "-c", CROWD, str(tmp_path / "c")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -12,6 +12,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import pytest
+
 import fnad
 from tests.together import in_groups
 
@@ -82,6 +84,7 @@ def texts() -> Iterator[tuple[str, str]]:
             yield name, inspect.cleandoc(node.value.value)
 
 
+@pytest.mark.slow
 def test_docstrings_name_the_thing_first() -> None:
     assert [(name, text.split("\n")[0]) for name, text in texts() if OPENING.match(text)] == []
 
@@ -91,6 +94,7 @@ def test_possessives_have_a_noun() -> None:
     assert [place for place in found if POSSESSIVE.search(place[1])] == []
 
 
+@pytest.mark.slow
 def test_classes_have_names_of_their_own() -> None:
     names = Counter(node.name for _, node in nodes() if isinstance(node, ast.ClassDef))
     assert [name for name, times in names.items() if times > 1] == []

@@ -224,6 +224,7 @@ def test_files_that_a_page_names_are_there(page: Path) -> None:
     assert [name for name in named if not any(file.endswith(f"/{name}") for file in files)] == []
 
 
+@pytest.mark.slow
 def test_the_map_and_the_first_page_are_short() -> None:
     assert len(MAP.read_text(encoding="utf-8").split()) <= 2500
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 150

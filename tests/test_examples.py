@@ -109,6 +109,7 @@ def test_numba_code_from_the_disk_runs_the_derivatives_of_its_process(tmp_path: 
     assert number_after("from the disk", second) == 3
 
 
+@pytest.mark.slow
 def test_exp_sin_agrees_with_the_textbook() -> None:
     printed = run("exp_sin.py")
     first, second = re.findall(r"exact  = (\S+)", printed)
@@ -116,6 +117,7 @@ def test_exp_sin_agrees_with_the_textbook() -> None:
     assert number_after("f''(x) =", printed) == pytest.approx(float(second), abs=1e-11)
 
 
+@pytest.mark.slow
 def test_vector_output_explains_and_pulls_back() -> None:
     printed = run("vector_output.py")
     assert "vjp" in printed.partition("\ny ")[0], "the error names the way out"
@@ -123,6 +125,7 @@ def test_vector_output_explains_and_pulls_back() -> None:
     assert vector_after("weighted", printed) == pytest.approx(vector_after("by grad", printed))
 
 
+@pytest.mark.slow
 def test_python_control_flow_has_the_derivatives_of_the_textbook() -> None:
     printed = run("python_control_flow.py")
     roots, huber = printed.split("     x ")

@@ -172,6 +172,7 @@ def test_what_a_pullback_keeps():
     assert str(fnad.explain(lambda x: 2 * x, x, memory=True)).endswith("kept for the pullback, 0 bytes: none")
 
 
+@pytest.mark.slow
 def test_the_live_arrays_over_time():
     """Sums of what each nest needs, counted by hand, and a picture of them."""
 

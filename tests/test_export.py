@@ -165,6 +165,7 @@ def test_the_python_module_as_plain_python(name: str) -> None:
     check(list(result) if len(expected) > 1 else [result], expected, name)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(GCC is None, reason="there is no gcc")
 def test_exported_c_sources_compute_as_the_function(tmp_path: Path) -> None:
     made = [(name, *exported(name)) for name in PROGRAMS]
@@ -342,6 +343,7 @@ print(*user(np.array([2.0, 3.0])), sum(user.stats.cache_hits.values()))
 """
 
 
+@pytest.mark.slow
 def test_an_error_of_the_program_is_a_number_in_c_and_an_exception_in_python_and_numba() -> None:
     found = fnad.export(lambda x, i: x[i], X, 3)
     assert "1: an index is out of range" in found.c_header()
@@ -402,6 +404,7 @@ INTO: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", INTO)
 def test_results_are_written_into_memory_that_is_theirs(form: str) -> None:
     into = INTO[form](fnad.export(reversed_and_summed, np.arange(4.0)))
@@ -422,6 +425,7 @@ def test_results_are_written_into_memory_that_is_theirs(form: str) -> None:
 LOSSY = [(np.int64(3), 2.5), (np.int8(3), 300), (np.uint8(1), -1), (np.True_, 2)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("example", "value"), LOSSY)
 def test_a_number_that_its_type_does_not_have_is_an_error(example: Any, value: Any) -> None:
     found = fnad.export(lambda i: i + i, example)
@@ -483,6 +487,7 @@ def test_a_file_that_is_there_is_kept(tmp_path: Path) -> None:
     assert [path.name for path in found.python(tmp_path / "sine.py")] == ["sine.py"]
 
 
+@pytest.mark.slow
 def test_names_of_parameters_do_not_meet_those_of_the_code() -> None:
     def f(x1: Any, x0: Any, out: Any, double: Any, status: Any, np: Any) -> Any:
         return x1 - 2 * x0 + 4 * out - 8 * double + 16 * status - 32 * np

@@ -169,6 +169,7 @@ def check_by_address(function: Any, name: str) -> None:
     check(made, expected, name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_native_code_the_python_module_and_a_file(name: str, tmp_path: Path) -> None:
     found, given, expected = exported(name)
@@ -184,6 +185,7 @@ def test_native_code_the_python_module_and_a_file(name: str, tmp_path: Path) -> 
     check(leaves(fnad.load(tmp_path / "file")(*PROBLEMS[name][1])), expected, name)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(GCC is None, reason="there is no gcc")
 @pytest.mark.parametrize("form", ["c", "o"])
 def test_sources_and_objects(form: str, tmp_path: Path) -> None:

@@ -263,6 +263,7 @@ def test_the_python_module_and_calls(name: str) -> None:
         check(leaves(found(*given)), expected, case, n)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(GCC is None, reason="there is no gcc")
 def test_c_exports_of_any_size_compute_as_the_function(tmp_path: Path) -> None:
     sources: list[str] = []

@@ -54,6 +54,7 @@ print(*sorted(set(Upward.__annotations__) - set(vars(UPWARD))))
     assert done.stdout.split() == []
 
 
+@pytest.mark.slow
 def test_the_sparse_jacobian_of_a_stencil_loads_no_numba() -> None:
     stencil = "import fnad; fnad.sparse_jacobian(lambda u: u[1:] * u[:-1])(numpy.arange(9.0))"
     assert loaded(stencil, ("numba",)) == []
@@ -101,6 +102,7 @@ assert standing_for(float) is standing_for(float) is not float and [*MADE] == [i
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
+@pytest.mark.slow
 def test_functions_of_statistics_are_met_where_the_traced_function_imports_them(tmp_path: Path) -> None:
     program = """
 import sys, numpy, fnad

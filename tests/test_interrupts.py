@@ -191,6 +191,7 @@ def test_a_block_that_was_interrupted_ends_with_its_error() -> None:
         assert BLOCKS.innermost is None
 
 
+@pytest.mark.slow
 def test_an_error_that_is_kept_keeps_no_block() -> None:
     """With its frames, as an error in a cycle of references has them."""
     kept: list[BaseException] = []

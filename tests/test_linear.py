@@ -142,6 +142,7 @@ def test_linear_transpose_multiplies_by_the_transposed_matrix(name: str) -> None
     assert_allclose(fnad.jit(lambda ct: fnad.linear_transpose(f, X)(ct)[0])(ct), matrix.T @ ct, rtol=1e-13)
 
 
+@pytest.mark.slow
 def test_a_derivative_of_a_loop_in_a_branch_is_linear() -> None:
     """What a branch and a loop compute beside what depends on the tangents does not depend on them."""
 

@@ -493,6 +493,7 @@ def test_a_fallback_takes_over_where_native_code_answers_otherwise(monkeypatch: 
 # ---- threads ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_paths_are_found_in_several_threads_at_once() -> None:
     f = jit(value_and_grad(newton))
     starts = [4.1, 9.0, 100.0, 1e-3]

@@ -24,6 +24,7 @@ def output(*arguments: str) -> list[str]:
     return done.stdout.split("\n")[:-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("platform", TRIPLES)
 def test_programs_run_with_what_a_platform_has(platform: str, tmp_path: Path) -> None:
     found = output("run", platform, str(tmp_path))
@@ -31,6 +32,7 @@ def test_programs_run_with_what_a_platform_has(platform: str, tmp_path: Path) ->
     assert found[-1] == "doctor"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("platform", TRIPLES)
 def test_objects_take_only_functions_that_a_platform_has(platform: str) -> None:
     found = output("symbols", platform)
@@ -38,6 +40,7 @@ def test_objects_take_only_functions_that_a_platform_has(platform: str) -> None:
     assert "exp" in found[0].split()
 
 
+@pytest.mark.slow
 def test_no_product_is_fused_with_a_sum() -> None:
     """The results would not be those of other processors, to the bit."""
     assert output("fused") == ["no"]

@@ -79,6 +79,7 @@ def test_the_line_that_takes_the_time_comes_first(name: str) -> None:
     assert sum(line.share for line in found.lines) + found.elsewhere == pytest.approx(1.0)
 
 
+@pytest.mark.slow
 def test_derivatives_are_apart_from_values() -> None:
     found = profile(fnad.value_and_grad(chain), X)
     longest = found.lines[0]
@@ -118,6 +119,7 @@ def test_what_cannot_be_profiled_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
         profile(chain, X)
 
 
+@pytest.mark.slow
 def test_the_command_and_the_page_have_the_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source = "import numpy as np\ndef f(x):\n    y = np.arctan2(np.sin(x), x)\n    return np.sum(y)\n"
     (tmp_path / "model.py").write_text(source, "utf-8")
@@ -164,6 +166,7 @@ def test_samples_leave_the_signal_as_it_was() -> None:
         signal.signal(signal.SIGPROF, before)
 
 
+@pytest.mark.slow
 def test_a_program_with_products_tiles_and_folds_has_lines() -> None:
     def f(a: Any, b: Any) -> Any:
         c = np.matmul(a - b[:, None], np.swapaxes(b[:, None] * a, 1, 2))

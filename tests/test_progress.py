@@ -109,6 +109,7 @@ def test_each_step_is_counted_once(loop: str, executor: Any, counts: list[tuple[
                 assert counts == [("row", 6 if loop == "while_loop" else 7, total)]
 
 
+@pytest.mark.slow
 def test_results_are_those_without_progress(monkeypatch: pytest.MonkeyPatch) -> None:
     found = {
         name: (jit(f)(0.6), jit(grad(f))(0.6), fnad.vmap(f)(XS)) for name, f in LOOPS.items() if name != "deciding"
@@ -159,6 +160,7 @@ def test_loops_of_python_end_with_their_last_step_or_when_another_begins(counts:
     assert counts == [("step", 3, 3), ("step", 3, 3), ("step", 3, 5), ("step", 2, 2)]
 
 
+@pytest.mark.slow
 def test_what_a_trace_asks_for_counts_nothing_and_keeps_no_loop_apart(counts: list[tuple[str, int, int]]) -> None:
     assert "paths under jit" not in str(fnad.explain(deciding, 1.0))
     fnad.testing.check(scanned, 1.0)
@@ -256,6 +258,7 @@ def test_a_notebook_has_one_output(monkeypatch: pytest.MonkeyPatch) -> None:
     assert shown[-1] == "epoch: 4 in 0 s"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_soon")
 def test_a_compiled_loop_is_shown_while_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     def f(w: Any) -> Any:
@@ -271,6 +274,7 @@ def test_a_compiled_loop_is_shown_while_it_runs(monkeypatch: pytest.MonkeyPatch)
     assert len({text for text in texts if text.startswith("step ") and " of 4000" in text}) > 1
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_soon")
 @pytest.mark.parametrize("is_terminal", [True, False])
 def test_commands_show_long_work_on_a_terminal_alone(
@@ -291,6 +295,7 @@ def test_commands_show_long_work_on_a_terminal_alone(
         assert texts == [""]
 
 
+@pytest.mark.slow
 def test_the_process_ends_while_a_loop_is_shown() -> None:
     program = """
 import sys, fnad

@@ -428,6 +428,7 @@ def test_lists_that_no_loop_carries(f: Callable[..., Any]) -> None:
             assert value(x, a) == pytest.approx(f(x, a))
 
 
+@pytest.mark.slow
 def test_derivatives_of_all_kinds() -> None:
     curvature, push = jit(hessian(averaged)), jit(lambda x, a, t: jvp(averaged, (x, a), (t, 1.0)))
     with fnad.config.override(executor="interpreter"):
@@ -438,6 +439,7 @@ def test_derivatives_of_all_kinds() -> None:
     assert loops_of(curvature) == loops_of(push) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("f", [summed, in_several_ways, before_and_behind, comprehended])
 def test_rows_have_their_own_lists(f: Callable[..., Any]) -> None:
     values, slopes = jit(vmap(f)), jit(grad(lambda x, a: vmap(f)(x, a).sum(), (0, 1)))

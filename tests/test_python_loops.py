@@ -598,6 +598,7 @@ def test_python_loops_traced_as_one_compute_as_python(f: Callable[..., Any], tra
     assert loops_of(values) > 0
 
 
+@pytest.mark.slow
 def test_a_step_is_as_written_by_hand() -> None:
     """An array from before the loop has the ways of those that replace it, and branches take and return elements."""
     u = [np.random.default_rng(seed).random(20) for seed in range(3)]
@@ -765,6 +766,7 @@ def test_a_helper_that_decides_often_makes_the_loop_around_its_call_one() -> Non
     assert (len(f.paths()), loops_of(f)) == (1, 1)
 
 
+@pytest.mark.slow
 def test_derivatives_of_all_kinds() -> None:
     x, a = arguments(3)
     curvature, push = jit(hessian(three_ways)), jit(lambda x, a, t: jvp(three_ways, (x, a), (t, 1.0)))
@@ -902,6 +904,7 @@ PARTED = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("f", PARTED, ids=lambda f: f.__name__)
 def test_rows_that_part_are_one_after_the_other(f: Callable[..., Any]) -> None:
     values, slopes = jit(vmap(f)), jit(grad(lambda x, a: vmap(lambda x, a: 1.0 * f(x, a))(x, a).sum(), (0, 1)))
@@ -993,6 +996,7 @@ def leaving_with_a_result(x: Any, a: Any) -> Any:
     return s * a + (x * x).sum()
 
 
+@pytest.mark.slow
 def test_gradients_of_rows_that_leave_a_loop_in_several_ways_are_one_loop() -> None:
     """The derivative of the loop has other residuals for each result of the row."""
     rng = np.random.default_rng(0)
@@ -1555,6 +1559,7 @@ def lowered_in_a_mode(x: Any, a: Any) -> Any:
     return s * 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("f", "calls"),
     [
@@ -1627,6 +1632,7 @@ def test_a_loop_that_decides_otherwise_than_its_steps_is_none(monkeypatch: pytes
 # ---- random loops ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, 40, 10))
 def test_random_python_loops_compute_as_python(first: int) -> None:
     with fnad.config.override(executor="interpreter"):

@@ -139,6 +139,7 @@ def test_random_control_flow_has_the_values_and_slopes_of_python() -> None:
     assert compared > STEPS * 6, "most points are smooth"
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::fnad.errors.ControlFlowWarning")
 @pytest.mark.parametrize("seed", range(100, 103))
 def test_random_functions_compiled(seed: int) -> None:

@@ -82,6 +82,7 @@ def test_a_program_round_trips_through_its_text(example: Example) -> None:
     assert print_program(again) == text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("transform", PASSES.values(), ids=PASSES)
 @given(examples())
 @few
@@ -93,6 +94,7 @@ def test_a_pass_keeps_values(transform: Pass, example: Example) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("transform", PASSES.values(), ids=PASSES)
 @given(examples(most=8))
 @few
@@ -144,6 +146,7 @@ def test_forward_and_reverse_are_transposes(example: Example) -> None:
     assert_dual(example.program, example.arguments)
 
 
+@pytest.mark.slow
 @given(examples(most=5))
 @few
 def test_forward_and_reverse_are_transposes_at_second_order(example: Example) -> None:

@@ -116,6 +116,7 @@ def test_every_remedy_is_in_the_table_and_works() -> None:
     assert len(unreached) == len(UNREACHED), "some are not in the package any more"
 
 
+@pytest.mark.slow
 def test_remedies_are_collected_wherever_they_stand() -> None:
     known = {re.sub(r"\\\\(.)", r"\1", pattern) for pattern in remedies()}
     assert {

@@ -57,6 +57,7 @@ def equal(found: Any, expected: Any) -> None:
     fnad.tree.map(lambda a, b: assert_allclose(a, b, rtol=1e-13, atol=1e-15), found, expected)
 
 
+@pytest.mark.slow
 def test_parts_of_each_container_in_each_transform() -> None:
     with together() as check:
         for kind, (params, parts) in CONTAINERS.items():

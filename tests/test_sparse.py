@@ -161,6 +161,7 @@ HESSIANS: dict[str, tuple[Callable[..., Any], Any, int]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::fnad.errors.SparsityWarning")
 @pytest.mark.parametrize("name", HESSIANS)
 def test_a_sparse_hessian_is_the_dense_one(name: str) -> None:
@@ -336,6 +337,7 @@ def test_the_hessian_of_several_elements_is_refused() -> None:
 # ---- colourings ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(20))
 def test_colours_tell_nonzeros_apart(seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -202,6 +202,7 @@ def test_of_programs_that_take_too_much_the_last_remains():
             assert fnad.cache_info().compiled == 1
 
 
+@pytest.mark.slow
 def test_threads_share_the_store():
     functions = [fnad.jit(lambda x, n=n: np.sum(np.sin(x) * n)) for n in range(4)]
     expected = [f(X) for f in functions]

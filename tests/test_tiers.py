@@ -452,6 +452,7 @@ print("numba" in sys.modules, "scipy" in sys.modules)
     assert done.stdout.split() == ["False", "False"]
 
 
+@pytest.mark.slow
 def test_gradients_of_fresh_closures_take_no_more_steps_the_more_there_were() -> None:
     def gradient(array: Any, number: float) -> Any:
         def f(x: Any) -> Any:

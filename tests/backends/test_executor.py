@@ -50,6 +50,7 @@ def all_samples(primitive):
     return trace(lambda *symbols: list(apply(*symbols)), *map(aval_of, given), name=primitive.name), given
 
 
+@pytest.mark.slow
 @in_groups("name", sorted(PRIMITIVES))
 def test_every_primitive_compiled_is_interpreted(name):
     program, given = all_samples(PRIMITIVES[name])
@@ -95,6 +96,7 @@ def extremes(dtype, arity):
     return np.array([complex(a, b) for a in parts for b in parts], dtype)
 
 
+@pytest.mark.slow
 @in_groups("name", TEMPLATES)
 def test_a_template_has_the_interpreted_values_of_extreme_complex_operands(name):
     primitive = PRIMITIVES[name]

@@ -199,6 +199,7 @@ def test_empty_and_single_rows_are_other_programs() -> None:
         agree(f, [(RNG.standard_normal((n, 9)).astype(dtype),) for n in (1, 2, 3, 4, 5, 0, 9)])
 
 
+@pytest.mark.slow
 def test_loops_of_every_length_are_right(compiled: list[Kernel]) -> None:
     def recurrence(w: Any, xs: Any) -> Any:
         def step(h: Any, x: Any) -> Any:

@@ -297,6 +297,7 @@ def program(s, q, y):
     return y, program.llvm()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("letter", "fd")
 def test_zeta_is_accurate_on_vectors(letter: str) -> None:
     """Also where the argument is large, the exponent next to 1, and the function close to its first term."""
@@ -332,6 +333,7 @@ OF_PAIRS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OF_PAIRS)
 def test_functions_of_pairs_are_accurate_on_vectors_of_f32(name: str) -> None:
     """Also where one argument is much larger than the other; next to zeros, errors are relative to a larger number."""

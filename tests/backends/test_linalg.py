@@ -230,6 +230,7 @@ def by_covariances(a: Any, q: Any, zs: Any) -> Any:
     return np.sum(fnad.scan(step, (np.zeros(n), np.eye(n)), zs)[1])
 
 
+@pytest.mark.slow
 def test_filters_by_qr_and_lu_agree_and_so_do_their_gradients() -> None:
     rng = np.random.default_rng(0)
     a, q, zs = np.eye(4) + 0.1 * rng.normal(size=(4, 4)), 0.1 * np.eye(4), rng.normal(size=(5, 4))

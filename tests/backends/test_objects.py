@@ -74,6 +74,7 @@ print("right")
 """A process with other memory of objects than any Python has, of a version that nobody knows."""
 
 
+@pytest.mark.slow
 def test_another_python_computes_the_same_through_python(tmp_path):
     ran = subprocess.run([sys.executable, "-c", UNKNOWN], capture_output=True, text=True, check=False, cwd=tmp_path)
     assert ran.stdout == "right\n", ran.stderr

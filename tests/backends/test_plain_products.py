@@ -27,6 +27,7 @@ def changed(**numbers):
     return rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize(
     "rows",

@@ -197,6 +197,7 @@ def test_what_is_not_used_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None
     assert pool().workspace_bytes == LARGE
 
 
+@pytest.mark.slow
 def test_threads_share_it():
     wrong: list[int] = []
 

@@ -64,6 +64,7 @@ def test_a_position_is_that_of_the_values_beside_it(n: int) -> None:
     np.testing.assert_array_equal(logs, np.argmin(x, axis=1))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not vector_math.available(), reason="the CPU has no wide vectors")
 @pytest.mark.parametrize("axis", [0, 1])
 def test_positions_in_long_rows_vectorise(axis: int) -> None:

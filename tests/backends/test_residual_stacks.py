@@ -37,6 +37,7 @@ for size in SIZES:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("in_python", [False, True])
 def test_no_row_is_written_beyond_the_end_of_a_stack(in_python: bool) -> None:
     """Loops whose last row is the first one for which a stack has to grow, natively and where Python runs the loop."""

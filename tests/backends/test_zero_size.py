@@ -82,6 +82,7 @@ def of_a_call(name: str) -> Iterator[tuple[Program, list[Any]]]:
         yield traced.program, [*inputs, *traced.captured]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("initial", sorted({name[0] for name in PRIMITIVES}))
 def test_primitives_on_arrays_without_elements(initial: str) -> None:
     for name in PRIMITIVES:

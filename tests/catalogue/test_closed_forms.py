@@ -333,6 +333,7 @@ OTHERS = {
 }
 
 
+@pytest.mark.slow
 @in_groups("name", OTHERS)
 def test_nestings_agree_at_extreme_operands(name: str):
     """Of x f, up to roundings of the lower derivatives over powers of x, which cancel in some slopes."""

@@ -289,6 +289,7 @@ def check_arrays(case: Case) -> None:
             assert_alike(np.asarray(found), np.asarray(right), size_of_terms(case, operands))
 
 
+@pytest.mark.slow
 @by_primitive(distinct(is_of_numpy))
 def test_primitives_compile_to_the_interpreters_extreme_values(cases: list[Case]) -> None:
     check_extremes(cases)

@@ -350,6 +350,7 @@ def test_an_explanation_is_of_the_function_or_its_gradient(fnad) -> None:
     assert "kept for the pullback, " in fnad("explain", f"{MODEL}:loss", "--args", "f64[3]", "--memory")
 
 
+@pytest.mark.slow
 def test_the_memory_over_time_is_drawn(fnad, refusal, tmp_path, monkeypatch) -> None:
     pytest.importorskip("matplotlib").use("agg")
     call = "explain", f"{MODEL}:loss", "--args", "f64[3]", "--memory", "--plot"

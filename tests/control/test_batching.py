@@ -469,6 +469,7 @@ def test_which_rows_go_in_lockstep() -> None:
         assert_close(fnad.vmap(loop(step))(rows), np.stack([loop(step)(a) for a in rows]))
 
 
+@pytest.mark.slow
 def test_derivatives_of_rows_in_lockstep() -> None:
     """The row's own, also where a step beyond its end would divide by zero."""
     f = lambda a: squared_root(a)[0]  # noqa: E731

@@ -165,6 +165,7 @@ def test_switch_of_one_branch_leaves_the_operand_of_its_caller_alone():
     assert_array_equal(fnad.grad(lambda x: np.sum(f(x)[1]) + f(x)[0])(np.ones(2)), [1.0, 2.0])
 
 
+@pytest.mark.slow
 def test_second_derivatives_of_a_switch():
     branches = [np.sin, np.exp, lambda x: x * x * x]
     f = lambda x, i: fnad.switch(i, branches, x)  # noqa: E731

@@ -63,6 +63,7 @@ def smooth_cases(primitive: Primitive) -> list[Case]:
     return [case for case in cases if all(aval.dtype.char in "dDl?" for aval in case.avals)][:2]
 
 
+@pytest.mark.slow
 @in_groups("primitive", [p for p in DIFFERENTIABLE if smooth_cases(p)], ids=str)
 def test_a_primitive_has_the_derivatives_of_nested_forward_mode(primitive: Primitive) -> None:
     for case in smooth_cases(primitive):

@@ -557,6 +557,7 @@ def test_steps_whose_numbers_are_irregular_take_them_from_tables() -> None:
     assert [len(table.operands) for table in tables] == [40, 40, 40]  # h / 2, h, h / 6: one each
 
 
+@pytest.mark.slow
 def test_irregular_places_are_a_table_and_each_step_back_is_of_an_element() -> None:
     program = staged(permuted, 0.5, X).program
     tables = [e for e in rolled(program).equations if e.primitive.name == "concatenate"]

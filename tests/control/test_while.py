@@ -155,6 +155,7 @@ def test_a_scan_and_a_branch_in_a_loop():
     check(loop, python, X)
 
 
+@pytest.mark.slow
 def test_a_gradient_in_the_body_of_a_loop():
     """Newton's method for a minimum, with derivatives of derivatives inside."""
     energy = lambda s, a: s**4 / 4 + np.exp(s) - a * s  # noqa: E731

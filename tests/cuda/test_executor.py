@@ -163,6 +163,7 @@ def test_transforms_without_jit(device: Simulated) -> None:
         assert_close(fnad.to_host(fnad.grad(mlp)(P, fnad.to_device(DATA))["W"]), gradient["W"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["", "carry", "sqrt", "binomial"])
 def test_checkpointed_loops_on_the_device_have_the_gradient_of_the_host(device: Simulated, policy: str) -> None:
     """The steps of a loop that a policy does not save, or none of them, are computed again there."""
@@ -178,6 +179,7 @@ def test_checkpointed_loops_on_the_device_have_the_gradient_of_the_host(device: 
     assert_close(found, fnad.grad(total)(X))
 
 
+@pytest.mark.slow
 def test_results_stay_there_between_calls(device: Simulated) -> None:
     step = fnad.jit(lambda p, x: fnad.tree.map(lambda p, g: p - 0.1 * g, p, fnad.grad(mlp)(p, x)), device="cuda")
     p, x = fnad.to_device((P, DATA))

@@ -345,6 +345,7 @@ PROGRAMS: dict[str, tuple[Any, tuple[Any, ...]]] = {
 """What the tests of a GPU run, too."""
 
 
+@pytest.mark.slow
 def test_the_programs_for_a_gpu_can_be_captured(device: Simulated) -> None:
     for name in ("kernels", "products at the counter", "backwards"):
         run_again(*PROGRAMS[name])
@@ -397,6 +398,7 @@ def iterated(x: Any) -> Any:
     return fnad.fori_loop(0, 9, lambda i, c: np.tanh(c @ (x.T @ x)) + i / np.float32(9), x)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("f", [single, iterated, lambda x: fnad.grad(lambda x: np.sum(single(x) ** 2))(x)])
 def test_precision_of_products_is_that_in_force_at_each_call(
     device: Simulated, f: Any, monkeypatch: pytest.MonkeyPatch

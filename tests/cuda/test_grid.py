@@ -219,6 +219,7 @@ def test_on_targets_that_are_small(target: str) -> None:
                     assert_close(a, np.asarray(wanted, a.dtype), tolerance(a.dtype))
 
 
+@pytest.mark.slow
 def test_nests_of_many_arrays_are_several_kernels() -> None:
     arrays = tuple(np.full(4, n, np.float32) for n in range(600))
     program = program_of(lambda *arrays: [x * 2 for x in arrays], arrays)
@@ -376,6 +377,7 @@ def test_a_sum_in_single_precision_has_no_double() -> None:
         assert "f64" not in plan_of(name).source
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["softmax", "long sum", "scan", "running sums of few columns", "transpose"])
 def test_every_barrier_is_needed(name: str) -> None:
     for launch in plan_of(name).launches.values():
@@ -454,6 +456,7 @@ def test_what_is_the_same_for_all_columns_does_not_decide_who_sums_them() -> Non
         assert "barrier" not in kernel_text(launch.kernel)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [17, 3000])
 def test_a_thread_loses_nothing_of_a_long_sum_to_rounding(count: int) -> None:
     """Small numbers after a large one are lost where each addition is rounded; only the joining of threads is."""

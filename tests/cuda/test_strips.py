@@ -78,6 +78,7 @@ def has_strips(planned: DevicePlan) -> bool:
     return any(isinstance(piece, Strips) for piece in planned._statements)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", range(len(FUNCTIONS)), ids=list(FUNCTIONS))
 def test_strips_of_any_size(place: int) -> None:
     """Of one block and of several, with and without columns and rows that fill no block, in one precision each."""

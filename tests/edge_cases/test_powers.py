@@ -59,6 +59,7 @@ def test_row_20_powers_in_both_operands(dtype: Any, run: Run):
     np.testing.assert_array_equal(hessian(run, pow_, dtype(-2), dtype(3))[0, 0], -12)
 
 
+@pytest.mark.slow
 @inexact
 def test_row_21_products_with_zeros(dtype: Any, run: Run):
     def prod(x: Any) -> Any:

@@ -75,6 +75,7 @@ def test_row_05_logistic_function_far_out(dtype: Any) -> None:
     check(lambda x: 1 / (1 + np.exp(-x)), dtype(1000), value=1, gradient=[0])
 
 
+@pytest.mark.slow
 @floats
 def test_row_06_softplus_far_out(dtype: Any) -> None:
     """The true derivative is 1, which overflow hides where it is not seen that this is softplus; 0 would hide that."""
@@ -162,6 +163,7 @@ OF_WEIGHTS: dict[str, tuple[Any, Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OF_WEIGHTS)
 def test_a_weight_of_zero_under_a_logarithm(name: str) -> None:
     f, wanted = OF_WEIGHTS[name]

@@ -43,6 +43,7 @@ def test_row_47_three_deep(a: str, b: str, c: str) -> None:
     assert nested(2.0) == 48 * 2.0**3
 
 
+@pytest.mark.slow
 @floats
 def test_row_48_stopped_gradient(dtype: Any) -> None:
     check(lambda x: x * stop_gradient(x), dtype(3), value=9, gradient=[3], hessian=[[0]])
@@ -64,6 +65,7 @@ def test_row_51_jit_of_grad_is_grad_of_jit(dtype: Any) -> None:
             assert_close(found, expected, tolerance(np.dtype(dtype)))
 
 
+@pytest.mark.slow
 @floats
 def test_row_71_mixed_terms_at_a_zero_factor(dtype: Any) -> None:
     second = grad(grad(lambda x: (x - 1) * np.sqrt(x)))

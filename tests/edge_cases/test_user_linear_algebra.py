@@ -23,6 +23,7 @@ def test_row_24_determinant_of_a_singular_matrix(dtype: Any) -> None:
     check(det, np.zeros((2, 2), dtype), value=0, gradient=[0, 0, 0, 0], hessian=np.eye(4)[::-1] * [-1, 1, 1, -1] * -1)
 
 
+@pytest.mark.slow
 @floats
 def test_row_25_second_derivative_of_a_determinant(dtype: Any) -> None:
     """det of [[t + 2, 1], [1, 2 t + 3]] is 2 t² + 7 t + 5."""

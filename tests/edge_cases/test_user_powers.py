@@ -58,6 +58,7 @@ def test_row_20_zero_to_a_power(dtype: Any) -> None:
     check(lambda y: 0**y, dtype(0), value=1, gradient=[0])
 
 
+@pytest.mark.slow
 @floats
 def test_row_20_exponent_of_a_negative_base(dtype: Any) -> None:
     """Its derivative is not defined, and does not spoil that of the base."""

@@ -47,6 +47,7 @@ READERS: dict[str, Callable[[str], object]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reader", READERS)
 @in_groups("text", HOSTILE)
 def test_a_hostile_text_is_refused_at_once(reader: str, text: str) -> None:

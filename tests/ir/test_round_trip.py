@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+import pytest
+
 from fnad.ir.parser import parse_program
 from fnad.ir.primitive import PRIMITIVES, Unknown
 from fnad.ir.printer import print_annotated, print_program
@@ -40,6 +42,7 @@ def derived(name: str) -> Iterator[Program]:
         yield from (joint(forward, inexact(forward)), jvp(reverse, inexact(reverse)))
 
 
+@pytest.mark.slow
 @in_groups("name", sorted(PRIMITIVES))
 def test_every_primitive_and_its_derivatives(name: str) -> None:
     for program in derived(name):

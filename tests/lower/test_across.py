@@ -128,6 +128,7 @@ def check(function: Callable[..., Any], args: list[np.ndarray], target: Target =
             np.testing.assert_allclose(found, value, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("function", LOSSES)
 @pytest.mark.parametrize(("columns", "dtype"), [(10, "f8"), (7, "f4")])
 def test_losses_and_gradients_are_those_of_the_interpreter(
@@ -157,6 +158,7 @@ def with_exceptions(dtype: str) -> list[np.ndarray]:
     return [x, c, w]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["f8", "f4"])
 def test_ties_share_and_nans_and_infinite_numbers_are_those_of_the_interpreter(dtype: str) -> None:
     x, c, w = with_exceptions(dtype)

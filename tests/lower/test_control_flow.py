@@ -252,6 +252,7 @@ def test_a_thousand_updates_are_lowered_as_ten_are():
     assert not any(isinstance(item, NestLoop) for item in updates)
 
 
+@pytest.mark.slow
 def test_the_effort_grows_with_the_number_of_carries() -> None:
     def work(count: int) -> int:
         program = scanned(lambda number, *carry: [mul(x, carry[0]) for x in carry], [], [ROW] * count)

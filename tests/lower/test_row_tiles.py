@@ -74,6 +74,7 @@ def total(function: Callable[..., Any]) -> Callable[..., Any]:
     return squares
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize(("columns", "dtype"), [(10, "f8"), (7, "f4"), (32, "f4")])
 def test_values_and_gradients_are_those_of_the_interpreter(
@@ -159,6 +160,7 @@ def test_a_sum_over_all_rows_is_compensated() -> None:
     assert abs(found - x.size) <= 2 * 10 * TILE
 
 
+@pytest.mark.slow
 def test_infinite_numbers_and_nans_stay_in_their_rows() -> None:
     x, w = arguments(10)
     x[[3, TILE, ROWS - 1], [0, 4, 9]] = np.nan, np.inf, -np.inf

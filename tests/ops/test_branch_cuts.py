@@ -20,6 +20,7 @@ def moved(z: complex, t: float) -> np.complex128:
     return np.complex128(complex(z.real + t, z.imag) if along_real_axis else complex(z.real, z.imag + t))
 
 
+@pytest.mark.slow
 @in_groups("f", FUNCTIONS, ids=lambda f: f.__name__)
 @pytest.mark.parametrize("zero", [0.0, -0.0])
 @pytest.mark.parametrize("x", [-3.0, -0.5, 0.5, 3.0])

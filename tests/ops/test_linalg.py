@@ -164,6 +164,7 @@ def test_composed_linear_algebra_equals_its_closed_form(case: Composition, run: 
     check_value(case, run)
 
 
+@pytest.mark.slow
 @over(CASES)
 def test_derivatives_of_composed_linear_algebra_are_differences(case: Composition, run: Run):
     check_derivatives(case, run)
@@ -307,6 +308,7 @@ def test_row_26_function_of_a_matrix_with_equal_eigenvalues(run: Run):
         np.testing.assert_allclose(found, np.tril(of_both + of_both.T) - np.diag(np.diag(of_both)), atol=1e-13)
 
 
+@pytest.mark.slow
 def test_exponential_of_a_badly_scaled_matrix(run: Run):
     """Of size 1e19, but its square and cube are small: what mpmath finds in eighty digits."""
     a = np.zeros((4, 4))

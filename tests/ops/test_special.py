@@ -255,6 +255,7 @@ def derivative(run: Run, name: str, xs: list[Any], ways: tuple[int, ...]) -> Any
     return run(program, inputs)[-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", [0, 1, 2])
 @in_groups("name", TRUTHS)
 def test_special_functions_and_their_derivatives_are_mpmaths(name: str, order: int, run: Run):
@@ -363,6 +364,7 @@ def test_mixed_derivatives_of_students_distribution_near_its_centre(t: float, ru
 WAYS = ((0, 0), (0, 1), (1, 0), (1, 1), (0, 1, 1), (1, 1, 1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("m", [0.0, 1e-300, 1e-18, 1e-9, -1e-12, -1e6, 0.999, 1 - 1e-9])
 @pytest.mark.parametrize(
     ("name", "truth"),
@@ -385,6 +387,7 @@ def test_elliptic_functions_at_the_ends_of_the_parameter(name: str, truth: Calla
             assert abs(found - expected) <= 1e-13 * (1 + abs(expected)), (angle, ways)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gap", [0.0, 1e-12, -1e-7, 1e-3])
 @pytest.mark.parametrize("name", ["elliprf", "elliprd", "elliprg", "elliprc", "agm"])
 def test_symmetric_integrals_where_operands_meet(name: str, gap: float):
@@ -412,6 +415,7 @@ def test_the_principal_value_of_carlsons_rc(x: float, y: float):
         assert_close(derivative(interpret, "elliprc", arguments("elliprc", (x, y)), ways), np.asarray(expected), 1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("powers", [(0, 1, 1), (2, 0, 0), (0, 3, 1), (1, 1, 1)])
 def test_carlsons_integral_of_operands_far_apart(powers: tuple[int, int, int], run: Run):
     """On the logarithm of t it is a sum at equal distances."""

@@ -239,6 +239,7 @@ ALONG: dict[str, tuple[Function, Function]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "dtype", "executor"),
     [

@@ -154,6 +154,7 @@ def test_a_permutation_moves_whole_slices():
     assert sorted(random.permutation(KEYS[0], 100)) == list(range(100))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weighted", [False, True])
 def test_choices_without_replacement_differ(weighted):
     """The first has the probabilities p; the second, those of the rest, renormalised."""

@@ -140,6 +140,7 @@ def test_what_a_grid_is_not_given() -> None:
 EVERY_MODE = ("nearest", "wrap", "reflect", "mirror", "constant", "grid-wrap", "grid-constant", "grid-mirror")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", EVERY_MODE)
 def test_images_have_scipys_values_far_beyond_their_edges_and_at_them(mode: str) -> None:
     rng = np.random.default_rng(3)

@@ -209,6 +209,7 @@ def free(name: str) -> list[int]:
     return [i for i, operand in enumerate(names) if operand not in ALL[name].fixed]
 
 
+@pytest.mark.slow
 @in_groups(("name", "method"), CALLS)
 def test_derivatives_of_methods_of_distributions_are_differences(name: str, method: str):
     """First and second derivatives against differences of SciPy's function, reverse mode against forward mode."""

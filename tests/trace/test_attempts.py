@@ -280,6 +280,7 @@ def test_no_statement_takes_no_guard() -> None:
         assert len(values.paths()) == 1
 
 
+@pytest.mark.slow
 def test_rows_take_their_own_ways() -> None:
     rows = np.stack([*matrices()])
     for f in (in_each_step, by_jitter, by_more_and_more_jitter, around_a_loop):
@@ -298,6 +299,7 @@ def filtered(y: Any, q: Any) -> Any:
     return s
 
 
+@pytest.mark.slow
 def test_a_long_loop_is_one_loop() -> None:
     def attempted(y: Any, q: Any) -> Any:
         try:

@@ -129,6 +129,7 @@ def test_an_array_from_outside_may_change_between_calls():
             assert [np.asarray(found).tolist() for found in transform(f)(X)] == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("calls", [generated, of_ufuncs, of_arrays_from_outside])
 def test_the_program_is_the_same(monkeypatch, calls):
     with np.errstate(all="ignore"):

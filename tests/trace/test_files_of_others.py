@@ -73,6 +73,7 @@ LONG = "test_eval_repr_invariant"
 """A test that evaluates 5,000 texts, each of which is converted."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["test_convert", "test_division", "test_interval"])
 def test_files_of_mpmath(name):
     module = module_of(f"mpmath.tests.{name}")

@@ -155,6 +155,7 @@ def test_an_interrupt_at_any_line_leaves_nothing_changed_after_the_next_trace():
     print(number, left_at_once)
 
 
+@pytest.mark.slow
 def test_an_interrupt_while_functions_are_entered_loses_none():
     def again():
         stand_ins.WAITING.add("scipy.special")
@@ -168,6 +169,7 @@ def test_an_interrupt_while_functions_are_entered_loses_none():
         assert stand_ins.WAITING.isdisjoint(sys.modules)
 
 
+@pytest.mark.slow
 def test_an_interrupt_of_a_conversion_is_made_good(tmp_path):
     number = count()
 
@@ -263,6 +265,7 @@ def process_state():
     return found
 
 
+@pytest.mark.slow
 def test_nothing_of_other_modules_is_changed_in_a_trace():
     def f(x):
         y = through_all(x) + np.ma.masked_less(np.array([x, 1.0]), 1.2).sum() + scipy.stats.norm(x, 2.0).cdf(0.3)
@@ -311,6 +314,7 @@ def numbers():
     return [(type(value), value) for value in found]
 
 
+@pytest.mark.slow
 def test_other_threads_see_no_trace():
     truth, stop, wrong, counts = numbers(), threading.Event(), [], []
 

@@ -286,6 +286,7 @@ WRITTEN = [
 ]
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.tuples(st.integers(0, len(CONDITIONS) - 1), st.integers(0, len(MADE) + len(WRITTEN) - 1)), max_size=4),
     st.lists(st.lists(st.integers(-3, 3), min_size=4, max_size=4), min_size=2, max_size=4),

@@ -357,6 +357,7 @@ def made(shape):
 CHAINS = [(a,) for a in STEPS] + list(itertools.permutations(STEPS, 2)) + [(a, a) for a in STEPS]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("write", WRITES)
 def test_a_write_through_every_view(write):
     """Values of all chains of two steps, for an array of four axes; longer ones where axes are permuted."""

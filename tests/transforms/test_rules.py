@@ -236,6 +236,7 @@ def prove(rule: Rule) -> int:
     return fired
 
 
+@pytest.mark.slow
 @in_groups("rule", ALL, ids=[rule.equation for rule in ALL])
 def test_both_sides_are_equal(rule: Rule) -> None:
     assert prove(rule) >= INSTANCES // 4
