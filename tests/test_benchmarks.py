@@ -298,6 +298,7 @@ def test_cases_in_which_fnad_is_behind_are_told_the_worst_first() -> None:
     assert table.behind([Row("p", "f", "", "s", failed=True), *told]) == ["  3.00  p: c", "  2.00  p: a"]
 
 
+@pytest.mark.slow
 def test_single_operations_are_texts_of_arguments_that_are_there() -> None:
     assert len({*operations.TEXTS}) == len(operations.TEXTS)
     given = operations.arguments(16, 8, "float32")

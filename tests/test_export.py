@@ -517,6 +517,7 @@ def test_a_program_is_the_same_from_a_file(name: str, tmp_path: Path) -> None:
         np.testing.assert_array_equal(x, y)
 
 
+@pytest.mark.slow
 def test_a_file_is_read_in_a_process_without_the_function(tmp_path: Path) -> None:
     fnad.save(tmp_path / "layer.json", fnad.export(fnad.value_and_grad(loss), M, V))
     np.savez(tmp_path / "arguments.npz", w=M, x=V)

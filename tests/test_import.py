@@ -67,6 +67,7 @@ LATER = (
 )
 
 
+@pytest.mark.slow
 def test_a_gradient_loads_no_special_functions_no_solvers_and_no_loops() -> None:
     gradient = "import fnad; fnad.grad(lambda x: numpy.sum(numpy.sin(x) * x))(numpy.ones(3))"
     assert loaded(gradient, LATER) == []
@@ -120,6 +121,7 @@ for transform in (lambda f: f, fnad.jit):
     subprocess.run([sys.executable, tmp_path / "program.py"], check=True)
 
 
+@pytest.mark.slow
 def test_numpys_classes_are_there_before_anything_is_traced() -> None:
     program = """
 import fnad.numpy as jnp

@@ -112,6 +112,7 @@ def test_the_libraries_of_numpy_are_left_as_they_were() -> None:
 LARGE = np.eye(300) * 2.0 + 1.0 / 300.0
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(config.CORES < 2, reason="one core")
 @pytest.mark.parametrize("executor", ["interpreter", "compiled"])
 def test_the_settings_limit_the_threads_of_libraries(executor: Any) -> None:

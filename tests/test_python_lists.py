@@ -380,6 +380,7 @@ def arguments(seed: int) -> tuple[Any, float, Any, float]:
     return rng.normal(size=N), float(rng.normal()) * 0.5, rng.normal(size=N), float(rng.normal())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("f", "traces"), ONE, ids=lambda f: getattr(f, "__name__", ""))
 def test_lists_of_one_loop(f: Callable[..., Any], traces: int) -> None:
     values, slopes = jit(f), jit(grad(f, (0, 1)))

@@ -714,6 +714,7 @@ def read_at_a_found_place(x: Any, a: Any) -> Any:
 IN_PLACE = [filled, filled_by_inner_loops, swapped, in_whole_rows, in_columns, in_a_while, from_both_sides]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("f", [*IN_PLACE, read_at_a_found_place], ids=lambda f: f.__name__)
 def test_steps_write_arrays_in_place(f: Callable[..., Any]) -> None:
     """No step copies an array, with a derivative or without: no loop over the array is within another loop."""
@@ -804,6 +805,7 @@ def left_in_a_direction(x: Any, a: Any) -> Any:
 OWN_WAYS = [three_ways, going_on, written, bisection, counted, left_with_a_number, left_in_a_direction]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("f", OWN_WAYS, ids=lambda f: f.__name__)
 def test_rows_go_their_own_ways(f: Callable[..., Any]) -> None:
     values, slopes = jit(vmap(f)), jit(grad(lambda x, a: vmap(f)(x, a).sum(), (0, 1)))

@@ -140,6 +140,7 @@ def assert_dual(program: Program, arguments: Sequence[Any]) -> None:
             assert difference <= tolerance(program).relative * max(size, 1.0)
 
 
+@pytest.mark.slow
 @given(examples())
 @few
 def test_forward_and_reverse_are_transposes(example: Example) -> None:
@@ -156,6 +157,7 @@ def test_forward_and_reverse_are_transposes_at_second_order(example: Example) ->
     assert_dual(jvp(program, wrt), [*arguments, *tangents(program, 7)])
 
 
+@pytest.mark.slow
 @given(examples(most=5))
 @few
 def test_second_derivatives_agree_in_every_nesting(example: Example) -> None:

@@ -229,6 +229,7 @@ def test_operands_are_computed_before_what_takes_them():
     np.testing.assert_allclose(run([x, y])[0], x / (x / y), rtol=1e-15)
 
 
+@pytest.mark.slow
 def test_a_concatenation_of_many_pieces_stores_each_at_its_place():
     xs = [np.full(n % 3, float(n)) for n in range(150)]
     run = compile_program(trace(lambda *xs: [concatenate(*map(exp, xs), axis=0)], *map(aval_of, xs), name="f"))

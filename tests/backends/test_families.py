@@ -89,6 +89,7 @@ def test_from_the_third_size_on_nothing_is_compiled(compiled: list[Kernel]) -> N
     assert len(compiled) == 3
 
 
+@pytest.mark.slow
 def test_loops_split_at_the_borders_share_it(compiled: list[Kernel]) -> None:
     def border(x: Any) -> Any:
         return np.sum(np.sin(x[2:, 1:-1] * x[:-2, 1:-1] + np.pad(x, 3)[4:-4, 4:-4] * x[1:-1, 2:]))

@@ -362,6 +362,7 @@ def test_functions_of_pairs_have_the_special_values_of_scipy(name: str) -> None:
     np.testing.assert_allclose(by_pairs(name, a, b)[0], expected, rtol=2e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("letter", "fd")
 def test_zeta_has_the_special_values_of_scipy(letter: str) -> None:
     """Left of 0, too, where others in a vector are right of it."""

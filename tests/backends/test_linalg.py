@@ -185,6 +185,7 @@ def filtered(a: Any, q: Any, zs: Any) -> Any:
     return np.sum(mean) + np.sum(np.linalg.inv(cov)) + np.sum(logs)
 
 
+@pytest.mark.slow
 def test_a_filter_is_native_and_so_is_its_gradient() -> None:
     rng = np.random.default_rng(0)
     a, q, zs = np.eye(3) + 0.1 * rng.normal(size=(3, 3)), 0.1 * np.eye(3), rng.normal(size=(7, 3))

@@ -275,6 +275,7 @@ def test_tracemalloc_sees_results_and_no_free_blocks():
         tracemalloc.stop()
 
 
+@pytest.mark.slow
 def test_results_may_outlive_the_program():
     code = f"""
 import numpy as np, fnad, sys

@@ -226,6 +226,7 @@ def test_an_error_of_the_compiler_reaches_the_thread_that_compiles() -> None:
         executor.submit(on_large_stack, fails).result()
 
 
+@pytest.mark.slow
 def test_threads_add_to_sums_of_their_own_at_few_places() -> None:
     run = fnad.jit(histograms)
     arguments = PROGRAMS["sums at few places"][1]

@@ -339,6 +339,7 @@ EXPONENTS = {
 }
 
 
+@pytest.mark.slow
 def test_exponentials_of_badly_scaled_matrices() -> None:
     with together() as named, fnad.config.override(executor="compiled"):
         for name, matrix in EXPONENTS.items():

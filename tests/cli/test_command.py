@@ -383,6 +383,7 @@ def test_an_explanation_for_a_device_lists_its_launches(fnad) -> None:
 # ---- check -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_check_that_passes_and_one_that_fails(fnad, capsys: pytest.CaptureFixture[str]) -> None:
     assert fnad("check", f"{MODEL}:loss", "--args", "f64[3]").splitlines()[-1].startswith("loss: all ")
     assert main(["check", f"{MODEL}:uses_wrong", "--values", "np.array([0.5, 1.0])"]) == 1
@@ -527,6 +528,7 @@ def test_the_command_alone_is_help(fnad, capsys: pytest.CaptureFixture[str]) -> 
     assert alone == capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_reader_that_leaves_early() -> None:
     command = f"{sys.executable} -m fnad ops | head -n 1; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
@@ -544,6 +546,7 @@ def test_output_that_cannot_be_written(arguments: str, to: str, why: str) -> Non
     assert (done.returncode, done.stderr) == (2, f"fnad: the output cannot be written: {why}\n")
 
 
+@pytest.mark.slow
 def test_a_function_without_a_line() -> None:
     command = [sys.executable, "-m", "fnad", "dump", "math:sin"]
     done = subprocess.run([*command, "--args", "float"], capture_output=True, text=True, check=False)

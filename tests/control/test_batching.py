@@ -233,6 +233,7 @@ def test_keys_draw_for_each_row() -> None:
     np.testing.assert_array_equal(found, np.stack([fnad.random.normal(key, (3,)) for key in keys]))
 
 
+@pytest.mark.slow
 def test_each_row_looks_in_its_own_table() -> None:
     keys, weights = fnad.random.split(fnad.random.key(0), 5), np.abs(X) / np.sum(np.abs(X), axis=1, keepdims=True)
     tables: dict[str, Callable[..., Any]] = {

@@ -120,6 +120,7 @@ def _slope(cond, x):
     return np.cos(x) if x > 0 else np.exp(x)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_a_branch_is_that_of_python(name):
     f, arguments = CASES[name]

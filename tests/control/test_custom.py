@@ -201,6 +201,7 @@ def test_a_rule_may_be_linear_along_loops_and_branches() -> None:
     assert fnad.grad(f)(3.0) == pytest.approx(fnad.jvp(f, (3.0,), (1.0,))[1])
 
 
+@pytest.mark.slow
 def test_a_rule_may_be_stated_again() -> None:
     """As by a cell of a notebook that runs twice: whatever was traced with the rule before follows the new one."""
     reverse, forward = fnad.custom_vjp(lambda x: x**2), fnad.custom_jvp(lambda x: x**2)

@@ -69,6 +69,7 @@ def test_start_in_the_argument_itself(name: str) -> None:
     np.testing.assert_allclose(fnad.grad(lambda a: SQUARE_ROOTS[name](a, a))(4.0), 0.25, rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_values_from_around_the_function() -> None:
     scale = np.array([1.0, 4.0])
 
@@ -165,6 +166,7 @@ def test_rotation_has_no_symmetric_part() -> None:
     np.testing.assert_allclose(x, np.linalg.solve(turn, b), rtol=0, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_root_solves_for_a_pytree_with_derivatives_in_one() -> None:
     def f(x: Any, p: Any) -> Any:
         return {"a": x["a"] ** 3 - p["c"], "b": (x["b"][0] - x["a"] * p["d"],)}
@@ -183,6 +185,7 @@ def test_root_solves_for_a_pytree_with_derivatives_in_one() -> None:
     np.testing.assert_allclose(gradient["d"], [2, 4])
 
 
+@pytest.mark.slow
 def test_leaves_of_two_dtypes() -> None:
     def solve(a: Any) -> Any:
         return fnad.root(lambda x: (x[0] * x[0] - a, x[1] - np.float32(x[0])), (1.0, np.float32(1)))
@@ -268,6 +271,7 @@ def test_minimize_of_a_quadratic_is_the_solution_of_normal_equations(n: int) -> 
     np.testing.assert_allclose(fnad.grad(lambda p: weights(p) @ b)(0.5), slope @ b, rtol=1e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [1, 3])
 def test_minimum_of_a_function_of_a_minimum(n: int) -> None:
     """The inner one is at w = 1 / (1 + eᵖ), so that the outer one has w = 1/4."""

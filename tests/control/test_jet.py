@@ -186,6 +186,7 @@ def test_operations_grow_with_a_power_of_the_order(f: Any) -> None:
     assert count(16) < 9 * count(8)  # with the cube of the order, or less; nested forward mode: 256 times
 
 
+@pytest.mark.slow
 def test_many_operations_one_after_the_other() -> None:
     def f(x: Any) -> Any:
         for _ in range(300):

@@ -96,6 +96,7 @@ def results(program: Program, x: Any, a: Any) -> list[bytes]:
     return [np.asarray(result).tobytes() for result in interpret(program, [x, np.asarray(a)])]
 
 
+@pytest.mark.slow
 def test_steps_that_only_sum_are_arithmetic_on_arrays() -> None:
     with together() as check:
         for number, f in enumerate(MAPPED):

@@ -99,6 +99,7 @@ def test_second_derivatives_in_all_nestings(adjoint: str) -> None:
     np.testing.assert_allclose(nested, [second] * 4, rtol=1e-6)
 
 
+@pytest.mark.slow
 @adjoints
 def test_time_in_the_equation(adjoint: str) -> None:
     """y' = k y cos t has y = exp(k sin t)."""
@@ -200,6 +201,7 @@ def test_odeint_solves_for_a_pytree(adjoint: str) -> None:
     np.testing.assert_allclose(slope, -np.sin(2) / 4, atol=1e-6)
 
 
+@pytest.mark.slow
 @adjoints
 def test_odeint_stays_in_single_precision(adjoint: str) -> None:
     def f(k: Any) -> Any:

@@ -114,6 +114,7 @@ def test_a_loop_is_that_of_python(name):
         check(*both(f), *args, compiled=1 + (name in DEEP and i == 0))
 
 
+@pytest.mark.slow
 def test_a_loop_in_a_scan_and_in_a_branch():
     def loop(x, n):
         body = lambda s, k: (fnad.while_loop(lambda t: t < k, lambda t: t * x + 0.5, s), s)  # noqa: E731

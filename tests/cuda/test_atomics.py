@@ -106,6 +106,7 @@ def test_the_order_of_additions_is_not_kept() -> None:
     assert len({results(plan, arguments, seed)[0].tobytes() for seed in range(4)}) > 1
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not has_libdevice(), reason="nvidia-nvvm, which has libdevice, is for Linux on x86-64")
 def test_assembly_has_atomic_instructions_where_asked_and_nowhere_else() -> None:
     words = {"f4": "f32", "f8": "f64", "c8": "f32", "c16": "f64", "u4": "u32", "i4": "u32", "u8": "u64", "i8": "u64"}

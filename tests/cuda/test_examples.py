@@ -83,6 +83,7 @@ def test_linear_regression_on_the_device_is_that_of_the_host() -> None:
     check(lambda model: fnad.scan(step, model, None, length=3), {"weight": np.zeros(3), "bias": np.float64(0)})
 
 
+@pytest.mark.slow
 def test_python_control_flow() -> None:
     """Python decides by values of the device, a path at a time."""
     module = example("python_control_flow")

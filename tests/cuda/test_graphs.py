@@ -85,6 +85,7 @@ def test_long_loops_are_graphs_of_several_iterations(device: Simulated) -> None:
         assert calls.count("replay") == (4 if n == 0 else 1)  # which is all of it, when it comes again
 
 
+@pytest.mark.slow
 def test_short_loops_are_part_of_a_graph(device: Simulated) -> None:
     args = DRAWN.standard_normal((5, 20, 20)) / 9, DRAWN.standard_normal((20, 20)) / 9
     f, given = fnad.jit(recurrent, device="cuda"), fnad.to_device(args)
@@ -149,6 +150,7 @@ def chosen(x: Any, n: Any) -> Any:
     return fnad.fori_loop(0, 5, step, x)
 
 
+@pytest.mark.slow
 def test_branches_are_launches_that_find_out_themselves(device: Simulated) -> None:
     f, x = fnad.jit(chosen, device="cuda"), fnad.to_device(LONG)
     for n in range(3):
@@ -163,6 +165,7 @@ def grown(x: Any, n: Any) -> Any:
     return np.sum(fnad.while_loop(lambda c: c[1] < n, step, (x, 0))[0] ** 2)
 
 
+@pytest.mark.slow
 def test_residual_stacks_grow(device: Simulated) -> None:
     f = fnad.jit(fnad.value_and_grad(grown), device="cuda")
     with together() as check:
@@ -293,6 +296,7 @@ def interrupted_after(times: int, function: Any) -> Any:
     return run
 
 
+@pytest.mark.slow
 def test_an_interrupt_leaves_the_program_usable(device: Simulated, monkeypatch: pytest.MonkeyPatch) -> None:
     f, x = fnad.jit(lambda x: stepped(x) * 2, device="cuda"), fnad.to_device(SMALL)
     # while it is captured, between two graphs, and in a kernel of one

@@ -155,6 +155,7 @@ def test_functions_of_libdevice(part: int, monkeypatch: pytest.MonkeyPatch) -> N
                     assert "cuda" in str(error), error  # noqa: PT017
 
 
+@pytest.mark.slow
 def test_the_normal_distribution_in_single_precision() -> None:
     """It has a formula of its own, within 4 units in the last place where powers of two are rounded correctly."""
     x = np.linspace(-15, 6, 3000, dtype=np.float32)

@@ -185,6 +185,7 @@ def test_kernels_of_blocks(tmp_path: Path) -> None:
         assert ".local" not in text
 
 
+@pytest.mark.slow
 def test_rows_and_neighbours_are_loaded_once_and_sixteen_bytes_at_a_time(tmp_path: Path) -> None:
     rows, columns = np.ones((300, 1000), np.float32), np.ones(1000, np.float32)
     long = np.broadcast_to(np.float32(1), 10**7)
@@ -249,6 +250,7 @@ def test_a_gpu_that_is_newer_than_the_compiler_gets_kernels_for_the_last_it_know
         assert "Used" in assembled(ptx, arch, tmp_path)
 
 
+@pytest.mark.slow
 def test_kernels_of_the_hosts_loops_and_branches(tmp_path: Path) -> None:
     x = np.ones((20, 24))
     programs = [(graphs.chosen, (np.ones(2100), 2)), (graphs.halved, (x, 1.0)), (graphs.backwards, (x,))]

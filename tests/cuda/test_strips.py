@@ -120,6 +120,7 @@ def test_an_argument_that_is_given_away_may_be_overwritten() -> None:
             assert_close(found, np.asarray(wanted), tolerance(found.dtype))
 
 
+@pytest.mark.slow
 def test_strips_need_as_many_blocks_at_the_same_time_as_share_one(monkeypatch: pytest.MonkeyPatch) -> None:
     x = np.random.default_rng(4).standard_normal((500, 9)).astype(np.float32)
     planned = DevicePlan(lower(program_of(softmax, (x,)), SMALL), SMALL)

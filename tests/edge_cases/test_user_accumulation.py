@@ -38,6 +38,7 @@ def test_row_62_add_at_one_index(executor: Any) -> None:
         assert grad(added)(np.float64(1.0)) == COUNT
 
 
+@pytest.mark.slow
 def test_row_62_in_threads() -> None:
     x = np.ones(2)
     run = jit(grad(lambda x: np.sum(x[SAME] * 1.0)))

@@ -90,6 +90,7 @@ def newton(a: Any) -> Any:
     return s
 
 
+@pytest.mark.slow
 def test_row_52_square_root() -> None:
     first, second = 4.1**-0.5 / 2, -(4.1**-1.5) / 4
     check(newton, np.float64(4.1), value=4.1**0.5, gradient=[first], rtol=1e-12, inside=False)
@@ -333,6 +334,7 @@ def test_row_53_what_python_raises_is_raised() -> None:
         assert f(-1.0) in (-1, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("executor", ["auto", "interpreter", "compiled"])
 def test_row_53_each_path_in_any_order(executor: Any) -> None:
     rng = np.random.default_rng(3)

@@ -108,6 +108,7 @@ def test_row_44_integers_and_bools_have_no_derivative(x: Any) -> None:
         jvp(lambda x: 1.0, (x,), (x,))
 
 
+@pytest.mark.slow
 @floats
 def test_row_45_repeated_rows_add_up(dtype: Any) -> None:
     check(lambda x: x[[0, 0, 1]].sum(), np.ones(3, dtype), value=3, gradient=[2, 1, 0])
@@ -239,6 +240,7 @@ def test_row_59_division_by_zero_and_signs_of_zero() -> None:
         assert_array_equal(np.signbit(jit(f)(zeros)), np.signbit(f(zeros)))
 
 
+@pytest.mark.slow
 @floats
 def test_row_60_nan_and_infinity_in_a_fused_loop(dtype: Any) -> None:
     x = np.array([np.nan, np.inf, -np.inf, 0, -0.0, 1, -1], dtype)

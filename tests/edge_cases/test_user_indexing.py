@@ -81,6 +81,7 @@ def differences(f: Function, x: Any) -> Any:
     return np.reshape([(f(x + step) - f(x - step)) / 2 for step in steps], x.shape)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(8))
 def test_row_45_random_indices(seed: int) -> None:
     rng = random.Random(seed)

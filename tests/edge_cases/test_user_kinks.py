@@ -18,6 +18,7 @@ def relu(x: Any) -> Any:
     return np.maximum(x, 0)
 
 
+@pytest.mark.slow
 @floats
 @pytest.mark.parametrize("zero", [0.0, -0.0])
 def test_row_08_abs(zero: float, dtype: Any) -> None:
@@ -93,6 +94,7 @@ def test_row_14_deviation_of_equal_numbers(dtype: Any) -> None:
     check(np.var, np.full(3, 0.5, dtype), value=0, gradient=[0, 0, 0])
 
 
+@pytest.mark.slow
 @floats
 def test_row_14_polar_coordinates(dtype: Any) -> None:
     check(np.hypot, dtype(0), dtype(0), value=0, gradient=[0, 0])
@@ -124,6 +126,7 @@ def test_row_15_steps(name: str, dtype: Any) -> None:
     check(f, x, value=f(x), gradient=np.zeros(5))
 
 
+@pytest.mark.slow
 @floats
 def test_row_16_remainders(dtype: Any) -> None:
     check(np.mod, dtype(5), dtype(3), value=2, gradient=[1, -1])

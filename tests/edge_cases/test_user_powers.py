@@ -50,6 +50,7 @@ def test_root_as_a_power_at_minus_zero_and_minus_infinity(dtype: Any) -> None:
             np.testing.assert_array_equal(np.copysign(expected == 0, result), np.copysign(expected == 0, expected))
 
 
+@pytest.mark.slow
 @floats
 def test_row_20_zero_to_a_power(dtype: Any) -> None:
     check(lambda y: dtype(0) ** y, dtype(2), value=0, gradient=[0], hessian=[[0]])

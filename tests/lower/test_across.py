@@ -181,6 +181,7 @@ def test_ties_share_the_cotangent_evenly() -> None:
     np.testing.assert_array_equal(found[2], found[5])
 
 
+@pytest.mark.slow
 def test_one_and_two_threads_give_the_same_bits() -> None:
     args = arguments(10, "f4", rows=1201)
     program = program_of(lambda *args: (log_sums(*args), by(1, weighted_minima)(*args)), args)

@@ -241,6 +241,7 @@ def test_branches_that_change_different_arrays_copy_them():
     check(scanned(step, [], [ROW, ROW]))
 
 
+@pytest.mark.slow
 def test_a_thousand_updates_are_lowered_as_ten_are():
     def f(x, i):
         for k in range(1500):

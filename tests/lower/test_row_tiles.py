@@ -169,6 +169,7 @@ def test_infinite_numbers_and_nans_stay_in_their_rows() -> None:
     assert sorted({*np.argwhere(np.isnan(found))[:, 0]}) == [3, TILE]
 
 
+@pytest.mark.slow
 def test_one_and_two_threads_give_the_same_bits() -> None:
     args = arguments(10, "f4", rows=100 * TILE + 3)
     program = program_of(lambda *args: (*several_results(*args), grad(total(layer_norm))(*args)), args)

@@ -143,6 +143,7 @@ LARGE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LARGE)
 def test_value_and_gradient_are_one_loop_without_memory_for_the_product(name: str) -> None:
     function, shapes, products = LARGE[name]

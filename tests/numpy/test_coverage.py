@@ -21,5 +21,6 @@ def test_every_function_of_numpy_is_there_or_left_out_with_a_reason():
     assert sum(map(len, LEFT_OUT.values())) == len(named)
 
 
+@pytest.mark.slow
 def test_notes_are_of_functions_that_are_there():
     assert NOTES.keys() <= {name for functions in rows().values() for name in functions}

@@ -106,6 +106,7 @@ def test_row_28_power_spectrum(dtype: Any) -> None:
     check_everywhere(power, np.arange(1.0, 5).astype(dtype), value=112, gradient=[12, 20, 20, 28], rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 5])
 def test_row_28_inverse_of_any_length(n: int) -> None:
     """The inverse of the transform is the identity, and so are its derivatives."""

@@ -18,6 +18,7 @@ def numbers(seed, shape, dtype):
     return np.where(rng.random(shape) < 0.2, z.dtype.type(NANS[seed % 2]), z) if seed % 3 == 0 else z
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["c8", "c16"])
 @pytest.mark.parametrize("shape", [(4,), (3, 4), (2, 3, 2)], ids=str)
 def test_extrema_of_complex_numbers_are_lexicographic(shape, dtype):

@@ -173,6 +173,7 @@ def test_row_24_det_of_singular_matrices(dtype: Any) -> None:
     check_everywhere(la.det, np.ones((3, 3), dtype), value=0, gradient=np.zeros(9))
 
 
+@pytest.mark.slow
 def test_row_25_second_derivative_of_det() -> None:
     def f(t: Any) -> Any:
         return la.det(np.stack([np.stack([t + 2, 1.0]), np.stack([1.0, 2 * t + 3])]))

@@ -72,6 +72,7 @@ def test_hessian_of_a_length(x: list[int], scale: float) -> None:
         np.testing.assert_allclose(found, exact, rtol=1e-14, atol=1e-15 / r)
 
 
+@pytest.mark.slow
 def test_all_derivatives_are_zero_at_zero() -> None:
     for f in (np.hypot.reduce, np.linalg.norm, lambda x: np.sum(np.hypot.accumulate(x)[1:])):
         assert not grad(f)(np.zeros(3)).any()
@@ -79,6 +80,7 @@ def test_all_derivatives_are_zero_at_zero() -> None:
             assert not found.any()
 
 
+@pytest.mark.slow
 def test_hessian_of_running_lengths() -> None:
     x = np.array([0.0, 0, 3, 0])
     lengths = lambda x: np.sum(np.hypot.accumulate(x) * [1, 2, 3, 4])  # noqa: E731

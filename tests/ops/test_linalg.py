@@ -267,6 +267,7 @@ def test_det_overflows_and_vanishes_only_where_the_determinant_does(n: int, dtyp
     np.testing.assert_array_equal(fnad.jit(np.linalg.det).lower(singular).compile()(singular), 0)
 
 
+@pytest.mark.slow
 def test_second_and_third_derivatives_of_det_of_rank_deficient_matrices(run: Run):
     second = hessian(run, det, np.zeros((2, 2)))
     np.testing.assert_array_equal(second, [[0, 0, 0, 1], [0, 0, -1, 0], [0, -1, 0, 0], [1, 0, 0, 0]])

@@ -127,6 +127,7 @@ def test_the_next_search_keeps_the_length() -> None:
         assert second.steps == (steps or first.steps)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [2, 10])
 def test_the_minimum_of_rosenbrocks_function_in_f64(n: int) -> None:
     x, state = minimized(optim.lbfgs(), rosenbrock, np.full(n, -1.2), 80)

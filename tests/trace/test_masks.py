@@ -203,6 +203,7 @@ def outcome(f, x):
         return None, str(error).split("\n")[0]
 
 
+@pytest.mark.slow
 def test_every_member_of_an_array():
     """A selection does what the elements taken by number do; in vmap it may also be an error that says so."""
     names = [name for name in dir(np.ndarray) if not name.startswith("__")]

@@ -53,6 +53,7 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("random")
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(st.integers(0, 2**32))
 def test_random_functions_compute_as_python(folder, seed):

@@ -92,6 +92,7 @@ def test_a_number_that_is_formatted_by_percent():
         fnad.jit(lambda x: x.__float__() % 2.0)(2.5)
 
 
+@pytest.mark.slow
 def test_every_text_is_a_path_that_is_kept():
     """It is traced once and compiled, as any other path."""
     many = [np.array([1.0, 2.0]), np.array([1.0, np.nan]), np.array([1.0, -0.0]), np.array([1.0, 0.0])]

@@ -453,6 +453,7 @@ def test_a_view_of_an_outer_array_is_read_in_an_inner_trace(inner):
             assert np.sum(gradient * x) == pytest.approx(expected)  # since f is linear
 
 
+@pytest.mark.slow
 def test_what_was_written_outside_is_seen_inside():
     def f(x):
         y = x * 1
