@@ -178,7 +178,7 @@ CASES |= {
     "hessian in two sizes": Case(fnad.hessian(logistic), LINEAR),
 }
 GCC = shutil.which("gcc")
-FLAGS = ["-std=c99", "-O1", "-fwrapv", "-fopenmp-simd", "-Wall", "-Werror", "-Wno-unused"]
+FLAGS = ["-std=c99", "-O0", "-fwrapv", "-fopenmp-simd", "-Wall", "-Werror", "-Wno-unused"]
 
 
 @cache
