@@ -344,6 +344,22 @@ def test_many_rows_that_part_are_an_error() -> None:
         fnad.vmap(lambda x: x if x[0] > 0 else -x)(rows)
 
 
+def test_rows_that_part_with_results_in_common() -> None:
+    def f(x: Any, c: Any) -> Any:
+        if x > 0:
+            return 2 * c, 3.0, x
+        return 2 * c, 3.0, -x
+
+    rows = fnad.vmap(f, in_axes=(0, None), out_axes=(None, None, 0))
+    x = np.array([1.0, -2.0, 3.0])
+    for run in (rows, fnad.jit(rows)):
+        twice, three, found = run(x, 5.0)
+        assert (twice, three) == (10.0, 3.0)
+        np.testing.assert_array_equal(found, np.abs(x))
+    assert fnad.grad(lambda c: rows(x, c)[0])(5.0) == 2.0
+    np.testing.assert_array_equal(fnad.vmap(f, in_axes=(0, None))(x, 5.0)[0], np.full(3, 10.0))
+
+
 @pytest.mark.parametrize(
     ("call", "words"),
     [
@@ -363,7 +379,7 @@ def test_many_rows_that_part_are_an_error() -> None:
         (lambda: fnad.vmap(np.sum, in_axes=True)(X), "in_axes of vmap has True, not an integer or None"),
         (
             lambda: fnad.vmap(lambda x: x, out_axes=None)(X),
-            "out_axes of vmap is None for result 0 of",
+            "out_axes of vmap is None for result 0 of <lambda>, which may differ among the rows",
         ),
         (lambda: fnad.vmap(lambda x: x, out_axes=2)(X), "out_axes of vmap says 2 for result 0 of <lambda>"),
         (lambda: fnad.vmap(lambda x: x, out_axes=(0, 0))(X), "out_axes of vmap is no prefix of the results"),

@@ -250,8 +250,8 @@ def _placed(f: Function, n: int, x: Symbol, is_stack: bool, axis: int | None, co
     if axis is None:
         if is_stack:
             raise BatchAxisError.here(
-                f"out_axes of vmap is None for result {n} of {function_name(f)}, which differs among the rows",
-                remedy="say along which axis its rows go, or reduce it over the rows outside of vmap",
+                f"out_axes of vmap is None for result {n} of {function_name(f)}, which may differ among the rows",
+                remedy="say along which axis its rows go, and outside of vmap take one of them or reduce them",
             )
         return x
     stack = x if is_stack else copies(x, count)

@@ -22,7 +22,7 @@ from fnad.api.staging.stage import output_leaves
 from fnad.errors import BatchAxisError
 from fnad.ir.builder import current_builder
 from fnad.ir.symbol import Symbol
-from fnad.ir.types import Aval
+from fnad.ir.types import Aval, Dtype
 from fnad.numpy.joining import stack
 from fnad.numpy.operands import as_symbol
 from fnad.ops.shape import constant
@@ -85,18 +85,14 @@ class MappedRows(NamedTuple):
         found = [self.results(row) for row in range(self.number)]
         results = reduce(Results.together, [each for each, _ in found])
         columns = zip(*[values for _, values in found], strict=True)
-        dtypes = [t.aval.dtype for t in results.types]
-        symbols = ([*map(_symbol, column)] for column in columns)
-        pairs = zip(symbols, dtypes, strict=True)
-        return _stacked(results, [stack(column, dtype=dtype, casting="unsafe") for column, dtype in pairs])
+        symbols = [[*map(_symbol, column)] for column in columns]
+        differ = [len({getattr(x.atom, "key", x.atom) for x in column}) > 1 for column in symbols]
+        triples = zip(symbols, results.types, differ, strict=True)
+        return results, [_stack(column, t.aval.dtype) if several else column[0] for column, t, several in triples], differ
 
 
 Stacked = tuple[Results, list[Symbol], list[bool]]
 """The types of results, their values for all rows, and marks of those that are stacks."""
-
-
-def _stacked(results: Results, stacks: list[Symbol]) -> Stacked:
-    return results, stacks, [True] * len(stacks)
 
 
 def unless_parted(together: Callable[[], Stacked], rows: MappedRows, key: Hashable) -> Stacked:
@@ -154,7 +150,11 @@ def _as_steps(rows: MappedRows, loops: PythonLoops, key: Hashable, known: Known)
         for made, value in zip(stacks, values, strict=True):
             made[i] = value
     assert results is not None
-    return _stacked(results, [builder.lift(made.symbol) for made in stacks])
+    return results, [builder.lift(made.symbol) for made in stacks], [True] * len(stacks)
+
+
+def _stack(column: list[Symbol], dtype: Dtype) -> Symbol:
+    return stack(column, dtype=dtype, casting="unsafe")
 
 
 def _symbol(value: Any) -> Symbol:
