@@ -324,6 +324,7 @@ POINTS: dict[tuple[str, tuple[float, ...], int], float] = {
     ("bivariate_normal", (2.0, INF, 1.0), 1): NAN,
     ("powm1", (INF, -2.0), 1): 0.0,
     ("exprel", (-INF,), 0): 0.0,
+    ("real_exprel_slope", (-INF,), 0): 0.0,
     ("powm1", (-2.0, -2000.0), 1): NAN,
     # removable singularities and far tails
     ("log_ndtr", (-1e8,), 0): 1e8,
