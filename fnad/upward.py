@@ -32,6 +32,7 @@ class Upward:
         enter_imported: Enters replacements in modules that were imported late.
         decided: The bools or integers of a symbol for the arguments of this call, which guard the path; None if they
             are not known.
+        needed: As `decided`, for what the trace cannot go on without.
     """
 
     add: Callable[[Any, Any], Symbol]
@@ -50,6 +51,7 @@ class Upward:
     number_of_size: Callable[[Any], Handle]
     enter_imported: Callable[[], None]
     decided: Callable[..., Any]
+    needed: Callable[..., Any]
 
     def __init__(self) -> None:
         self.caller_of: Callable[[Any], object] = lambda source: None

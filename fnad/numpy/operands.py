@@ -48,7 +48,7 @@ PYTHON_TYPES: dict[str, type] = {"b": bool, "i": int, "f": float, "c": complex}
 
 
 CHOOSE = (
-    "a mask and integers are known where the arguments are, not in the body of a loop or the rows of vmap, and floats "
+    "a mask and integers are known where the arguments are, not in the body of a loop or many rows of vmap, and floats "
     "never: choose with np.where(mask, a, b), reduce with where=mask, or pass the value in from outside"
 )
 """The way out of what depends on a value that is not known."""
@@ -240,7 +240,7 @@ def static_array(value: Any) -> Any:
     known = known_value(symbol)
     if known is not None:
         return current_builder().bake(known)
-    if (found := UPWARD.decided(symbol)) is None:
+    if (found := UPWARD.needed(symbol)) is None:
         raise undecided("the shape of the result depends on a traced value, which has no number while tracing")
     return found
 
@@ -397,7 +397,7 @@ def static_number(value: Any, what: str, remedy: str = FIXED) -> Any:
         return value
     known = known_value(value)
     if known is None and value.ndim == 0 and value.dtype.kind in "iu":
-        known = UPWARD.decided(value)  # a path for each integer, as for a mask
+        known = UPWARD.needed(value)  # a path for each integer, as for a mask
     if known is None:
         raise TracerEscapeError(
             f"{what} was given as a traced value of aval {value.aval}, which has no number while tracing", remedy=remedy

@@ -63,11 +63,11 @@ INDEX = (
     "fnad.numpy.asarray(table)[i]"
 )
 UNDECIDED = (
-    "it depends on arguments that have no numbers yet, as those of the body of a loop or the rows of vmap: choose "
+    "it depends on arguments that have no numbers yet, as those of the body of a loop or of many rows of vmap: choose "
     "with fnad.cond or np.where, repeat with fnad.while_loop or fnad.fori_loop"
 )
 TEXT = (
-    "it depends on arguments that have no numbers yet, as those of the body of a loop or the rows of vmap: show it "
+    "it depends on arguments that have no numbers yet, as those of the body of a loop or of many rows of vmap: show it "
     "with fnad.callback(print, x)"
 )
 HASH = (

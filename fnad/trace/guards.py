@@ -69,11 +69,9 @@ def _agreed(symbol: Symbol) -> bool | None:
     rows, source = _value(stack), current_source()
     answer = bool(rows.flat[0])
     if not (rows == answer).all():
-        if LOOPING.loops is None and ROWS.innermost is not None:
-            raise Parted
         if LOOPING.loops is not None and source is not None:
             LOOPING.loops.parts(source)
-            LOOPING.loops.parts_rows()
+        part_rows(symbol)
         raise TracerEscapeError(
             f"Python decides by a value that differs among the rows of vmap: true in {rows.sum()} of {rows.size}",
             source=source,
@@ -83,6 +81,17 @@ def _agreed(symbol: Symbol) -> bool | None:
     agreed = stack.builder.bind(reduce_and if answer else reduce_or, (stack,), {"axes": axes})
     _note(agreed, answer, source, is_own=False)
     return answer
+
+
+def part_rows(symbol: Symbol) -> None:
+    """Begin the trace again with the rows of `vmap` one after the other, if each row has its own value of this."""
+    stack = _at_root(symbol)
+    if stack is None or stack.ndim == symbol.ndim:
+        return
+    if LOOPING.loops is not None:
+        LOOPING.loops.parts_rows()
+    elif ROWS.innermost is not None:
+        raise Parted
 
 
 def integer(symbol: Symbol) -> int | None:
@@ -130,7 +139,15 @@ def decided(symbol: Symbol) -> Array | None:
     return value
 
 
-UPWARD.decided = decided
+def needed(symbol: Symbol) -> Array | None:
+    """`decided(symbol)`; if each row of `vmap` has its own value, the rows are traced one after the other."""
+    found = decided(symbol)
+    if found is None:
+        part_rows(symbol)
+    return found
+
+
+UPWARD.decided, UPWARD.needed = decided, needed
 
 
 def content(symbol: Symbol, value: Array, shown: str | None, remedy: str) -> None:

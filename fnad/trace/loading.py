@@ -86,7 +86,7 @@ def decided(index: Any) -> Any:
         return tuple(map(decided, index))
     if not isinstance(index, Handle):
         return index
-    value = guards.decided(index.symbol)
+    value = guards.needed(index.symbol)
     if value is None:
         raise escape.index_asked(index.aval)
     return value
@@ -123,7 +123,9 @@ def drawing(draw: Any) -> Callable[..., Any]:
             first[...] = np.take(first, order.ravel(), axis)
             return None
         if draw.__name__ != "shuffle" and has_traced((args, kwargs)) and not is_known((args, kwargs)):
-            raise escape.drawn(next(handles_in((args, kwargs))).aval)
+            number = next(handles_in([*args, *kwargs.values()]))
+            guards.part_rows(number.symbol)
+            raise escape.drawn(number.aval)
         return draw(*args, **kwargs)
 
     return call if MAKING.innermost is None else of_ordinary(call)

@@ -30,12 +30,12 @@ from fnad.ops.comparison import select
 from fnad.ops.requirement import require
 from fnad.ops.shape import broadcast_to, reshape_to
 from fnad.trace.dispatch import SIMPLE, call, call_function, call_ufunc
-from fnad.trace.guards import decided
+from fnad.trace.guards import needed
 from fnad.trace.handle import Aside, Deferred, Handle
 from fnad.trace.operators import is_of_ma
 
 REMEDY = (
-    "the mask depends on arguments that have no numbers yet, as those of the body of a loop or the rows of vmap: "
+    "the mask depends on arguments that have no numbers yet, as those of the body of a loop or of many rows of vmap: "
     "choose with np.where(mask, a, b), reduce with where=mask; of x[mask] itself there are reductions, what is "
     "computed element by element, and assignment under the same mask"
 )
@@ -82,7 +82,7 @@ class Masked(NDArrayOperatorsMixin, Deferred):
     def made(self) -> Symbol:
         """The elements that are selected for the arguments at hand."""
         mask, values = self.mask, self.values
-        places = decided(mask.symbol)
+        places = needed(mask.symbol)
         if places is None:
             raise TracerEscapeError.here(
                 "x[mask]: the shape of the result depends on a traced value, the mask, which has no numbers here",

@@ -42,7 +42,7 @@ from fnad.trace.ranges import counted
 from fnad.trace.scipy_table import TABLE, offered_by
 from fnad.trace.standard import STANDARD, class_of, on_numbers
 from fnad.trace.value_classes import asking
-from fnad.trace.wrapping import has_traced
+from fnad.trace.wrapping import SEQUENCES, has_traced
 from fnad.upward import UPWARD
 
 CALLING = (np.apply_along_axis, np.apply_over_axes, np.fromiter, np.piecewise)
@@ -152,7 +152,7 @@ class OfElements:
 def array_of(values: Any) -> Any:
     """A list as a traced array, if there are traced values in it."""
     values = as_array(values)
-    is_traced = isinstance(values, (list, tuple)) and has_traced(values)
+    is_traced = isinstance(values, SEQUENCES) and has_traced(values)
     return call_function(np.asarray, (values,), {}) if is_traced else values
 
 

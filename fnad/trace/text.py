@@ -88,6 +88,7 @@ def value_to_write(x: Handle) -> Any:
         return as_outside(x, known)
     use, value = use_of_text(), guards.value_at_hand(x.symbol)
     if value is None and use == "computed with":
+        guards.part_rows(x.symbol)
         raise escape.text_asked(x.aval)
     if value is not None and use != "shown":
         guards.content(x.symbol, value, None, FIXED)

@@ -79,6 +79,8 @@ class Tracer(Handle, metaclass=Kind):
         known = known_value(self.symbol)
         answer = ask(self.symbol) if known is None and self.symbol.builder.alive else known
         if answer is None:
+            if self.is_alive:
+                guards.part_rows(self.symbol)
             raise self._refused(refusal, *args)
         return answer
 
@@ -102,6 +104,8 @@ class Tracer(Handle, metaclass=Kind):
     def __hash__(self) -> int:
         if not self.is_scalar:
             raise self._refused(escape.hash_asked)
+        if self.aval.dtype.kind in "biu" and self.is_alive and known_value(self.symbol) is None:
+            guards.part_rows(self.symbol)  # where int(x) is at hand it is an int
         return hash(self._known(escape.hash_asked)[()])
 
     def __repr__(self) -> str:

@@ -6,6 +6,7 @@ result without dimensions is a NumPy scalar, unless it is a view.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from types import EllipsisType, NoneType
 from typing import Any, TypeAlias, cast
@@ -28,7 +29,10 @@ Owners: TypeAlias = dict[int, Handle]
 PLAIN = {*map(id, (bool, int, float, complex, str, bytes, NoneType, EllipsisType))}
 """The identities of classes of what calls no user code, and is no handle. A metaclass may have no hash."""
 
-CONTAINERS = (list, tuple, dict)
+SEQUENCES = (list, tuple, deque)
+"""The classes whose elements NumPy takes as those of an array."""
+
+CONTAINERS = (*SEQUENCES, dict)
 
 
 def unwrap(value: Any, owners: Owners) -> Any:
@@ -37,7 +41,7 @@ def unwrap(value: Any, owners: Owners) -> Any:
         return _own(value, owners)
     if id(type(value)) in PLAIN:
         return value
-    if type(value) is list:
+    if type(value) is list or isinstance(value, deque):
         return [unwrap(v, owners) for v in value]
     if isinstance(value, Elements):
         return unwrap(value.elements(), owners)
@@ -64,8 +68,8 @@ def _own(handle: Handle, owners: Owners) -> Symbol:
 
 
 def contains_handle(value: Any) -> bool:
-    """True if there is a handle in a nested list, or a slice, which may have one."""
-    if isinstance(value, (Handle, slice, Elements)):
+    """True if there is a handle in a nested list, or what `unwrap` looks into anyway."""
+    if isinstance(value, (Handle, slice, Elements, deque)):
         return True
     return isinstance(value, (list, tuple)) and any(map(contains_handle, value))
 
@@ -106,12 +110,12 @@ def _with_memory(symbol: Symbol, *, is_scalar: bool = False) -> Handle:
 
 
 def has_traced(value: Any) -> bool:
-    """True if there is a traced value in nested lists, tuples and dicts."""
+    """True if there is a traced value in nested lists, tuples, deques and dicts."""
     if isinstance(value, (Handle, Elements)):
         return True
     if isinstance(value, dict):
         value = dict.values(value)  # of the class, because a subclass may be under construction
-    elif not isinstance(value, (list, tuple)):
+    elif not isinstance(value, SEQUENCES):
         return is_size(value)
     try:
         for part in value:
@@ -135,7 +139,7 @@ def is_deep(values: Iterable[Any]) -> bool:
 
 def is_known(value: Any) -> bool:
     """True if the traced values in nested lists, tuples and dicts depend on no input."""
-    if isinstance(value, (list, tuple, dict)):
+    if isinstance(value, CONTAINERS):
         return all(map(is_known, dict.values(value) if isinstance(value, dict) else value))
     return known_value(value.symbol) is not None if isinstance(value, Handle) else not is_size(value)
 
@@ -144,7 +148,7 @@ def as_arrays(value: Any) -> Any:
     """Nested lists, tuples and dicts in which ordinary arrays replace traced values that are known."""
     if isinstance(value, dict):
         return {name: as_arrays(v) for name, v in value.items()}
-    if isinstance(value, (list, tuple)):
+    if isinstance(value, SEQUENCES):
         return rebuilt(value, list(map(as_arrays, value)))
     if not isinstance(value, Handle):
         return value
@@ -158,7 +162,7 @@ def handles_in(values: Sequence[Any]) -> Iterator[Handle]:
         part = value.elements() if isinstance(value, Elements) else value
         if isinstance(part, Handle):
             yield part
-        elif isinstance(part, (list, tuple)):
+        elif isinstance(part, SEQUENCES):
             yield from handles_in(cast("Sequence[Any]", part))
 
 

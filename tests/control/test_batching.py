@@ -344,6 +344,50 @@ def test_many_rows_that_part_are_an_error() -> None:
         fnad.vmap(lambda x: x if x[0] > 0 else -x)(rows)
 
 
+def last_positive(x: Any) -> Any:
+    return np.nonzero(x > 0)[0][-1] * x[0]
+
+
+def up_to_the_largest(x: Any) -> Any:
+    return x[: np.argmax(x) + 1].sum()
+
+
+def middle(x: Any) -> Any:
+    return np.median(x[x > 0])
+
+
+def by_index(x: Any) -> Any:
+    return [x[0], 2 * x[1], 3 * x[2]][int(np.argmax(x))]
+
+
+def by_key(x: Any) -> Any:
+    return {0: x[1], 1: x[2] * x[1]}.get(int(np.argmax(x)), x[0])
+
+
+def by_text(x: Any) -> Any:
+    return x[0] * float(f"{int(np.argmax(x))}.5")
+
+
+def drawn(x: Any) -> Any:
+    return x[0] * np.random.default_rng(0).normal(loc=int(np.argmax(x)))
+
+
+@pytest.mark.parametrize("f", [last_positive, up_to_the_largest, middle, by_index, by_key, by_text, drawn])
+def test_rows_that_need_a_number_of_their_own(f: Callable[[Any], Any]) -> None:
+    compiled, slope = fnad.jit(fnad.vmap(f)), fnad.jit(fnad.grad(lambda rows: np.sum(fnad.vmap(f)(rows))))
+    rows = np.array([[3.0, -1.0, 2.0], [1.0, 2.0, -4.0], [0.5, 0.1, 0.7]])
+    for x in (rows, rows[::-1] * 1.1, rows[[0, 0, 0]], rows):
+        expected, slopes = in_loop(f, x), in_loop(fnad.grad(f), x)
+        for run in (fnad.vmap(f), compiled):
+            assert_close(run(x), expected)
+        for run in (fnad.vmap(fnad.grad(f)), slope):
+            assert_close(run(x), slopes)
+    assert_close(fnad.vmap(fnad.vmap(f))(rows[None])[0], in_loop(f, rows))
+    many = np.abs(np.random.default_rng(0).normal(size=(300, 3)))
+    if f not in (by_text, drawn):
+        assert_close(fnad.jit(fnad.vmap(f))(many), in_loop(f, many))
+
+
 def test_rows_that_part_with_results_in_common() -> None:
     def f(x: Any, c: Any) -> Any:
         if x > 0:

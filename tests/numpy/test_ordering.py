@@ -151,7 +151,8 @@ def test_indices_of_a_triangle_of_traced_size():
                 for found, expected in zip(fnad.jit(indices)(*given), indices(*args), strict=True):
                     assert_array_equal(found, expected)
         with pytest.raises(TracerEscapeError, match="a number of rows was given as a traced value"):
-            fnad.vmap(lambda n, indices=indices: indices(n)[0])(np.array([2, 2]))
+            fnad.map(lambda n, indices=indices: indices(n)[0], np.array([2, 2]))
+        assert_array_equal(fnad.vmap(lambda n, indices=indices: indices(n)[0])(np.array([2, 2])), [indices(2)[0]] * 2)
     with pytest.raises(TypeError, match="a row of a vector is a number in the body of vmap"):
         fnad.vmap(np.maximum.accumulate)(np.ones(3))
 

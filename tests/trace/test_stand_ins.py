@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import types
+from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
@@ -36,6 +37,8 @@ CALLS = {
     "array": (lambda t: np.array([[np.cos(t), -np.sin(t)], [np.sin(t), np.cos(t)]]), T),
     "array of rows": (lambda t, v: (np.array([v, v * t]), np.array((v, [1, t, 2]))), T, V),
     "array with options": (lambda t: (np.array([t, 1], dtype=np.float32), np.array([t], ndmin=2), np.array(t)), T),
+    "deque": (lambda t, v: (np.array(deque([t, 2, t])), np.dot(deque([1.0, 2.0, 3.0]), v)), T, V),
+    "deque of rows": (lambda t, v: (np.mean(deque([v, v * t]), axis=0), np.stack(deque([v, v]))), T, V),
     "asarray": (lambda t, v: (np.asarray([t, 2]), np.asarray(v), np.asanyarray(v, np.float32)), T, V),
     "contiguous": (lambda v: (np.ascontiguousarray(v), np.ascontiguousarray(v[0]), np.asfortranarray([v, v])), V),
     "require": (lambda v: (np.require(v, requirements="C"), np.require([v, v], np.float32, ["W", "O"])), V),

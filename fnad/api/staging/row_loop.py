@@ -87,8 +87,9 @@ class MappedRows(NamedTuple):
         columns = zip(*[values for _, values in found], strict=True)
         symbols = [[*map(_symbol, column)] for column in columns]
         differ = [len({getattr(x.atom, "key", x.atom) for x in column}) > 1 for column in symbols]
-        triples = zip(symbols, results.types, differ, strict=True)
-        return results, [_stack(column, t.aval.dtype) if several else column[0] for column, t, several in triples], differ
+        given = zip(symbols, results.types, differ, strict=True)
+        stacks = [_stack(column, t.aval.dtype) if several else column[0] for column, t, several in given]
+        return results, stacks, differ
 
 
 Stacked = tuple[Results, list[Symbol], list[bool]]
