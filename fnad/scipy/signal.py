@@ -12,7 +12,6 @@ the n - m + 1 (or m - n + 1) that overlap completely.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
 from importlib import import_module
 from itertools import pairwise
 from typing import Any
@@ -21,23 +20,20 @@ import numpy as np
 
 from fnad.errors import ShapeError
 from fnad.ir.symbol import Symbol
-from fnad.ir.types import F64, Shape, is_complex
-from fnad.numpy import fourier
+from fnad.ir.types import F64, Shape
 from fnad.numpy.bodies import XP
-from fnad.numpy.operands import Ints, axes_of, broadcast_all, common_dtype, of_one_dtype, to_dtype
+from fnad.numpy.namespace import follows
+from fnad.numpy.operands import of_one_dtype, to_dtype
 from fnad.numpy.padding import pad
 from fnad.ops.arithmetic import mul
-from fnad.ops.convolution import backwards
 from fnad.ops.convolution import convolve as convolve_op
-from fnad.ops.matrix import conjugate
-from fnad.ops.piecewise import rint
-from fnad.ops.shape import constant, slice_
+from fnad.ops.shape import slice_
 from fnad.scipy.rule import body_of, on_values, others_of, rule_of
 
-of_scipy = rule_of("scipy.signal")
+of_scipy, on_values_of_scipy = rule_of("scipy.signal"), on_values("scipy.signal")
 
 
-@of_scipy
+@on_values_of_scipy
 def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> Any:
     """The convolution over all axes, in the common dtype, by sums of products ("direct") or transforms ("fft").
 
@@ -47,8 +43,19 @@ def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> An
     >>> convolve([1.0, 2.0], [1.0, 0.0, 3.0])
     array([1., 2., 3., 6.])
     """
-    first, second = of_one_dtype(in1, in2)
-    return convolved(first, second, mode, method)
+    x, y = XP.asarray(in1), XP.asarray(in2)
+    check_operands(x, y, mode)
+    dtype = np.result_type(x.dtype, y.dtype)
+    if method == "auto":
+        shapes = (np.empty(operand.shape, dtype) for operand in (x, y))
+        is_small = x.ndim == 0 or dtype.kind in "biu"
+        method = "direct" if is_small else import_module("scipy.signal").choose_conv_method(*shapes, mode)
+    if method == "fft":
+        found = fftconvolve(x, y, mode)
+        return (XP.rint(found) if dtype.kind in "iu" else found).astype(dtype)
+    if method != "direct":
+        raise ShapeError("Acceptable method flags are 'auto', 'direct', or 'fft'.")
+    return _summed(x, y, mode)
 
 
 @of_scipy
@@ -76,15 +83,14 @@ OUTSIDE = {"fill": "constant", "wrap": "wrap", "circular": "wrap", "symm": "symm
 """NumPy's names for the ways in which an image is extended."""
 
 
-@of_scipy
+@on_values_of_scipy
 def correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> Any:
     """The correlation over all axes: the convolution of in1 with conj(in2) backwards.
 
     >>> correlate([1.0, 2.0], [1.0, 0.0, 3.0])
     array([3., 6., 1., 2.])
     """
-    x, y = of_one_dtype(in1, in2)
-    return convolved(x, backwards(conjugate(y)), mode, method)
+    return convolve(in1, XP.flip(XP.asarray(in2).conj()), mode, method)
 
 
 fftconvolve, oaconvolve = body_of("scipy.signal.fftconvolve"), body_of("scipy.signal.oaconvolve")
@@ -93,22 +99,7 @@ fftconvolve, oaconvolve = body_of("scipy.signal.fftconvolve"), body_of("scipy.si
 # ---- the rules -------------------------------------------------------------------------------------------------------
 
 
-def convolved(x: Symbol, y: Symbol, mode: str, method: str) -> Symbol:
-    """The convolution of two operands of one dtype."""
-    check_operands(x, y, mode)
-    if x.ndim == 0:
-        return mul(x, y)
-    match chosen_method(x, y, mode) if method == "auto" else method:
-        case "direct":
-            return directly(x, y, mode)
-        case "fft":
-            result = by_transforms(x, y, mode, None)
-            return to_dtype(rint(result) if x.dtype.kind in "iu" else result, x.dtype)
-        case _:
-            raise ShapeError("Acceptable method flags are 'auto', 'direct', or 'fft'.")
-
-
-def check_operands(x: Symbol, y: Symbol, mode: str) -> None:
+def check_operands(x: Any, y: Any, mode: str) -> None:
     """Raise for a mode that there is not, and for operands that differ in their number of axes."""
     if mode not in ("full", "same", "valid"):
         raise ShapeError("acceptable mode flags are 'valid', 'same', or 'full'")
@@ -116,27 +107,28 @@ def check_operands(x: Symbol, y: Symbol, mode: str) -> None:
         raise ShapeError("in1 and in2 should have the same dimensionality")
 
 
-def chosen_method(x: Symbol, y: Symbol, mode: str) -> str:
-    """The method that SciPy chooses, which it does by sizes."""
-    if x.dtype.kind in "iu":
-        return "direct"
-    shapes = (np.empty(operand.shape, operand.dtype) for operand in (x, y))
-    return import_module("scipy.signal").choose_conv_method(*shapes, mode)
-
-
-def directly(x: Symbol, y: Symbol, mode: str) -> Symbol:
+def directly(in1: Any, in2: Any, mode: str) -> Symbol:
     """The convolution by sums of products."""
+    x, y = of_one_dtype(in1, in2)
+    if x.ndim == 0:
+        return mul(x, y)
     if mode == "valid":
-        return convolve_op(*larger_first(x, y, range(x.ndim)), mode="valid")
+        return convolve_op(*larger_first(x, y), mode="valid")
     whole = convolve_op(x, y, mode="full")
     return whole if mode == "full" else centered(whole, x.shape)
 
 
-def larger_first(x: Symbol, y: Symbol, axes: Iterable[int]) -> tuple[Symbol, Symbol]:
+@follows(directly)
+def _summed(x: Any, y: Any, mode: str) -> Any:
+    """The convolution of ordinary arrays by sums of products."""
+    return convolve(x, y, mode, "direct")
+
+
+def larger_first(x: Symbol, y: Symbol) -> tuple[Symbol, Symbol]:
     """The operands in the order that a valid convolution takes; raise where neither is the larger."""
-    if all(x.shape[i] >= y.shape[i] for i in axes):
+    if all(n >= m for n, m in zip(x.shape, y.shape, strict=True)):
         return x, y
-    if all(x.shape[i] <= y.shape[i] for i in axes):
+    if all(n <= m for n, m in zip(x.shape, y.shape, strict=True)):
         return y, x
     raise ShapeError("For 'valid' mode, one must be at least as large as the other in every dimension")
 
@@ -148,47 +140,7 @@ def centered(x: Symbol, shape: Shape) -> Symbol:
     return slice_(x, starts=starts, limits=limits, strides=(1,) * x.ndim)
 
 
-def by_transforms(x: Symbol, y: Symbol, mode: str, axes: Any) -> Symbol:
-    """The convolution as the inverse transform of the product of transforms."""
-    check_operands(x, y, mode)
-    x, y = (to_dtype(s, F64) if s.dtype.kind in "biu" else s for s in (x, y))
-    if x.aval.size == 0 or y.aval.size == 0:
-        return constant(0, F64, (0,))
-    x, y = same_dtype(x, y)
-    over = tuple(i for i in axes_of(axes, x.ndim) if x.shape[i] != 1 and y.shape[i] != 1)
-    if mode == "valid":
-        x, y = larger_first(x, y, over)
-    sizes = [n + m - 1 if i in over else max(n, m) for i, (n, m) in enumerate(zip(x.shape, y.shape, strict=True))]
-    whole = _product(x, y, over, sizes) if over else mul(*broadcast_all([x, y]))
-    missing = [2 * (m - 1) if i in over else 0 for i, m in enumerate(y.shape)]
-    valid = tuple(size - some for size, some in zip(sizes, missing, strict=True))
-    return centered(whole, {"full": whole.shape, "same": x.shape, "valid": valid}[mode])
-
-
-def _product(x: Symbol, y: Symbol, axes: Ints, sizes: Sequence[int]) -> Symbol:
-    """Transform, multiply and transform back, in lengths that the transforms are fast for."""
-    is_real = not is_complex(x.dtype)
-    there, back = (fourier.rfft, fourier.irfft) if is_real else (fourier.fft, fourier.ifft)
-    next_fast_len = import_module("scipy.fft").next_fast_len
-    *others, (last, length) = [(i, next_fast_len(sizes[i], is_real)) for i in axes]
-    transforms = [there(s, length, last) for s in (x, y)]
-    for i, n in others:
-        transforms = [fourier.fft(s, n, i) for s in transforms]
-    product = mul(*broadcast_all(transforms))
-    for i, n in others:
-        product = fourier.ifft(product, n, i)
-    whole = back(product, length, last)
-    return slice_(whole, starts=(0,) * x.ndim, limits=tuple(sizes), strides=(1,) * x.ndim)
-
-
-def same_dtype(x: Symbol, y: Symbol) -> list[Symbol]:
-    """Two operands in their common dtype."""
-    return [to_dtype(s, common_dtype(x, y)) for s in (x, y)]
-
-
 # ---- recursive filters -----------------------------------------------------------------------------------------------
-
-on_values_of_scipy = on_values("scipy.signal")
 
 
 @on_values_of_scipy
