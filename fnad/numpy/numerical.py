@@ -9,6 +9,7 @@ import numpy as np
 from fnad.errors import ArgumentTypeError, DtypeError, ShapeError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, DTYPES, F64, I64
+from fnad.numpy.bodies import XP, Body
 from fnad.numpy.joining import join
 from fnad.numpy.operands import (
     as_array,
@@ -23,7 +24,7 @@ from fnad.numpy.operands import (
     to_dtype,
 )
 from fnad.numpy.registry import RULES, UNSET, implements
-from fnad.numpy.ufuncs import add, conjugate, divide, multiply, negative, subtract
+from fnad.numpy.ufuncs import conjugate, subtract
 from fnad.numpy.views import ArrayView
 from fnad.ops import arithmetic, convolution
 from fnad.ops.arithmetic import div, mul, sub
@@ -79,10 +80,10 @@ def ediff1d(ary: Any, to_end: Any, to_begin: Any) -> Symbol:
 # ---- gradient --------------------------------------------------------------------------------------------------------
 
 
-@implements(np.gradient)
 def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: Any = 1) -> Any:
-    x = as_array(f)
-    x = to_dtype(x, F64) if x.dtype.kind in "iu" else x
+    """Second order inside, first or second order at the edges; NumPy's body compares distances that may be traced."""
+    x = XP.asarray(f)
+    x = x.astype(F64) if x.dtype.kind in "iu" else x
     axes = axes_of(axis, x.ndim)
     if edge_order > 2:
         raise ShapeError("'edge_order' greater than 2 not supported")
@@ -90,101 +91,69 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: Any = 1) -> An
     return results[0] if len(results) == 1 else tuple(results)
 
 
-def _spacings(x: Symbol, axes: tuple[int, ...], given: tuple[Any, ...]) -> list[Any]:
+RULES[np.gradient] = Body(gradient)
+
+
+def _spacings(x: Any, axes: tuple[int, ...], given: tuple[Any, ...]) -> list[Any]:
     """The distance of neighbours along each axis: one number, or a vector of them."""
-    if not given:
-        return [1.0] * len(axes)
-    if len(given) == 1 and as_symbol(given[0]).ndim == 0:
-        return [given[0]] * len(axes)
+    if len(given) < 2 and all(np.ndim(h) == 0 for h in given):
+        return [*(given or (1.0,))] * len(axes)
     if len(given) != len(axes):
         raise ArgumentTypeError("invalid number of arguments")
     return [_spacing(h, x.shape[a]) for h, a in zip(given, axes, strict=True)]
 
 
 def _spacing(given: Any, n: int) -> Any:
-    places = as_symbol(given)
+    places = XP.asarray(given)
     if places.ndim == 0:
         return given
     if places.ndim != 1:
         raise ShapeError("distances must be either scalars or 1d")
     if places.shape[0] != n:
         raise ShapeError("when 1d, distances must match the length of the corresponding dimension")
-    if isinstance(given, np.ndarray) and given.dtype.kind in "biuf":
-        steps = np.diff(given.astype(float) if given.dtype.kind in "biu" else given)
-        if (steps == steps[0]).all():
-            return steps[0]
-    return difference(to_dtype(places, F64) if places.dtype.kind in "biu" else places, 0)
+    steps = XP.diff(places.astype(F64) if places.dtype.kind in "biu" else places)
+    is_known = isinstance(given, np.ndarray) and type(steps) is np.ndarray
+    return steps[0] if is_known and (steps == steps[0]).all() else steps
 
 
-def _along(f: Symbol, axis: int, h: Any, edge_order: int) -> Symbol:
-    """The gradient along one axis: second order inside, first or second order at the edges."""
+def _along(f: Any, axis: int, h: Any, edge_order: int) -> Any:
+    """The gradient along one axis."""
     n = f.shape[axis]
     if n < edge_order + 1:
         raise ShapeError(
             "Shape of array too small to calculate a numerical gradient, "
             "at least (edge_order + 1) elements are required."
         )
-    is_uniform = as_symbol(h).ndim == 0
-    inside = (_inside if is_uniform else _inside_unevenly)(f, axis, h)
-    edges = [_edge(f, axis, h, first=side, order=edge_order, uniform=is_uniform) for side in (True, False)]
-    parts = [edges[0], inside, edges[1]]
-    return join([to_dtype(part, f.dtype) for part in parts], axis)
+
+    def part(begin: int, end: int) -> Any:
+        return f[(slice(None),) * axis + (slice(begin, end),)]
+
+    def weighted(weights: Any, begin: int, end: int) -> Any:
+        a, b, c = weights
+        return a * part(begin, end) + b * part(begin + 1, end + 1) + c * part(begin + 2, end + 2)
+
+    if np.ndim(h) == 0:
+        inside, steps = (part(2, n) - part(0, n - 2)) / (2.0 * h), [h] * (n - 1)
+        edges = [[w / h for w in weights] for weights in ((-1.5, 2.0, -0.5), (0.5, -2.0, 1.5))]
+    else:
+        steps = XP.reshape(h, (n - 1, *[1] * (f.ndim - axis - 1)))
+        inside = weighted(_inside(steps[:-1], steps[1:]), 0, n - 2)
+        edges = [_first(steps[0], steps[1]), _first(-steps[-1], -steps[-2])[::-1]] if edge_order == 2 else []
+    if edge_order == 2:
+        first, last = weighted(edges[0], 0, 1), weighted(edges[1], n - 3, n - 2)
+    else:
+        first, last = (part(1, 2) - part(0, 1)) / steps[0], (part(n - 1, n) - part(n - 2, n - 1)) / steps[-1]
+    return XP.concatenate([first, inside, last], axis).astype(f.dtype)
 
 
-def _inside(f: Symbol, axis: int, h: Any) -> Symbol:
-    n = f.shape[axis]
-    later, earlier = slice_axis(f, axis, min(2, n), n), slice_axis(f, axis, 0, max(n - 2, 0))
-    return divide(subtract(later, earlier), multiply(2.0, h))
+def _inside(h1: Any, h2: Any) -> Any:
+    """The weights of the derivative of a parabola at the second of three points."""
+    return -h2 / (h1 * (h1 + h2)), (h2 - h1) / (h1 * h2), h1 / (h2 * (h1 + h2))
 
 
-def _inside_unevenly(f: Symbol, axis: int, h: Symbol) -> Symbol:
-    n = f.shape[axis]
-    h1, h2 = (_laid_along(slice_axis(h, 0, i, n - 2 + i), f, axis) for i in (0, 1))
-    both = add(h1, h2)
-    a = divide(negative(h2), multiply(h1, both))
-    b = divide(subtract(h2, h1), multiply(h1, h2))
-    c = divide(h1, multiply(h2, both))
-    return _weighted((a, b, c), [slice_axis(f, axis, i, n - 2 + i) for i in range(3)])
-
-
-def _laid_along(v: Symbol, f: Symbol, axis: int) -> Symbol:
-    return reshape_to(v, tuple(v.shape[0] if i == axis else 1 for i in range(f.ndim)))
-
-
-def _weighted(weights: tuple[Any, ...], values: list[Symbol]) -> Symbol:
-    """A f0 + b f1 + c f2."""
-    terms = [multiply(w, f) for w, f in zip(weights, values, strict=True)]
-    return add(add(terms[0], terms[1]), terms[2])
-
-
-def _edge(f: Symbol, axis: int, h: Any, *, first: bool, order: int, uniform: bool) -> Symbol:
-    n = f.shape[axis]
-    if order == 1:
-        at = 0 if first else n - 2
-        step = h if uniform else _step(h, at)
-        later, earlier = slice_axis(f, axis, at + 1, at + 2), slice_axis(f, axis, at, at + 1)
-        return divide(subtract(later, earlier), step)
-    at = 0 if first else n - 3
-    weights = _even_weights(h, first) if uniform else _uneven_weights(_step(h, at), _step(h, at + 1), first)
-    return _weighted(weights, [slice_axis(f, axis, at + i, at + i + 1) for i in range(3)])
-
-
-def _step(h: Symbol, i: int) -> Symbol:
-    return reshape_to(slice_axis(h, 0, i, i + 1), ())
-
-
-def _even_weights(h: Any, first: bool) -> tuple[Any, ...]:
-    return tuple(divide(w, h) for w in ((-1.5, 2.0, -0.5) if first else (0.5, -2.0, 1.5)))
-
-
-def _uneven_weights(h1: Symbol, h2: Symbol, first: bool) -> tuple[Any, ...]:
-    """The weights of the parabola's derivative at the first, or the last, of three points."""
-    both = add(h1, h2)
-    if first:
-        near = divide(negative(add(multiply(2.0, h1), h2)), multiply(h1, both))
-        return near, divide(both, multiply(h1, h2)), divide(negative(h1), multiply(h2, both))
-    far = divide(h2, multiply(h1, both))
-    return far, divide(negative(both), multiply(h1, h2)), divide(add(multiply(2.0, h2), h1), multiply(h2, both))
+def _first(h1: Any, h2: Any) -> Any:
+    """The weights at the first of three points."""
+    return -(2.0 * h1 + h2) / (h1 * (h1 + h2)), (h1 + h2) / (h1 * h2), -h1 / (h2 * (h1 + h2))
 
 
 # ---- interpolation ---------------------------------------------------------------------------------------------------
