@@ -7,30 +7,27 @@ Note [Variance about the first element]
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from fnad.errors import ArgumentTypeError, DomainError, DtypeError, ShapeError
+from fnad.errors import DomainError, DtypeError, ShapeError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, F64, Aval, dtype_name, is_complex, is_inexact, native_dtype, real_dtype
-from fnad.numpy.joining import join
-from fnad.numpy.manipulation import fresh, squeeze
+from fnad.numpy.bodies import XP, Body, anew
 from fnad.numpy.operands import (
     as_array,
     as_symbol,
     axes_of,
     broadcast_all,
-    common_dtype,
     of_one_dtype,
     reduced_shape,
-    static_array,
     static_number,
     to_dtype,
 )
-from fnad.numpy.products import dot
 from fnad.numpy.reductions import (
     MAX,
     MIN,
@@ -44,19 +41,17 @@ from fnad.numpy.reductions import (
     masked,
     min_,
     reduce,
-    sum_,
 )
 from fnad.numpy.registry import OF_AVALS, RULES, UNSET, implements
-from fnad.numpy.ufuncs import conjugate, divide, multiply, subtract
-from fnad.numpy.views import ArrayView
 from fnad.ops.arithmetic import div, mul, sub
 from fnad.ops.autodiff import stop_gradient
-from fnad.ops.comparison import bitwise_and, bitwise_not, eq, gt, isnan, le, ne, select
+from fnad.ops.comparison import bitwise_and, bitwise_not, eq, isnan, le, ne, select
 from fnad.ops.conversion import conj, real
 from fnad.ops.elementary import sqrt
 from fnad.ops.piecewise import maximum
 from fnad.ops.requirement import require
 from fnad.ops.shape import broadcast_to, constant, full_like, ones_like, reshape_to, slice_, transpose_to, zeros_like
+from fnad.upward import UPWARD
 
 VANISHING: dict[str, Any] = {
     "message": "Weights sum to zero, can't be normalized",
@@ -184,79 +179,35 @@ def _aligned(weights: Symbol, x: Symbol, axis: Any) -> Symbol:
 # ---- covariances and correlations ------------------------------------------------------------------------------------
 
 
-@implements(np.cov)
-def cov(m: Any, y: Any, rowvar: Any, bias: Any, ddof: Any, fweights: Any, aweights: Any, dtype: Any) -> ArrayView:
-    ddof = None if ddof is None else static_number(ddof, "ddof")
-    if ddof is not None and ddof != int(ddof):
-        raise ShapeError("ddof must be integer")
-    x = _variables(m, y, rowvar, dtype)
-    if x.shape[0] == 0:
-        return fresh(constant(0, F64, (0, 0)))
-    lost = int(ddof) if ddof is not None else 0 if bias else 1
-    counts, importance = _counts(fweights, x), _importance(aweights, x)
-    weights = [w for w in (counts, importance) if w is not None]
-    weight = multiply(*weights) if len(weights) == 2 else weights[0] if weights else None
-    centred = subtract(x, _mean(x, weight))
-    products = dot(centred, conjugate(transpose_to(centred if weight is None else multiply(centred, weight), (1, 0))))
-    scale = divide(1, _freedom(x, weight, importance, lost))
-    return fresh(squeeze(to_dtype(multiply(products, scale), products.dtype)).read())
+def cov(
+    m: Any,
+    y: Any = None,
+    rowvar: Any = True,
+    bias: Any = False,
+    ddof: Any = None,
+    fweights: Any = None,
+    aweights: Any = None,
+    *,
+    dtype: Any = None,
+) -> Any:
+    """The covariances in the body of NumPy, which compares weights with 0, so that traced ones are not given to it."""
+    is_known = not UPWARD.has_traced(aweights)
+    importance = aweights if is_known else np.ones(np.shape(aweights))
+    found = anew(inspect.unwrap(np.cov))(m, y, rowvar, bias, ddof, fweights, importance, dtype=dtype)
+    if is_known or not found.size:
+        return found
+    rows = [XP.array(a, found.dtype, ndmin=2) for a in (m, y) if a is not None]
+    turned = (np.ndim(m) != 1, len(rows[-1]) != 1)
+    x = XP.concatenate([row if rowvar or not turn else row.T for row, turn in zip(rows, turned, strict=False)])
+    weight = XP.asarray(aweights, float) * (1.0 if fweights is None else np.asarray(fweights, float))
+    total, lost = XP.sum(weight), (0 if bias else 1) if ddof is None else ddof
+    freedom = XP.maximum(total - lost * XP.sum(weight * aweights) / total, 0.0)
+    centred = x - XP.sum(x * weight, 1, keepdims=True) / total
+    products = XP.dot(centred, (centred * weight).T.conj())
+    return XP.squeeze(products / freedom)
 
 
-def _variables(m: Any, y: Any, rowvar: Any, dtype: Any) -> Symbol:
-    """A matrix with one row for each variable."""
-    given = [as_array(a) for a in (m, y) if a is not None]
-    for name, a in zip(("m", "y"), given, strict=False):
-        if a.ndim > 2:
-            raise ShapeError(f"{name} has more than 2 dimensions")
-    wanted = native_dtype(dtype) if dtype is not None else np.result_type(common_dtype(*given), F64)
-    if not is_inexact(wanted):
-        raise DtypeError(f"a covariance cannot be computed in {dtype_name(wanted)}", remedy="give a float dtype")
-    rows = [to_dtype(reshape_to(a, (1,) * (2 - a.ndim) + a.shape), wanted) for a in given]
-    if not rowvar:
-        turned = [given[0].ndim != 1, *(row.shape[0] != 1 for row in rows[1:])]
-        rows = [transpose_to(row, (1, 0)) if turn else row for row, turn in zip(rows, turned, strict=True)]
-    return join(rows, 0) if rows[0].shape[0] else rows[0]
-
-
-def _counts(fweights: Any, x: Symbol) -> Any:
-    if fweights is None:
-        return None
-    counts = np.asarray(static_array(fweights), float)
-    if not np.all(counts == np.around(counts)):
-        raise ArgumentTypeError("fweights must be integer")
-    if np.any(counts < 0):
-        raise ShapeError("fweights cannot be negative")
-    return _checked(counts, "fweights", x)
-
-
-def _importance(aweights: Any, x: Symbol) -> Any:
-    return None if aweights is None else _checked(as_array(aweights, F64), "aweights", x)
-
-
-def _checked(weights: Any, name: str, x: Symbol) -> Any:
-    if weights.ndim > 1:
-        raise ShapeError(f"cannot handle multidimensional {name}")
-    if weights.shape[0] != x.shape[1]:
-        raise ShapeError(f"incompatible numbers of samples and {name}")
-    return weights
-
-
-def _mean(x: Symbol, weight: Any) -> Any:
-    if weight is None:
-        return mean_over(x, 1, True)
-    return divide(sum_(multiply(x, weight), 1, keepdims=True), sum_(weight))
-
-
-def _freedom(x: Symbol, weight: Any, importance: Any, lost: int) -> Any:
-    """The number of degrees of freedom, not less than 0."""
-    if weight is None:
-        return as_symbol(max(x.shape[1] - lost, 0), F64)
-    total = sum_(weight)
-    correction: Any = lost
-    if importance is not None and lost:
-        correction = divide(multiply(lost, sum_(multiply(weight, importance))), total)
-    count = subtract(total, correction)
-    return select(gt(count, zeros_like(count)), count, zeros_like(count))
+RULES[np.cov] = Body(cov)
 
 
 # ---- without nan -----------------------------------------------------------------------------------------------------
