@@ -457,7 +457,7 @@ def looked_up(x: Any, a: Any) -> Any:
 
 def in_tables(x: Any, a: Any) -> Any:
     """As a distance of series is computed: a number that is read in its step alone, and a branch that is not met."""
-    x = x[:5]
+    x = x[:4]
     cost = np.full((len(x), len(x) + 1), np.inf)
     cost[0, 0] = abs(x[0] - a)
     for i in range(1, len(x)):
