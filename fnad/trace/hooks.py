@@ -22,6 +22,7 @@ from types import (
     MethodDescriptorType,
     MethodType,
     MethodWrapperType,
+    ModuleType,
     WrapperDescriptorType,
 )
 from typing import Any
@@ -259,11 +260,21 @@ def method(owner: Any, name: str) -> Any:
     if issubclass(kind, Handle):
         found = getattr(owner, name)
         return found if type(found) is MethodType else _called(found)
-    if RECORDING.values or LOOPING.steps or kind is np.ndarray or id(kind) not in METHODS.kinds:
+    recorders = RECORDING.values
+    is_plain = kind is ModuleType or (not recorders and kind is not np.ndarray and id(kind) in METHODS.kinds)
+    if LOOPING.steps or not is_plain:
         return _called(_found(owner, name))
-    found = getattr(owner, name)  # in a trace of nothing else these are most calls: what follows is `replaced`, at once
+    for recorder in recorders:
+        if (id(owner), name) not in recorder.attributes:
+            return _called(_found(owner, name))
+    found = getattr(owner, name)  # these are most calls: what follows is `_called`, at once
     made = MADE.get(id(found))
-    return replaced(found) if made is None else made[1]
+    if made is None:
+        return _called(found) if recorders else replaced(found)
+    for recorder in recorders:
+        if type(found) is not np.ufunc and recorder.silent.get(id(found)) is not found:
+            return _called(found)
+    return made[1]
 
 
 def attribute(owner: Any, name: str) -> Any:
