@@ -282,6 +282,11 @@ def _without_vectors(equation: Equation, live: Sequence[bool]) -> Equation:
     return equation if live[1] else replace(equation, primitive=eigvals, results=equation.results[:1])
 
 
+def _routine(name: str, a: Aval) -> Routine:
+    """The routine for matrices of a dtype; NumPy has no loop for complex single precision."""
+    return Routine(name, (NO_EIGENVALUES, NOT_FINITE), in_double=a.dtype.kind == "c")
+
+
 _eig_samples = partial(matrix_samples, sample, (3, 3), (2, 2, 2), (1, 1), (0, 0))
 
 
@@ -290,9 +295,7 @@ eig = stacked(
     _infer_eig,
     _eig,
     Push(_push_eig),
-    Library(
-        "geev", native=lambda *_: Routine("linalg_eig", (NO_EIGENVALUES, NOT_FINITE), in_double=True), dispatched=True
-    ),
+    Library("geev", native=partial(_routine, "linalg_eig"), dispatched=True),
     _eig_samples,
     "Eigenvalues and eigenvectors of length 1 of any square matrix, as complex numbers.",
     prune=_without_vectors,
@@ -303,11 +306,7 @@ eigvals = stacked(
     _infer_eigvals,
     _eigvals,
     Push(_push_eigvals),
-    Library(
-        "geev",
-        native=lambda *_: Routine("linalg_eigvals", (NO_EIGENVALUES, NOT_FINITE), in_double=True),
-        dispatched=True,
-    ),
+    Library("geev", native=partial(_routine, "linalg_eigvals"), dispatched=True),
     _eig_samples,
     "Eigenvalues of any square matrix, as complex numbers.",
 )

@@ -21,6 +21,7 @@ from fnad.kernel.linalg import LINALG
 from fnad.kernel.steps import Chunk
 from fnad.ops.arithmetic import add, sub
 from fnad.ops.determinant import LARGEST_BY_FORMULA, det
+from fnad.ops.eigenvalues import eigvals
 from fnad.ops.least_squares import qr
 from fnad.ops.linalg import inv, lu, row_order, solve
 from fnad.transforms.interpret import interpret
@@ -106,6 +107,16 @@ def test_the_printed_kernel_gives_them_in_python(primitive: Primitive, monkeypat
             program = program_of(primitive, sample)
             for found, expected in zip(compile_program(program)(operands), interpret(program, operands), strict=True):
                 np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
+
+
+def test_eigenvalues_in_single_precision_are_those_of_a_matrix_within_its_rounding() -> None:
+    a = (np.random.default_rng(0).standard_normal((60, 60)) + 2 * np.eye(60)).astype(np.float32)
+    program = program_of(eigvals, Sample((a,)))
+    assert not routine_of(eigvals, Sample((a,))).in_double  # type: ignore[reportOptionalMemberAccess]
+    (found,), true = compile_program(program)([a]), np.linalg.eigvals(a.astype(np.float64))
+    assert found.dtype == np.complex64
+    distances = np.abs(found[:, None] - true).min(axis=1)
+    assert distances.max() <= 60 * np.finfo(np.float32).eps * np.linalg.norm(a, 2)
 
 
 FAILING: dict[str, tuple[Callable[[Any], Any], Any]] = {
