@@ -784,7 +784,7 @@ def program(x, out):
     out[1] = f64(product)
 """
     function = compile_source(source, "program", [np.dtype("f4"), np.dtype("f8")])
-    assert (f"N{vector_math.preferred_bytes() // 4}v_sinf" in function.asm()) == is_wide
+    assert (f"N{vector_math.widest_bytes() // 4}v_sinf" in function.asm()) == is_wide
     x, out = np.sin(np.arange(3008, dtype="f4")), np.empty(2)
     function.call(x, out)
     values = np.sin(x).astype("f8")
@@ -832,6 +832,15 @@ def program(x, first, last, out):
 def test_vectors_are_as_wide_as_llvms_own() -> None:
     function = compile_source(elementwise("a + a", 1, 4000), "program", [np.dtype("f4")] * 2)
     assert {int(n) for n in re.findall(r"<(\d+) x float>", function.llvm())} == {vector_math.preferred_bytes() // 4}
+
+
+@pytest.mark.skipif("avx2" not in vector_math.describe(), reason="no functions of eight numbers")
+@pytest.mark.parametrize(("dtype", "count", "lanes"), [("f4", 4000, 4), ("f8", 4000, 8), ("f4", 7, 0), ("f8", 3, 0)])
+def test_loops_of_functions_take_the_widest_vectors(dtype: str, count: int, lanes: int) -> None:
+    """LLVM chooses the lanes of loops that have fewer iterations."""
+    kernel = parse_kernel(elementwise("tanh(a)", 1, count), "program", [np.dtype(dtype)] * 2)
+    widths = re.findall(r'"llvm.loop.vectorize.width", i32 (\d+)', str(module_of(kernel)))
+    assert widths == ([str(vector_math.widest_bytes() // lanes)] if lanes else [])
 
 
 WITHOUT_VECTOR_FUNCTIONS = """

@@ -58,6 +58,6 @@ CPU = Target(
     "host",
     COSTS,
     {name: emit for family in FAMILIES for name, emit in family.INSTRUCTIONS.items()},
-    lanes=vector_math.preferred_bytes() // 4,
+    lanes=vector_math.widest_bytes() // 4,
     counts_steps=True,
 )

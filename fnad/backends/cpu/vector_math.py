@@ -69,9 +69,14 @@ def describe() -> str:
     return f"{LIBRARY}: {', '.join(feature for _, feature, _ in instruction_sets())}"
 
 
+def widest_bytes() -> int:
+    """The width of the widest vectors of this CPU."""
+    return max((width for _, _, width in instruction_sets()), default=16)
+
+
 def preferred_bytes() -> int:
     """The width of the vectors that LLVM makes of its own accord: of processors with AVX-512, AMD's have the widest."""
-    widest = max((width for _, _, width in instruction_sets()), default=16)
+    widest = widest_bytes()
     return widest if llvm.get_host_cpu_name().startswith("znver") else min(widest, 32)
 
 

@@ -9,7 +9,8 @@ Where hardly ever more than one iteration runs, it is the loops inside that are 
 
 It takes as many lanes as the widest type in memory or in a sum has room for. Sums of single precision are of doubles,
 so the functions of a loop that sums would be called for half as many numbers as they take at once. The arithmetic of
-such a loop would fill half a vector.
+such a loop would fill half a vector. Of Intel's processors with AVX-512 LLVM prefers vectors of half their width, but
+functions, which hold their numbers in registers, take less time in whole ones.
 """
 
 from __future__ import annotations
@@ -56,11 +57,13 @@ def innermost(
     is_inner = functions or (around is not None and around.kind is code.LoopKind.SPAN)
     if is_along_row(loop, around) or ((count is None or count >= FEWEST) and is_inner and not is_vectorised(around)):
         hints.append(_rolled(body.module))
-    if count is not None and count % lanes >= NARROWEST:
-        lanes = NARROWEST  # what is left over runs one by one
-    is_sum = has_wide_sums(loop, carried) and has_apart(loop)
-    if is_sum and (all(is_for(text, lanes) for text in functions) if functions else has_much_work(loop, body)):
-        hints.append([ir.MetaDataString(body.module, "llvm.loop.vectorize.width"), ir.IntType(32)(lanes)])
+    sums = wide_sums(loop, carried)
+    if sums is not None and has_apart(loop):
+        wide = lanes_of(functions, count, lanes, has_sums=sums > 0)
+        if not functions and sums and has_much_work(loop, body):
+            wide = narrowed(lanes, count, NARROWEST)
+        if wide:
+            hints.append([ir.MetaDataString(body.module, "llvm.loop.vectorize.width"), ir.IntType(32)(wide)])
     if hints:
         mark(back, body.module, *hints)
 
@@ -117,11 +120,6 @@ def vector_functions(block: ir.Block) -> list[str]:
     return [*formulas, *(text for texts in found for text in texts)] if all(found) else []
 
 
-def is_for(text: str, lanes: int) -> bool:
-    """True if a function of single precision, by its variants or the name of its formula, takes so many numbers."""
-    return text.endswith(".float") or f"_ZGV_LLVM_N{lanes}v" in text
-
-
 def has_much_work(loop: code.For, body: ir.Block) -> bool:
     """True if a loop without branches and calls computes much in single precision for each sum of doubles."""
     operations = [i for i in body.instructions if i.opname in ARITHMETIC]
@@ -131,17 +129,35 @@ def has_much_work(loop: code.For, body: ir.Block) -> bool:
     return is_straight and len(operations) - sums >= WORK * sums
 
 
-def has_wide_sums(loop: code.For, carried: Container[str]) -> bool:
-    """True if a loop computes sums of doubles and nothing else from one iteration to the next.
+def lanes_of(functions: Sequence[str], count: int | None, lanes: int, *, has_sums: bool) -> int | None:
+    """The numbers that the functions of a loop take at once: `lanes` of single precision, half as many of double.
+
+    None if LLVM chooses: there is no such number, or all iterations would be left over.
+    """
+    for most, fewest, suffix in ((lanes, NARROWEST, ".float"), (lanes // 2, NARROWEST // 2, ".double")):
+        wide = narrowed(most, count, fewest)
+        if functions and all(text.endswith(suffix) or f"_ZGV_LLVM_N{wide}v" in text for text in functions):
+            return wide if has_sums or count is None or count >= wide else None
+    return None
+
+
+def narrowed(lanes: int, count: int | None, fewest: int) -> int:
+    """The lanes of a vector, or `fewest` where these leave less over, which runs one by one."""
+    return fewest if count is not None and count % lanes >= fewest else lanes
+
+
+def wide_sums(loop: code.For, carried: Container[str]) -> int | None:
+    """The number of sums of doubles in a loop; None if it computes anything else from one iteration to the next.
 
     LLVM may change the order of all that a loop accumulates if it is told how many lanes there are.
     """
     values = [
         s.value for s in loop.body if isinstance(s, code.Assign) and any(name.name in carried for name in s.targets)
     ]
-    return bool(values) and all(
+    are_sums = all(
         isinstance(value, code.Apply) and value.operation is ACCUMULATE and value.kind == np.float64 for value in values
     )
+    return len(values) if are_sums else None
 
 
 def is_vectorised(around: code.For | None) -> bool:
