@@ -53,6 +53,10 @@ def erf(x):
     "erfc": """\
 def erfc(x):
     return type(x)(math.erfc(x))""",
+    "sech2": """\
+def sech2(x):
+    e = math.exp(-2.0 * abs(x))
+    return type(x)(4.0 * e / ((1.0 + e) * (1.0 + e)))""",
     "exp_high": """\
 def exp_high(x):
     root = math.exp(np.float64(x) / 2) * 2.0**50

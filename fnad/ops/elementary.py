@@ -29,6 +29,7 @@ from fnad.ops.constructors import INEXACT, LINE, REALS, UNIT, Domain, Interval, 
 from fnad.ops.conversion import real
 from fnad.ops.formula import Formula
 from fnad.ops.shape import full_like
+from fnad.scalar.operations import sech2 as scalar_sech2
 
 INF = float("inf")
 
@@ -220,16 +221,10 @@ tanh = _function(
 )
 
 
-def _sech2(x: Any) -> Any:
-    e = np.exp(-2 * np.abs(x))
-    return 4 * e / np.square(1 + e)
-
-
 sech2 = elementwise(
     "sech2",
-    _sech2,
-    "{dtype}(4) * exp({dtype}(-2) * abs({0}))"
-    " / (({dtype}(1) + exp({dtype}(-2) * abs({0}))) * ({dtype}(1) + exp({dtype}(-2) * abs({0}))))",
+    scalar_sech2,
+    "sech2({0})",
     (lambda y, x: -2.0 * (tanh(x) * y),),
     domain=REALS,
     over=(LINE,),

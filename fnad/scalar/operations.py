@@ -8,7 +8,7 @@ tests       isnan isinf isfinite signbit logical_not
 division    floor_divide remainder fmod
 integers    power, with an exponent that is not negative   left_shift right_shift
 functions   exp exp2 expm1 log log2 log10 log1p sqrt cbrt power abs sin cos tan arcsin arccos arctan arctan2
-sinh cosh tanh arcsinh arccosh arctanh hypot erf erfc trigamma i1_ratio gammainc_a floor ceil trunc rint
+sinh cosh tanh arcsinh arccosh arctanh hypot erf erfc trigamma i1_ratio gammainc_a sech2 floor ceil trunc rint
 copysign nextafter   exp_high exp_low of x <= 0: parts of 2**100 exp(x)   muladd(x, y, z): x * y + z, rounded once if
 the machine can
 complex     real imag conjugate make_complex(re, im), and the functions that NumPy has for complex numbers
@@ -125,6 +125,11 @@ def i1_ratio(x: Any) -> Any:
     with np.errstate(invalid="ignore", over="ignore"):  # i1e of subnormal numbers has few digits
         root = np.exp(abs(x) / 2)
         return np.where(abs(x) < 1e-30, x.dtype.type(0.5), scipy_call("i1e")(x) * root / x * root)[()]
+
+
+def sech2(x: Any) -> Any:
+    e = np.exp(-2 * np.abs(x))
+    return 4 * e / np.square(1 + e)
 
 
 def exp_high(x: Any) -> Any:
@@ -246,6 +251,7 @@ TABLE: tuple[Operation, ...] = (
     Operation("trigamma", among("f"), lambda x: scipy_call("_zeta")(x.dtype.type(2), x)[()]),
     Operation("i1_ratio", among("f"), i1_ratio),
     Operation("gammainc_a", among("f"), on_arrays(partial(gamma_slope, order=1))),
+    Operation("sech2", among("f"), sech2),
     Operation("exp_high", among("f"), exp_high),
     Operation("exp_low", among("f"), exp_low),
     Operation("muladd", among("f"), muladd),

@@ -78,6 +78,11 @@ HELPERS = {
     const {t} whole = {floor}(near);
     return near - whole > ({t})0.5 ? whole + 1 : whole;
 }}""",
+    "sech2": """\
+{t} {n}({t} x) {{
+    const {t} e = {exp}(-2 * {fabs}(x));
+    return 4 * e / ((1 + e) * (1 + e));
+}}""",
     "exp_high": """\
 {t} {n}({t} x) {{
     const double root = exp(0.5 * x) * 0x1p50;

@@ -31,7 +31,9 @@ ELEMENTARY = named(
 )  # fmt: skip
 """Functions of libm, for machines without vector variants."""
 
-ELEMENTARY_F32 = named(trigonometric.sin, trigonometric.cos, trigonometric.tan)
+ELEMENTARY_F32 = {"erf": error_functions.erf_f32, "tanh": exponential.tanh_f32} | named(
+    trigonometric.sin, trigonometric.cos, trigonometric.tan
+)
 """The same for f32 alone."""
 
 SPECIAL = {"psi": gamma.digamma} | named(
@@ -60,7 +62,9 @@ WITHIN_F32: dict[str, tuple[Formula, Formula]] = {
 }
 """The same for f32 alone."""
 
-OWN = named(gamma.trigamma, bessel.i1_ratio, incomplete.gammainc_a, exponential.exp_high, exponential.exp_low)
+OWN = named(
+    gamma.trigamma, bessel.i1_ratio, incomplete.gammainc_a, exponential.exp_high, exponential.exp_low, exponential.sech2
+)  # fmt: skip
 """Functions under names of fnad alone."""
 
 

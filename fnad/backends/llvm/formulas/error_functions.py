@@ -8,8 +8,25 @@ little, one polynomial in t = 1 - 8 / (4 + x) is enough for all large x (Shepher
 from __future__ import annotations
 
 from fnad.backends.llvm.formulas import twofold
-from fnad.backends.llvm.formulas.exponential import INF, clamped, exp_of, log_of
-from fnad.backends.llvm.formulas.twofold import Twofold, choose, exact_product, exact_sum, precise, sorted_sum
+from fnad.backends.llvm.formulas.coefficients import table
+from fnad.backends.llvm.formulas.exponential import (
+    BIASED,
+    INF,
+    clamped,
+    exp2m1,
+    exp_of,
+    log_of,
+    power_of_bits,
+)
+from fnad.backends.llvm.formulas.twofold import (
+    Twofold,
+    choose,
+    exact_product,
+    exact_sum,
+    polynomial,
+    precise,
+    sorted_sum,
+)
 from fnad.backends.llvm.lane import Lane, where
 
 FARTHEST = 40.0
@@ -45,6 +62,17 @@ def erf(x: Lane) -> Lane:
     size = abs(x)
     far = 1.0 - erfc_far(size, 6.0).total()  # beyond it is 1
     return where(size < 0.75, precise("erf", x * x).product(size), far).signed(x)
+
+
+def erf_f32(x: Lane) -> Lane:
+    """The error function in single floats: far from 0 the errors of its complement are small beside 1."""
+    size = clamped(abs(x), 0.0, 4.0)  # beyond it is 1
+    exponent = polynomial(table("log2_erfc", size), size) * size
+    shifted = exponent + BIASED
+    scale = power_of_bits(shifted)
+    far = exp2m1(exponent - (shifted - BIASED)).muladd(-scale, 1.0 - scale)
+    near = polynomial(table("erf_near", x), x * x).muladd(size, size)
+    return where(size < 0.75, near, far).signed(x)
 
 
 def erfc(x: Lane) -> Lane:

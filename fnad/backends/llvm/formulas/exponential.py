@@ -204,28 +204,109 @@ def half_exp(size: Lane) -> Lane:
     return exp_of(LN2(size).negative().plus(clamped(size, 0.0, 800.0))).total()
 
 
+# ---- the hyperbolic tangent and its slope ------------------------------------------------------------------------
+
+BIASED = F32.rounding + F32.bias
+"""Added to a small integer in f32 it leaves the biased exponent of a power of two in the last bits."""
+
+MINUS_TWO_OVER_LN2 = (-2.885390043258667, -3.851925982253235e-08)
+
+FARTHEST = (377.0, 56.0)
+"""Numbers from which the slope of tanh is 0 in f64 and in f32."""
+
+
+class Decay(NamedTuple):
+    """The number e = exp(-2 |x|) = 2**k (1 + rest + above); the last bits of `shifted` are those of k."""
+
+    shifted: Lane
+    rest: Lane
+    above: Lane
+
+
+def decay_of(x: Lane) -> Decay:
+    f = format_of(x)
+    twice = clamped(abs(x), 0.0, FARTHEST[0]) * -2.0
+    shifted = twice.muladd(1 / math.log(2), f.rounding + f.bias)
+    k = shifted - (f.rounding + f.bias)
+    r = k.muladd(-f.ln2[1], k.muladd(-f.ln2[0], twice))
+    return Decay(shifted, r, (r * r) * paired(table("exp", r), r))
+
+
+def decay_f32(x: Lane) -> tuple[Lane, Lane]:
+    """The numbers `shifted` and rest + above of a float in f32."""
+    size = clamped(abs(x), 0.0, FARTHEST[1])
+    shifted = size.muladd(MINUS_TWO_OVER_LN2[0], BIASED)
+    k = shifted - BIASED
+    return shifted, exp2m1(size.muladd(MINUS_TWO_OVER_LN2[1], size.muladd(MINUS_TWO_OVER_LN2[0], -k)))
+
+
+def exp2m1(r: Lane) -> Lane:
+    """The number 2**r - 1 for |r| <= 1/2, in f32."""
+    return r * paired(table("exp2", r), r)
+
+
+def power_of_bits(shifted: Lane) -> Lane:
+    """The power of two whose biased exponent is in the last bits of a number."""
+    return (shifted.bits() << format_of(shifted).mantissa).as_float()
+
+
+def scale_of(shifted: Lane) -> Lane:
+    """The power 2**k, or 2**-60 if that is larger."""
+    f = format_of(shifted)
+    least = f.rounding + f.bias - 60.0
+    return power_of_bits(where(shifted < least, least, shifted))
+
+
+def difference_and_inverse(decay: Decay) -> tuple[Twofold, Lane, Lane]:
+    """The difference 1 - e, the float 1 + e and its inverse."""
+    scale = scale_of(decay.shifted)
+    one = 1.0 - scale
+    high = scale.muladd(-decay.rest, one)
+    e = sorted_sum(high, decay.above.muladd(-scale, scale.muladd(-decay.rest, one - high)))
+    divisor = 2.0 - e.high
+    return e, divisor, 1.0 / divisor
+
+
+def single_and_inverse(x: Lane) -> tuple[Lane, Lane, Lane]:
+    """The floats e and 1 + e in f32, and the inverse of the second."""
+    shifted, q = decay_f32(x)
+    scale = scale_of(shifted)
+    e = q.muladd(scale, scale)
+    divisor = e + 1.0
+    return e, divisor, 1.0 / divisor
+
+
 def tanh(x: Lane) -> Lane:
     """The quotient e / (2 - e) of e = 1 - exp(-2 |x|), with the sign of x, and a Newton step of rounding errors.
 
     The error is at most 1.5 units in the last place.
     """
-    f = format_of(x)
-    twice = clamped(abs(x), 0.0, 20.0) * -2.0
-    biased = f.rounding + f.bias
-    shifted = twice.muladd(1 / math.log(2), biased)
-    k = shifted - biased
-    r = k.muladd(-f.ln2[1], k.muladd(-f.ln2[0], twice))
-    above = (r * r) * paired(table("exp", r), r)
-    scale = (shifted.bits() << f.mantissa).as_float()
-    one = 1.0 - scale
-    high = scale.muladd(-r, one)
-    low = above.muladd(-scale, scale.muladd(-r, one - high))
-    e = sorted_sum(high, low)
-    divisor = 2.0 - e.high
-    inverse = 1.0 / divisor
+    e, divisor, inverse = difference_and_inverse(decay_of(x))
     ratio = e.high * inverse
     rest = (-ratio).fma(divisor, e.high) + ratio.muladd(e.low - ((2.0 - divisor) - e.high), e.low)
     return rest.muladd(inverse, ratio).signed(x)
+
+
+def tanh_f32(x: Lane) -> Lane:
+    """The difference 1 - 2 e / (1 + e), near 0 an odd polynomial, in floats without low parts."""
+    (e, _, inverse), size, square = single_and_inverse(x), abs(x), x * x
+    near = (polynomial(table("tanh", x), square) * square).muladd(size, size)
+    return where(size < 0.625, near, (e * inverse).muladd(-2.0, 1.0)).signed(x)
+
+
+def sech2(x: Lane) -> Lane:
+    """The slope 4 e / (1 + e)**2 of tanh, by numbers that tanh computes too; e may be subnormal."""
+    if x.is_double:
+        decay = decay_of(x)
+        shifted, q, (e, divisor, inverse) = decay.shifted, decay.rest + decay.above, difference_and_inverse(decay)
+        low = ((2.0 - divisor) - e.high) - e.low
+    else:
+        (shifted, q), (e, divisor, inverse) = decay_f32(x), single_and_inverse(x)
+        low = e - (divisor - 1.0)
+    scale = ((shifted.bits() + 100) << format_of(x).mantissa).as_float()
+    value = q.muladd(scale, scale) * (inverse * inverse)
+    rest = low.muladd(-inverse, (-inverse).fma(divisor, x.number(1.0)))
+    return value.muladd(rest + rest, value) * 2.0**-98
 
 
 # ---- logarithms --------------------------------------------------------------------------------------------------
