@@ -87,7 +87,6 @@ TABLE["scipy.stats._distn_infrastructure"] = {"fnad.scipy.stats.generic": (
     *(f"rv_continuous.{name}" for name in CONTINUOUS),
     *(f"rv_discrete.{name}" for name in DISCRETE),
     *(f"rv_generic.{name}" for name in ("entropy", "stats")),
-    "rv_frozen.__init__",
 )}
 TABLE["scipy.stats"] = {"fnad.scipy.stats.summary": (
     "entropy", "gmean", "gstd", "gzscore", "hmean", "iqr", "kurtosis", "linregress", "median_abs_deviation", "moment",

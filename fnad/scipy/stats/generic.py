@@ -132,9 +132,9 @@ def _methods_of(name: str) -> type:
     return type(name, (), {})
 
 
-ONE = ("rv_continuous", "rv_discrete", "rv_generic", "rv_frozen")
+ONE = ("rv_continuous", "rv_discrete", "rv_generic")
 SEVERAL = ("multivariate_normal_gen", "multivariate_normal_frozen", "dirichlet_gen")
-rv_continuous, rv_discrete, rv_generic, rv_frozen = map(_methods_of, ONE)
+rv_continuous, rv_discrete, rv_generic = map(_methods_of, ONE)
 multivariate_normal_gen, multivariate_normal_frozen, dirichlet_gen = map(_methods_of, SEVERAL)
 
 
@@ -256,18 +256,6 @@ def stats(self: Any, *args: Any, **kwargs: Any) -> Any:
     results = [XP.where(valid, found[letter](), np.nan) for letter in "mv" if letter in moments]
     return results[0] if len(results) == 1 else tuple(results)
 
-
-# ---- fixed parameters ------------------------------------------------------------------------------------------------
-
-
-def _freeze(self: Any, dist: Any, *args: Any, **kwds: Any) -> None:
-    self.args, self.kwds = args, kwds
-    self.dist = dist.__class__(**dist._updated_ctor_param())
-    shapes, _, _ = self.dist._parse_args(*args, **kwds)
-    self.a, self.b = _formulas(self.dist)._get_support(*map(XP.asarray, shapes))
-
-
-rv_frozen.__init__ = method_of(f"{INFRASTRUCTURE}:rv_frozen.__init__")(_freeze)
 
 # ---- several variables -----------------------------------------------------------------------------------------------
 
