@@ -290,6 +290,8 @@ def _found(owner: Any, name: str) -> Any:
     """An attribute; it is recorded when it was looked up, which may make it."""
     if LOOPING.steps or name == "__dict__":
         notes_cache(owner, name)
+    if issubclass(type(owner), type):
+        METHODS.enter_class(owner)  # for the methods of its descriptors
     try:
         return getattr(load(owner), name)
     finally:

@@ -19,8 +19,9 @@ from fnad.placement import is_on_device
 from fnad.trace.capture import TRIED
 from fnad.trace.dispatch import as_number, call, call_function, store, weakened
 from fnad.trace.handle import Aside, Elements, Handle
+from fnad.trace.wrapping import SEQUENCES
 
-OPERANDS = (Handle, Elements, np.ndarray, np.generic, int, float, complex, list, tuple)
+OPERANDS = (Handle, Elements, np.ndarray, np.generic, int, float, complex, *SEQUENCES)
 """The operands that a Python operator takes beside a traced value."""
 
 BINARY: dict[str, Callable[..., Any]] = {

@@ -154,6 +154,11 @@ def classes_of(owner: Any) -> tuple[type, ...]:
     return (*(owner.__mro__ or ()), *cast("Any", kind).__mro__) if issubclass(kind, type) else kind.__mro__
 
 
+def is_descriptor(member: Any) -> bool:
+    """True for a descriptor of a user class."""
+    return hasattr(type(member), "__get__") and is_users(type(member))
+
+
 def keeps_plainly(owner: Any) -> bool:
     """True if attributes of an object are set by no user code, and read by no library in its own code."""
     kind = type(owner)

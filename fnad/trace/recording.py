@@ -51,6 +51,7 @@ from fnad.trace.parts import (
     compiled_from,
     elements_of,
     hides_attributes,
+    is_descriptor,
     is_own_class,
     is_proxy,
     keeps_plainly,
@@ -381,7 +382,8 @@ class Recorder:
                 self._listed.add(id(base))
                 _, *names = self._enter(bases_and_names, base)
                 for name in names:
-                    if name[:2] == name[-2:] == "__" and name != "__doc__":
+                    is_special = name[:2] == name[-2:] == "__" and name != "__doc__"
+                    if is_special or is_descriptor(vars(base).get(name)):  # its methods run before the name is noted
                         self._note(member, base, name)
 
     def _follow_function(self, function: FunctionType) -> None:

@@ -23,7 +23,7 @@ from fnad.forks import lock
 from fnad.ir.builder import is_tracing
 from fnad.trace.conversion import TWINS, converted_code, is_generated
 from fnad.trace.libraries import is_trusted, is_users
-from fnad.trace.parts import CACHED
+from fnad.trace.parts import CACHED, is_descriptor
 from fnad.trace.reads import content_of
 from fnad.trace.sourceless import watched_code
 from fnad.upward import UPWARD
@@ -99,7 +99,7 @@ class Methods:
                 for function in called_by_python(base):
                     self._enter(function)
                 for member in tuple(vars(base).values()):
-                    if hasattr(type(member), "__get__") and is_users(type(member)):
+                    if is_descriptor(member):
                         self.enter_class(type(member))
             if is_users(base) or not hasattr(base, "__next__"):  # an iterator is replayed each time that it is read
                 self.kinds[id(base)] = base

@@ -345,6 +345,28 @@ def what_a_descriptor_gets() -> Any:
 
 
 @case
+def what_a_descriptor_keeps() -> Any:
+    d = kind(__get__=lambda self, o, kind: self.v, __set__=lambda self, o, value: vars(self).update(v=value), v=1.0)()
+    o = kind(d=d)()
+    return lambda x: x * o.d, setting(o, "d", 2.0)
+
+
+@case
+def what_a_descriptor_keeps_of_others() -> Any:
+    values: dict[int, float] = {}
+    o = kind(d=kind(__get__=lambda self, o, kind: self.values.get(id(o), 1.0))())()
+    vars(type(o))["d"].values = values
+    return lambda x: x * o.d, lambda: values.update({id(o): 2.0})
+
+
+@case
+def what_a_descriptor_of_a_class_keeps() -> Any:
+    owner = kind(d=(d := kind(__get__=lambda self, o, kind: self.v)()))
+    d.v = 1.0
+    return lambda x: x * owner.d, setting(d, "v", 2.0)
+
+
+@case
 def what_counts_as_an_instance() -> Any:
     meta = type("Meta", (type,), {"__instancecheck__": lambda self, o: False})
     k = meta("Kind", (), {})
