@@ -68,6 +68,11 @@ class Clauses:
             LOOPING.loops.tries(source)
 
 
+def is_handled(*errors: type[Exception]) -> bool:
+    """True if a clause around the line at hand handles one of these errors."""
+    return any(clauses.handle(error) for clauses in TRIED.values for error in errors)
+
+
 def _flat(kinds: Any) -> tuple[Any, ...]:
     return sum(map(_flat, kinds), ()) if isinstance(kinds, tuple) else (kinds,)
 
@@ -109,7 +114,7 @@ DIVIDING: dict[Any, Callable[..., Any]] = {
 def check_division(ufunc: Callable[..., Any], x: Any, y: Any) -> None:
     """Raise the error of Python for a division of Python numbers by 0, if a clause handles the error."""
     divide = DIVIDING.get(ufunc)
-    if divide is None or not any(clauses.handle(ZeroDivisionError) for clauses in TRIED.values):
+    if divide is None or not is_handled(ZeroDivisionError):
         return
     operands = [as_symbol(number.symbol if isinstance(number, Handle) else number) for number in (x, y)]
     divisor, *exponent = operands if ufunc is operator.pow else operands[1:]

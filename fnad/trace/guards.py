@@ -107,10 +107,12 @@ def integer(symbol: Symbol) -> int | None:
     is_given = _values(at_root).is_given
     value = 0 if is_given else int(_value(at_root))
     if symbol.dtype.kind == "f" and abs(value) >= LARGEST:
-        raise IntegerRangeError.here(
+        error = IntegerRangeError.here(
             f"a traced value of aval {symbol.aval} was asked for its int, and is {value:.6g} now: too large for i64",
             remedy="leave it a float, np.trunc(x), or keep it in range with np.clip",
         )
+        error.is_final = True
+        raise error
     if symbol.dtype != I64:
         symbol = symbol.builder.bind(convert, (symbol,), {"dtype": I64})
     answer = _answer(symbol)

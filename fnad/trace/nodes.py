@@ -26,7 +26,7 @@ def handled_by(clause: ast.ExceptHandler) -> str:
     return ", ".join(map(ast.unparse, others))
 
 
-RAISED = ValueError, IndexError, ZeroDivisionError
+RAISED = ValueError, IndexError, ZeroDivisionError, OverflowError
 UNRAISED = {
     name
     for name, kind in vars(builtins).items()

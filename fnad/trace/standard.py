@@ -36,7 +36,8 @@ from fnad.ir.types import DTYPES, F64, I64, Dtype
 from fnad.ops import conversion
 from fnad.ops.comparison import isfinite, isinf, isnan
 from fnad.ops.conversion import convert_to
-from fnad.trace import guards
+from fnad.trace import escape, guards
+from fnad.trace.attempts import is_handled
 from fnad.trace.dispatch import call, call_function, weakened
 from fnad.trace.handle import Elements, Handle
 from fnad.trace.listed import Listed
@@ -120,7 +121,9 @@ def checked(function: Function, rule: Function) -> Function:
 
     def compute(*args: Any) -> Any:
         result = rule(*args)
-        if is_at_hand(result) and not all_are(isfinite, [result]):
+        if not is_at_hand(result):
+            _part_rows(result)
+        elif not all_are(isfinite, [result]):
             given = [x for arg in args for x in (arg if isinstance(arg, list) else [arg]) if isinstance(x, Handle)]
             is_nan = not none_is(isnan, [result])
             if none_is(isnan, given) and (is_nan or none_is(isinf, given)):
@@ -128,6 +131,14 @@ def checked(function: Function, rule: Function) -> Function:
         return result
 
     return compute
+
+
+def _part_rows(result: Handle) -> None:
+    """Trace rows of `vmap` one after the other if a clause of user code handles the error of one."""
+    has_rows = is_handled(ValueError, OverflowError) and guards.rows_at_hand(result.symbol) is not None
+    if has_rows and not all_are(isfinite, [result]):
+        guards.part_rows(result.symbol)
+        raise escape.truth_asked(result.aval)
 
 
 def all_are(predicate: Primitive, values: Sequence[Any]) -> bool:

@@ -104,8 +104,8 @@ class Tracer(Handle, metaclass=Kind):
     def __hash__(self) -> int:
         if not self.is_scalar:
             raise self._refused(escape.hash_asked)
-        if self.aval.dtype.kind in "biu" and self.is_alive and known_value(self.symbol) is None:
-            guards.part_rows(self.symbol)  # where int(x) is at hand it is an int
+        if self.aval.dtype.kind in "biu":
+            return hash(self._answer(guards.integer, escape.hash_asked))
         return hash(self._known(escape.hash_asked)[()])
 
     def __repr__(self) -> str:

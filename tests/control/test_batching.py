@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
 from collections.abc import Callable
 from functools import partial
 from itertools import product
@@ -386,6 +388,36 @@ def test_rows_that_need_a_number_of_their_own(f: Callable[[Any], Any]) -> None:
     many = np.abs(np.random.default_rng(0).normal(size=(300, 3)))
     if f not in (by_text, drawn):
         assert_close(fnad.jit(fnad.vmap(f))(many), in_loop(f, many))
+
+
+def root_or_square(x: Any) -> Any:
+    try:
+        return math.sqrt(x[0]) + x[1]
+    except ValueError:
+        return x[0] * x[1] ** 2
+
+
+def growth_or_square(x: Any) -> Any:
+    try:
+        return math.exp(400 * x[0])
+    except ArithmeticError:
+        return x[0] ** 2
+
+
+def logarithm_or_more(x: Any) -> Any:
+    with contextlib.suppress(ValueError):
+        return math.log(x[0])
+    return x[1] ** 3
+
+
+@pytest.mark.parametrize("f", [root_or_square, growth_or_square, logarithm_or_more])
+def test_errors_of_math_that_some_rows_handle(f: Callable[[Any], Any]) -> None:
+    compiled = fnad.jit(fnad.vmap(f))
+    rows = np.array([[0.5, 3.0], [-1.0, 2.0], [2.0, -1.0]])
+    for x in (rows, np.abs(rows), -np.abs(rows), rows[::-1], rows[:1]):
+        for run in (fnad.vmap(f), compiled):
+            assert_close(run(x), in_loop(f, x))
+        assert_close(fnad.vmap(fnad.grad(f))(x), in_loop(fnad.grad(f), x))
 
 
 def test_rows_that_part_with_results_in_common() -> None:

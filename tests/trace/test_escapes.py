@@ -13,7 +13,7 @@ import scipy.signal
 import scipy.stats
 
 import fnad
-from fnad.errors import ArgumentTypeError, MutationError, TracerEscapeError, UnsupportedFunctionError
+from fnad.errors import ArgumentTypeError, IntegerRangeError, MutationError, TracerEscapeError, UnsupportedFunctionError
 from tests.numpy.against_numpy import check, traced
 
 S = np.float64(0.5)
@@ -383,3 +383,15 @@ def test_comparison_with_what_is_no_number():
 def test_masked_arrays_are_not_named_where_there_are_none():
     with pytest.raises(TracerEscapeError, match="NumPy's functions take traced values as they are"):
         fnad.grad(lambda x: np.sum(np.matrix([[x, 1], [0, x]])))(2.0)
+
+
+def test_an_integer_that_is_too_large_is_not_for_user_code_to_handle():
+    def f(x):
+        try:
+            return x + int(1e300 * x) // int(1e299)
+        except OverflowError:
+            return x * x
+
+    for run in (fnad.grad, fnad.jit):
+        with pytest.raises(IntegerRangeError, match="too large for i64"):
+            run(f)(1.5)
