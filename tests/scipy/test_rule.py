@@ -24,7 +24,12 @@ A = np.array([[2.0, 1.0], [0.5, 3.0]])
 
 def rules() -> list[tuple[ModuleType, str, Any]]:
     modules = (linalg, signal, special)
-    functions = [(m, name, value) for m in modules for name, value in vars(m).items() if hasattr(value, "__wrapped__")]
+    functions = [
+        (m, name, value)
+        for m in modules
+        for name, value in vars(m).items()
+        if name[0] != "_" and hasattr(value, "__wrapped__")
+    ]
     unwrapped = [(m, name, inspect.unwrap(value, stop=RULES.__contains__)) for m, name, value in functions]
     entered = [(m, name, rule) for m, name, rule in unwrapped if rule in RULES]
     return [(m, name, rule) for m, name, rule in entered if "args" not in inspect.signature(rule).parameters]
