@@ -43,6 +43,7 @@ PROGRAMS = {
     "product with a transpose": lambda a: np.swapaxes(a, 1, 2) @ a @ a,
     "product with a vector": lambda a: a[0] @ a[1, 0] + a[0].T @ a[1, 1],
     "solve": lambda a: np.linalg.solve(a, np.sin(a[..., :3])),
+    "solve with exchanges of rows": lambda a: np.linalg.solve(np.roll(a, 1, axis=1), np.sin(a[..., :3])),
     "inv": np.linalg.inv,
     "cholesky": lambda a: np.linalg.cholesky(a @ adjoint(a)),
     "upper cholesky": lambda a: np.linalg.cholesky(a @ adjoint(a), upper=True),
