@@ -139,6 +139,10 @@ def test_loops_of_the_host_and_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
                 test_graphs.run_again(function, arguments)
 
 
+MOST_KERNELS = 9
+"""Longer programs, which are exponentials of matrices, call no function that others do not call."""
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(2))
 def test_functions_of_libdevice(part: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,7 +153,7 @@ def test_functions_of_libdevice(part: int, monkeypatch: pytest.MonkeyPatch) -> N
             with check(str(case)):
                 try:
                     plan = DevicePlan(lower(case.program(), FEW_THREADS), FEW_THREADS)
-                    if any(map(calls_libdevice, plan.launches.values())):
+                    if len(plan.launches) <= MOST_KERNELS and any(map(calls_libdevice, plan.launches.values())):
                         catalogue.check(case, plan, seed=0)
                 except LoweringError as error:
                     assert "cuda" in str(error), error  # noqa: PT017
