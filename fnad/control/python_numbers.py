@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -53,12 +54,9 @@ FEW, SHORT = 4, 64
 """The times that intervals grow by results of steps before they are the widest; so many steps have exact ones."""
 
 
-def _corners(function: Callable[[Any, Any], Any]) -> Callable[[Interval, Interval], Interval]:
-    def interval(x: Interval, y: Interval) -> Interval:
-        found = [function(a, b) for a, b in product(x, y)]
-        return Interval(min(found), max(found))
-
-    return interval
+def _corners(function: Callable[[Any, Any], Any], x: Interval, y: Interval) -> Interval:
+    found = [function(a, b) for a, b in product(x, y)]
+    return Interval(min(found), max(found))
 
 
 def _magnitude(x: Interval) -> Interval:
@@ -69,7 +67,7 @@ def _magnitude(x: Interval) -> Interval:
 def _divided(x: Interval, y: Interval) -> Interval:
     if y.low != y.high or not y.low:
         raise UnsafeError
-    return _corners(lambda a, b: a // b)(x, y)
+    return _corners(lambda a, b: a // b, x, y)
 
 
 def _remainder(x: Interval, y: Interval) -> Interval:
@@ -79,11 +77,11 @@ def _remainder(x: Interval, y: Interval) -> Interval:
 
 
 INTEGERS: dict[str, Callable[..., Interval]] = {
-    "add": _corners(lambda a, b: a + b),
-    "sub": _corners(lambda a, b: a - b),
-    "mul": _corners(lambda a, b: a * b),
-    "maximum": _corners(max),
-    "minimum": _corners(min),
+    "add": partial(_corners, lambda a, b: a + b),
+    "sub": partial(_corners, lambda a, b: a - b),
+    "mul": partial(_corners, lambda a, b: a * b),
+    "maximum": partial(_corners, max),
+    "minimum": partial(_corners, min),
     "neg": lambda x: Interval(-x.high, -x.low),
     "abs": _magnitude,
     "floor_divide": _divided,

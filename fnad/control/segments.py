@@ -7,6 +7,7 @@ are of the order of √n segments, none longer than that.
 
 from __future__ import annotations
 
+from functools import partial
 from math import isqrt
 
 from fnad.control.blocks import block_avals, in_blocks
@@ -53,7 +54,7 @@ def count_in_segments(body: Program, consts: Symbols, carry: Symbols, steps: Sym
         return [number + 1, left - taken, *bind_scan(step, groups, [taken], [*consts, *state], None, reverse=False)]
 
     init = [constant(1, I64), steps, *carry]
-    return repeat(lambda _, left, *state: _is_positive(left), _recomputed(segment), init)[2:]
+    return repeat(lambda _, left, *state: _is_positive(left), partial(_recomputed, segment), init)[2:]
 
 
 def while_in_segments(
@@ -73,17 +74,13 @@ def while_in_segments(
         )
         return [number + 1, *found]
 
-    return repeat(goes_on, _recomputed(segment), [constant(1, I64), *carry])[1:]
+    return repeat(goes_on, partial(_recomputed, segment), [constant(1, I64), *carry])[1:]
 
 
-def _recomputed(segment: Function) -> Function:
+def _recomputed(segment: Function, *values: Symbol) -> list[Symbol]:
     """The function, of which reverse mode saves nothing but what it is given."""
-
-    def run(*values: Symbol) -> list[Symbol]:
-        found = closed(segment, [value.aval for value in values], "segment")
-        return list(checkpoint(*found.captured, *values, regions=(found.program,)))
-
-    return run
+    found = closed(segment, [value.aval for value in values], "segment")
+    return list(checkpoint(*found.captured, *values, regions=(found.program,)))
 
 
 def _is_positive(number: Symbol) -> Symbol:

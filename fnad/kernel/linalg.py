@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from math import prod
 from typing import Any, TypeAlias
 
@@ -169,14 +170,11 @@ def lstsq(a: Any, b: Any, x: Any, rcond: float) -> int:
     return call_ufunc(gufunc("lstsq"), (a, b, np.array(rcond, real), x, *rest))
 
 
-def qr(mode: Any) -> Evaluate:
-    def evaluate(a: Any, *factors: Any) -> int:
-        found = np.linalg.qr(a, mode)
-        for factor, value in zip(factors, found if len(factors) > 1 else (found,), strict=True):
-            factor[...] = value
-        return 0
-
-    return evaluate
+def qr(mode: Any, a: Any, *factors: Any) -> int:
+    found = np.linalg.qr(a, mode)
+    for factor, value in zip(factors, found if len(factors) > 1 else (found,), strict=True):
+        factor[...] = value
+    return 0
 
 
 def repeated_square(a: Any, times: Any, power: Any) -> int:
@@ -213,23 +211,19 @@ def lu_by_columns(a: Any, packed: Any, pivots: Any) -> int:
     return 0
 
 
-def solve_by_lu(transposed: bool) -> Evaluate:
+def solve_by_lu(transposed: bool, packed: Any, pivots: Any, b: Any, x: Any) -> int:
     """By P A = L U; fault 1 is a pivot of 0."""
-
-    def evaluate(packed: Any, pivots: Any, b: Any, x: Any) -> int:
-        if not np.diagonal(packed, axis1=-2, axis2=-1).all():
-            return 1
-        order = np.empty(b.shape[:-1], np.int64)
-        row_order(pivots[..., 0], order)
-        for lu, rows, values, found in zip(packed, order, b, x, strict=True):
-            left, right = np.tril(lu.T, -1) + np.eye(len(lu), dtype=lu.dtype), np.triu(lu.T)
-            if transposed:
-                found[rows] = np.linalg.solve(left.T, np.linalg.solve(right.T, values))
-            else:
-                found[...] = np.linalg.solve(right, np.linalg.solve(left, values[rows]))
-        return 0
-
-    return evaluate
+    if not np.diagonal(packed, axis1=-2, axis2=-1).all():
+        return 1
+    order = np.empty(b.shape[:-1], np.int64)
+    row_order(pivots[..., 0], order)
+    for lu, rows, values, found in zip(packed, order, b, x, strict=True):
+        left, right = np.tril(lu.T, -1) + np.eye(len(lu), dtype=lu.dtype), np.triu(lu.T)
+        if transposed:
+            found[rows] = np.linalg.solve(left.T, np.linalg.solve(right.T, values))
+        else:
+            found[...] = np.linalg.solve(right, np.linalg.solve(left, values[rows]))
+    return 0
 
 
 def revealing_lu(a: Any, packed: Any, rows: Any, columns: Any) -> int:
@@ -269,29 +263,22 @@ def row_order(pivots: Any, order: Any) -> int:
     return 0
 
 
-def searchsorted(side: Any) -> Evaluate:
-    def evaluate(a: Any, v: Any, places: Any) -> int:
-        for row, values, found in zip(a, v, places, strict=True):
-            found[...] = np.searchsorted(row, values, side)
-        return 0
-
-    return evaluate
+def searchsorted(side: Any, a: Any, v: Any, places: Any) -> int:
+    for row, values, found in zip(a, v, places, strict=True):
+        found[...] = np.searchsorted(row, values, side)
+    return 0
 
 
-def substitute(is_lower: bool, unit: bool) -> Evaluate:
+def substitute(is_lower: bool, unit: bool, a: Any, b: Any, x: Any) -> int:
     """Row by row; fault 1 is a divisor of 0."""
-
-    def evaluate(a: Any, b: Any, x: Any) -> int:
-        n = a.shape[-1]
-        pivots = np.ones(a.shape[:-1]) if unit else np.diagonal(a, axis1=-2, axis2=-1)
-        with np.errstate(all="ignore"):
-            for i in range(n) if is_lower else reversed(range(n)):
-                known = slice(i) if is_lower else slice(i + 1, n)
-                rest = b[:, i, :] - (a[:, i : i + 1, known] @ x[:, known, :])[:, 0, :]
-                x[:, i, :] = rest / pivots[:, i, None]
-        return int(not pivots.all())
-
-    return evaluate
+    n = a.shape[-1]
+    pivots = np.ones(a.shape[:-1]) if unit else np.diagonal(a, axis1=-2, axis2=-1)
+    with np.errstate(all="ignore"):
+        for i in range(n) if is_lower else reversed(range(n)):
+            known = slice(i) if is_lower else slice(i + 1, n)
+            rest = b[:, i, :] - (a[:, i : i + 1, known] @ x[:, known, :])[:, 0, :]
+            x[:, i, :] = rest / pivots[:, i, None]
+    return int(not pivots.all())
 
 
 # ---- the table -------------------------------------------------------------------------------------------------------
@@ -301,14 +288,14 @@ OPTIONS = {"lstsq": 1}
 
 EVALUATE: dict[str, Evaluate] = {
     **{name: by_ufunc(name) for name in UFUNCS},
-    **{name: substitute(*how) for name, how in TRIANGULAR.items()},
+    **{name: partial(substitute, *how) for name, how in TRIANGULAR.items()},
     **{name: of_finite(name) for name in ("eig", "eigvals")},
     **{f.__name__: f for f in (lstsq, repeated_square, repeated_square_along)},
     **{f.__name__: f for f in (lu, revealing_lu, row_order, lu_by_columns)},
-    **{f"qr_{mode}": qr(mode) for mode in ("reduced", "complete", "r")},
-    "solve_by_lu": solve_by_lu(False),
-    "solve_by_lu_transposed": solve_by_lu(True),
-    **{f"searchsorted_{side}": searchsorted(side) for side in ("left", "right")},
+    **{f"qr_{mode}": partial(qr, mode) for mode in ("reduced", "complete", "r")},
+    "solve_by_lu": partial(solve_by_lu, False),
+    "solve_by_lu_transposed": partial(solve_by_lu, True),
+    **{f"searchsorted_{side}": partial(searchsorted, side) for side in ("left", "right")},
 }
 
 LINALG = {PREFIX + name: _operation(name) for name in EVALUATE if name not in UFUNCS or gufunc(name)}

@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from fnad.ir.axes import Elementwise
-from fnad.ir.primitive import Library, Partials, Rule, Sample, declare
+from fnad.ir.primitive import Library, Partials, Sample, declare
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval
 from fnad.ops.constructors import REALS, by_name, infer_elementwise, random_array
@@ -86,11 +87,8 @@ def carlson(x: Symbol, y: Symbol, z: Symbol, *powers: int) -> Symbol:
     return carlson_integral(x, y, z, powers=powers)
 
 
-def _partial(way: int) -> Rule:
-    def partial(c: Symbol, x: Symbol, y: Symbol, z: Symbol, *, powers: Powers) -> Symbol:
-        return carlson(x, y, z, *_raised(powers, way)) * -(powers[way] + 0.5)
-
-    return partial
+def _partial(way: int, c: Symbol, x: Symbol, y: Symbol, z: Symbol, *, powers: Powers) -> Symbol:
+    return carlson(x, y, z, *_raised(powers, way)) * -(powers[way] + 0.5)
 
 
 def _raised(powers: Powers, way: int) -> tuple[int, ...]:
@@ -114,7 +112,7 @@ carlson_integral = declare(
     "carlson_integral",
     _infer,
     integral,
-    Partials((_partial(0), _partial(1), _partial(2))),
+    Partials((partial(_partial, 0), partial(_partial, 1), partial(_partial, 2))),
     Library(raises=False),
     _samples,
     "∫ (t+x)**(-p-1/2) (t+y)**(-q-1/2) (t+z)**(-r-1/2) dt over t > 0, the param `powers` being p, q, r.",

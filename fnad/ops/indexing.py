@@ -8,6 +8,7 @@ Negative indices count from the end, as in NumPy; one outside its axis raises `O
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -147,20 +148,16 @@ def _scatter_add_samples() -> Iterable[kinds.Sample]:
     yield kinds.Sample((sample((3,)), sample((0,)), np.zeros((0,), I64)))
 
 
-def _in_runs(primitive: Callable[[], kinds.Primitive]) -> Callable[..., Symbol]:
+def _in_runs(primitive: Callable[[], kinds.Primitive], x: Symbol, updates: Symbol, *indices: Symbol) -> Symbol:
     """A scatter whose updates are sorted by the element that they change."""
-
-    def sorted_by_element(x: Symbol, updates: Symbol, *indices: Symbol) -> Symbol:
-        number = zeros_like(indices[0].aval.with_dtype(I64))
-        for given, n in zip(indices, x.shape, strict=False):
-            index = _from_zero(given, n)
-            number = number * n + select(lt(index, full_like(index, n)), index, zeros_like(index))
-        # Half as many bits are sorted in half the time; what is out of range, 0 here as there, is told by the update.
-        number = convert_to(number, I32 if x.aval.size < 2**31 else I64)
-        order = argsort(reshape_to(number, (number.aval.size,)), axis=0, stable=True)
-        return primitive()(x, updates, order, *indices)
-
-    return sorted_by_element
+    number = zeros_like(indices[0].aval.with_dtype(I64))
+    for given, n in zip(indices, x.shape, strict=False):
+        index = _from_zero(given, n)
+        number = number * n + select(lt(index, full_like(index, n)), index, zeros_like(index))
+    # Half as many bits are sorted in half the time; what is out of range, 0 here as there, is told by the update.
+    number = convert_to(number, I32 if x.aval.size < 2**31 else I64)
+    order = argsort(reshape_to(number, (number.aval.size,)), axis=0, stable=True)
+    return primitive()(x, updates, order, *indices)
 
 
 def _runs(plain: kinds.Primitive) -> kinds.Primitive:
@@ -203,7 +200,7 @@ def _runs(plain: kinds.Primitive) -> kinds.Primitive:
 @linear(
     _infer_scatter_add,
     lambda ct, x, updates, *indices: (ct, gather(ct, *indices), *[None] * len(indices)),
-    kinds.Scatter("{old} + {new}", _in_runs(lambda: scatter_add_runs)),
+    kinds.Scatter("{old} + {new}", partial(_in_runs, lambda: scatter_add_runs)),
     _scatter_add_samples,
     wrt=(0, 1),
     axes=Custom(lambda *given: scatter_add(*_with_rows(*given)), _align_scatter),
@@ -249,7 +246,7 @@ def _scatter_samples() -> Iterable[kinds.Sample]:
 @linear(
     lambda x, updates, *indices: _infer_scatter("scatter", x, updates, indices),
     _transpose_scatter,
-    kinds.Scatter("{new}", _in_runs(lambda: scatter_runs)),
+    kinds.Scatter("{new}", partial(_in_runs, lambda: scatter_runs)),
     _scatter_samples,
     wrt=(0, 1),
     axes=Custom(lambda *given: scatter(*_with_rows(*given)), _align_scatter),

@@ -140,19 +140,15 @@ def repeated_square_along(a: Any, e: Any, times: Any) -> Any:
 # ---- expm ----------------------------------------------------------------------------------------------------------
 
 
-def _square(name: str) -> Callable[[Aval], Aval]:
-    """The inference of a function of a matrix."""
-
-    def infer(a: Aval) -> Aval:
-        check_square(name, a)
-        return a
-
-    return infer
+def _square(name: str, a: Aval) -> Aval:
+    """Infer the result of a function of a matrix."""
+    check_square(name, a)
+    return a
 
 
 def _along(name: str) -> Callable[[Aval, Aval], Aval]:
     """The inference of the derivative of one."""
-    return lambda a, e: same_avals(name, [_square(name)(a), e])
+    return lambda a, e: same_avals(name, [_square(name, a), e])
 
 
 NUMERATORS = (
@@ -432,7 +428,7 @@ _expm_samples = partial(matrix_samples, sample, (3, 3), *SHAPES)
 
 
 @matrix_primitive(
-    _square("expm"),
+    partial(_square, "expm"),
     Push(lambda results, primals, tangents: [expm_frechet(primals[0], tangents[0])]),
     Library(expansion=_expm_by_squaring, dispatched=True),
     _expm_samples,
@@ -564,7 +560,7 @@ def _push_sqrtm(results: Any, primals: Any, tangents: Any) -> list[Symbol]:
 _sqrtm_samples = partial(matrix_samples, regular, (3, 3), *SHAPES)
 
 
-@matrix_primitive(_square("sqrtm"), Push(_push_sqrtm), Library(), _sqrtm_samples)
+@matrix_primitive(partial(_square, "sqrtm"), Push(_push_sqrtm), Library(), _sqrtm_samples)
 @by_lapack(IF_NOT_CONVERGED)
 def sqrtm(a: Any) -> Any:
     """Principal square root of a matrix; of a real matrix it has to be real."""
@@ -599,7 +595,7 @@ def logm_frechet(a: Any, e: Any) -> Any:
 
 
 @matrix_primitive(
-    _square("logm"),
+    partial(_square, "logm"),
     Push(lambda results, primals, tangents: [logm_frechet(primals[0], tangents[0])]),
     Library(),
     _sqrtm_samples,
@@ -629,7 +625,7 @@ def _push_signm(results: Any, primals: Any, tangents: Any) -> list[Symbol]:
     return [solve_sylvester(size, size, sub(tangent, matmul(sign, matmul(tangent, sign))))]
 
 
-@matrix_primitive(_square("signm"), Push(_push_signm), Library(), _signm_samples)
+@matrix_primitive(partial(_square, "signm"), Push(_push_signm), Library(), _signm_samples)
 @by_lapack(IF_NOT_CONVERGED)
 def signm(a: Any) -> Any:
     """Sign of a matrix: its eigenvalues go to 1 and -1, by the signs of their real parts."""

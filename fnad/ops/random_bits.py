@@ -13,6 +13,7 @@ quantile, whichever way x was drawn.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -32,30 +33,23 @@ U64 = DTYPES["u64"]
 # ---- evaluation and inference ------------------------------------------------------------------------------------
 
 
-def _blockwise(draw: Callable[..., Any], dtype: Dtype) -> Callable[..., Any]:
+def _blockwise(draw: Callable[..., Any], dtype: Dtype, *operands: Any) -> Any:
     """A draw for arrays of any one shape, some elements at a time."""
-
-    def evaluate(*operands: Any) -> Any:
-        rows = [np.ravel(operand) for operand in operands]
-        result = np.empty(rows[0].size, dtype)
-        with np.errstate(all="ignore"):
-            for start in range(0, result.size, draws.CHUNK):
-                block = slice(start, start + draws.CHUNK)
-                result[block] = draw(*[row[block] for row in rows])
-        return result.reshape(np.shape(operands[0]))
-
-    return evaluate
+    rows = [np.ravel(operand) for operand in operands]
+    result = np.empty(rows[0].size, dtype)
+    with np.errstate(all="ignore"):
+        for start in range(0, result.size, draws.CHUNK):
+            block = slice(start, start + draws.CHUNK)
+            result[block] = draw(*[row[block] for row in rows])
+    return result.reshape(np.shape(operands[0]))
 
 
-def _infer(name: str, expected: tuple[Dtype, ...], result: Dtype) -> Callable[..., Aval]:
-    def infer(*avals: Aval, **_: int) -> Aval:
-        if len(avals) != len(expected):
-            raise ShapeError(f"{name} takes {len(expected)} operands, got {len(avals)}")
-        if tuple(aval.dtype for aval in avals) != expected:
-            raise DtypeError(f"{name} takes {', '.join(map(str, expected))}, got {' and '.join(map(str, avals))}")
-        return same_avals(name, [aval.with_dtype(result) for aval in avals])
-
-    return infer
+def _infer(name: str, expected: tuple[Dtype, ...], result: Dtype, *avals: Aval, **_: int) -> Aval:
+    if len(avals) != len(expected):
+        raise ShapeError(f"{name} takes {len(expected)} operands, got {len(avals)}")
+    if tuple(aval.dtype for aval in avals) != expected:
+        raise DtypeError(f"{name} takes {', '.join(map(str, expected))}, got {' and '.join(map(str, avals))}")
+    return same_avals(name, [aval.with_dtype(result) for aval in avals])
 
 
 def _counters() -> tuple[Any, Any]:
@@ -71,14 +65,14 @@ def _philox_template(*, stream: int, half: int) -> str:
 
 
 @primitive(
-    _infer("philox", (U64, U64), U64),
+    partial(_infer, "philox", (U64, U64), U64),
     NonDifferentiable(),
     Scalar(_philox_template, cost=60),
     lambda: [Sample(_counters(), {"stream": s, "half": h}) for s in (0, 2**64 - 1) for h in (0, 1)],
 )
 def philox(index: Any, key: Any, *, stream: int, half: int) -> Any:
     """A half of the Philox4x32-10 block of a counter, index and `stream`, under a key."""
-    return _blockwise(lambda i, k: draws.block(i, stream, k)[half], U64)(index, key)
+    return _blockwise(lambda i, k: draws.block(i, stream, k)[half], U64, index, key)
 
 
 # ---- distributions without parameters ----------------------------------------------------------------------------
@@ -87,8 +81,8 @@ def philox(index: Any, key: Any, *, stream: int, half: int) -> Any:
 def _distribution(name: str, draw: Callable[..., Any], doc: str) -> Primitive:
     return declare(
         f"random_{name}",
-        _infer(f"random_{name}", (U64, U64), F64),
-        _blockwise(lambda index, key: draw(draws.NUMPY, index, key), F64),
+        partial(_infer, f"random_{name}", (U64, U64), F64),
+        partial(_blockwise, lambda index, key: draw(draws.NUMPY, index, key), F64),
         NonDifferentiable(),
         Scalar(f"random_{name}({{0}}, {{1}})", cost=120),
         lambda: [Sample(_counters())],
@@ -118,8 +112,8 @@ def _slope(x: Symbol, index: Symbol, key: Symbol, a: Symbol) -> Symbol:
 
 random_gamma = declare(
     "random_gamma",
-    _infer("random_gamma", (U64, U64, F64), F64),
-    _blockwise(lambda index, key, a: draws.gamma_array(draws.NUMPY, index, key, a), F64),
+    partial(_infer, "random_gamma", (U64, U64, F64), F64),
+    partial(_blockwise, lambda index, key, a: draws.gamma_array(draws.NUMPY, index, key, a), F64),
     Partials((None, None, _slope)),
     Scalar("random_gamma({0}, {1}, {2})", cost=400),
     _gamma_samples,

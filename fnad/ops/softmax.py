@@ -18,6 +18,7 @@ multiplied by 2**100, and the low part of the inverse is relative to the high pa
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -38,17 +39,14 @@ from fnad.scalar import operations
 from fnad.scalar.operations import NEARLY_ZERO
 
 
-def _infer(name: str) -> Callable[..., Aval]:
-    def infer(x: Aval, *, axes: Ints) -> Aval:
-        check_dtype(name, x.dtype, REALS)
-        check_axes(name, axes, x.ndim)
-        return x
-
-    return infer
+def _infer(name: str, x: Aval, *, axes: Ints) -> Aval:
+    check_dtype(name, x.dtype, REALS)
+    check_axes(name, axes, x.ndim)
+    return x
 
 
 def _infer_complement(x: Aval, *, axes: Ints) -> Aval:
-    _infer("softmax_complement")(x, axes=axes)
+    _infer("softmax_complement", x, axes=axes)
     return Aval(x.dtype, tuple(n for a, n in enumerate(x.shape) if a not in axes))
 
 
@@ -268,7 +266,7 @@ def _total_beside(terms: Symbol, others: Symbol, most: Symbol, axes: Ints) -> Sy
 
 def _along(name: str, evaluate: Any, pull: Rule, doc: str) -> Primitive:
     lower = Library(raises=False, dispatched=True)
-    return declare(name, _infer(name), evaluate, Pull(pull), lower, _samples, doc, axes=Along("axes"))
+    return declare(name, partial(_infer, name), evaluate, Pull(pull), lower, _samples, doc, axes=Along("axes"))
 
 
 softmax = _along("softmax", _softmax, _pull_softmax, "exp(x) divided by its sum over `axes`, without overflow.")

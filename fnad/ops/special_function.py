@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -95,7 +96,7 @@ def special(
     points = [*_singular_points([isinstance(partial, kinds.NoFormula) for partial in partials]), *edges]
     primitive = kinds.declare(
         name,
-        _infer(name, len(operands), integers, domain),
+        partial(_infer, name, len(operands), integers, domain),
         evaluate or scipy_call(source, output),
         kinds.Partials(partials) if any(partials) else kinds.NonDifferentiable(),
         _lowering(source, output, len(operands), raises, evaluate),
@@ -174,18 +175,15 @@ def _lowering(
     return kinds.Scalar(f"{operation_name(ufunc, output)}({operands})", COST)
 
 
-def _infer(name: str, arity: int, integers: int, domain: Domain) -> Callable[..., Aval]:
-    def infer(*avals: Aval) -> Aval:
-        if len(avals) != arity:
-            raise ShapeError(f"{name} takes {arity} operands, got {len(avals)}")
-        argument = avals[-1]
-        check_dtype(name, argument.dtype, domain)
-        expected = [I64] * integers + [real_dtype(argument.dtype)] * (arity - integers - 1)
-        given = zip(avals, expected, strict=False)
-        same_avals(name, [*(a.with_dtype(argument.dtype) if a.dtype == dtype else a for a, dtype in given), argument])
-        return argument
-
-    return infer
+def _infer(name: str, arity: int, integers: int, domain: Domain, *avals: Aval) -> Aval:
+    if len(avals) != arity:
+        raise ShapeError(f"{name} takes {arity} operands, got {len(avals)}")
+    argument = avals[-1]
+    check_dtype(name, argument.dtype, domain)
+    expected = [I64] * integers + [real_dtype(argument.dtype)] * (arity - integers - 1)
+    given = zip(avals, expected, strict=False)
+    same_avals(name, [*(a.with_dtype(argument.dtype) if a.dtype == dtype else a for a, dtype in given), argument])
+    return argument
 
 
 # ---- samples -----------------------------------------------------------------------------------------------------

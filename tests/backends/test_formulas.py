@@ -167,7 +167,7 @@ def loop_of(case: Case, dtype: np.dtype[Any]) -> ir.Module:
     ir.IRBuilder(before).branch(body)
     builder = ir.IRBuilder(body)
     index = builder.phi(LONG)
-    value = defined(case.name, case.formula(dtype))(builder, [dtype], [builder.load(builder.gep(x, [index]))])
+    value = defined(case.name, case.formula(dtype), builder, [dtype], [builder.load(builder.gep(x, [index]))])
     builder.store(value, builder.gep(y, [index]))
     following = builder.add(index, LONG(1))
     index.add_incoming(LONG(0), before)

@@ -18,7 +18,7 @@ import importlib.util
 import sys
 from collections.abc import Generator
 from contextlib import AbstractContextManager, contextmanager
-from functools import cache, reduce
+from functools import cache, partial, reduce
 from importlib.machinery import PathFinder
 from typing import Any
 
@@ -251,23 +251,19 @@ def emit_gemv(builder: Builder, kinds: Kinds, values: Values) -> None:
                 call(builder, routine, ir.VoidType(), trans, rows, columns, alpha, a, lda, x, incx, beta, y, incy)
 
 
-def shared(name: str, emit: Emit) -> Emit:
-    """The emitter of a call of a function of the module that has what `emit` writes, which is long, once."""
-
-    def emit_call(builder: Builder, kinds: Kinds, values: Values) -> None:
-        symbol = f"fnad.{name}.{kinds[0].dtype.char}"
-        function = builder.module.globals.get(symbol)
-        if function is None:
-            function_type = ir.FunctionType(ir.VoidType(), [value.type for value in values])
-            function = ir.Function(builder.module, function_type, name=symbol)
-            function.linkage = "internal"
-            function.attributes.add("noinline")
-            inside = ir.IRBuilder(function.append_basic_block("entry"))
-            emit(inside, kinds, function.args)
-            inside.ret_void()
-        builder.call(function, values)
-
-    return emit_call
+def shared(name: str, emit: Emit, builder: Builder, kinds: Kinds, values: Values) -> None:
+    """Emit a call of a function of the module that has what `emit` writes, which is long, once."""
+    symbol = f"fnad.{name}.{kinds[0].dtype.char}"
+    function = builder.module.globals.get(symbol)
+    if function is None:
+        function_type = ir.FunctionType(ir.VoidType(), [value.type for value in values])
+        function = ir.Function(builder.module, function_type, name=symbol)
+        function.linkage = "internal"
+        function.attributes.add("noinline")
+        inside = ir.IRBuilder(function.append_basic_block("entry"))
+        emit(inside, kinds, function.args)
+        inside.ret_void()
+    builder.call(function, values)
 
 
-INSTRUCTIONS: Instructions = {"gemm": shared("gemm", emit_gemm), "gemv": shared("gemv", emit_gemv)}
+INSTRUCTIONS: Instructions = {"gemm": partial(shared, "gemm", emit_gemm), "gemv": partial(shared, "gemv", emit_gemv)}

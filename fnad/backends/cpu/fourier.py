@@ -6,6 +6,7 @@ parts before and after. One long transform is made in two parts, each of which i
 
 from __future__ import annotations
 
+from functools import partial
 from math import isqrt
 
 import llvmlite.ir as ir
@@ -15,7 +16,7 @@ from fnad.backends.cpu.fourier_passes import Passes, is_smooth, padded, roots
 from fnad.backends.cpu.lanes import Block, Complex, StackLayout, Write
 from fnad.backends.cpu.linalg import each, memory
 from fnad.backends.cpu.ufunc_loops import LONG
-from fnad.backends.llvm.emitter import Builder, Dtype, Emit, Instructions, Kinds, Value, Values
+from fnad.backends.llvm.emitter import Builder, Dtype, Instructions, Kinds, Value, Values
 from fnad.backends.llvm.scalar import memory_type
 from fnad.kernel.fourier import FOURIER
 from fnad.records import NamedTuple
@@ -43,16 +44,12 @@ class FourierCall(NamedTuple):
         return f"fnad.{self.name}.{self.source.char}{self.target.char}.{'.'.join(map(str, numbers))}"
 
 
-def emitter(name: str) -> Emit:
-    """The emitter of a routine."""
-
-    def emit(builder: Builder, kinds: Kinds, values: Values) -> None:
-        *sizes, factor = (value.constant for value in values[2:])
-        rows, n, columns, inverse = map(int, sizes)
-        given = FourierCall(name, kinds[0].dtype, kinds[1].dtype, rows, n, columns, bool(inverse), float(factor))
-        builder.call(_function(builder.module, given), values[:2])
-
-    return emit
+def emit(name: str, builder: Builder, kinds: Kinds, values: Values) -> None:
+    """Emit the call of a routine."""
+    *sizes, factor = (value.constant for value in values[2:])
+    rows, n, columns, inverse = map(int, sizes)
+    given = FourierCall(name, kinds[0].dtype, kinds[1].dtype, rows, n, columns, bool(inverse), float(factor))
+    builder.call(_function(builder.module, given), values[:2])
 
 
 def _function(module: ir.Module, given: FourierCall) -> ir.Function:
@@ -247,4 +244,4 @@ def cyclic(lanes: Passes, index: Value, n: int) -> Value:
     return lanes.builder.select(lanes.builder.icmp_signed("==", index, LONG(n)), LONG(0), index)
 
 
-INSTRUCTIONS: Instructions = {routine: emitter(routine) for routine in FOURIER}
+INSTRUCTIONS: Instructions = {routine: partial(emit, routine) for routine in FOURIER}

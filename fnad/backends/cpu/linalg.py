@@ -20,7 +20,7 @@ from fnad.backends.cpu import blas_threads, system
 from fnad.backends.cpu.blas import address, by_reference, call_blas
 from fnad.backends.cpu.blas_threads import one_thread
 from fnad.backends.cpu.ufunc_loops import ADDRESS, BYTE, LONG, WORD, UfuncLoop, place, registered_loop
-from fnad.backends.llvm.emitter import Builder, Dtype, Emit, Instructions, Kinds, Value, Values
+from fnad.backends.llvm.emitter import Builder, Dtype, Instructions, Kinds, Value, Values
 from fnad.backends.llvm.instructions import constant
 from fnad.backends.llvm.scalar import absolute, call, is_true, memory_type, on_parts, parts
 from fnad.kernel.linalg import (
@@ -59,21 +59,17 @@ class RoutineCall(NamedTuple):
         return f"fnad.{self.name}.{''.join(dtype.char for dtype in self.dtypes)}.{'.'.join(map(str, numbers))}"
 
 
-def emitter(routine: str) -> Emit:
-    """The emitter of a routine."""
+def emit(routine: str, builder: Builder, kinds: Kinds, values: Values) -> None:
+    """Emit the call of a routine."""
     name = routine.removeprefix(PREFIX)
-
-    def emit(builder: Builder, kinds: Kinds, values: Values) -> None:
-        arrays, count, extents, options, status, faults = arguments_of(name, values)
-        sizes = dict(zip(size_names(SIGNATURES[name]), (size.constant for size in extents), strict=True))
-        dtypes = tuple(kind.dtype for kind in kinds[: len(arrays)])
-        given = RoutineCall(name, dtypes, count.constant, sizes, tuple(number.constant for number in options))
-        failure = builder.call(function_of(builder.module, given), arrays)
-        for number, fault in enumerate(faults, 1):
-            with builder.if_then(builder.icmp_unsigned("==", failure, WORD(number)), likely=False):
-                builder.store(fault, status)
-
-    return emit
+    arrays, count, extents, options, status, faults = arguments_of(name, values)
+    sizes = dict(zip(size_names(SIGNATURES[name]), (size.constant for size in extents), strict=True))
+    dtypes = tuple(kind.dtype for kind in kinds[: len(arrays)])
+    given = RoutineCall(name, dtypes, count.constant, sizes, tuple(number.constant for number in options))
+    failure = builder.call(function_of(builder.module, given), arrays)
+    for number, fault in enumerate(faults, 1):
+        with builder.if_then(builder.icmp_unsigned("==", failure, WORD(number)), likely=False):
+            builder.store(fault, status)
 
 
 def function_of(module: ir.Module, given: RoutineCall) -> ir.Function:
@@ -585,4 +581,4 @@ BODIES: Mapping[str, Callable[..., Value]] = {
 }
 """The functions that emit routines that are not simply a ufunc."""
 
-INSTRUCTIONS: Instructions = {routine: emitter(routine) for routine in LINALG}
+INSTRUCTIONS: Instructions = {routine: partial(emit, routine) for routine in LINALG}

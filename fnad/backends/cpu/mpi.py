@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import re
 import sys
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -20,7 +20,7 @@ from fnad.backends.cpu import codegen
 from fnad.backends.cpu.blas import address
 from fnad.backends.cpu.loader import link
 from fnad.backends.cpu.ufunc_loops import WORD
-from fnad.backends.llvm.emitter import Builder, Emit, Instructions, Kinds, Values
+from fnad.backends.llvm.emitter import Builder, Instructions, Kinds, Values
 from fnad.backends.llvm.scalar import call
 from fnad.kernel.collectives import COLLECTIVES, PREFIX
 
@@ -78,20 +78,16 @@ declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 """A function that returns 0, or which of the faults it ended in; constants of MPI and the process begin with $."""
 
 
-def emitter(routine: str) -> Emit:
-    """The emitter of a collective."""
-
-    def emit(builder: Builder, kinds: Kinds, values: Values) -> None:
-        x, y, *numbers = values[:6]
-        status, *faults = values[6:]
-        symbol = f"{routine}_{kinds[0].dtype.char}"
-        registered(symbol)
-        failure = call(builder, symbol, WORD, address(builder, x), address(builder, y), *numbers)
-        for number, fault in enumerate(faults, 1):
-            with builder.if_then(builder.icmp_unsigned("==", failure, WORD(number)), likely=False):
-                builder.store(fault, status)
-
-    return emit
+def emit(routine: str, builder: Builder, kinds: Kinds, values: Values) -> None:
+    """Emit the call of a collective."""
+    x, y, *numbers = values[:6]
+    status, *faults = values[6:]
+    symbol = f"{routine}_{kinds[0].dtype.char}"
+    registered(symbol)
+    failure = call(builder, symbol, WORD, address(builder, x), address(builder, y), *numbers)
+    for number, fault in enumerate(faults, 1):
+        with builder.if_then(builder.icmp_unsigned("==", failure, WORD(number)), likely=False):
+            builder.store(fault, status)
 
 
 def register(symbol: str) -> None:
@@ -138,5 +134,5 @@ def _with_addresses(text: str, mpi: Any) -> str:
     return re.sub(r"@(MPI_\w+)", found, text)
 
 
-INSTRUCTIONS: Instructions = {routine: emitter(routine) for routine in COLLECTIVES}
+INSTRUCTIONS: Instructions = {routine: partial(emit, routine) for routine in COLLECTIVES}
 """The emitters of collectives."""

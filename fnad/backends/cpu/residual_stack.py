@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import llvmlite.ir as ir
 
-from fnad.backends.llvm.emitter import Builder, Dtype, Emit, Instructions, Kinds, Value, Values
+from fnad.backends.llvm.emitter import Builder, Dtype, Instructions, Kinds, Value, Values
 from fnad.backends.llvm.scalar import call, memory_type
 from fnad.kernel.residual_stack import ADDRESS, FIELDS, SMALLEST
 from fnad.kernel.routines import STACK_ARRAYS
@@ -40,18 +42,12 @@ def emit_reserve(builder: Builder, kinds: Kinds, values: Values) -> Value:
     return result
 
 
-def array_of(dtype: Dtype) -> Emit:
-    """The emitter of the array of a residual stack."""
-
-    def emit(builder: Builder, kinds: Kinds, values: Values) -> Value:
-        table, number = values
-        return builder.inttoptr(
-            builder.load(field_of(builder, table, number, ADDRESS)), memory_type(dtype).as_pointer()
-        )
-
-    return emit
+def array_of(dtype: Dtype, builder: Builder, kinds: Kinds, values: Values) -> Value:
+    """Emit the address of the array of a residual stack."""
+    table, number = values
+    return builder.inttoptr(builder.load(field_of(builder, table, number, ADDRESS)), memory_type(dtype).as_pointer())
 
 
 INSTRUCTIONS: Instructions = {"reserve": emit_reserve} | {
-    routine.name: array_of(dtype) for dtype, routine in STACK_ARRAYS.items()
+    routine.name: partial(array_of, dtype) for dtype, routine in STACK_ARRAYS.items()
 }

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from typing import Any, TypeAlias
 
@@ -38,16 +38,12 @@ F64 = np.dtype(np.float64)
 WORD = ir.IntType(32)
 
 
-def emitter(function: UfuncOperation) -> Emit:
-    """The emitter of a function: a call of its entry point if it has one, else of its ufunc's loop."""
-
-    def emit(builder: Builder, kinds: Kinds, values: Values) -> Value:
-        entry = entry_point(function.ufunc, tuple(kinds))
-        if entry is None:
-            return call_loop(builder, function, kinds, values)
-        return builder.call(declared(builder.module, entry, values), [*values, WORD(0)])
-
-    return emit
+def emit_ufunc(function: UfuncOperation, builder: Builder, kinds: Kinds, values: Values) -> Value:
+    """Emit a function: a call of its entry point if it has one, else of its ufunc's loop."""
+    entry = entry_point(function.ufunc, tuple(kinds))
+    if entry is None:
+        return call_loop(builder, function, kinds, values)
+    return builder.call(declared(builder.module, entry, values), [*values, WORD(0)])
 
 
 # ---- entry points ------------------------------------------------------------------------------------------------
@@ -130,15 +126,11 @@ def call_loop(builder: Builder, function: UfuncOperation, kinds: Kinds, values: 
     return cast.cast(builder, dtypes[result], kinds[-1], builder.load(places[result]))
 
 
-def ufunc(name: str) -> Emit:
-    """The emitter of the ufunc of this name."""
-
-    def emit(builder: Builder, kinds: Kinds, values: Values) -> Value:
-        operation = ufunc_operation(name)
-        assert operation is not None
-        return emitter(operation)(builder, kinds, values)
-
-    return emit
+def ufunc(name: str, builder: Builder, kinds: Kinds, values: Values) -> Value:
+    """Emit the ufunc of this name."""
+    operation = ufunc_operation(name)
+    assert operation is not None
+    return emit_ufunc(operation, builder, kinds, values)
 
 
 def within(name: str, formula: Formula, condition: Formula) -> Emit:
@@ -147,7 +139,7 @@ def within(name: str, formula: Formula, condition: Formula) -> Emit:
     The ufunc is called by a function of vectors that returns at once where the condition holds of all lanes.
     """
     symbol = f"{OPERATION}{name}"
-    plain = ufunc(symbol)
+    plain = partial(ufunc, symbol)
 
     def emit(builder: Builder, kinds: Kinds, values: Values) -> Value:
         holds = condition(*(Lane(builder, value) for value in values)).value
@@ -155,7 +147,7 @@ def within(name: str, formula: Formula, condition: Formula) -> Emit:
         name = f"fnad.{symbol}_outside.{values[1].type}"
         rest = builder.module.globals.get(name) or define_outside(builder.module, name, plain, kinds, values[1].type)
         value = builder.call(rest, [*values, outside])
-        return builder.select(holds, defined(symbol, formula)(builder, kinds, values), value)
+        return builder.select(holds, defined(symbol, formula, builder, kinds, values), value)
 
     return emit
 
@@ -198,7 +190,7 @@ def pure_function(module: ir.Module, symbol: str, type_: ir.Type) -> tuple[ir.Fu
 
 def in_f32(name: str, formula: Emit) -> Emit:
     """The emitter of a formula of f32, and of the ufunc for f64."""
-    plain = ufunc(f"{OPERATION}{name}")
+    plain = partial(ufunc, f"{OPERATION}{name}")
 
     def emit(builder: Builder, kinds: Kinds, values: Values) -> Value:
         return (formula if kinds[0].itemsize == 4 else plain)(builder, kinds, values)
@@ -214,7 +206,7 @@ REALS: dict[str, Emit] = {
 }
 
 INSTRUCTIONS: dict[str, Callable[..., Any]] = {
-    **{(symbol := f"{OPERATION}{name}"): by_kind(f=emit, c=ufunc(symbol)) for name, emit in REALS.items()},
+    **{(symbol := f"{OPERATION}{name}"): by_kind(f=emit, c=partial(ufunc, symbol)) for name, emit in REALS.items()},
     **emitters(OWN),
-    UFUNC: emitter,
+    UFUNC: emit_ufunc,
 }

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import atexit
 import ctypes
-from functools import cache
+from functools import cache, partial
 from time import perf_counter_ns, sleep
 from typing import Any
 
@@ -36,7 +36,7 @@ from fnad import forks
 from fnad.backends.cpu import native, system, threads_code
 from fnad.backends.cpu.codegen import LOWEST
 from fnad.backends.cpu.threads_code import SIZE, Field
-from fnad.backends.llvm.emitter import Builder, Dtype, Emit, Instructions, Kinds, Value, Values
+from fnad.backends.llvm.emitter import Builder, Dtype, Instructions, Kinds, Value, Values
 from fnad.backends.llvm.instructions import SHARE
 from fnad.backends.llvm.scalar import call, memory_type
 from fnad.kernel.routines import LOCAL_ARRAYS
@@ -161,18 +161,14 @@ def emit_share(builder: Builder, kinds: Kinds, values: Values) -> None:
     call(builder, SYMBOL, ir.VoidType(), *words)
 
 
-def local_of(dtype: Dtype) -> Emit:
-    """The emitter of an array on the stack, which is there once for all runs of a loop around it."""
-
-    def emit(builder: Builder, kinds: Kinds, values: Values) -> Value:
-        with builder.goto_entry_block():
-            return builder.alloca(memory_type(dtype), values[0].constant)
-
-    return emit
+def local_of(dtype: Dtype, builder: Builder, kinds: Kinds, values: Values) -> Value:
+    """Emit an array on the stack, which is there once for all runs of a loop around it."""
+    with builder.goto_entry_block():
+        return builder.alloca(memory_type(dtype), values[0].constant)
 
 
 INSTRUCTIONS: Instructions = {SHARE: emit_share} | {
-    routine.name: local_of(dtype) for dtype, routine in LOCAL_ARRAYS.items()
+    routine.name: partial(local_of, dtype) for dtype, routine in LOCAL_ARRAYS.items()
 }
 
 

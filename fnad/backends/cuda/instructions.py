@@ -5,6 +5,8 @@ A function of libm is called by its own name; `ptx.py` puts that of libdevice in
 
 from __future__ import annotations
 
+from functools import partial
+
 import llvmlite.ir as ir
 
 from fnad.backends.llvm import complex_functions, integer
@@ -44,14 +46,10 @@ def emit_warp_barrier(builder: Builder, kinds: Kinds, values: Values) -> Value:
     return call(builder, "llvm.nvvm.bar.warp.sync", ir.VoidType(), WORD(ALL_LANES))
 
 
-def shuffle(mode: str, last: int) -> Emit:
-    """The emitter of a value of the thread so many places away, as far as the last one of the warp that way."""
-
-    def emit(builder: Builder, kinds: Kinds, values: Values) -> Value:
-        value, lanes = values
-        return shuffled(builder, kinds[0], value, mode, (builder.trunc(lanes, WORD), WORD(last)))
-
-    return emit
+def shuffle(mode: str, last: int, builder: Builder, kinds: Kinds, values: Values) -> Value:
+    """Emit a value of the thread so many places away, as far as the last one of the warp that way."""
+    value, lanes = values
+    return shuffled(builder, kinds[0], value, mode, (builder.trunc(lanes, WORD), WORD(last)))
 
 
 def emit_shuffle_first(builder: Builder, kinds: Kinds, values: Values) -> Value:
@@ -80,27 +78,19 @@ def shuffled_bits(builder: Builder, value: Value, mode: str, lanes: Values) -> V
     return builder.or_(low, builder.shl(high, LONG(32)))
 
 
-def shared_array(dtype: Dtype) -> Emit:
-    """The emitter of an array in the memory of a block."""
-
-    def emit(builder: Builder, kinds: Kinds, values: Values) -> Value:
-        module, type_ = builder.module, ir.ArrayType(memory_type(dtype), values[0].constant)
-        array = ir.GlobalVariable(module, type_, module.get_unique_name("shared"), addrspace=SHARED)
-        array.linkage, array.align, array.initializer = "internal", 16, ir.Constant(type_, ir.Undefined)
-        return builder.addrspacecast(array.gep([WORD(0), WORD(0)]), memory_type(dtype).as_pointer())
-
-    return emit
+def shared_array(dtype: Dtype, builder: Builder, kinds: Kinds, values: Values) -> Value:
+    """Emit an array in the memory of a block."""
+    module, type_ = builder.module, ir.ArrayType(memory_type(dtype), values[0].constant)
+    array = ir.GlobalVariable(module, type_, module.get_unique_name("shared"), addrspace=SHARED)
+    array.linkage, array.align, array.initializer = "internal", 16, ir.Constant(type_, ir.Undefined)
+    return builder.addrspacecast(array.gep([WORD(0), WORD(0)]), memory_type(dtype).as_pointer())
 
 
-def own_array(dtype: Dtype) -> Emit:
-    """The emitter of an array of a thread's own, which LLVM puts into registers when loops are unrolled."""
-
-    def emit(builder: Builder, kinds: Kinds, values: Values) -> Value:
-        type_ = ir.ArrayType(memory_type(dtype), values[0].constant)
-        with builder.goto_entry_block():
-            return builder.gep(builder.alloca(type_), [WORD(0), WORD(0)], inbounds=True)
-
-    return emit
+def own_array(dtype: Dtype, builder: Builder, kinds: Kinds, values: Values) -> Value:
+    """Emit an array of a thread's own, which LLVM puts into registers when loops are unrolled."""
+    type_ = ir.ArrayType(memory_type(dtype), values[0].constant)
+    with builder.goto_entry_block():
+        return builder.gep(builder.alloca(type_), [WORD(0), WORD(0)], inbounds=True)
 
 
 def emit_atomic_add(builder: Builder, kinds: Kinds, values: Values) -> Value:
@@ -185,15 +175,11 @@ def by_width(single: Emit, double: Emit) -> Emit:
     return lambda builder, kinds, values: (single if values[0].type == FLOAT else double)(builder, kinds, values)
 
 
-def undefined_at_infinity(symbol: str) -> Emit:
-    """The emitter of a function that SciPy does not define at the infinities, where libdevice has its limits."""
-
-    def emit(builder: Builder, kinds: Kinds, values: Values) -> Value:
-        (x,) = values
-        nothing = builder.fsub(x, x)  # 0, or nan
-        return builder.select(builder.fcmp_ordered("==", nothing, nothing), libm(builder, symbol, x), nothing)
-
-    return emit
+def undefined_at_infinity(symbol: str, builder: Builder, kinds: Kinds, values: Values) -> Value:
+    """Emit a function that SciPy does not define at the infinities, where libdevice has its limits."""
+    (x,) = values
+    nothing = builder.fsub(x, x)  # 0, or nan
+    return builder.select(builder.fcmp_ordered("==", nothing, nothing), libm(builder, symbol, x), nothing)
 
 
 FARTHEST = 14.5
@@ -225,7 +211,7 @@ def emit_normal_f32(builder: Builder, kinds: Kinds, values: Values) -> Value:
 SPECIAL = {
     **emitters(formulas.SPECIAL),
     "gamma": function("tgamma"), "exp10": function("exp10"), "ndtr": by_width(emit_normal_f32, function("normcdf")),
-    **{name: undefined_at_infinity(name) for name in ("j0", "j1", "y0", "y1")},
+    **{name: partial(undefined_at_infinity, name) for name in ("j0", "j1", "y0", "y1")},
 }  # fmt: skip
 """The functions of SciPy that have a formula or that libdevice has, for real numbers."""
 
@@ -263,10 +249,10 @@ INSTRUCTIONS: Instructions = {
     "ticket": emit_ticket,
     "publish": emit_publish,
     "published": emit_published,
-    "compensated_add": compensated_by(add_to_rest),
-    "shuffle_down": shuffle("down", LAST_LANE),
-    "shuffle_up": shuffle("up", 0),
+    "compensated_add": partial(compensated_by, add_to_rest),
+    "shuffle_down": partial(shuffle, "down", LAST_LANE),
+    "shuffle_up": partial(shuffle, "up", 0),
     "shuffle_first": emit_shuffle_first,
-    **{routine.name: shared_array(dtype) for dtype, routine in SHARED_ARRAYS.items()},
-    **{routine.name: own_array(dtype) for dtype, routine in LOCAL_ARRAYS.items()},
+    **{routine.name: partial(shared_array, dtype) for dtype, routine in SHARED_ARRAYS.items()},
+    **{routine.name: partial(own_array, dtype) for dtype, routine in LOCAL_ARRAYS.items()},
 }

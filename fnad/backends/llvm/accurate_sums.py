@@ -12,10 +12,11 @@ and dot product", algorithm 4.1): `rest` collects the rounding errors, and total
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import llvmlite.ir as ir
 
-from fnad.backends.llvm.emitter import Builder, Emit, Instructions, Kinds, Value, Values
+from fnad.backends.llvm.emitter import Builder, Instructions, Kinds, Value, Values
 from fnad.backends.llvm.scalar import absolute, on_parts, pair, parts
 
 
@@ -35,20 +36,16 @@ def add(builder: Builder, total: Value, rest: Value, value: Value) -> tuple[Valu
     return new_total, builder.fadd(rest, builder.select(is_finite, error, error.type(0.0)))
 
 
-def compensated_by(add: Callable[..., tuple[Value, Value]]) -> Emit:
-    """The emitter of a compensated addition that adds real numbers by this function."""
-
-    def emit(builder: Builder, kinds: Kinds, values: Values) -> Value:
-        if kinds[0].kind == "f":
-            total, rest = add(builder, *values)
-        else:
-            reals, imaginaries = zip(*(parts(builder, value) for value in values), strict=True)
-            both = zip(add(builder, *reals), add(builder, *imaginaries), strict=True)
-            total, rest = (pair(builder, real, imaginary) for real, imaginary in both)
-        empty = ir.Constant(ir.ArrayType(total.type, 2), ir.Undefined)
-        return builder.insert_value(builder.insert_value(empty, total, 0), rest, 1)
-
-    return emit
+def compensated_by(add: Callable[..., tuple[Value, Value]], builder: Builder, kinds: Kinds, values: Values) -> Value:
+    """Emit a compensated addition that adds real numbers by this function."""
+    if kinds[0].kind == "f":
+        total, rest = add(builder, *values)
+    else:
+        reals, imaginaries = zip(*(parts(builder, value) for value in values), strict=True)
+        both = zip(add(builder, *reals), add(builder, *imaginaries), strict=True)
+        total, rest = (pair(builder, real, imaginary) for real, imaginary in both)
+    empty = ir.Constant(ir.ArrayType(total.type, 2), ir.Undefined)
+    return builder.insert_value(builder.insert_value(empty, total, 0), rest, 1)
 
 
 def emit_accumulate(builder: Builder, kinds: Kinds, values: Values) -> Value:
@@ -58,4 +55,4 @@ def emit_accumulate(builder: Builder, kinds: Kinds, values: Values) -> Value:
     return on_parts(builder, add_in_any_order, *values) if kinds[0].kind == "c" else add_in_any_order(*values)
 
 
-INSTRUCTIONS: Instructions = {"accumulate": emit_accumulate, "compensated_add": compensated_by(add)}
+INSTRUCTIONS: Instructions = {"accumulate": emit_accumulate, "compensated_add": partial(compensated_by, add)}

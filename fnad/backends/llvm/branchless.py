@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import llvmlite.ir as ir
 
@@ -112,18 +113,14 @@ def of_integers(sign: str) -> Emit:
     return by_kind(i=by("icmp_signed"), bu=by("icmp_unsigned"))
 
 
-def propagating(name: str) -> Emit:
-    """The emitter of LLVM's extremum `name`, nan if either operand is; its folds vectorise too.
+def propagating(name: str, builder: Builder, kinds: Kinds, values: Values) -> Value:
+    """Emit LLVM's extremum `name`, nan if either operand is; its folds vectorise too.
 
     Of zeros of both signs it is either, as NumPy's: to order them takes longer than all else. With `nsz` LLVM takes x
     for an operand 0.0 + x too, which has another sign if x is -0.0.
     """
-
-    def emit(builder: Builder, kinds: Kinds, values: Values) -> Value:
-        flags = () if any(map(is_sum_with_constant, values)) else ("nsz",)
-        return call(builder, overloaded(name, values[0].type), values[0].type, *values, flags=flags)
-
-    return emit
+    flags = () if any(map(is_sum_with_constant, values)) else ("nsz",)
+    return call(builder, overloaded(name, values[0].type), values[0].type, *values, flags=flags)
 
 
 def is_sum_with_constant(value: Value) -> bool:
@@ -135,14 +132,10 @@ def is_sum_with_constant(value: Value) -> bool:
     return value.opname in ("fadd", "fsub") and any(isinstance(each, ir.Constant) for each in value.operands)
 
 
-def ignoring(sign: str) -> Emit:
-    """The emitter of `a if a <sign> b else b` that yields the other operand where one is nan."""
-
-    def emit(builder: Builder, kinds: Kinds, values: Values) -> Value:
-        a, b = values
-        return builder.select(builder.or_(builder.fcmp_ordered(sign, a, b), is_nan(builder, b)), a, b)
-
-    return emit
+def ignoring(sign: str, builder: Builder, kinds: Kinds, values: Values) -> Value:
+    """Emit `a if a <sign> b else b`, which yields the other operand where one is nan."""
+    a, b = values
+    return builder.select(builder.or_(builder.fcmp_ordered(sign, a, b), is_nan(builder, b)), a, b)
 
 
 INSTRUCTIONS: Instructions = {
@@ -153,10 +146,10 @@ INSTRUCTIONS: Instructions = {
     "isfinite": emit_isfinite,
     "signbit": emit_signbit,
     "sign": by_kind(f=sign_of_float, iu=sign_of_integer),
-    "minimum": by_kind(f=propagating("llvm.minimum"), biu=of_integers("<=")),
-    "maximum": by_kind(f=propagating("llvm.maximum"), biu=of_integers(">=")),
-    "fmin": by_kind(f=ignoring("<="), biu=of_integers("<=")),
-    "fmax": by_kind(f=ignoring(">="), biu=of_integers(">=")),
+    "minimum": by_kind(f=partial(propagating, "llvm.minimum"), biu=of_integers("<=")),
+    "maximum": by_kind(f=partial(propagating, "llvm.maximum"), biu=of_integers(">=")),
+    "fmin": by_kind(f=partial(ignoring, "<="), biu=of_integers("<=")),
+    "fmax": by_kind(f=partial(ignoring, ">="), biu=of_integers(">=")),
     "min": of_integers("<="),
     "max": of_integers(">="),
 }

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeAlias
 
 from fnad.backends.llvm import complex_math
 from fnad.backends.llvm.complex_math import Libm
-from fnad.backends.llvm.emitter import Builder, Emit, Instructions, Kinds, Value, Values
+from fnad.backends.llvm.emitter import Builder, Instructions, Kinds, Value, Values
 from fnad.backends.llvm.lane import Lane
 from fnad.backends.llvm.scalar import pair, parts
 from fnad.records import dataclass
@@ -278,33 +279,25 @@ def scaled(z: Parts, factor: float) -> Parts:
 def instructions(libm: Libm) -> Instructions:
     """The emitters of complex functions, with the real ones of a libm."""
     return {
-        **{name: emitter(function, libm) for name, function in FUNCTIONS.items()},
-        "expm1": complex_math.expm1(libm),
-        "log1p": complex_math.log1p(libm),
-        "power": complex_math.power(general_power(libm)),
+        **{name: partial(emit, function, libm) for name, function in FUNCTIONS.items()},
+        "expm1": partial(complex_math.expm1, libm),
+        "log1p": partial(complex_math.log1p, libm),
+        "power": partial(complex_math.power, partial(general_power, libm)),
         "abs": complex_math.absolute(libm),
     }
 
 
-def emitter(function: Callable[[Parts], Parts], libm: Libm) -> Emit:
-    """The emitter of a function of one complex number."""
-
-    def emit(builder: Builder, kinds: Kinds, values: Values) -> Value:
-        real, imaginary = function(complex_of(builder, libm, values[0]))
-        return pair(builder, real.value, imaginary.value)
-
-    return emit
+def emit(function: Callable[[Parts], Parts], libm: Libm, builder: Builder, kinds: Kinds, values: Values) -> Value:
+    """Emit a function of one complex number."""
+    real, imaginary = function(complex_of(builder, libm, values[0]))
+    return pair(builder, real.value, imaginary.value)
 
 
-def general_power(libm: Libm) -> Emit:
-    """The emitter of exp(exponent · log base)."""
-
-    def emit(builder: Builder, kinds: Kinds, values: Values) -> Value:
-        base, exponent = (complex_of(builder, libm, value) for value in values)
-        real, imaginary = exp(product(exponent, log(base)))
-        return pair(builder, real.value, imaginary.value)
-
-    return emit
+def general_power(libm: Libm, builder: Builder, kinds: Kinds, values: Values) -> Value:
+    """Emit exp(exponent · log base)."""
+    base, exponent = (complex_of(builder, libm, value) for value in values)
+    real, imaginary = exp(product(exponent, log(base)))
+    return pair(builder, real.value, imaginary.value)
 
 
 def complex_of(builder: Builder, libm: Libm, value: Value) -> Parts:

@@ -28,40 +28,29 @@ def scaled(builder: Builder, value: Value, factor: float) -> Value:
     return on_parts(builder, lambda part: builder.fmul(part, part.type(factor)), value)
 
 
-def expm1(libm: Libm) -> Emit:
+def expm1(libm: Libm, builder: Builder, kinds: Kinds, values: Values) -> Value:
     """The exponential less one; of a + bi the real part is written expm1 a · cos b - 2 sin² b/2."""
-
-    def emit(builder: Builder, kinds: Kinds, values: Values) -> Value:
-        a, b = parts(builder, values[0])
-        half_sine = libm(builder, "sin", builder.fmul(b, b.type(0.5)))
-        versine = builder.fmul(builder.fmul(half_sine, half_sine), b.type(2.0))
-        real = builder.fsub(builder.fmul(libm(builder, "expm1", a), libm(builder, "cos", b)), versine)
-        return pair(builder, real, builder.fmul(libm(builder, "exp", a), libm(builder, "sin", b)))
-
-    return emit
+    a, b = parts(builder, values[0])
+    half_sine = libm(builder, "sin", builder.fmul(b, b.type(0.5)))
+    versine = builder.fmul(builder.fmul(half_sine, half_sine), b.type(2.0))
+    real = builder.fsub(builder.fmul(libm(builder, "expm1", a), libm(builder, "cos", b)), versine)
+    return pair(builder, real, builder.fmul(libm(builder, "exp", a), libm(builder, "sin", b)))
 
 
-def log1p(libm: Libm) -> Emit:
-    def emit(builder: Builder, kinds: Kinds, values: Values) -> Value:
-        a, b = parts(builder, values[0])
-        real = builder.fadd(a, a.type(1.0))
-        return pair(builder, libm(builder, "log", libm(builder, "hypot", real, b)), libm(builder, "atan2", b, real))
-
-    return emit
+def log1p(libm: Libm, builder: Builder, kinds: Kinds, values: Values) -> Value:
+    a, b = parts(builder, values[0])
+    real = builder.fadd(a, a.type(1.0))
+    return pair(builder, libm(builder, "log", libm(builder, "hypot", real, b)), libm(builder, "atan2", b, real))
 
 
 # ---- powers ------------------------------------------------------------------------------------------------------
 
 
-def power(general: Emit) -> Emit:
+def power(general: Emit, builder: Builder, kinds: Kinds, values: Values) -> Value:
     """The power as in npy_cpow: small integer powers by squaring, which is accurate, others by a `general` function."""
-
-    def emit(builder: Builder, kinds: Kinds, values: Values) -> Value:
-        name = f"fnad.power.{kinds[0]}"
-        known = builder.module.globals.get(name)
-        return builder.call(known or define_power(builder.module, name, kinds[0], general), values)
-
-    return emit
+    name = f"fnad.power.{kinds[0]}"
+    known = builder.module.globals.get(name)
+    return builder.call(known or define_power(builder.module, name, kinds[0], general), values)
 
 
 def define_power(module: ir.Module, name: str, dtype: Dtype, general: Emit) -> ir.Function:

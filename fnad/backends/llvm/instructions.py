@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from itertools import chain
 
 import llvmlite.ir as ir
@@ -334,7 +335,7 @@ class _Writer:
         if operation.name in instructions:
             return instructions[operation.name]
         if isinstance(operation, UfuncOperation) and UFUNC in instructions:
-            return instructions[UFUNC](operation)
+            return partial(instructions[UFUNC], operation)
         raise LoweringError(f"{self.target.name} has no instructions for {operation.name}")
 
     # ---- expressions ---------------------------------------------------------------------------------------------

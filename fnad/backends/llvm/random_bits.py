@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import llvmlite.ir as ir
 
 from fnad import draws
-from fnad.backends.llvm.emitter import Builder, Emit, Instructions, Kinds, Value, Values
+from fnad.backends.llvm.emitter import Builder, Instructions, Kinds, Value, Values
 from fnad.backends.llvm.lane import DOUBLE as REAL
 from fnad.backends.llvm.lane import Lane, where
 
@@ -45,22 +46,14 @@ def lanes(builder: Builder, values: Values) -> list[Lane]:
 # ---- operations --------------------------------------------------------------------------------------------------
 
 
-def half(number: int) -> Emit:
-    """The emitter of one half of a counter's block."""
-
-    def emit(builder: Builder, kinds: Kinds, values: Values) -> Value:
-        return draws.block(*lanes(builder, values))[number].value
-
-    return emit
+def half(number: int, builder: Builder, kinds: Kinds, values: Values) -> Value:
+    """Emit one half of a counter's block."""
+    return draws.block(*lanes(builder, values))[number].value
 
 
-def distribution(draw: Callable[..., Any]) -> Emit:
-    """The emitter of a draw from a distribution without parameters."""
-
-    def emit(builder: Builder, kinds: Kinds, values: Values) -> Value:
-        return draw(LLVM, *lanes(builder, values)).value
-
-    return emit
+def distribution(draw: Callable[..., Any], builder: Builder, kinds: Kinds, values: Values) -> Value:
+    """Emit a draw from a distribution without parameters."""
+    return draw(LLVM, *lanes(builder, values)).value
 
 
 # ---- gamma -------------------------------------------------------------------------------------------------------
@@ -108,12 +101,12 @@ def join(phi: ir.PhiInstr, values: dict[Builder, Value]) -> None:
 
 
 INSTRUCTIONS: Instructions = {
-    "philox_low": half(0),
-    "philox_high": half(1),
-    "random_normal": distribution(draws.normal),
-    "random_exponential": distribution(draws.exponential),
-    "random_gumbel": distribution(draws.gumbel),
-    "random_laplace": distribution(draws.laplace),
-    "random_cauchy": distribution(draws.cauchy),
+    "philox_low": partial(half, 0),
+    "philox_high": partial(half, 1),
+    "random_normal": partial(distribution, draws.normal),
+    "random_exponential": partial(distribution, draws.exponential),
+    "random_gumbel": partial(distribution, draws.gumbel),
+    "random_laplace": partial(distribution, draws.laplace),
+    "random_cauchy": partial(distribution, draws.cauchy),
     "random_gamma": emit_gamma,
 }

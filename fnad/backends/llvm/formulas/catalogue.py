@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from types import FunctionType
 
 from fnad.backends.llvm.emitter import Emit
@@ -70,4 +71,4 @@ OWN = named(
 
 def emitters(formulas: dict[str, Formula]) -> dict[str, Emit]:
     """The emitters of formulas, by name."""
-    return {name: defined(name, formula) for name, formula in formulas.items()}
+    return {name: partial(defined, name, formula) for name, formula in formulas.items()}

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import llvmlite.ir as ir
 
-from fnad.backends.llvm.emitter import Builder, Emit, Kinds, Value, Values
+from fnad.backends.llvm.emitter import Builder, Kinds, Value, Values
 from fnad.backends.llvm.lane import Lane
 
 Formula: TypeAlias = Callable[..., Lane]
@@ -16,16 +16,12 @@ PREFIX = "fnad."
 """The first part of the names of these functions."""
 
 
-def defined(name: str, formula: Formula) -> Emit:
-    """The emitter that calls a formula of numbers that are all f64 or all f32."""
-
-    def emit(builder: Builder, kinds: Kinds, values: Values) -> Value:
-        types = [value.type for value in values]
-        symbol = f"{PREFIX}{name}.{types[0]}"
-        function = builder.module.globals.get(symbol) or define(builder.module, symbol, types, formula)
-        return builder.call(function, values)
-
-    return emit
+def defined(name: str, formula: Formula, builder: Builder, kinds: Kinds, values: Values) -> Value:
+    """Emit a call of a formula of numbers that are all f64 or all f32."""
+    types = [value.type for value in values]
+    symbol = f"{PREFIX}{name}.{types[0]}"
+    function = builder.module.globals.get(symbol) or define(builder.module, symbol, types, formula)
+    return builder.call(function, values)
 
 
 def define(module: ir.Module, symbol: str, types: Sequence[ir.Type], formula: Formula) -> ir.Function:
