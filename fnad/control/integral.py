@@ -36,13 +36,14 @@ from fnad.control.vector import Raveling, dot, scaled
 from fnad.errors import UnsupportedFunctionError
 from fnad.ir.axes import Opaque
 from fnad.ir.builder import current_builder, inline
-from fnad.ir.primitive import Library, NonDifferentiable, Primitive, Sample, Structured, declare
+from fnad.ir.primitive import Library, NonDifferentiable, Primitive, Sample, Structured
 from fnad.ir.program import Equation, Program, Var
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, Aval, is_inexact
 from fnad.ops.arithmetic import add, neg
 from fnad.ops.autodiff import stop_gradient
 from fnad.ops.comparison import bitwise_and, gt, isfinite, select, signbit
+from fnad.ops.constructors import primitive
 from fnad.ops.conversion import convert_to
 from fnad.ops.piecewise import abs_, copysign, floor, fmod, remainder, trunc
 from fnad.ops.reduction import reduce_max
@@ -71,33 +72,6 @@ def _infer(
 # ---- evaluation ------------------------------------------------------------------------------------------------------
 
 Integrand = Callable[[float], Sequence[Any]]
-
-
-def _evaluate(
-    *operands: Any, regions: Regions, norm: str | None = None, deadline: float = NEVER, **options: Any
-) -> tuple[Any, Any]:
-    """An integral for each element, all of them from one evaluation at each place."""
-    *consts, a, b, points = operands
-    run, found = region_runner(regions[0]), dict[float, Any]()
-
-    def at(x: float) -> Any:
-        if x not in found:
-            found[x] = run([*consts, np.float64(x)])
-        return found[x]
-
-    options["points"] = points if points.size else None
-    if norm is None:
-        quad, count = resolve_name("scipy.integrate.quad"), regions[0].out_avals[0].size
-        pairs = [quad(lambda x, i=i: float(at(x)[0][i]), float(a), float(b), **options)[:2] for i in range(count)]
-        values, errors = np.reshape(np.array(pairs, F64), (count, 2)).T
-    else:
-        values, error = resolve_name("scipy.integrate.quad_vec")(
-            lambda x: at(x)[0], float(a), float(b), norm=norm, **options
-        )
-        errors = np.full(np.shape(values), error)
-    for i in range(1, len(regions[0].outputs), 2):
-        _check_jumps(lambda x, i=i: at(x)[i : i + 2], sorted(found), options)
-    return values, errors
 
 
 # ---- derivatives -----------------------------------------------------------------------------------------------------
@@ -295,13 +269,34 @@ def _samples() -> Iterable[Sample]:
         yield Sample((c, np.array(a), np.array(b), np.empty(0)), limits, regions)
 
 
-integral = declare(
-    "integral",
+@primitive(
     _infer,
-    _evaluate,
     Structured(_push, _pull),
     Library("scipy.integrate.quad"),
     _samples,
-    "The integrals of the elements of the region's vector between two limits, and estimates of their errors.",
     axes=Opaque("each integral is divided as its integrand asks for"),
 )
+def integral(*operands: Any, regions: Regions, norm: str | None = None, deadline: float = NEVER, **options: Any) -> Any:
+    """The integrals of the elements of the region's vector between two limits, and estimates of their errors."""
+    # An integral for each element, all of them from one evaluation at each place.
+    *consts, a, b, points = operands
+    run, found = region_runner(regions[0]), dict[float, Any]()
+
+    def at(x: float) -> Any:
+        if x not in found:
+            found[x] = run([*consts, np.float64(x)])
+        return found[x]
+
+    options["points"] = points if points.size else None
+    if norm is None:
+        quad, count = resolve_name("scipy.integrate.quad"), regions[0].out_avals[0].size
+        pairs = [quad(lambda x, i=i: float(at(x)[0][i]), float(a), float(b), **options)[:2] for i in range(count)]
+        values, errors = np.reshape(np.array(pairs, F64), (count, 2)).T
+    else:
+        values, error = resolve_name("scipy.integrate.quad_vec")(
+            lambda x: at(x)[0], float(a), float(b), norm=norm, **options
+        )
+        errors = np.full(np.shape(values), error)
+    for i in range(1, len(regions[0].outputs), 2):
+        _check_jumps(lambda x, i=i: at(x)[i : i + 2], sorted(found), options)
+    return values, errors

@@ -23,21 +23,9 @@ from fnad.control.scan import scan_as_loop
 from fnad.control.signatures import Cotangents, Flags, Pulled, Pushed, Symbols, Tangents
 from fnad.control.while_loop import while_as_loop
 from fnad.errors import TapError
+from fnad.ir import primitive as kinds
 from fnad.ir.axes import Elementwise
 from fnad.ir.builder import bind_equation, inline, replayed, trace
-from fnad.ir.primitive import (
-    HOST,
-    Cond,
-    Inlined,
-    Library,
-    NonDifferentiable,
-    Sample,
-    Scalar,
-    ScanLoop,
-    Structured,
-    WhileLoop,
-    declare,
-)
 from fnad.ir.program import Equation, Program
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval, is_inexact
@@ -73,29 +61,29 @@ def _pull(equation: Equation, primals: Symbols, _: Flags) -> Pulled:
     return list(primals), pullback
 
 
-def _samples() -> Iterable[Sample]:
+def _samples() -> Iterable[kinds.Sample]:
     """A vector."""
-    yield Sample((np.array([0.5, -1.0, 2.0]),), Mark("x", 0, 0)._asdict())
+    yield kinds.Sample((np.array([0.5, -1.0, 2.0]),), Mark("x", 0, 0)._asdict())
 
 
-tap = declare(
+tap = kinds.declare(
     "tap",
     lambda x, *, name, leaf, number: (),
     lambda x, *, name, leaf, number: (),
-    NonDifferentiable(),
-    Library(HOST, raises=False),
+    kinds.NonDifferentiable(),
+    kinds.Library(kinds.HOST, raises=False),
     _samples,
     "Marks a value that the program is to return.",
     effect=True,
     axes=Elementwise(),
 )
 
-cotangent_tap = declare(
+cotangent_tap = kinds.declare(
     "cotangent_tap",
     lambda x, *, name, leaf, number: x,
     lambda x, *, name, leaf, number: x,
-    Structured(_push, _pull),
-    Scalar(lambda *, name, leaf, number: "{0}", 0),
+    kinds.Structured(_push, _pull),
+    kinds.Scalar(lambda *, name, leaf, number: "{0}", 0),
     _samples,
     "The value itself; reverse mode marks its cotangent, which the program is to return.",
 )
@@ -154,13 +142,13 @@ def _twice(name: str, equation: Equation) -> TapError:
 
 def _through_regions(equation: Equation, operands: Symbols) -> tuple[Sequence[Symbol], Marked]:
     match equation.primitive.lower:
-        case Inlined():
+        case kinds.Inlined():
             return _beside(equation, operands)
-        case Cond():
+        case kinds.Cond():
             return _branches(equation, operands)
-        case ScanLoop() if equation.params["length"] is not None:
+        case kinds.ScanLoop() if equation.params["length"] is not None:
             return _rows(equation, operands)
-        case ScanLoop() | WhileLoop():
+        case kinds.ScanLoop() | kinds.WhileLoop():
             return _last(equation, operands)
         case _:
             return bind_equation(equation, operands), {}
@@ -193,7 +181,7 @@ def _rows(equation: Equation, operands: Symbols) -> tuple[Sequence[Symbol], Mark
 
 def _last(equation: Equation, operands: Symbols) -> tuple[Sequence[Symbol], Marked]:
     """A loop of unknown length that carries what the last step marked as well."""
-    as_loop = scan_as_loop if isinstance(equation.primitive.lower, ScanLoop) else while_as_loop
+    as_loop = scan_as_loop if isinstance(equation.primitive.lower, kinds.ScanLoop) else while_as_loop
     loop = as_loop(equation.params, equation.regions)
     consts, carry, _ = loop.groups
     whole, marks = with_taps(loop.body)

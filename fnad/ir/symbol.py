@@ -7,6 +7,7 @@ like formulas: `1.0 - y * y`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from fnad.ir.program import Atom
@@ -15,6 +16,15 @@ from fnad.upward import UPWARD
 
 if TYPE_CHECKING:
     from fnad.ir.builder import Builder
+
+
+def _methods(name: str) -> tuple[Callable[[Symbol, Any], Symbol], Callable[[Symbol, Any], Symbol]]:
+    """The method of an operator by the primitive of this name, and the method with the operands exchanged."""
+
+    def method(x: Any, y: Any) -> Symbol:
+        return getattr(UPWARD, name)(x, y)
+
+    return method, lambda x, y: method(y, x)
 
 
 class Symbol:
@@ -39,29 +49,10 @@ class Symbol:
     def ndim(self) -> int:
         return len(self.aval.shape)
 
-    def __add__(self, other: Any) -> Symbol:
-        return UPWARD.add(self, other)
-
-    def __radd__(self, other: Any) -> Symbol:
-        return UPWARD.add(other, self)
-
-    def __sub__(self, other: Any) -> Symbol:
-        return UPWARD.sub(self, other)
-
-    def __rsub__(self, other: Any) -> Symbol:
-        return UPWARD.sub(other, self)
-
-    def __mul__(self, other: Any) -> Symbol:
-        return UPWARD.mul(self, other)
-
-    def __rmul__(self, other: Any) -> Symbol:
-        return UPWARD.mul(other, self)
-
-    def __truediv__(self, other: Any) -> Symbol:
-        return UPWARD.div(self, other)
-
-    def __rtruediv__(self, other: Any) -> Symbol:
-        return UPWARD.div(other, self)
+    __add__, __radd__ = _methods("add")
+    __sub__, __rsub__ = _methods("sub")
+    __mul__, __rmul__ = _methods("mul")
+    __truediv__, __rtruediv__ = _methods("div")
 
     def __neg__(self) -> Symbol:
         return UPWARD.neg(self)

@@ -14,11 +14,11 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from fnad.errors import AxisError, ShapeError
-from fnad.ir.primitive import Bilinear, Contraction, Sample, declare
+from fnad.ir.primitive import Bilinear, Contraction, Sample
 from fnad.ir.ranges import Range
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval
-from fnad.ops.constructors import NUMBERS, by_name, check_dtype, check_one_dtype
+from fnad.ops.constructors import NUMBERS, by_name, check_dtype, check_one_dtype, primitive
 from fnad.ops.shape import Ints, invert, sample, transpose_to
 
 Axes: TypeAlias = tuple[Ints, Ints]
@@ -49,16 +49,6 @@ def _check_pairs(x: Aval, y: Aval, pairs: Axes, verb: str) -> None:
     for a, b in zip(*pairs, strict=True):
         if x.shape[a] != y.shape[b]:
             raise ShapeError(f"dot {verb} axis {a} of x: {x} with axis {b} of y: {y} ({x.shape[a]} != {y.shape[b]})")
-
-
-def _dot_general(x: Any, y: Any, *, contract: Axes, batch: Axes) -> Any:
-    """Bring both into the form (batch, free, contracted) x (batch, contracted, free) of np.matmul."""
-    free_x, free_y = free_axes(x.ndim, contract[0], batch[0]), free_axes(y.ndim, contract[1], batch[1])
-    batch_shape, shape_x, shape_y = _sizes(x, batch[0]), _sizes(x, free_x), _sizes(y, free_y)
-    inner = math.prod(_sizes(x, contract[0]))
-    left = np.transpose(x, (*batch[0], *free_x, *contract[0])).reshape((*batch_shape, math.prod(shape_x), inner))
-    right = np.transpose(y, (*batch[1], *contract[1], *free_y)).reshape((*batch_shape, inner, math.prod(shape_y)))
-    return np.matmul(left, right).reshape((*batch_shape, *shape_x, *shape_y))
 
 
 def _sizes(x: Any, axes: Ints) -> Ints:
@@ -110,13 +100,13 @@ def _bounds(x: Range, y: Range, *, contract: Axes, batch: Axes) -> Range:
     return (x * (y if contract[0] == contract[1] else replace(y))).summed()
 
 
-dot_general = declare(
-    "dot_general",
-    _infer_dot_general,
-    _dot_general,
-    Bilinear((_transpose_x, _transpose_y)),
-    Contraction(),
-    _dot_samples,
-    "Sum of products over the pairs of axes `contract`, for each index of the pairs of axes `batch`.",
-    bounds=_bounds,
-)
+@primitive(_infer_dot_general, Bilinear((_transpose_x, _transpose_y)), Contraction(), _dot_samples, bounds=_bounds)
+def dot_general(x: Any, y: Any, *, contract: Axes, batch: Axes) -> Any:
+    """Sum of products over the pairs of axes `contract`, for each index of the pairs of axes `batch`."""
+    # Bring both into the form (batch, free, contracted) x (batch, contracted, free) of np.matmul.
+    free_x, free_y = free_axes(x.ndim, contract[0], batch[0]), free_axes(y.ndim, contract[1], batch[1])
+    batch_shape, shape_x, shape_y = _sizes(x, batch[0]), _sizes(x, free_x), _sizes(y, free_y)
+    inner = math.prod(_sizes(x, contract[0]))
+    left = np.transpose(x, (*batch[0], *free_x, *contract[0])).reshape((*batch_shape, math.prod(shape_x), inner))
+    right = np.transpose(y, (*batch[1], *contract[1], *free_y)).reshape((*batch_shape, inner, math.prod(shape_y)))
+    return np.matmul(left, right).reshape((*batch_shape, *shape_x, *shape_y))

@@ -31,22 +31,12 @@ import numpy as np
 from fnad.ir.primitive import Library, Pull, Push, Routine, Sample
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, I64, Aval, is_complex, real_dtype
+from fnad.ops import linalg
 from fnad.ops.arithmetic import add, div, mul, neg, sub
 from fnad.ops.comparison import eq, lt, select
 from fnad.ops.constructors import INEXACT, by_name, matrix_primitive, same_avals, stacked
 from fnad.ops.conversion import complex_, convert_to, imag, real
 from fnad.ops.indexing import scatter
-from fnad.ops.linalg import (
-    IF_NOT_CONVERGED,
-    by_lapack,
-    inv,
-    matrix_samples,
-    permute_rows,
-    regular,
-    revealing_lu,
-    row_order,
-    solve_triangular,
-)
 from fnad.ops.matrix import (
     beside,
     check_square,
@@ -164,7 +154,7 @@ def _by_size(x: Symbol, y: Symbol) -> tuple[Symbol, Symbol]:
     return select(is_larger, y, x), select(is_larger, x, y)
 
 
-_square_samples = partial(matrix_samples, regular, (3, 3), (2, 3, 3), (1, 1), (0, 0))
+_square_samples = partial(linalg.matrix_samples, linalg.regular, (3, 3), (2, 3, 3), (1, 1), (0, 0))
 
 
 def _of_rank(rank: int, size: int) -> Any:
@@ -303,18 +293,18 @@ def _cyclic(x: Symbol, down: int, right: int) -> Symbol:
 
 def _cofactor_by_pivots(a: Symbol, *directions: Symbol) -> Symbol:
     """With P A Q = L D U, where L and U have diagonals of ones: X = Pᵀ L, Y = U Qᵀ."""
-    packed, *exchanges = revealing_lu(a)
+    packed, *exchanges = linalg.revealing_lu(a)
     s, dims = diagonal(packed), tuple(range(a.ndim - 1))
-    row_places, column_places = (row_order(pivots, size=a.shape[-1]) for pivots in exchanges)
+    row_places, column_places = (linalg.row_order(pivots, size=a.shape[-1]) for pivots in exchanges)
     unit = div(packed, broadcast_in_dim(s, shape=a.shape, dims=dims))
-    x = solve_triangular(packed, permute_rows(identity_like(a), row_places), lower=True, unit=True)
+    x = linalg.solve_triangular(packed, linalg.permute_rows(identity_like(a), row_places), lower=True, unit=True)
     if directions:
-        moved = [permute_rows(transposed(matmul(x, e)), column_places) for e in directions]
-        within = [transposed(solve_triangular(transposed(unit), e, lower=True, unit=True)) for e in moved]
+        moved = [linalg.permute_rows(transposed(matmul(x, e)), column_places) for e in directions]
+        within = [transposed(linalg.solve_triangular(transposed(unit), e, lower=True, unit=True)) for e in moved]
         inner = matmul(transposed(_cofactor_of_diagonal(s, within, a)), x)
     else:
         inner = mul(broadcast_in_dim(_products_without_each(s, 1), shape=a.shape, dims=dims), x)
-    found = solve_triangular(unit, mul(inner, _sign_of(exchanges, a)), lower=False, unit=True)
+    found = linalg.solve_triangular(unit, mul(inner, _sign_of(exchanges, a)), lower=False, unit=True)
     outer = [iota(dtype=I64, shape=column_places.shape, axis=axis) for axis in range(a.ndim - 2)]
     return transposed(scatter(zeros_like(a), found, *outer, column_places))
 
@@ -380,18 +370,18 @@ def _cofactor_samples() -> Iterable[Sample]:
     for n in (1, 2, 3, 4, 5):
         for dtype in by_name(INEXACT):
             # Up to n = 2 it is constant, and differences are nothing but rounding.
-            yield Sample((regular((n, n), dtype), sample((n, n), dtype, 3)), smooth=n > 2)
+            yield Sample((linalg.regular((n, n), dtype), sample((n, n), dtype, 3)), smooth=n > 2)
     for size, rank in ((4, 0), (4, 2), (4, 3), (5, 3)):
         yield Sample((_of_rank(rank, size), sample((size, size), seed=3)))
     for size in (4, 5):
         square = (size, size)
-        yield Sample((regular(square, F64), sample(square, seed=3), sample(square, seed=4)))
+        yield Sample((linalg.regular(square, F64), sample(square, seed=3), sample(square, seed=4)))
 
 
 @matrix_primitive(
     _infer_cofactor, Pull(_pull_cofactor), Library("getc2", expansion=_expanded_cofactor), _cofactor_samples
 )
-@by_lapack(IF_NOT_CONVERGED)
+@linalg.by_lapack(linalg.IF_NOT_CONVERGED)
 def cofactor(a: Any, *directions: Any) -> Any:
     """Matrix of cofactors, the gradient of det; with more operands, its derivative along each of them."""
     wide = a.astype(np.result_type(a, np.float64))
@@ -410,7 +400,7 @@ def _infer_slogdet(a: Aval) -> tuple[Aval, Aval]:
 
 def _push_slogdet(results: Any, primals: Any, tangents: Any) -> list[Symbol | None]:
     sign, a = results[0], primals[0]
-    growth = total(mul(transposed(inv(a)), tangents[0]))
+    growth = total(mul(transposed(linalg.inv(a)), tangents[0]))
     if not is_complex(a.dtype):
         return [None, growth]
     rotation = imag(growth)

@@ -141,25 +141,18 @@ log = _function(
     finite=POSITIVE,
     elsewhere=LOG_ELSEWHERE,
 )
-log2 = _function(
-    "log2",
-    lambda y, x: (1.0 / math.log(2)) / x + overflow(x),
-    "Logarithm to base 2.",
-    over=UNIT,
-    edges=(0.0,),
-    bounds=increasing(math.log2),
-    finite=POSITIVE,
-    elsewhere=LOG_ELSEWHERE,
-)
-log10 = _function(
-    "log10",
-    lambda y, x: (1.0 / math.log(10)) / x + overflow(x),
-    "Logarithm to base 10.",
-    over=UNIT,
-    edges=(0.0,),
-    bounds=increasing(math.log10),
-    finite=POSITIVE,
-    elsewhere=LOG_ELSEWHERE,
+log2, log10 = (
+    _function(
+        f"log{base}",
+        lambda y, x, base=base: (1.0 / math.log(base)) / x + overflow(x),
+        f"Logarithm to base {base}.",
+        over=UNIT,
+        edges=(0.0,),
+        bounds=increasing(function),
+        finite=POSITIVE,
+        elsewhere=LOG_ELSEWHERE,
+    )
+    for base, function in ((2, math.log2), (10, math.log10))
 )
 log1p = _function(
     "log1p",

@@ -17,11 +17,11 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from fnad.ir.axes import Elementwise
-from fnad.ir.primitive import Library, Partials, Sample, declare
+from fnad.ir.primitive import Library, Partials, Sample
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval
 from fnad.ops.carlson import integral
-from fnad.ops.constructors import LINE, REALS, by_name, infer_elementwise, random_array
+from fnad.ops.constructors import LINE, REALS, by_name, infer_elementwise, primitive, random_array
 from fnad.ops.elementary import cos, sin, sqrt
 from fnad.ops.formula import formula, word
 from fnad.ops.power import constant_pow
@@ -41,22 +41,13 @@ def _delta_squared(phi: Symbol, m: Symbol) -> Symbol:
     return c * c + (1.0 - m) * (s * s)
 
 
-def _moment(phi: Array, m: Array, *, sines: int, deltas: int) -> Array:
-    """G(φ, m) = G(ψ, m) + 2n G(π/2, m), with φ = ψ + nπ and n the nearest integer."""
-    with np.errstate(invalid="ignore"):
-        angle, rest = np.asarray(phi, np.float64), 1 - np.asarray(m, np.float64)
-        half_turns = np.rint(angle / np.pi)
-        angle = angle - half_turns * np.pi
-        s, c, one, zero = np.sin(angle), np.cos(angle), np.ones_like(rest), np.zeros_like(rest)
-        powers = (0, deltas, sines - deltas)
-        inner = s ** (2 * sines + 1) / 2 * integral(c * c, c * c + rest * s * s, one, powers=powers)
-        complete = np.where(half_turns == 0, 0.0, half_turns * integral(zero, rest, one, powers=powers))
-        return np.where(rest >= 0, inner + complete, np.nan).astype(m.dtype)
-
-
 def _slope_in_angle(y: Symbol, phi: Symbol, m: Symbol, *, sines: int, deltas: int) -> Symbol:
     delta = _delta_squared(phi, m)
     return constant_pow(sin(phi), 2 * sines) / (constant_pow(delta, deltas) * sqrt(delta))
+
+
+def _slope_in_parameter(y: Symbol, phi: Symbol, m: Symbol, *, sines: int, deltas: int) -> Symbol:
+    return (deltas + 0.5) * elliptic_moment(phi, m, sines=sines + 1, deltas=deltas + 1)
 
 
 def _infer(*avals: Aval, sines: int, deltas: int) -> Aval:
@@ -73,23 +64,21 @@ def _samples() -> Iterable[Sample]:
     yield Sample((phi, m), {"sines": 1, "deltas": 1}, smooth=False)
 
 
-elliptic_moment = declare(
-    "elliptic_moment",
-    _infer,
-    _moment,
-    Partials(
-        (
-            _slope_in_angle,
-            lambda y, phi, m, *, sines, deltas: (
-                (deltas + 0.5) * elliptic_moment(phi, m, sines=sines + 1, deltas=deltas + 1)
-            ),
-        )
-    ),
-    Library(raises=False),
-    _samples,
-    "∫ sin(θ)**2a (1 - m sin²θ)**(-k-1/2) dθ over (0, φ), the params `sines` and `deltas` being a and k.",
-    axes=Elementwise(),
+@primitive(
+    _infer, Partials((_slope_in_angle, _slope_in_parameter)), Library(raises=False), _samples, axes=Elementwise()
 )
+def elliptic_moment(phi: Array, m: Array, *, sines: int, deltas: int) -> Any:
+    """∫ sin(θ)**2a (1 - m sin²θ)**(-k-1/2) dθ over (0, φ), the params `sines` and `deltas` being a and k."""
+    # G(φ, m) = G(ψ, m) + 2n G(π/2, m), with φ = ψ + nπ and n the nearest integer.
+    with np.errstate(invalid="ignore"):
+        angle, rest = np.asarray(phi, np.float64), 1 - np.asarray(m, np.float64)
+        half_turns = np.rint(angle / np.pi)
+        angle = angle - half_turns * np.pi
+        s, c, one, zero = np.sin(angle), np.cos(angle), np.ones_like(rest), np.zeros_like(rest)
+        powers = (0, deltas, sines - deltas)
+        inner = s ** (2 * sines + 1) / 2 * integral(c * c, c * c + rest * s * s, one, powers=powers)
+        complete = np.where(half_turns == 0, 0.0, half_turns * integral(zero, rest, one, powers=powers))
+        return np.where(rest >= 0, inner + complete, np.nan).astype(m.dtype)
 
 
 # fmt: off

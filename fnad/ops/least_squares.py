@@ -26,21 +26,12 @@ from fnad.errors import MatrixError
 from fnad.ir.primitive import Library, Push, Routine, Sample
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, Aval, is_complex
+from fnad.ops import linalg
 from fnad.ops.arithmetic import add, div, mul, sub
 from fnad.ops.comparison import gt, select
 from fnad.ops.constructors import check_one_dtype, matrix_primitive
 from fnad.ops.conversion import complex_, convert_to
 from fnad.ops.eigenvalues import eigh, svd
-from fnad.ops.linalg import (
-    IF_NOT_CONVERGED,
-    NO_LEAST_SQUARES,
-    by_lapack,
-    each_matrix,
-    hermitian_samples,
-    matrix_samples,
-    solve,
-    solve_triangular,
-)
 from fnad.ops.matrix import (
     adjoint,
     along_rows,
@@ -89,7 +80,7 @@ def _push_qr(results: Any, primals: Any, tangents: Any, *, complete: bool) -> li
 
 def _push_square(q: Symbol, r: Symbol, da: Symbol) -> tuple[Symbol, Symbol, Symbol]:
     """Ω = Qᴴ dQ, dQ and dR for a matrix with no more columns than rows."""
-    c = transposed(solve_triangular(transposed(r), transposed(da), lower=True, unit=False))
+    c = transposed(linalg.solve_triangular(transposed(r), transposed(da), lower=True, unit=False))
     s = matmul(adjoint(q), c)
     below = strictly_lower(s)
     rotation = add(sub(below, adjoint(below)), _imaginary_diagonal(s))
@@ -109,12 +100,14 @@ def _push_completion(q: Symbol, dq: Symbol) -> Symbol:
     m, n = q.shape[-2:]
     top, dtop = rows(q, 0, n), rows(dq, 0, n)
     divisor = adjoint(sub(identity_like(top), top))
-    k = solve(divisor, adjoint(rows(q, n, m)))
-    dk = solve(divisor, add(adjoint(rows(dq, n, m)), matmul(adjoint(dtop), k)))
+    k = linalg.solve(divisor, adjoint(rows(q, n, m)))
+    dk = linalg.solve(divisor, add(adjoint(rows(dq, n, m)), matmul(adjoint(dtop), k)))
     return sub(matmul(sub(identity_like(q), q), dk), matmul(dq, k))
 
 
-_tall_and_wide_samples = partial(matrix_samples, sample, (3, 3), (4, 2), (2, 4), (2, 3, 2), (1, 1), (0, 0), (3, 0))
+_tall_and_wide_samples = partial(
+    linalg.matrix_samples, sample, (3, 3), (4, 2), (2, 4), (2, 3, 2), (1, 1), (0, 0), (3, 0)
+)
 
 
 def _qr_samples() -> Iterable[Sample]:
@@ -132,7 +125,7 @@ def _qr_samples() -> Iterable[Sample]:
     ),
     _qr_samples,
 )
-@by_lapack(IF_NOT_CONVERGED)
+@linalg.by_lapack(linalg.IF_NOT_CONVERGED)
 def qr(a: Any, *, complete: bool) -> Any:
     """QR factorization, Q with orthonormal columns, as many as rows if `complete`, and R upper triangular."""
     return tuple(np.linalg.qr(a, "complete" if complete else "reduced"))
@@ -152,7 +145,7 @@ def _push_qr_r(results: Any, primals: Any, tangents: Any) -> list[Symbol | None]
     Library("geqrf", native=lambda *_: Routine("linalg_qr_r"), dispatched=True),
     _tall_and_wide_samples,
 )
-@by_lapack(IF_NOT_CONVERGED)
+@linalg.by_lapack(linalg.IF_NOT_CONVERGED)
 def qr_r(a: Any) -> Any:
     """The triangular factor R of the QR factorization."""
     return np.linalg.qr(a, "r")
@@ -202,11 +195,11 @@ def _inverse_of_large(s: Symbol, rcond: float) -> Symbol:
 
 def _pinv_samples() -> Iterable[Sample]:
     yield from _tall_and_wide_samples(rcond=1e-15, is_hermitian=False)
-    yield from hermitian_samples(rcond=1e-15, is_hermitian=True)
+    yield from linalg.hermitian_samples(rcond=1e-15, is_hermitian=True)
 
 
 @matrix_primitive(_infer_pinv, Push(_push_pinv), Library("gesdd", expansion=_pinv_by_values), _pinv_samples)
-@by_lapack(IF_NOT_CONVERGED)
+@linalg.by_lapack(linalg.IF_NOT_CONVERGED)
 def pinv(a: Any, *, rcond: float, is_hermitian: bool) -> Any:
     """Pseudoinverse: singular values up to `rcond` times the largest count as 0.
 
@@ -251,14 +244,14 @@ def _lstsq_samples() -> Iterable[Sample]:
     Library(
         "gelsd",
         native=lambda *_, rcond: Routine(
-            "linalg_lstsq", (NO_LEAST_SQUARES,), (rcond,), in_double=True
+            "linalg_lstsq", (linalg.NO_LEAST_SQUARES,), (rcond,), in_double=True
         ),  # as `rcond` sets it
         dispatched=True,
     ),
     _lstsq_samples,
 )
-@by_lapack(IF_NOT_CONVERGED)
+@linalg.by_lapack(linalg.IF_NOT_CONVERGED)
 def lstsq(a: Any, b: Any, *, rcond: float) -> Any:
     """The shortest x that makes |a x - b| least, for each column of b; `rcond` as in pinv."""
     like = np.empty_like(a, shape=(*a.shape[:-2], a.shape[-1], b.shape[-1]))
-    return each_matrix(lambda a, b: np.linalg.lstsq(a, b, rcond)[0], like, a, b)
+    return linalg.each_matrix(lambda a, b: np.linalg.lstsq(a, b, rcond)[0], like, a, b)

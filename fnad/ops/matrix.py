@@ -5,6 +5,9 @@ The axes before are a batch, the same for all operands. Nothing here is a primit
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from fnad.errors import MatrixError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import I64, Aval, is_complex
@@ -126,28 +129,16 @@ def identity_like(x: Symbol | Aval) -> Symbol:
     return convert(eq(row, column), dtype=x.dtype)
 
 
-def lower(x: Symbol) -> Symbol:
-    """The matrix with what is above the diagonal 0."""
-    row, column = row_and_column(x)
-    return select(ge(row, column), x, zeros_like(x))
+def _kept(is_kept: Callable[[Symbol, Symbol], Symbol], x: Symbol) -> Symbol:
+    """The matrix with the elements 0 for whose row and column a condition does not hold."""
+    return select(is_kept(*row_and_column(x)), x, zeros_like(x))
 
 
-def strictly_lower(x: Symbol) -> Symbol:
-    """The matrix with the diagonal and what is above it 0."""
-    row, column = row_and_column(x)
-    return select(gt(row, column), x, zeros_like(x))
-
-
-def upper(x: Symbol) -> Symbol:
-    """The matrix with what is below the diagonal 0."""
-    row, column = row_and_column(x)
-    return select(ge(column, row), x, zeros_like(x))
-
-
-def strictly_upper(x: Symbol) -> Symbol:
-    """The matrix with the diagonal and what is below it 0."""
-    row, column = row_and_column(x)
-    return select(gt(column, row), x, zeros_like(x))
+lower = partial(_kept, ge)
+strictly_lower = partial(_kept, gt)
+upper = partial(_kept, lambda row, column: ge(column, row))
+strictly_upper = partial(_kept, lambda row, column: gt(column, row))
+"""The triangles of a matrix, of which only `lower` and `upper` have the diagonal; all other elements are 0."""
 
 
 def mirrored(x: Symbol, image: Symbol, *, is_lower: bool) -> Symbol:

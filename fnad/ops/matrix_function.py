@@ -28,7 +28,7 @@ from fnad.ir.types import F64, I64, Aval
 from fnad.lapack_threads import UP_TO_MIDDLE
 from fnad.ops.arithmetic import add, div, mul, neg, sub
 from fnad.ops.comparison import gt, isfinite, select
-from fnad.ops.constructors import INEXACT, by_name, check_one_dtype, matrix_primitive, same_avals, stacked
+from fnad.ops.constructors import INEXACT, by_name, check_one_dtype, matrix_primitive, same_avals
 from fnad.ops.contraction import dot_general
 from fnad.ops.conversion import convert_to
 from fnad.ops.eigenvalues import magnitude
@@ -457,17 +457,6 @@ def expm(a: Any) -> Any:
 # ---- expm_frechet --------------------------------------------------------------------------------------------------
 
 
-def _expm_frechet(a: Any, e: Any) -> Any:
-    """The upper right block, as compiled: SciPy's own function loses matrices that are badly scaled."""
-    n, wide = a.shape[-1], np.result_type(a.dtype, np.float64)
-    size = np.max(np.sum(np.abs(e), axis=-2, keepdims=True), axis=-1, keepdims=True, initial=0.0)
-    unit = np.where(size > 0, size, size.dtype.type(1))
-    if n > LARGEST_EXPANDED and a.size:
-        return each_matrix(lambda a, e: _exponential(a, e)[1], a, a, e / unit) * unit
-    whole = expm.evaluate(np.block([[a.astype(wide), e / unit], [np.zeros_like(a), a]]))
-    return (whole[..., :n, n:] * unit).astype(a.dtype)
-
-
 def _pull_expm_frechet(results: Any, primals: Any, cts: Any) -> list[Symbol]:
     (a, e), (ct,) = primals, cts
     second = upper_right(expm_frechet(block_upper(a, e), _twice(transposed(ct))))
@@ -494,15 +483,23 @@ def _with_directions(samples: Callable[[], Iterable[Sample]]) -> Iterable[Sample
         yield Sample((a, sample(a.shape, a.dtype, 1)))
 
 
-expm_frechet = stacked(
-    "expm_frechet",
+@matrix_primitive(
     _along("expm_frechet"),
-    _expm_frechet,
     Pull(_pull_expm_frechet),
     Library(expansion=_expm_frechet_by_squaring, dispatched=True),
     partial(_with_directions, _expm_samples),
-    "Derivative of the matrix exponential at a along e.",
 )
+def expm_frechet(a: Any, e: Any) -> Any:
+    """Derivative of the matrix exponential at a along e."""
+    # The upper right block, as compiled: SciPy's own function loses matrices that are badly scaled.
+    n, wide = a.shape[-1], np.result_type(a.dtype, np.float64)
+    size = np.max(np.sum(np.abs(e), axis=-2, keepdims=True), axis=-1, keepdims=True, initial=0.0)
+    unit = np.where(size > 0, size, size.dtype.type(1))
+    if n > LARGEST_EXPANDED and a.size:
+        return each_matrix(lambda a, e: _exponential(a, e)[1], a, a, e / unit) * unit
+    whole = expm.evaluate(np.block([[a.astype(wide), e / unit], [np.zeros_like(a), a]]))
+    return (whole[..., :n, n:] * unit).astype(a.dtype)
+
 
 # ---- solve_sylvester -----------------------------------------------------------------------------------------------
 

@@ -30,6 +30,7 @@ from fnad.ops.constructors import (
     check_dtype,
     elementwise,
     infer_elementwise,
+    primitive,
 )
 from fnad.ops.conversion import real
 from fnad.ops.elementary import log
@@ -66,11 +67,6 @@ def log_partial(z: Symbol, x: Symbol, y: Symbol) -> Symbol:
     return strong_mul(select(steep, x, z), log(select(flat, ones_like(x), x)))
 
 
-def _pow(x: Any, y: Any) -> Any:
-    """NumPy's power, of arrays: of a repeated 0.5 it takes square roots, which differ at -0.0 and -inf."""
-    return np.power(np.atleast_1d(x), np.ascontiguousarray(y)).reshape(x.shape)
-
-
 def _pow_samples() -> Iterable[Sample]:
     for dtype in by_name(INEXACT):
         yield Sample((sample((2, 3), dtype), sample((2, 3), dtype, 1)))
@@ -86,17 +82,19 @@ def _finite_pow(x: Range, y: Range) -> Range | None:
     return NONNEGATIVE if y.low >= 1 else POSITIVE
 
 
-pow_ = declare(
-    "pow",
+@primitive(
     infer_elementwise("pow", 2, INEXACT, None),
-    _pow,
     Push(_push_pow),
     Scalar("power({0}, {1})", 40),
     _pow_samples,
     bounds=lambda x, y: POSITIVE if x.is_positive else NONNEGATIVE if x.low >= 0 else Range(),
     singular=(Singular(0, _finite_pow, "x**y is nan for x < 0, and it or its derivative is infinite at 0"),),
-    doc="x**y of floating-point numbers; nan for x < 0 and y no integer. Both x**0 and 0**y have derivative 0.",
 )
+def pow_(x: Any, y: Any) -> Any:
+    """x**y of floating-point numbers; nan for x < 0 and y no integer. Both x**0 and 0**y have derivative 0."""
+    # NumPy's power, of arrays: of a repeated 0.5 it takes square roots, which differ at -0.0 and -inf.
+    return np.power(np.atleast_1d(x), np.ascontiguousarray(y)).reshape(x.shape)
+
 
 UNROLLED = 64
 """The largest exponent that multiplications are written out for."""
@@ -165,23 +163,19 @@ integer_pow = declare(
 )
 
 
-def _int_pow(x: Any, y: Any) -> Any:
+@primitive(
+    infer_elementwise("int_pow", 2, INTEGERS, None),
+    NonDifferentiable(),
+    Library(dispatched=True),
+    lambda: [Sample((sample((2, 3), dtype), sample((2, 3), dtype, 1))) for dtype in by_name(INTEGERS)],
+    axes=Elementwise(),
+)
+def int_pow(x: Any, y: Any) -> Any:
+    """x**y of integers, wrapping; raises DomainError where an exponent is negative."""
     if np.any(y < 0):
         what = "Integers to negative integer powers are not allowed."
         raise DomainError(what, remedy="convert the base, np.float64(x) ** n")
     return np.power(x, y)
-
-
-int_pow = declare(
-    "int_pow",
-    infer_elementwise("int_pow", 2, INTEGERS, None),
-    _int_pow,
-    NonDifferentiable(),
-    Library(dispatched=True),
-    lambda: [Sample((sample((2, 3), dtype), sample((2, 3), dtype, 1))) for dtype in by_name(INTEGERS)],
-    "x**y of integers, wrapping; raises DomainError where an exponent is negative.",
-    axes=Elementwise(),
-)
 
 
 def constant_pow(x: Symbol, exponent: int) -> Symbol:
