@@ -29,12 +29,6 @@ from fnad.transforms.dce import without_effects
 from fnad.transforms.joint import Cotangent
 
 
-def _infer(*avals: Aval, regions: Regions) -> tuple[Aval, ...]:
-    (region,) = regions
-    check_avals("the region of a checkpoint takes", region.in_avals, avals)
-    return region.out_avals
-
-
 def _pull(equation: Equation, primals: Symbols, needed: Flags) -> Pulled:
     results = list(checkpoint(*primals, regions=equation.regions))
     back = pulled_region(without_effects(equation.regions[0]), needed)
@@ -52,6 +46,9 @@ def _samples() -> Iterable[Sample]:
     yield Sample((np.array([0.5, -1.0, 2.0]),), {}, (trace(lambda x: [sin(x * x)], row, name="sine_of_square"),))
 
 
-checkpoint = inlined_primitive(
-    "checkpoint", _infer, pushing(0), _pull, _samples, "The region, which reverse mode runs again.", prune=pruning(0)
-)
+@inlined_primitive(pushing(0), _pull, _samples, prune=pruning(0))
+def checkpoint(*avals: Aval, regions: Regions) -> tuple[Aval, ...]:
+    """The region, which reverse mode runs again."""
+    (region,) = regions
+    check_avals("the region of a checkpoint takes", region.in_avals, avals)
+    return region.out_avals

@@ -39,40 +39,6 @@ from fnad.ops.shape import zeros_like
 from fnad.transforms.joint import Cotangent
 
 
-def _infer_vjp(*avals: Aval, leaves: int, regions: Regions) -> tuple[Aval, ...]:
-    function, *rules = regions
-    check_avals("a function with a rule takes", function.in_avals, avals)
-    if rules:
-        forward, backward = rules
-        saved, cts = forward.out_avals[len(function.outputs) :], of_inexact(function.out_avals)
-        check_avals("a forward rule takes", forward.in_avals, avals)
-        check_avals("a forward rule returns", forward.out_avals, (*function.out_avals, *saved))
-        check_avals("a backward rule takes", backward.in_avals, (*saved, *cts, *avals[leaves:]))
-        check_avals("a backward rule returns", backward.out_avals, of_inexact(avals[:leaves]))
-    return function.out_avals
-
-
-def _infer_jvp(*avals: Aval, leaves: int, regions: Regions) -> tuple[Aval, ...]:
-    function, *rules = regions
-    check_avals("a function with a rule takes", function.in_avals, avals)
-    for rule in rules:
-        check_avals("a rule takes", rule.in_avals, (*avals[:leaves], *of_inexact(avals[:leaves]), *avals[leaves:]))
-        check_avals("a rule returns", rule.out_avals, (*function.out_avals, *of_inexact(function.out_avals)))
-    return function.out_avals
-
-
-def _infer_ruled(*avals: Aval, leaves: int, modes: Sequence[str], regions: Regions) -> tuple[Aval, ...]:
-    function, *rules = regions
-    check_avals("a function with rules takes", function.in_avals, avals)
-    given, captured = avals[:leaves], avals[leaves:]
-    tangents, results = of_inexact(given), of_inexact(function.out_avals)
-    for mode, rule in zip(modes, rules):  # noqa: B905 a call too deep has no rules
-        taken, returned = (tangents, results) if mode == "jvp" else (results, tangents)
-        check_avals("a rule takes", rule.in_avals, (*given, *taken, *captured))
-        check_avals("a rule returns", rule.out_avals, returned)
-    return function.out_avals
-
-
 def _check_closure(equation: Equation, moved: Sequence[object]) -> None:
     """Raise where a function has no rule, or depends on what is differentiated otherwise than through its arguments."""
     if len(equation.regions) == 1:
@@ -235,27 +201,41 @@ def _ruled_samples() -> Iterable[Sample]:
         yield Sample((_X,), {"leaves": 1, "modes": modes}, (_SINE, *[rule] * len(modes)))
 
 
-custom_vjp = inlined_primitive(
-    "custom_vjp",
-    _infer_vjp,
-    _push_vjp,
-    _pull_vjp,
-    _vjp_samples,
-    "The first region, differentiated by those behind it: residuals, and cotangents from them.",
-)
-custom_jvp = inlined_primitive(
-    "custom_jvp",
-    _infer_jvp,
-    _push_jvp,
-    _pull_jvp,
-    _jvp_samples,
-    "The first region, differentiated by the second, which takes tangents too.",
-)
-ruled = inlined_primitive(
-    "ruled",
-    _infer_ruled,
-    _push_ruled,
-    _pull_ruled,
-    _ruled_samples,
-    "The first region, differentiated in each of the modes by a rule that takes its operands and what is linear.",
-)
+@inlined_primitive(_push_vjp, _pull_vjp, _vjp_samples)
+def custom_vjp(*avals: Aval, leaves: int, regions: Regions) -> tuple[Aval, ...]:
+    """The first region, differentiated by those behind it: residuals, and cotangents from them."""
+    function, *rules = regions
+    check_avals("a function with a rule takes", function.in_avals, avals)
+    if rules:
+        forward, backward = rules
+        saved, cts = forward.out_avals[len(function.outputs) :], of_inexact(function.out_avals)
+        check_avals("a forward rule takes", forward.in_avals, avals)
+        check_avals("a forward rule returns", forward.out_avals, (*function.out_avals, *saved))
+        check_avals("a backward rule takes", backward.in_avals, (*saved, *cts, *avals[leaves:]))
+        check_avals("a backward rule returns", backward.out_avals, of_inexact(avals[:leaves]))
+    return function.out_avals
+
+
+@inlined_primitive(_push_jvp, _pull_jvp, _jvp_samples)
+def custom_jvp(*avals: Aval, leaves: int, regions: Regions) -> tuple[Aval, ...]:
+    """The first region, differentiated by the second, which takes tangents too."""
+    function, *rules = regions
+    check_avals("a function with a rule takes", function.in_avals, avals)
+    for rule in rules:
+        check_avals("a rule takes", rule.in_avals, (*avals[:leaves], *of_inexact(avals[:leaves]), *avals[leaves:]))
+        check_avals("a rule returns", rule.out_avals, (*function.out_avals, *of_inexact(function.out_avals)))
+    return function.out_avals
+
+
+@inlined_primitive(_push_ruled, _pull_ruled, _ruled_samples)
+def ruled(*avals: Aval, leaves: int, modes: Sequence[str], regions: Regions) -> tuple[Aval, ...]:
+    """The first region, differentiated in each of the modes by a rule that takes its operands and what is linear."""
+    function, *rules = regions
+    check_avals("a function with rules takes", function.in_avals, avals)
+    given, captured = avals[:leaves], avals[leaves:]
+    tangents, results = of_inexact(given), of_inexact(function.out_avals)
+    for mode, rule in zip(modes, rules):  # noqa: B905 a call too deep has no rules
+        taken, returned = (tangents, results) if mode == "jvp" else (results, tangents)
+        check_avals("a rule takes", rule.in_avals, (*given, *taken, *captured))
+        check_avals("a rule returns", rule.out_avals, returned)
+    return function.out_avals

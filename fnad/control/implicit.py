@@ -47,15 +47,6 @@ DENSE = 256
 """Up to so many unknowns a linear system is solved by its matrix, beyond by `fnad.control.krylov`."""
 
 
-def _infer(*avals: Aval, consts: int, regions: Regions) -> tuple[Aval, ...]:
-    solver, residual = regions
-    unknowns = residual.out_avals
-    check_avals("the solver takes", solver.in_avals, avals)
-    check_avals("the solver returns", solver.out_avals[: len(unknowns)], unknowns)
-    check_avals("the equation takes", residual.in_avals, (*avals[:consts], *unknowns))
-    return solver.out_avals
-
-
 # ---- derivatives -----------------------------------------------------------------------------------------------------
 
 
@@ -189,11 +180,12 @@ def _samples() -> Iterable[Sample]:
         yield Sample((a, start), {"consts": 1}, regions)
 
 
-implicit = inlined_primitive(
-    "implicit",
-    _infer,
-    _push,
-    _pull,
-    _samples,
-    "What the first region returns, with the derivative of a solution of the second.",
-)
+@inlined_primitive(_push, _pull, _samples)
+def implicit(*avals: Aval, consts: int, regions: Regions) -> tuple[Aval, ...]:
+    """The results of the first region, with the derivative of a solution of the second."""
+    solver, residual = regions
+    unknowns = residual.out_avals
+    check_avals("the solver takes", solver.in_avals, avals)
+    check_avals("the solver returns", solver.out_avals[: len(unknowns)], unknowns)
+    check_avals("the equation takes", residual.in_avals, (*avals[:consts], *unknowns))
+    return solver.out_avals

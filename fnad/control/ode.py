@@ -39,16 +39,6 @@ from fnad.transforms.differentiation import joint, jvp
 from fnad.transforms.joint import Cotangent
 from fnad.transforms.pipeline import simplify
 
-
-def _infer(*avals: Aval, consts: int, rtol: float, atol: float, max_steps: int, regions: Regions) -> tuple[Aval, ...]:
-    solver, dynamics = regions
-    y, times = avals[consts:]
-    check_avals("the solver of an ode takes", solver.in_avals, avals)
-    check_avals("the equation of an ode takes", dynamics.in_avals, (*avals[:consts], times.with_shape(()), y))
-    check_avals("the equation of an ode returns", dynamics.out_avals, (y,))
-    return (y.with_shape((*times.shape, *y.shape)),)
-
-
 # ---- making one ------------------------------------------------------------------------------------------------------
 
 
@@ -195,11 +185,12 @@ def _samples() -> Iterable[Sample]:
         yield Sample(operands, {"consts": 1, "rtol": 1e-12, "atol": 1e-12, "max_steps": 1000}, regions)
 
 
-ode = inlined_primitive(
-    "ode",
-    _infer,
-    _push,
-    _pull,
-    _samples,
-    "What the first region returns, with the derivative of a solution of the differential equation of the second.",
-)
+@inlined_primitive(_push, _pull, _samples)
+def ode(*avals: Aval, consts: int, rtol: float, atol: float, max_steps: int, regions: Regions) -> tuple[Aval, ...]:
+    """The results of the first region, with the derivative of a solution of the differential equation of the second."""
+    solver, dynamics = regions
+    y, times = avals[consts:]
+    check_avals("the solver of an ode takes", solver.in_avals, avals)
+    check_avals("the equation of an ode takes", dynamics.in_avals, (*avals[:consts], times.with_shape(()), y))
+    check_avals("the equation of an ode returns", dynamics.out_avals, (y,))
+    return (y.with_shape((*times.shape, *y.shape)),)

@@ -169,16 +169,18 @@ def listed(avals: Sequence[Aval]) -> str:
 
 
 def inlined_primitive(
-    name: str,
-    infer: Callable[..., tuple[Aval, ...]],
-    push: Callable[..., Pushed],
-    pull: Callable[..., Pulled],
-    samples: Callable[[], Iterable[Sample]],
-    doc: str,
-    **more: Any,
-) -> Primitive:
-    """A primitive that is its first region on the operands, which takes its place in the end; others are for rules."""
-    return declare(name, infer, _run_first, Structured(push, pull), Inlined(), samples, doc, **more)
+    push: Callable[..., Pushed], pull: Callable[..., Pulled], samples: Callable[[], Iterable[Sample]], **more: Any
+) -> Callable[[Callable[..., tuple[Aval, ...]]], Primitive]:
+    """Declare the primitive with this inference that is its first region on the operands; others are for rules.
+
+    The region takes its place in the end. Its name and its description are those of the function that infers.
+    """
+
+    def of(infer: Callable[..., tuple[Aval, ...]]) -> Primitive:
+        name, doc = infer.__name__, infer.__doc__ or ""
+        return declare(name, infer, _run_first, Structured(push, pull), Inlined(), samples, doc, **more)
+
+    return of
 
 
 def _run_first(*operands: Any, regions: Regions, deadline: float = NEVER, **_: Any) -> tuple[Any, ...]:

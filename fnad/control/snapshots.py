@@ -33,14 +33,6 @@ from fnad.transforms.jvp import push
 AS_LOOP = {scan: scan_as_loop, while_loop: while_as_loop}
 
 
-def _infer(*avals: Aval, count: int, regions: Regions) -> tuple[Aval, ...]:
-    (region,) = regions
-    check_avals("the region of snapshots takes", region.in_avals, avals)
-    if len(region.equations) != 1 or count < 1:
-        raise ShapeError("snapshots are of one loop, which is the one equation of the region, and one at least")
-    return region.out_avals
-
-
 def with_snapshots(loop: Primitive, count: int, operands: Symbols, **given: Any) -> tuple[Symbol, ...]:
     """The results of a loop on these operands, as many copies of its carry being saved as `count` says."""
     region = trace(lambda *args: loop(*args, **given), *[operand.aval for operand in operands], name=loop.name)
@@ -132,12 +124,11 @@ def _samples() -> Iterable[Sample]:
             yield Sample(sample.operands, {"count": 2}, (region,))
 
 
-snapshots = inlined_primitive(
-    "snapshots",
-    _infer,
-    _push,
-    _pull,
-    _samples,
-    "The loop in the region, which reverse mode goes back over with so many copies of its carry.",
-    reduce=_reduce,
-)
+@inlined_primitive(_push, _pull, _samples, reduce=_reduce)
+def snapshots(*avals: Aval, count: int, regions: Regions) -> tuple[Aval, ...]:
+    """The loop in the region, which reverse mode goes back over with so many copies of its carry."""
+    (region,) = regions
+    check_avals("the region of snapshots takes", region.in_avals, avals)
+    if len(region.equations) != 1 or count < 1:
+        raise ShapeError("snapshots are of one loop, which is the one equation of the region, and one at least")
+    return region.out_avals
