@@ -37,25 +37,10 @@ from fnad.kernel.python_source import kernel_text
 from fnad.kernel.registers import vectors
 from fnad.kernel.statements import COUNTERS, STATUS, Apply, Kernel, Statement, stores, walk
 from fnad.kernel.strips import Strips, in_strips
+from fnad.lower import loop_ir
 from fnad.lower.allocation import Slot
 from fnad.lower.interchange import products_apart
 from fnad.lower.into_products import into_products
-from fnad.lower.loop_ir import (
-    BufferStore,
-    Control,
-    Effect,
-    Item,
-    LibraryCall,
-    LoopProgram,
-    NestLoop,
-    Product,
-    SequentialFor,
-    SequentialWhile,
-    Switch,
-    controls,
-    effects,
-    touched,
-)
 from fnad.lower.nodes import Buffer, BufferLoad
 from fnad.lower.target import Target
 from fnad.records import dataclass
@@ -82,8 +67,8 @@ class Launch:
 class DeviceProducts:
     """A matrix product in each iteration of loops, outer before inner, whose counters its offsets depend on."""
 
-    loops: tuple[NestLoop, ...]
-    product: Product
+    loops: tuple[loop_ir.NestLoop, ...]
+    product: loop_ir.Product
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,7 +80,7 @@ class DeviceControl:
     such a loop are `guarded`, they may be run after its end.
     """
 
-    control: Control
+    control: loop_ir.Control
     bodies: tuple[list[DeviceStep], ...]
     begin: Launch | None = None
     go_on: Launch | None = None
@@ -103,8 +88,8 @@ class DeviceControl:
     is_guarded: bool = False
 
 
-DeviceStep: TypeAlias = Launch | DeviceProducts | LibraryCall | DeviceControl
-Part: TypeAlias = "Piece | DeviceProducts | LibraryCall | tuple[Control, tuple[list[Part], ...]]"
+DeviceStep: TypeAlias = Launch | DeviceProducts | loop_ir.LibraryCall | DeviceControl
+Part: TypeAlias = "Piece | DeviceProducts | loop_ir.LibraryCall | tuple[loop_ir.Control, tuple[list[Part], ...]]"
 
 MOST_GUARDED = 16
 """The most launches in branches that are all launched: to wait for the device takes as long."""
@@ -113,7 +98,7 @@ MOST_GUARDED = 16
 class DevicePlan(PlacedProgram):
     """A program lowered for a device: its memory, and its launches before compilation."""
 
-    def __init__(self, loops: LoopProgram, target: Target, donated: Sequence[int] = ()) -> None:
+    def __init__(self, loops: loop_ir.LoopProgram, target: Target, donated: Sequence[int] = ()) -> None:
         self.target = target
         loops = into_products(loops, {loops.inputs[i] for i in donated})
         loops = replace(loops, items=tuple(in_strips(loops.items, target)))
@@ -125,19 +110,23 @@ class DevicePlan(PlacedProgram):
         super().__init__(loops, donated, list(statements), statements.values(), in_memory)
         self.slots += folds_in_parts(statements)
         self.launches: dict[object, Launch] = {}
-        self.counters = 1 + max([control.depth for item in loops.items for control in controls(item)], default=0)
+        self.counters = 1 + max(
+            [control.depth for item in loops.items for control in loop_ir.controls(item)], default=0
+        )
         self._statements = {piece: self.layout.place(live(body, self.unread)) for piece, body in statements.items()}
         self._may_fail = any(STATUS in arrays_of(body) for body in self._statements.values())
-        self._touched = Counter(buffer for item in loops.items for buffer in touched(item))
+        self._touched = Counter(buffer for item in loops.items for buffer in loop_ir.touched(item))
         self.steps = self._steps(parts, None)
 
     def _is_done(self, piece: Piece) -> bool:
         """True if a piece only copies elements to where they are, in the memory of arguments that are given away."""
-        return bool(self.donations) and all(self._stays(effect) for item in piece.items for effect in effects(item))
+        return bool(self.donations) and all(
+            self._stays(effect) for item in piece.items for effect in loop_ir.effects(item)
+        )
 
-    def _stays(self, effect: Effect | Product | LibraryCall) -> bool:
+    def _stays(self, effect: loop_ir.Effect | loop_ir.Product | loop_ir.LibraryCall) -> bool:
         match effect:
-            case BufferStore(buffer, address, BufferLoad(source, place)):
+            case loop_ir.BufferStore(buffer, address, BufferLoad(source, place)):
                 here = self.donations.get(buffer.root)
                 return here is not None and here is source.root and address == place
             case _:
@@ -154,14 +143,14 @@ class DevicePlan(PlacedProgram):
                 body = vectors(part.shared_out(self._statements[part]))
                 grid = part.blocks, part.threads, part.together
                 yield self._launch(part, "launch", guarded(body, guard), *grid)
-            case (Switch() as switch, branches) if is_guardable(part) and count(branches) <= MOST_GUARDED:
+            case (loop_ir.Switch() as switch, branches) if is_guardable(part) and count(branches) <= MOST_GUARDED:
                 place = self._next_counter()
                 yield self._launch((switch, 0), "choice", self.layout.place(choice(switch, place, guard)))
                 for n, branch in enumerate(branches):
                     yield from self._steps(branch, CounterGuard(place, n))
-            case (SequentialFor() as loop, bodies):
+            case (loop_ir.SequentialFor() as loop, bodies):
                 yield self._counted(loop, bodies, guard)
-            case (SequentialWhile() as loop, bodies):
+            case (loop_ir.SequentialWhile() as loop, bodies):
                 yield self._endless(loop, bodies)
             case (control, bodies):
                 yield DeviceControl(control, tuple(self._steps(body, guard) for body in bodies))
@@ -169,7 +158,7 @@ class DevicePlan(PlacedProgram):
                 yield part
 
     def _counted(
-        self, loop: SequentialFor, bodies: tuple[list[Part], ...], guard: CounterGuard | None
+        self, loop: loop_ir.SequentialFor, bodies: tuple[list[Part], ...], guard: CounterGuard | None
     ) -> DeviceControl:
         inner = tuple(self._steps(body, guard) for body in bodies)
         if not any(COUNTERS in launch.kernel.parameters for step in inner[0] for launch in launches_of(step)):
@@ -177,9 +166,9 @@ class DevicePlan(PlacedProgram):
         begin = self._launch((loop, 0), "begin", self.layout.place(first_iteration(loop)))
         return DeviceControl(loop, inner, begin, self._launch((loop, 1), "next", next_iteration(loop)))
 
-    def _endless(self, loop: SequentialWhile, bodies: tuple[list[Part], ...]) -> DeviceControl:
+    def _endless(self, loop: loop_ir.SequentialWhile, bodies: tuple[list[Part], ...]) -> DeviceControl:
         place = self._next_counter()
-        inside = Counter(touched(loop))
+        inside = Counter(loop_ir.touched(loop))
         own = {buffer for buffer in self.loops.temporaries if inside[buffer] == self._touched[buffer]}
         is_guarded = all(is_guardable(part, own, loop.depth) for body in bodies for part in body)
         guard = CounterGuard(place, GOES_ON) if is_guarded else None
@@ -222,9 +211,9 @@ def is_guardable(part: Part, own: Collection[Buffer] = (), depth: int | None = N
         case DeviceProducts(_, product):
             matrices = product.out, product.a, product.b
             return product.out.buffer.root in own and not any(m.offset.reads(depth) for m in matrices)
-        case (Switch(), branches):
+        case (loop_ir.Switch(), branches):
             return count(branches) <= MOST_GUARDED and all(is_guardable(inner) for b in branches for inner in b)
-        case (SequentialFor(_, int(extent)), (body,)):
+        case (loop_ir.SequentialFor(_, int(extent)), (body,)):
             is_short = extent * count((body,)) <= MOST_GUARDED
             return is_short and all(is_guardable(inner, own, depth) for inner in body)
         case _:
@@ -247,10 +236,10 @@ def launches_of(step: DeviceStep) -> Iterator[Launch]:
                 yield from launches_of(inner)
 
 
-def parts_of(items: Iterable[Item], mapping: Mapping, depth: int = 0) -> list[Part]:
+def parts_of(items: Iterable[loop_ir.Item], mapping: Mapping, depth: int = 0) -> list[Part]:
     """The parts of a sequence of items within this many loops."""
     found: list[Part] = []
-    pending: list[Item] = []
+    pending: list[loop_ir.Item] = []
     for item in chain.from_iterable(map(products_apart, items)):
         part = _part(item, mapping, depth)
         if part is None:
@@ -261,32 +250,32 @@ def parts_of(items: Iterable[Item], mapping: Mapping, depth: int = 0) -> list[Pa
     return [*found, *mapping.pieces(pending, depth)]
 
 
-def _part(item: Item, mapping: Mapping, depth: int) -> Part | None:
+def _part(item: loop_ir.Item, mapping: Mapping, depth: int) -> Part | None:
     """The host's part of an item; None if kernels do all of it."""
     match item:
-        case LibraryCall():
+        case loop_ir.LibraryCall():
             return item
-        case NestLoop() | Product():
+        case loop_ir.NestLoop() | loop_ir.Product():
             return _products(item, ())
-        case _ if mapping.fits_a_block(item) and not any(map(grows, controls(item))):
+        case _ if mapping.fits_a_block(item) and not any(map(grows, loop_ir.controls(item))):
             return None
-        case Switch() | SequentialFor() | SequentialWhile():
+        case loop_ir.Switch() | loop_ir.SequentialFor() | loop_ir.SequentialWhile():
             return item, tuple(parts_of(body, mapping, depth + 1) for body in item.bodies)
         case _:
             return None
 
 
-def grows(control: Control) -> bool:
+def grows(control: loop_ir.Control) -> bool:
     """True if a loop has residual stacks, whose memory the host brings."""
-    return not isinstance(control, Switch) and bool(control.residual_stacks)
+    return not isinstance(control, loop_ir.Switch) and bool(control.residual_stacks)
 
 
-def _products(item: Item, loops: tuple[NestLoop, ...]) -> DeviceProducts | None:
+def _products(item: loop_ir.Item, loops: tuple[loop_ir.NestLoop, ...]) -> DeviceProducts | None:
     """A product in loops."""
     match item:
-        case NestLoop(_, _, [inner]):
+        case loop_ir.NestLoop(_, _, [inner]):
             return _products(inner, (*loops, item))
-        case Product():
+        case loop_ir.Product():
             return DeviceProducts(loops, item)
         case _:
             return None
@@ -308,7 +297,7 @@ def read_by_host(parts: Iterable[Part]) -> Iterator[Buffer]:
         match part:
             case DeviceProducts(_, product):
                 yield from (matrix.buffer.root for matrix in (product.out, product.a, product.b))
-            case LibraryCall():
+            case loop_ir.LibraryCall():
                 yield from (buffer.root for buffer in (*part.operands, *part.results))
             case (control, bodies):
                 yield from (load.buffer.root for load in control.read)

@@ -23,6 +23,7 @@ from fnad.ir.program import Atom, Equation, Program, Source, Var
 from fnad.ir.size import estimate
 from fnad.ir.types import I64, Aval, Dtype, Shape, is_inexact
 from fnad.ir.walk import use_counts
+from fnad.lower import loop_ir
 from fnad.lower.collapse import collapse
 from fnad.lower.contraction import Dimensions, contraction_dimensions, matrix, strides
 from fnad.lower.divide import divide
@@ -31,24 +32,6 @@ from fnad.lower.faults import of_error
 from fnad.lower.fuse import Nests
 from fnad.lower.in_place import reusable, sampled
 from fnad.lower.index import Index, Loaded, as_index, count_loops, counter, counters, flatten, unflattened
-from fnad.lower.loop_ir import (
-    ArgReduce,
-    BufferStore,
-    Check,
-    Count,
-    Effect,
-    Item,
-    LibraryCall,
-    Matrix,
-    NestLoop,
-    Product,
-    Reduce,
-    Scan,
-    Update,
-    is_there,
-    nest,
-    nested,
-)
 from fnad.lower.materialize import is_read_twice, materialized_values
 from fnad.lower.narrow import folded_along_rows
 from fnad.lower.nodes import Buffer, Node, ScalarConstant, loads
@@ -175,7 +158,7 @@ class Values:
         fits = own is None or (own.root is memory.root and own.offset == memory.offset)
         return memory.again(self.depth) if fits else None
 
-    def items(self) -> list[Item]:
+    def items(self) -> list[loop_ir.Item]:
         """The nests, with loops collapsed and divided where possible."""
         target, nodes = self.shared.target, self.expressions.nodes
         self.nests.share(target.costs.shared_bytes)
@@ -230,8 +213,8 @@ class Values:
             case kind:
                 raise LoweringError(f"{equation.primitive.name} has no loops ({type(kind).__name__})")
 
-    def _store(self, buffer: Buffer, indices: Sequence[Index], node: Node) -> BufferStore:
-        return BufferStore(buffer, place(buffer, indices), node, self.source)
+    def _store(self, buffer: Buffer, indices: Sequence[Index], node: Node) -> loop_ir.BufferStore:
+        return loop_ir.BufferStore(buffer, place(buffer, indices), node, self.source)
 
     def copy(self, atom: Atom, buffer: Buffer) -> None:
         """Store a value into a buffer, cast to its dtype."""
@@ -243,7 +226,7 @@ class Values:
     def _nest(
         self,
         shape: Shape,
-        effect: Callable[[list[Index]], Effect],
+        effect: Callable[[list[Index]], loop_ir.Effect],
         span: Callable[[Index], tuple[Node, Node]] | None = None,
     ) -> None:
         """Place the nest over a shape with this effect; an axis of size 1 needs no loop, an empty one no nest.
@@ -253,15 +236,15 @@ class Values:
         if 0 in shape:
             return
         made = effect(counters(shape, self.depth))
-        if is_there(made):
+        if loop_ir.is_there(made):
             return
-        nest = nested(shape, made, self.depth)
+        outer = loop_ir.nested(shape, made, self.depth)
         if span is not None:
-            assert isinstance(nest, NestLoop)
-            (inner,) = nest.items
-            assert isinstance(inner, NestLoop)
+            assert isinstance(outer, loop_ir.NestLoop)
+            (inner,) = outer.items
+            assert isinstance(inner, loop_ir.NestLoop)
             inner.span = span(counter(self.depth, shape[0]))
-        self.nests.place(nest)
+        self.nests.place(outer)
 
     # ---- folds ---------------------------------------------------------------------------------------------------
 
@@ -295,10 +278,12 @@ class Values:
         is_wider = is_in_memory and dtype != narrow
         target = self.temporary(buffer.aval.with_dtype(dtype)) if is_wider else buffer
 
-        def effect(indices: list[Index]) -> Reduce:
+        def effect(indices: list[Index]) -> loop_ir.Reduce:
             kept = [index for axis, index in enumerate(indices) if axis not in axes]
             address = place(target, kept)
-            return Reduce(target, address, element(indices), init, step, is_sum, dtype, frozenset(depths), self.source)
+            return loop_ir.Reduce(
+                target, address, element(indices), init, step, is_sum, dtype, frozenset(depths), self.source
+            )
 
         self._nest(shape, effect, span)
         if target is not buffer:
@@ -322,10 +307,10 @@ class Values:
         operand, axis = equation.operands[0], equation.params["axis"]
         init = self._initial(extremum.init, operand.aval.dtype)
 
-        def effect(indices: list[Index]) -> ArgReduce:
+        def effect(indices: list[Index]) -> loop_ir.ArgReduce:
             kept = [index for a, index in enumerate(indices) if a != axis]
             node = self.expressions.element(operand, indices)
-            return ArgReduce(buffer, place(buffer, kept), node, init, better, self.source)
+            return loop_ir.ArgReduce(buffer, place(buffer, kept), node, init, better, self.source)
 
         self._nest_along(operand.aval.shape, axis, effect)
 
@@ -350,15 +335,15 @@ class Values:
         operand, axis = equation.operands[0], equation.params["axis"]
         n = operand.aval.shape[axis]
 
-        def effect(indices: list[Index]) -> Scan:
+        def effect(indices: list[Index]) -> loop_ir.Scan:
             if equation.params["reverse"]:
                 indices = [n - 1 - index if a == axis else index for a, index in enumerate(indices)]
             address, node = place(buffer, indices), self.expressions.element(operand, indices)
-            return Scan(buffer, address, node, step, self.source)
+            return loop_ir.Scan(buffer, address, node, step, self.source)
 
         self._nest_along(operand.aval.shape, axis, effect)
 
-    def _nest_along(self, shape: Shape, axis: int, effect: Callable[[list[Index]], Effect]) -> None:
+    def _nest_along(self, shape: Shape, axis: int, effect: Callable[[list[Index]], loop_ir.Effect]) -> None:
         """Place a nest whose innermost loop runs along `axis`, even if its size is 1."""
         if 0 in shape:
             return
@@ -366,8 +351,8 @@ class Values:
         depth = self.depth + count_loops(others)
         outer = counters(others, self.depth)
         innermost = counter(depth, shape[axis])
-        inner = NestLoop(depth, shape[axis], [effect([*outer[:axis], innermost, *outer[axis:]])])
-        self.nests.place(nested(others, inner, self.depth))
+        inner = loop_ir.NestLoop(depth, shape[axis], [effect([*outer[:axis], innermost, *outer[axis:]])])
+        self.nests.place(loop_ir.nested(others, inner, self.depth))
 
     # ---- writes into part of an array ------------------------------------------------------------------------------
 
@@ -378,7 +363,7 @@ class Values:
             self._nest(operand.aval.shape, partial(self._piece, buffer, operand, axis, start))
             start += operand.aval.shape[axis]
 
-    def _piece(self, buffer: Buffer, operand: Atom, axis: int, start: int, indices: list[Index]) -> BufferStore:
+    def _piece(self, buffer: Buffer, operand: Atom, axis: int, start: int, indices: list[Index]) -> loop_ir.BufferStore:
         moved = [index + start if a == axis else index for a, index in enumerate(indices)]
         return self._store(buffer, moved, self.expressions.element(operand, indices))
 
@@ -410,7 +395,7 @@ class Values:
         operand, updates, *integers = equation.operands
         rank, expressions, nodes = integers[0].aval.ndim, self.expressions, self.expressions.nodes
 
-        def effect(indices: list[Index]) -> BufferStore:
+        def effect(indices: list[Index]) -> loop_ir.BufferStore:
             numbers = {number: indices[axis] for axis, number in rows.items()}
             places = [numbers.get(number, Index(0)) for number in range(rank)] + indices[len(integers) :]
             where = expressions.gathered(equation, integers, places)
@@ -440,8 +425,10 @@ class Values:
             self.copy(operand, buffer)
         elif any(load.buffer.root is buffer.root for load in loads([self.expressions.element(updates, indices)])):
             updates = self.aside(updates)
-        update = Update(buffer, address, self.expressions.element(updates, indices), step, self.source, in_runs=True)
-        self.nests.place(nested((*elements, count), update, self.depth))
+        update = loop_ir.Update(
+            buffer, address, self.expressions.element(updates, indices), step, self.source, in_runs=True
+        )
+        self.nests.place(loop_ir.nested((*elements, count), update, self.depth))
 
     def _accumulate(self, equation: Equation, index: kinds.Rule, buffer: Buffer) -> None:
         """Fill with zeros and add, both within the loops over the axes that stay: so a row is in the cache.
@@ -461,15 +448,17 @@ class Values:
         permuted = counters(tuple(shape[axis] for axis in order), self.depth)
         indices = [permuted[order.index(axis)] for axis in range(len(shape))]
         address = place(buffer, [as_index(n) for n in where(indices)])
-        update = Update(buffer, address, self.expressions.element(operand, indices), "{old} + {new}", self.source)
+        update = loop_ir.Update(
+            buffer, address, self.expressions.element(operand, indices), "{old} + {new}", self.source
+        )
         places = counters(buffer.aval.shape, self.depth)
         zero = self._store(buffer, places, nodes.constant(buffer.dtype.type(0)))
         start = self.depth + count_loops(shape[:stays])
         inner = [
-            nested(buffer.aval.shape[stays:], zero, start),
-            nested(tuple(shape[axis] for axis in order[stays:]), update, start),
+            loop_ir.nested(buffer.aval.shape[stays:], zero, start),
+            loop_ir.nested(tuple(shape[axis] for axis in order[stays:]), update, start),
         ]
-        for item in nest(shape[:stays], inner, self.depth):
+        for item in loop_ir.nest(shape[:stays], inner, self.depth):
             self.nests.place(item)
 
     def _update(self, equation: Equation, buffer: Buffer) -> None:
@@ -488,8 +477,8 @@ class Values:
         All new elements are computed from the array as it was: also where not each element `is_once` among the places.
         """
 
-        def combine(new: Atom) -> Callable[[list[Index]], Update]:
-            return lambda indices: Update(
+        def combine(new: Atom) -> Callable[[list[Index]], loop_ir.Update]:
+            return lambda indices: loop_ir.Update(
                 buffer, place(buffer, where(indices)), self.expressions.element(new, indices), step, self.source,
                 in_any_order=in_any_order,
             )  # fmt: skip
@@ -530,7 +519,7 @@ class Values:
 
     def _index_of_nothing(
         self, equation: Equation, integers: Sequence[Atom], n: int, checked: Buffer, indices: list[Index]
-    ) -> BufferStore:
+    ) -> loop_ir.BufferStore:
         expressions = self.expressions
         if isinstance(equation.primitive.lower, kinds.Gather | kinds.Scatter):
             found = expressions.gathered(equation, integers, indices)
@@ -544,9 +533,9 @@ class Values:
         params, address = equation.params, place(buffer, ())
         node = self.expressions.element(equation.operands[0], ())
         if isinstance(equation.primitive.lower, kinds.GuardCheck):
-            item = Check(buffer, address, node, params["expected"], params["number"], self.source)
+            item = loop_ir.Check(buffer, address, node, params["expected"], params["number"], self.source)
         elif self.shared.target.counts_steps:
-            item = Count(buffer, address, node, self.shared.meter(params["label"]), self.source)
+            item = loop_ir.Count(buffer, address, node, self.shared.meter(params["label"]), self.source)
         else:
             item = self._store(buffer, (), node)
         self.nests.place(item)
@@ -609,11 +598,11 @@ class Values:
         batch = counters(dims.batch, self.depth)
         a = self._matrix(x, dims, dims.m, dims.k, dims.left_axes)
         b = self._matrix(y, dims, dims.k, dims.n, dims.right_axes)
-        out = Matrix(buffer, buffer.offset + flatten(batch, dims.batch) * (m * n), n, 1)
-        product = Product(out, a, b, m, k, n, self.source)
-        self.nests.place(nested(dims.batch, self._divided(product, dims, is_narrow), self.depth))
+        out = loop_ir.Matrix(buffer, buffer.offset + flatten(batch, dims.batch) * (m * n), n, 1)
+        product = loop_ir.Product(out, a, b, m, k, n, self.source)
+        self.nests.place(loop_ir.nested(dims.batch, self._divided(product, dims, is_narrow), self.depth))
 
-    def _divided(self, product: Product, dims: Dimensions, is_narrow: bool) -> Item:
+    def _divided(self, product: loop_ir.Product, dims: Dimensions, is_narrow: bool) -> loop_ir.Item:
         """A large product as a loop, over its terms if a loop computes an operand of it, or else over its rows.
 
         It may be a smaller one where its matrix `is_narrow` and loops fold along the rows.
@@ -622,27 +611,27 @@ class Values:
         if worth_terms(product, costs) or (is_narrow and worth_narrow(product.k, product.m, product.n, costs)):
             parts = self.temporary(Aval(product.out.buffer.dtype, (PARTS, product.m * product.n)))
             by_term = by_terms(replace(product, parts=parts), dims.k, depth, costs)
-            if self.nests.joins(nested(dims.batch, by_term, self.depth)):
+            if self.nests.joins(loop_ir.nested(dims.batch, by_term, self.depth)):
                 return by_term
         if not (worth_rows(product, costs) or (is_narrow and worth_narrow(product.m, product.k, product.n, costs))):
             return product
         product = product if dims.batch else replace(product, b=self._by_rows(product.b, product.k, product.n))
         return by_rows(product, dims.m, depth, costs)
 
-    def _by_rows(self, matrix: Matrix, rows: int, columns: int) -> Matrix:
+    def _by_rows(self, matrix: loop_ir.Matrix, rows: int, columns: int) -> loop_ir.Matrix:
         """A matrix whose rows lie together, from a copy if need be: the BLAS would transpose it again for each tile."""
         if matrix.column_stride == 1:
             return matrix
         copied = self.temporary(Aval(matrix.buffer.dtype, (rows, columns)))
 
-        def effect(indices: list[Index]) -> BufferStore:
+        def effect(indices: list[Index]) -> loop_ir.BufferStore:
             address = matrix.offset + indices[0] * matrix.row_stride + indices[1] * matrix.column_stride
             return self._store(copied, indices, self.expressions.nodes.load(matrix.buffer, address))
 
         self._nest(copied.aval.shape, effect)
-        return Matrix(copied, Index(0), columns, 1)
+        return loop_ir.Matrix(copied, Index(0), columns, 1)
 
-    def _matrix(self, atom: Atom, dims: Dimensions, rows: Shape, columns: Shape, axes: Sequence[int]) -> Matrix:
+    def _matrix(self, atom: Atom, dims: Dimensions, rows: Shape, columns: Shape, axes: Sequence[int]) -> loop_ir.Matrix:
         """An operand as a strided matrix for each iteration of the batch loops, from a copy if it is none."""
         shape = (*dims.batch, *rows, *columns)
         indices = counters(shape, self.depth)
@@ -658,13 +647,13 @@ class Values:
         copied = self.temporary(Aval(atom.aval.dtype, shape))
         self.copies[atom].append((copied, axes))
 
-        def effect(copy_indices: list[Index]) -> BufferStore:
+        def effect(copy_indices: list[Index]) -> loop_ir.BufferStore:
             moved = [copy_indices[axes.index(a)] for a in range(len(axes))]
             return self._store(copied, copy_indices, self.expressions.element(atom, moved))
 
         self._nest(shape, effect)
         offset = flatten(counters(dims.batch, self.depth), dims.batch) * (prod(rows) * prod(columns))
-        return Matrix(copied, offset, prod(columns), 1)
+        return loop_ir.Matrix(copied, offset, prod(columns), 1)
 
     def _call(self, equation: Equation, results: tuple[Buffer, ...]) -> None:
         target, primitive = self.shared.target, equation.primitive
@@ -675,7 +664,7 @@ class Values:
             self._call_natively(equation, routine, results)
             return
         operands = tuple(self._whole(atom) for atom in equation.operands)
-        self.nests.place(LibraryCall(primitive, dict(equation.keywords), operands, results, self.source))
+        self.nests.place(loop_ir.LibraryCall(primitive, dict(equation.keywords), operands, results, self.source))
 
     def _native_routine(self, equation: Equation) -> kinds.Routine | None:
         """The routine that native code calls, if the target has it and no array is empty or too large for its sizes."""
@@ -699,7 +688,7 @@ class Values:
         )
         faults = tuple(self.shared.fault(of_error(error, self.source)) for error in routine.errors)
         params = dict(equation.params)
-        call = LibraryCall(equation.primitive, params, operands, computed, self.source, routine, faults)
+        call = loop_ir.LibraryCall(equation.primitive, params, operands, computed, self.source, routine, faults)
         self.nests.place(call)
         for given, buffer in zip(computed, results, strict=True):
             if given is not buffer:
@@ -723,7 +712,7 @@ def dtype_in(routine: kinds.Routine, dtype: Dtype) -> Dtype:
     return np.result_type(dtype, np.float64) if routine.in_double else dtype
 
 
-def _reads_what_is_new(effect: Update, is_once: bool) -> bool:
+def _reads_what_is_new(effect: loop_ir.Update, is_once: bool) -> bool:
     """True if a new element may be computed from one that is new: from its own place only if that comes again."""
     found = (load for load in loads([effect.node]) if load.buffer.root is effect.buffer.root)
     return any(load.address != effect.address or not is_once for load in found)
