@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+import time
 from collections.abc import Callable
 from contextvars import Context
 from functools import cache
@@ -28,9 +29,8 @@ import numpy as np
 
 from fnad import config
 from fnad.backends.base import Array
-from fnad.backends.cpu import native, pool_code
+from fnad.backends.cpu import idle, native, pool_code
 from fnad.backends.cpu.codegen import LOWEST
-from fnad.backends.cpu.idle import WATCH
 from fnad.backends.cpu.loader import LOCK
 from fnad.backends.cpu.objects import (
     ALLOCATOR,
@@ -70,6 +70,7 @@ class Pool:
         ctypes.c_void_p.from_address(places["default"]).value = address(self._default) + ALLOCATOR
         self._context = Context()
         self._context.run(set_handler, capsule(places["handler"], name))
+        self._noted = -idle.SECONDS
         STORE.share(self)
 
     def empty(self, shape: tuple[int, ...], dtype: Dtype) -> Array:
@@ -77,7 +78,9 @@ class Pool:
         if current_handler() is not self._default:
             return np.empty(shape, dtype)
         self._limit.value = config.current().cache_bytes // SHARE
-        WATCH.note(self)
+        if time.monotonic() - self._noted > idle.SECONDS / 10:  # a note takes longer than all else here
+            self._noted = time.monotonic()
+            idle.WATCH.note(self)
         return self._context.copy().run(np.empty, shape, dtype)
 
     @property

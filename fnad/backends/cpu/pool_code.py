@@ -6,10 +6,10 @@ from typing import Any
 
 from fnad.backends.cpu.native import Int, StaticMemory, Word
 
-LARGE = 2**21
+LARGE = 2**18
 """The bytes of a result from which its memory is of the pool.
 
-The C library uses the memory of smaller ones again itself; to ask the pool takes a microsecond.
+The C library gives memory of several such results back to the system at each call. To ask the pool takes a microsecond.
 """
 
 NEXT, BYTES, HEADER = 0, 1, 16
