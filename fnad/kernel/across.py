@@ -14,7 +14,8 @@ from functools import partial
 from fnad.ir.types import BOOL, Dtype
 from fnad.kernel.accumulators import Accumulator
 from fnad.kernel.folds import Folds
-from fnad.kernel.statements import Assign, Constant, Expression, For, Load, Name, Store, integer
+from fnad.kernel.interrupts import stops, takes_long
+from fnad.kernel.statements import Assign, Constant, Expression, For, Load, Name, Statement, Store, integer
 from fnad.kernel.unroll import iteration_of
 from fnad.kernel.writer import Writer, block_of, counter, local
 from fnad.lower.across import folds_columns
@@ -50,14 +51,17 @@ class Across:
             self.begin(rows, kept, folds)
         rows.kept = kept
         self.writer.loop_over_rows = rows
+        check = stops(self.writer) if takes_long(tile, loop, self.writer.target.costs) else []
         if not any(isinstance(effect, Reduce) and effect not in folds for effect in effects):
-            self.columns(loop, partial(self.effects_across, effects, rows, folds, {}), each_row)
+            self.columns(loop, check, partial(self.effects_across, effects, rows, folds, {}), each_row)
         else:
-            self.columns_with_sums(loop, effects, rows, folds, each_row)
+            self.columns_with_sums(loop, check, effects, rows, folds, each_row)
         self.writer.loop_over_rows = None
         self.end(rows, folds, each_row)
 
-    def columns(self, loop: NestLoop, write: Callable[[], None], each_row: _EachRow) -> None:
+    def columns(
+        self, loop: NestLoop, check: Sequence[Statement], write: Callable[[], None], each_row: _EachRow
+    ) -> None:
         """Write a loop over the elements of rows, several at a time: lanes are loaded and stored once for these."""
         with self.writer.block() as outer, each_row():
             write()
@@ -75,13 +79,15 @@ class Across:
                     for statement in iteration_of(over_rows.body, counter(loop.depth), value, f"n{n}")
                 ]
                 whole = replace(over_rows, body=body)
-                self.writer.add(For(first, integer(start), integer(stop), count, [whole]))
+                self.writer.add(For(first, integer(start), integer(stop), count, [*check, whole]))
 
     def columns_with_sums(
-        self, loop: NestLoop, effects: Sequence[Effect], rows: RowLoop, folds: _Folds, each_row: _EachRow
-    ) -> None:
+        self, loop: NestLoop, check: Sequence[Statement], effects: Sequence[Effect], rows: RowLoop, folds: _Folds,
+        each_row: _EachRow,
+    ) -> None:  # fmt: skip
         """Write a loop over the elements of rows, with folds over the rows for each of them."""
         with self.writer.loop_over(counter(loop.depth), loop.extent, level=True):
+            self.writer.add(*check)
             sums = [effect for effect in effects if isinstance(effect, Reduce) and effect not in folds]
             totals: dict[Effect, Name] = {effect: self.total(effect) for effect in sums}
             with each_row():
@@ -183,7 +189,7 @@ class RowLoop:
     loop: NestLoop
     number: Expression
     kept: Mapping[Node, Name] = field(default_factory=dict[Node, Name])
-    known: dict[tuple[Node, int], bool] = field(default_factory=dict[tuple[Node, int], bool])
+    known: dict[Node, bool] = field(default_factory=dict[Node, bool])
 
     @property
     def depth(self) -> int:
@@ -191,7 +197,11 @@ class RowLoop:
 
     def varies(self, node: Node) -> bool:
         """True if a value is another one for each row."""
-        return self._reads(node, self.tile.depth)
+        found = self.known.get(node)
+        if found is None:
+            inside = any(index.reads(self.tile.depth) for index in indices(node))
+            found = self.known[node] = inside or any(map(self.varies, children(node)))
+        return found
 
     def work(self, roots: Sequence[Node]) -> Iterator[Node]:
         """The largest operations and checks that vary by row alone; those in a branch may be invalid outside."""
@@ -201,20 +211,7 @@ class RowLoop:
             if node in seen:
                 continue
             seen.add(node)
-            if (
-                isinstance(node, ScalarOperation | Checked)
-                and self.varies(node)
-                and not self._reads(node, self.loop.depth)
-            ):
+            if isinstance(node, ScalarOperation | Checked) and self.varies(node) and node.depth <= self.loop.depth:
                 yield node
             elif not isinstance(node, Branch):
                 pending += children(node)
-
-    def _reads(self, node: Node, depth: int) -> bool:
-        """True if a value depends on the counter of the loop at this depth."""
-        found = self.known.get((node, depth))
-        if found is None:
-            inside = any(index.reads(depth) for index in indices(node))
-            found = inside or any(self._reads(child, depth) for child in children(node))
-            self.known[node, depth] = found
-        return found

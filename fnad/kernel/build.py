@@ -19,12 +19,13 @@ from fnad.kernel import statements as code
 from fnad.kernel.accumulators import Accumulator
 from fnad.kernel.across import Across
 from fnad.kernel.folds import Folds
+from fnad.kernel.interrupts import interrupt_period, stops, takes_long
 from fnad.kernel.products import PARTS, Products, power_of_two
 from fnad.kernel.residual_stack import NO_MEMORY
-from fnad.kernel.routines import INTERRUPTED, RESERVE, ROUTINES, STACK_ARRAYS, numbers_of
+from fnad.kernel.routines import RESERVE, ROUTINES, STACK_ARRAYS, numbers_of
 from fnad.kernel.writer import Writer, array_of, block_of, counter, end_of, local, plus
 from fnad.lower import loop_ir, tiles
-from fnad.lower.loop_ir import Control, Item, NestLoop, Product, SequentialFor, SequentialWhile, Switch
+from fnad.lower.loop_ir import Control, Item, NestLoop
 from fnad.lower.nodes import Buffer
 from fnad.lower.parallel import (
     folds_in_memory,
@@ -39,7 +40,7 @@ from fnad.lower.parallel import (
     scattered,
 )
 from fnad.lower.rows import Row
-from fnad.lower.target import Costs, Target
+from fnad.lower.target import Target
 from fnad.scalar.operation import INDEX, Dtype, Pointer
 from fnad.scalar.operations import LOGICAL_NOT, MIN
 
@@ -272,6 +273,8 @@ class KernelBuilder(Writer):
             self.add(local(array, whole))
             self.room -= whole
         self.add(code.For(task, code.integer(0), code.integer(tasks), 1, body, code.LoopKind.PARALLEL))
+        if any(isinstance(item, NestLoop) and takes_long(loop, item, self.target.costs) for item in loop.items):
+            self.exit(code.Load(code.STATUS, code.integer(0)).equals(code.STOPPED), code.Return())
         self.combine_tasks(loop, folds, parts, tasks)
         self.combine_results(loop, own, tasks)
 
@@ -445,19 +448,12 @@ class KernelBuilder(Writer):
     def answer_interrupts(self, loop: loop_ir.SequentialFor | loop_ir.SequentialWhile) -> None:
         """In a loop that may run long, check for Ctrl-C every so often."""
         period = interrupt_period(loop, self.target.costs)
-        if period is None or INTERRUPTED.name not in self.target.instructions:
+        if period is None:
             return
-        stop = self.stop_in_task() if self.is_parallel else code.If(code.apply(INTERRUPTED), [code.Return()])
-        if period > 1:
-            mask = code.integer(period - 1)
-            stop = code.If((counter(loop.depth) & mask).equals(mask), [stop])
-        self.add(stop)
-
-    @staticmethod
-    def stop_in_task() -> code.If:
-        """The statement that ends a task of a parallel loop if this thread or another one was interrupted."""
-        stops = code.apply(INTERRUPTED) | code.Load(code.STATUS, code.integer(0)).differs(0)
-        return code.If(stops, [code.Store(code.STATUS, code.integer(0), code.integer(code.STOPPED)), code.Return()])
+        mask, check = code.integer(period - 1), stops(self)
+        if period > 1 and check:
+            check = [code.If((counter(loop.depth) & mask).equals(mask), [*check])]
+        self.add(*check)
 
     def reserve(self, stack: Buffer, rows: code.Expression) -> None:
         """Reserve room for this many rows; without memory for them the run ends."""
@@ -494,33 +490,3 @@ def locate(stack: Buffer, stacks: Sequence[Buffer]) -> code.Assign:
     """The statement that finds a residual stack, whose address changes as it grows."""
     number = code.integer(stacks.index(stack))
     return code.Assign((array_of(stack),), code.apply(STACK_ARRAYS[stack.dtype], code.STACKS, number))
-
-
-# ---- interrupts ------------------------------------------------------------------------------------------------------
-
-
-def interrupt_period(loop: SequentialFor | SequentialWhile, costs: Costs) -> int | None:
-    """The number of iterations, a power of two, between two checks for an interrupt; None for a short loop."""
-    period = costs.interrupt_nanoseconds
-    work = sum(_work(item, costs.effect_nanoseconds) for body in loop.bodies for item in body)
-    if isinstance(loop, SequentialFor) and isinstance(loop.extent, int) and loop.extent * work < 2 * period:
-        return None
-    return 2 ** max(0, (period // max(work, 1)).bit_length() - 1)
-
-
-def _work(item: Item, effect: int) -> int:
-    """The approximate time of an item, in nanoseconds, given that of an effect.
-
-    Inner loops with checks of their own count little.
-    """
-    match item:
-        case NestLoop():
-            return item.expected * sum(_work(inner, effect) for inner in item.items)
-        case Product():
-            return item.m * item.k * item.n // 8
-        case Switch():
-            return max(sum(_work(inner, effect) for inner in branch) for branch in item.branches)
-        case SequentialFor(_, int(extent), _, items, updates):
-            return extent * sum(_work(inner, effect) for inner in [*items, *updates])
-        case _:
-            return effect

@@ -80,8 +80,8 @@ class Products:
         if row is None or not row.turned:
             return matrix
         if by_rows:
-            return replace(matrix, row_stride=1, column_stride=row.loop.tile * matrix.column_stride)
-        return replace(matrix, row_stride=row.loop.tile * matrix.row_stride, column_stride=1)
+            return replace(matrix, row_stride=1, column_stride=row.loop.tile * (matrix.column_stride // row.pitch))
+        return replace(matrix, row_stride=row.loop.tile * (matrix.row_stride // row.pitch), column_stride=1)
 
     def part(self, product: loop_ir.Product, part: ProductPart, beta: float | None = None) -> None:
         """Write a part of a product, added to `beta` times what is there, which is the product's own if not given."""

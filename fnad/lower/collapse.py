@@ -26,7 +26,9 @@ def collapse(item: Item, nodes: Nodes) -> Item:
 
 def _collapsible(outer: NestLoop, inner: NestLoop) -> bool:
     a, b = Counter(outer.depth, outer.extent), Counter(inner.depth, inner.extent)
-    return outer.span is inner.span is None and all(_effect_collapses(effect, a, b) for effect in effects(inner))
+    if outer.span is not None or inner.span is not None or inner.across:
+        return False
+    return all(_effect_collapses(effect, a, b) for effect in effects(inner))
 
 
 def _effect_collapses(effect: object, a: Counter, b: Counter) -> bool:

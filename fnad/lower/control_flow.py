@@ -28,6 +28,7 @@ from fnad.lower.in_place import in_place_candidates
 from fnad.lower.index import ENDLESS, Counter, Index, counter, counters
 from fnad.lower.loop_ir import BufferStore, Item, SequentialFor, SequentialWhile, Switch
 from fnad.lower.nodes import Buffer, BufferLoad, Node, loads
+from fnad.lower.recurrences import by_elements
 from fnad.lower.values import Values
 from fnad.records import NamedTuple
 
@@ -151,7 +152,7 @@ class Regions(Values):
         updates = body.compute_iteration(program, len(constants), carries, stacks, iteration)
         growing = tuple(stack for stack in stacks if stack.aval.is_residual_stack)
         loop = SequentialFor(self.depth, extent, equation.params["reverse"], body.items(), updates, growing)
-        self.nests.place(loop)
+        self.nests.place(by_elements(loop, self.shared.target, self.expressions.nodes) or loop)
 
     def _while_loop(self, equation: Equation) -> None:
         params, (test_program, program) = equation.params, equation.regions

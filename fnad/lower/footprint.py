@@ -3,13 +3,15 @@
 Note [Aligned accesses]
     All accesses to a buffer are aligned at depth d if their addresses are  outer + stride · i<d> + rest,  with the
     same stride and the same coefficients of the outer counters, and the rests of all of them lie within less than one
-    stride: then the iterations of loop d touch disjoint parts.
+    stride: then the iterations of loop d touch disjoint parts. They do too where addresses are multiples of a number
+    but for less than that, as in the columns of a matrix: see `independence.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from fnad.lower.independence import independent
 from fnad.lower.index import Counter, Index
 from fnad.lower.loop_ir import Item, LibraryCall, Product, controls, effects, reads, writes
 from fnad.lower.nodes import Buffer
@@ -71,4 +73,5 @@ def aligned(addresses: Sequence[Index | None], depth: int, extent: int) -> bool:
         outer.add(outside)
         ranges.append(Index(address.constant, rest).range)
     low, high = min(a for a, _ in ranges), max(b for _, b in ranges)
-    return len(strides) == len(outer) == 1 and high - low < abs(next(iter(strides)))
+    is_compact = len(strides) == len(outer) == 1 and high - low < abs(next(iter(strides)))
+    return is_compact or independent([address for address in addresses if address is not None], counter)

@@ -185,7 +185,7 @@ class Nests:
         loop = member.item
         if not (isinstance(loop, NestLoop) and isinstance(item, NestLoop) and is_same(loop.extent, item.extent)):
             return False
-        if loop.span != item.span:
+        if loop.span != item.span or loop.across != item.across:
             return False
         if member.inside is None or member.footprint.size >= self.largest:  # one that was united with another is empty
             return False

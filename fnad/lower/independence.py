@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from math import gcd
 
+from fnad.ir.size import is_size
 from fnad.lower import loop_ir
 from fnad.lower.index import Counter, Index
 from fnad.lower.nodes import Buffer
@@ -65,6 +66,8 @@ def written_addresses(
 
 def independent(addresses: Sequence[Index], counter: Counter) -> bool:
     """True if accesses at these addresses are to different elements for different values of a counter."""
+    if any(is_size(number) for address in addresses for number in (address.constant, *(c for _, c in address.terms))):
+        return False
     strides = {address.coefficient(counter) for address in addresses}
     stride = abs(next(iter(strides)))
     if len(strides) > 1 or stride == 0:

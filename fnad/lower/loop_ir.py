@@ -22,7 +22,7 @@ from fnad.ir.program import Source
 from fnad.ir.size import estimate
 from fnad.ir.types import Dtype, Shape
 from fnad.lower.faults import Fault
-from fnad.lower.index import Index
+from fnad.lower.index import Index, counter
 from fnad.lower.nodes import Buffer, BufferLoad, Node, loaded, loads
 from fnad.records import dataclass
 
@@ -268,6 +268,9 @@ class LoopProgram:
 
 # ---- what an item reads and writes -------------------------------------------------------------------------------
 
+INNERMOST = 2**16
+"""A depth beyond that of any loop: that of the counter of a matrix's rows in accesses."""
+
 Access: TypeAlias = tuple[Buffer, Index | None]
 """A buffer and the address in it; None for all of it."""
 
@@ -310,7 +313,7 @@ def writes(item: Effect | Product | LibraryCall) -> list[Access]:
     """The accesses that an effect writes."""
     match item:
         case Product(out, _, _, m, _, n):
-            return corners(out, m, n)
+            return [_access(out, m, n)]
         case LibraryCall():
             return [(buffer, None) for buffer in item.results]
         case _:
@@ -321,8 +324,8 @@ def reads(item: Effect | Product | LibraryCall) -> list[Access]:
     """The accesses that an effect reads; an update reads the elements that it writes."""
     match item:
         case Product(out, a, b, m, k, n):
-            changed = corners(out, m, n) if item.beta else []
-            return [*corners(a, m, k), *corners(b, k, n), *changed]
+            changed = [_access(out, m, n)] if item.beta else []
+            return [_access(a, m, k), _access(b, k, n), *changed]
         case LibraryCall():
             return [(buffer, None) for buffer in item.operands]
         case _:
@@ -330,10 +333,10 @@ def reads(item: Effect | Product | LibraryCall) -> list[Access]:
             return [*found, (item.buffer, item.address)] if isinstance(item, Update) else list(found)
 
 
-def corners(matrix: Matrix, rows: int, columns: int) -> list[Access]:
-    """The accesses to the first and the last element of a matrix, between which all others lie."""
-    last = matrix.offset + (max(rows - 1, 0) * matrix.row_stride + max(columns - 1, 0) * matrix.column_stride)
-    return [(matrix.buffer, matrix.offset), (matrix.buffer, last)]
+def _access(matrix: Matrix, rows: int, columns: int) -> Access:
+    """The access to the elements of a matrix, as if by two loops inside of all others."""
+    row, column = counter(INNERMOST, max(rows, 1)), counter(INNERMOST + 1, max(columns, 1))
+    return matrix.buffer, matrix.offset + (row * matrix.row_stride + column * matrix.column_stride)
 
 
 def effect_loads(effect: Effect) -> list[BufferLoad]:

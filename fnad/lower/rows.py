@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from functools import cache
+from functools import cache, reduce
 from itertools import chain
 
-from fnad.ir.size import is_size
+from fnad.ir.size import common_divisor, is_size
 from fnad.lower.footprint import Footprint, aligned, footprint
 from fnad.lower.index import Atom, Counter, Index
 from fnad.lower.loop_ir import Control, Item, NestLoop, Product, effects, touched
@@ -45,6 +45,8 @@ class Row:
     has_tile: bool
     size: int
     turned: bool = False
+    pitch: int = 1
+    """The distance between the elements of a row that is turned."""
 
     def stride(self, address: Index) -> int:
         """The distance between the rows of successive iterations, if there are several."""
@@ -54,7 +56,7 @@ class Row:
     def place(self, address: Index) -> Index:
         """The place in its row of an address in the whole buffer."""
         place = _place(self.loop, self.outermost, address)
-        return place * self.loop.tile if self.turned else place
+        return place // self.pitch * self.loop.tile if self.turned else place
 
 
 def _stride(loop: NestLoop, address: Index) -> int:
@@ -163,11 +165,19 @@ def _row(
     places = [_place(loop, outermost, address) for address in addresses]
     if any(isinstance(atom, Counter) and atom.depth < outermost for place in places for atom, _ in place.terms):
         return None
-    size, stride = max(place.range[1] for place in places) + 1, _stride(loop, addresses[0])
+    stride = _stride(loop, addresses[0])
+    pitch = _pitch(places) if turned and stride == 1 else 1
+    size = max(place.range[1] for place in places) // pitch + 1
     if size >= buffer.aval.size or (has_tile and stride < 0) or is_size(size):
         return None
     several = size * loop.tile if turned else size + (stride * (loop.tile - 1) if has_tile else 0)
     if several < SHORTEST and not turned:
         return None
     whole = 2 ** (several - 1).bit_length()
-    return Row(loop, outermost, has_tile, whole, turned) if whole * buffer.dtype.itemsize <= LARGEST else None
+    return Row(loop, outermost, has_tile, whole, turned, pitch) if whole * buffer.dtype.itemsize <= LARGEST else None
+
+
+def _pitch(places: Sequence[Index]) -> int:
+    """The largest number of which all places are multiples."""
+    numbers = [number for place in places for number in (place.constant, *(c for _, c in place.terms))]
+    return reduce(common_divisor, numbers, 0) or 1

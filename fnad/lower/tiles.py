@@ -21,7 +21,8 @@ from math import prod
 from fnad.ir.types import Shape
 from fnad.lower.index import Counter, Index, count_loops, counters, flatten
 from fnad.lower.loop_ir import Item, Matrix, NestLoop, Product, nested
-from fnad.lower.nodes import Buffer
+from fnad.lower.nodes import Buffer, Nodes
+from fnad.lower.recurrences import length_of_steps, with_folds
 from fnad.lower.target import Costs
 
 MOST = 16
@@ -109,16 +110,18 @@ def _moved(matrix: Matrix, by: Index) -> Matrix:
 # ---- loops with products -----------------------------------------------------------------------------------------
 
 
-def tiled(item: Item, costs: Costs) -> Item:
-    """An item with its loops divided into tiles where there are products by rows or by terms."""
+def tiled(item: Item, costs: Costs, nodes: Nodes) -> Item:
+    """An item with its loops divided into tiles where there are products by rows or by terms, or steps of elements."""
     if not isinstance(item, NestLoop):
         return item
-    items = [tiled(inner, costs) for inner in item.items]
+    items = with_folds(replace(item, items=[tiled(inner, costs, nodes) for inner in item.items]), nodes)
     products = [inner for inner in items if isinstance(inner, Product) and is_divided(inner, item)]
     if products and len(items) == 1:
         return widened(products[0], item)
     products = [p for p in products if p.depths or p.has_rows or worth_rows(widened(p, item), costs)]
-    return replace(item, items=items, tile=_length(products, costs) if products else 0)
+    lengths = [_length(products, costs)] if products else []
+    lengths += [length_of_steps(items)] if any(isinstance(inner, NestLoop) and inner.across for inner in items) else []
+    return replace(item, items=items, tile=min(lengths, default=0))
 
 
 def is_divided(product: Product, loop: NestLoop) -> bool:

@@ -162,7 +162,7 @@ class Values:
         """The nests, with loops collapsed and divided where possible."""
         target, nodes = self.shared.target, self.expressions.nodes
         self.nests.share(target.costs.shared_bytes)
-        nests = [collapse(tiled(item, target.costs), nodes) for item in self.nests.items()]
+        nests = [collapse(tiled(item, target.costs, nodes), nodes) for item in self.nests.items()]
         return nests if target.grid is not None else [divide(item, nodes) for item in nests]
 
     # ---- one materialized value --------------------------------------------------------------------------------------
