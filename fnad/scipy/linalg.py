@@ -14,6 +14,7 @@ are 0. As in SciPy, what is no stack of matrices is a ValueError, and a singular
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -23,11 +24,11 @@ from fnad.ir.builder import untried
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import DTYPES, is_complex, real_dtype
 from fnad.numpy import linear_algebra
-from fnad.numpy.bodies import XP
+from fnad.numpy.bodies import XP, anew
 from fnad.numpy.linear_algebra import floating, for_columns, square
 from fnad.numpy.operands import as_symbol, static_array, to_dtype
 from fnad.ops import banded, eigenvalues, least_squares, linalg, matrix_function, riccati
-from fnad.ops.arithmetic import add, mul, neg, sub
+from fnad.ops.arithmetic import add, sub
 from fnad.ops.autodiff import stop_gradient
 from fnad.ops.comparison import eq
 from fnad.ops.conversion import convert
@@ -51,7 +52,7 @@ from fnad.ops.matrix import (
 )
 from fnad.ops.matrix import lower as lower_triangle
 from fnad.ops.matrix import upper as upper_triangle
-from fnad.ops.shape import broadcast_in_dim, broadcast_to, concatenate, reshape_to, slice_axis
+from fnad.ops.shape import broadcast_to, concatenate, reshape_to, slice_axis
 from fnad.ops.sorting import argsort
 from fnad.scipy.rule import body_of, on_values, others_of, rule_of
 from fnad.scipy.special_matrices import circulant, hankel, toeplitz
@@ -245,41 +246,18 @@ def solve_continuous_lyapunov(a: Any, q: Any) -> Any:
     return matrix_function.solve_sylvester(x, adjoint(x), y)
 
 
-@of_scipy
+@on_values_of_scipy
 def solve_discrete_lyapunov(a: Any, q: Any, method: str | None = None) -> Any:
     """The solution x of the discrete equation of Lyapunov, a x aᴴ - x + q = 0; both are (n, n), or stacks.
 
-    It is solved as a system of n² equations, or where that is large, from n = 10 on, as a continuous equation.
+    SciPy solves a system of n² equations, or where that is large, from n = 10 on, a continuous equation.
 
     >>> solve_discrete_lyapunov([[0.5]], [[3.0]])
     array([[4.]])
     """
-    x, y = floating(a, q)
-    check_square("solve_discrete_lyapunov", x.aval)
-    method = ("direct" if x.shape[-1] < 10 else "bilinear") if method is None else method.lower()
-    if method not in ("direct", "bilinear"):
+    if method is not None and method.lower() not in ("direct", "bilinear"):
         raise DomainError(f"solve_discrete_lyapunov: unknown method {method!r}", remedy="write 'direct' or 'bilinear'")
-    return (_lyapunov_by_elements if method == "direct" else _lyapunov_by_cayley)(x, y)
-
-
-def _lyapunov_by_elements(a: Symbol, q: Symbol) -> Symbol:
-    *stack, n, _ = a.shape
-    outer = mul(
-        broadcast_in_dim(a, shape=(*stack, n, n, n, n), dims=(*range(len(stack)), len(stack), len(stack) + 2)),
-        broadcast_in_dim(
-            conjugate(a), shape=(*stack, n, n, n, n), dims=(*range(len(stack)), len(stack) + 1, len(stack) + 3)
-        ),
-    )
-    whole = reshape_to(outer, (*stack, n * n, n * n))
-    found = linalg.solve(sub(identity_like(whole), whole), reshape_to(q, (*stack, n * n, 1)))
-    return reshape_to(found, q.shape)
-
-
-def _lyapunov_by_cayley(a: Symbol, q: Symbol) -> Symbol:
-    above = add(a, identity_like(a))
-    moved = linalg.solve(above, sub(a, identity_like(a)))
-    right = adjoint(linalg.solve(above, adjoint(linalg.solve(above, q))))
-    return matrix_function.solve_sylvester(moved, adjoint(moved), neg(add(right, right)))
+    return anew(import_module("scipy.linalg").solve_discrete_lyapunov)(a, q, method)
 
 
 @of_scipy
@@ -541,14 +519,7 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True) -> Any:
     return tuple(result) if compute_uv else result
 
 
-@of_scipy
-def svdvals(a: Any) -> Any:
-    """The singular values, descending.
-
-    >>> svdvals([[0.0, 2.0], [1.0, 0.0]])
-    array([2., 1.])
-    """
-    return linear_algebra.svd(a, compute_uv=False)
+svdvals = body_of("scipy.linalg.svdvals")
 
 
 def _eigenvalues(a: Symbol, is_lower: bool, index: Any) -> Symbol:
