@@ -193,6 +193,9 @@ OPTIMISED = {
 }
 """Folders and files of tests whose programs LLVM optimises; others check rules, and it would take half of the time."""
 
+PLAIN = {"test_across.py", "test_families.py", "test_linalg.py", "test_row_tiles.py", "test_zero_size.py"}
+"""Files in these folders whose programs are not optimised: they check the loops that fnad makes, or calls of LAPACK."""
+
 PLAIN_FAMILIES: WeakValueDictionary[str, families.Family] = WeakValueDictionary()
 """The code that the other tests have compiled, which these do not take."""
 
@@ -201,7 +204,7 @@ PLAIN_FAMILIES: WeakValueDictionary[str, families.Family] = WeakValueDictionary(
 def _compiled_plainly(request: pytest.FixtureRequest) -> Iterator[None]:
     """Compile the programs of most tests without LLVM's passes."""
     with pytest.MonkeyPatch.context() as patch:
-        if OPTIMISED.isdisjoint((request.path.name, request.path.parent.name)):
+        if request.path.name in PLAIN or OPTIMISED.isdisjoint((request.path.name, request.path.parent.name)):
             patch.setattr(families, "compile_kernel", compile_plainly)
             patch.setattr(families, "_FAMILIES", PLAIN_FAMILIES)
         yield

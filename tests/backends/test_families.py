@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 import pytest
@@ -32,8 +33,9 @@ RNG = np.random.default_rng(0)
 
 @pytest.fixture
 def compiled(monkeypatch: pytest.MonkeyPatch) -> list[Kernel]:
-    """The kernels that are compiled from now on."""
+    """The kernels that are compiled from now on, whatever other tests have compiled."""
     found: list[Kernel] = []
+    monkeypatch.setattr(families, "_FAMILIES", WeakValueDictionary())
     compile_kernel = families.compile_kernel
 
     def count(kernel: Kernel, text: str = "") -> Any:
