@@ -101,7 +101,7 @@ def unless_parted(together: Callable[[], Stacked], rows: MappedRows, key: Hashab
 
     Under `jit` the trace begins again where they part, and what `together` changes is undone otherwise.
     """
-    if LOOPING.loops is not None or rows.number > MOST_ROWS:
+    if LOOPING.loops is not None or not 0 < rows.number <= MOST_ROWS:
         with ROWS.holding(None if LOOPING.loops is None else key):
             return together()
     with undoing() as changes:
