@@ -14,8 +14,8 @@ from functools import partial
 from fnad.ir.types import BOOL, Dtype
 from fnad.kernel.accumulators import Accumulator
 from fnad.kernel.folds import Folds
-from fnad.kernel.interrupts import stops, takes_long
-from fnad.kernel.statements import Assign, Constant, Expression, For, Load, Name, Statement, Store, integer
+from fnad.kernel.interrupts import stops_in_steps
+from fnad.kernel.statements import Assign, Constant, Expression, For, Load, Name, Store, integer
 from fnad.kernel.unroll import iteration_of
 from fnad.kernel.writer import Writer, block_of, counter, local
 from fnad.lower.across import folds_columns
@@ -51,17 +51,14 @@ class Across:
             self.begin(rows, kept, folds)
         rows.kept = kept
         self.writer.loop_over_rows = rows
-        check = stops(self.writer) if takes_long(tile, loop, self.writer.target.costs) else []
         if not any(isinstance(effect, Reduce) and effect not in folds for effect in effects):
-            self.columns(loop, check, partial(self.effects_across, effects, rows, folds, {}), each_row)
+            self.columns(tile, loop, partial(self.effects_across, effects, rows, folds, {}), each_row)
         else:
-            self.columns_with_sums(loop, check, effects, rows, folds, each_row)
+            self.columns_with_sums(loop, effects, rows, folds, each_row)
         self.writer.loop_over_rows = None
         self.end(rows, folds, each_row)
 
-    def columns(
-        self, loop: NestLoop, check: Sequence[Statement], write: Callable[[], None], each_row: _EachRow
-    ) -> None:
+    def columns(self, tile: NestLoop, loop: NestLoop, write: Callable[[], None], each_row: _EachRow) -> None:
         """Write a loop over the elements of rows, several at a time: lanes are loaded and stored once for these."""
         with self.writer.block() as outer, each_row():
             write()
@@ -69,7 +66,7 @@ class Across:
         assert isinstance(over_rows, For)
         first = block_of(loop.depth)
         together = max(1, min(TOGETHER, STATEMENTS // len(over_rows.body)))
-        rest = loop.extent % together
+        rest, check = loop.extent % together, stops_in_steps(self.writer, tile, loop, first)
         for start, stop, count in ((0, loop.extent - rest, together), (loop.extent - rest, loop.extent, rest)):
             if start < stop:
                 values = [first, *(first + n for n in range(1, count))]
@@ -82,12 +79,11 @@ class Across:
                 self.writer.add(For(first, integer(start), integer(stop), count, [*check, whole]))
 
     def columns_with_sums(
-        self, loop: NestLoop, check: Sequence[Statement], effects: Sequence[Effect], rows: RowLoop, folds: _Folds,
-        each_row: _EachRow,
-    ) -> None:  # fmt: skip
+        self, loop: NestLoop, effects: Sequence[Effect], rows: RowLoop, folds: _Folds, each_row: _EachRow
+    ) -> None:
         """Write a loop over the elements of rows, with folds over the rows for each of them."""
         with self.writer.loop_over(counter(loop.depth), loop.extent, level=True):
-            self.writer.add(*check)
+            self.writer.add(*stops_in_steps(self.writer, rows.tile, loop, counter(loop.depth)))
             sums = [effect for effect in effects if isinstance(effect, Reduce) and effect not in folds]
             totals: dict[Effect, Name] = {effect: self.total(effect) for effect in sums}
             with each_row():

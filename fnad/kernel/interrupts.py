@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fnad.kernel.routines import INTERRUPTED
-from fnad.kernel.statements import STATUS, STOPPED, If, Load, Return, Store, apply, integer
+from fnad.kernel.statements import STATUS, STOPPED, Expression, If, Load, Return, Store, apply, integer
 from fnad.kernel.writer import Writer
 from fnad.lower.loop_ir import Item, NestLoop, Product, SequentialFor, SequentialWhile, Switch
 from fnad.lower.target import Costs
@@ -17,6 +17,16 @@ def stops(writer: Writer) -> list[If]:
         return [If(apply(INTERRUPTED), [Return()])]
     condition = apply(INTERRUPTED) | Load(STATUS, integer(0)).differs(0)  # of this thread or another one
     return [If(condition, [Store(STATUS, integer(0), integer(STOPPED)), Return()])]
+
+
+def stops_in_steps(writer: Writer, tile: NestLoop, loop: NestLoop, step: Expression) -> list[If]:
+    """The checks of a step of a loop across a tile: in the first step, and so often that they take no time."""
+    costs = writer.target.costs
+    if not takes_long(tile, loop, costs):
+        return []
+    each = tile.tile * _work(loop, costs.effect_nanoseconds) // loop.extent
+    period = 2 ** max(0, (costs.interrupt_nanoseconds // max(each, 1)).bit_length() - 1)
+    return [If((step & integer(period - 1)).equals(0), [check]) for check in stops(writer)]
 
 
 def takes_long(tile: NestLoop, loop: NestLoop, costs: Costs) -> bool:
