@@ -49,11 +49,12 @@ def by_elements(loop: SequentialFor, target: Target, nodes: Nodes) -> NestLoop |
     step, element = Counter(loop.depth, loop.extent), Counter(loop.depth + 1, extent)
     if len(effects) < sum(len(inner.items) for inner in loops):
         return None
-    stored = written_addresses(effect for effect in effects if isinstance(effect, BufferStore))
+    stored = {effect.buffer.root for effect in effects if isinstance(effect, BufferStore)}
     touched = {*stored, *(load.buffer.root for effect in effects for load in effect_loads(effect))}
     if not all(_is_of_element(effect, step, element, target, touched) for effect in effects):
         return None
-    if not all(independent(addresses, element) for addresses in stored.values()):
+    addresses = written_addresses(effects)  # where folds read what steps store, too
+    if not all(independent(addresses[buffer], element) for buffer in stored):
         return None
     exchanged = _Exchanged(nodes, step, element, effects, reverse=loop.reverse)
     steps = NestLoop(element.depth, loop.extent, [*map(exchanged.item, effects)], across=True)

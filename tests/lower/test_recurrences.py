@@ -56,6 +56,11 @@ def neighbours(t: Any, c: Any, w: Any) -> Any:
     return np.sum(scan(lambda y, k: ((np.roll(y, 1) - y) * k, None), t, c)[0] * w)
 
 
+def fold_of_neighbours(t: Any, c: Any, w: Any) -> Any:
+    y, most = scan(lambda y, k: (y * k, np.max(np.roll(y, 3) - t)), w, c)
+    return np.sum(y * w) + np.sum(most)
+
+
 def with_number(t: Any, c: Any, w: Any) -> Any:
     (y, total), _ = scan(lambda s, k: ((s[0] * t + s[1], s[1] * k), None), (w, c[0]), c)
     return np.sum(y) + total
@@ -87,7 +92,7 @@ def test_steps_run_within_tiles(function: Callable[..., Any]) -> None:
     assert loops_across(loops.items)
 
 
-@pytest.mark.parametrize("function", [neighbours, with_number])
+@pytest.mark.parametrize("function", [neighbours, fold_of_neighbours, with_number])
 def test_steps_that_need_other_elements_run_over_whole_arrays(function: Callable[..., Any]) -> None:
     args = arguments(301)
     assert not loops_across(lower(program_of(function, args), CPU).items)
