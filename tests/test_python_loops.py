@@ -471,7 +471,7 @@ def in_tables(x: Any, a: Any) -> Any:
                 cost[i, j] += (
                     0.1 * np.tanh(cost[i - 1 : i][0, j - 1] + cost[i, 0:1][0]) * cost[i - 1][:, None][j - 1, 0]
                 )
-    return sum(c for c in cost[-1, :5])
+    return sum(c for c in cost[-1, :4])
 
 
 def lengths_of_runs(x: Any, a: Any) -> Any:

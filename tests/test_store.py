@@ -79,8 +79,8 @@ def test_methods_take_along_what_was_theirs_and_their_objects(collector_off: Non
 def test_arrays_at_hand_go_with_the_function(collector_off: None):
     before = fnad.cache_info().nbytes  # of functions of other tests that still live
     f = fnad.jit(lambda x: np.sort(np.sin(x))[::-1] + np.sort(np.cos(x)))
-    f(np.ones(200_000))
-    assert fnad.cache_info().nbytes > before + 1_000_000
+    f(np.ones(30_000))  # the pool keeps the memory of larger results
+    assert fnad.cache_info().nbytes > before + 200_000
     del f
     assert fnad.cache_info().nbytes == before
 

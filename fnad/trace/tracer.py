@@ -105,7 +105,7 @@ class Tracer(Handle, metaclass=Kind):
         if not self.is_scalar:
             raise self._refused(escape.hash_asked)
         if self.aval.dtype.kind in "biu":
-            return hash(self._answer(guards.integer, escape.hash_asked))
+            return hash(int(self._answer(guards.integer, escape.hash_asked)))
         return hash(self._known(escape.hash_asked)[()])
 
     def __repr__(self) -> str:
