@@ -447,7 +447,7 @@ class _SourceWriter:
 
     def _helper(self, name: str, kind: Dtype, helpers: dict[str, str]) -> str:
         called = f"{self._program}_{name}_{kind.str[1:]}"
-        words = {f: f"{f}{_suffix(kind)}" for f in ("fmod", "floor", "copysign", "creal", "cimag", "fabs")}
+        words = {f: f"{f}{_suffix(kind)}" for f in ("exp", "fabs", "floor", "fmod", "copysign", "creal", "cimag")}
         real = "float" if kind.itemsize == 8 and kind.kind == "c" else "double"
         self.helpers.setdefault(
             called, f"static inline {helpers[name].format(t=ctype(kind), n=called, r=real, **words)}"
