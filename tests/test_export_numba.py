@@ -20,7 +20,7 @@ from tests.test_export import PROGRAMS, called, exported
 
 SMALL = (
     "division of floats",
-    "complex",
+    "single complex",
     "narrow integers",
     "sums",
     "indexing",
