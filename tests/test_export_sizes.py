@@ -119,6 +119,7 @@ CASES: dict[str, Case] = {
     "elements": Case(lambda x: x[0] + x[-1] * x[x.shape[0] - 1], ROW, (0,)),
     "counted": Case(lambda x: x * np.arange(x.shape[0]) + x.shape[0] * (3 - x.shape[0]), ROW),
     "a reciprocal": Case(lambda x: x * (1 / x.shape[0]) + np.sqrt(x.shape[0]), ROW, (0,)),
+    "a logarithm": Case(lambda x: x * np.log(len(x)), ROW),
     "a line": Case(lambda x: x * np.linspace(0.0, 1.0, x.shape[0]), ROW),
     "products": Case(lambda x, w: (x @ w, np.einsum("ij,ij->i", x, x)), (("n", 3), (3, 2))),
     "a long contraction": Case(lambda x, y: x @ y, ((3, "n"), ("n", 2))),

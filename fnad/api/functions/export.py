@@ -5,6 +5,7 @@ from __future__ import annotations
 import keyword
 import re
 import traceback
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
@@ -95,9 +96,7 @@ def export(f: Function, /, *args: Any, **kwargs: Any) -> Exported:
 def _names_of_sizes(trees: Any) -> Sequence[str]:
     """The names of sizes that stay open."""
     leaves = [leaf for leaf in flatten(trees)[0] if isinstance(leaf, ShapeDtypeStruct)]
-    names = list(
-        dict.fromkeys(str(n) for leaf in leaves for n in cast("tuple[Any, ...]", leaf.shape) if isinstance(n, str))
-    )
+    names = list(dict.fromkeys(str(n) for leaf in leaves for n in cast("Any", leaf.shape) if isinstance(n, str)))
     check_names_of_sizes(names)
     return names
 
@@ -140,7 +139,8 @@ def _for_all_sizes(traced: Callable[[Mapping[str, Any]], Exported], names: Seque
     def small(fixed: Mapping[str, int]) -> Sized | None:
         if not fixed:
             return general
-        with suppress(FnadError, ArithmeticError, LookupError, TypeError, ValueError):
+        quiet = warnings.catch_warnings(action="ignore", category=RuntimeWarning)  # NumPy's, of sizes that nobody gave
+        with quiet, suppress(FnadError, ArithmeticError, LookupError, TypeError, ValueError):
             one, way = traced_for(fixed)
             if one.output == found.output and _has_types(way, found.program) and not way.scope.is_for_one:
                 return way
