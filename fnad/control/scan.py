@@ -129,7 +129,7 @@ def scan(
     regions: Regions,
     deadline: float = NEVER,
 ) -> Any:
-    """The region once for each index of a leading axis, a carry handed on."""
+    """The region once for each index of a leading axis; the carry is passed on."""
     (body,) = regions
     steps, operands = (int(operands[0]), operands[1:]) if length is None else (length, operands)
     constants, state, xs = Groups(consts, carry, len(operands) - consts - carry).split(operands)

@@ -131,7 +131,7 @@ def while_loop(
     failure: Failure | None = None,
     deadline: float = NEVER,
 ) -> Any:
-    """The second region on the carry, as long as the first says so."""
+    """The second region on the carry, as long as the first returns true."""
     test, body = map(region_runner, regions)
     of_test, of_body = operands[:test_consts], operands[test_consts : test_consts + body_consts]
     carry = operands[test_consts + body_consts :]

@@ -305,7 +305,7 @@ class KernelBuilder(Writer):
             found.append((array, size))
             start = self.assign("v", task * size)
             self.own |= {update: (array, start, update.address) for update in updates}
-            zero = code.Constant(-buffer.dtype.type(0))  # -0.0, to which any number may be added and stays what it is
+            zero = code.Constant(-buffer.dtype.type(0))  # -0.0: adding it changes no number
             with self.each_of(size) as element:
                 self.add(code.Store(array, start + element, zero))
         for product in products_over(loop):

@@ -53,7 +53,7 @@ def by_elements(loop: SequentialFor, target: Target, nodes: Nodes) -> NestLoop |
     touched = {*stored, *(load.buffer.root for effect in effects for load in effect_loads(effect))}
     if not all(_is_of_element(effect, step, element, target, touched) for effect in effects):
         return None
-    addresses = written_addresses(effects)  # where folds read what steps store, too
+    addresses = written_addresses(effects)  # with the loads of folds
     if not all(independent(addresses[buffer], element) for buffer in stored):
         return None
     exchanged = _Exchanged(nodes, step, element, effects, reverse=loop.reverse)
@@ -62,13 +62,13 @@ def by_elements(loop: SequentialFor, target: Target, nodes: Nodes) -> NestLoop |
 
 
 def length_of_steps(items: Sequence[Item]) -> int:
-    """The elements of a tile, a power of two, so that what the steps of these items store for it stays near."""
+    """The elements of a tile, a power of two, for which the arrays that steps store stay in the first cache."""
     stored = {e.buffer.root: e.buffer.dtype.itemsize * loop.extent for loop in _steps(items) for e in _stacks(loop)}
     return 2 ** (min(max(NEAR // max(sum(stored.values()), 1), SHORTEST), LONGEST).bit_length() - 1)
 
 
 def with_folds(loop: NestLoop, nodes: Nodes) -> list[Item]:
-    """The items of a loop over elements, with folds for products of what steps store for an element with vectors."""
+    """The items of a loop over elements, with folds for products of arrays that steps store and vectors."""
     stored = {effect.buffer.root for inner in _steps(loop.items) for effect in _stacks(inner)}
     return [
         _fold(item, loop, nodes) if isinstance(item, Product) and _is_with_vector(item, loop, stored) else item

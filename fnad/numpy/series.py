@@ -1,7 +1,7 @@
-"""Series of polynomials, `numpy.polynomial`: what the bodies of NumPy make of traced coefficients and points.
+"""Series of polynomials, `numpy.polynomial`: the bodies of NumPy, run on traced coefficients and points.
 
 Products with x, derivatives, integrals and changes of the basis are linear in the coefficients, products of two series
-are in each of them. Their matrices are what NumPy's own functions make of single polynomials.
+are in each of them. Their matrices come from NumPy's own functions, called with single polynomials.
 
 Coefficients start with that of P₀. NumPy drops zeros at their end from most results. Which coefficients of a traced
 vector are zero is not known: here results have the length they have where the last coefficient is not 0.
@@ -31,7 +31,7 @@ BASES: dict[str, Any] = {
     "herm": hermite,
     "herme": hermite_e,
 }
-"""The modules of NumPy, by the begin of their names."""
+"""The modules of NumPy, by the prefix of their functions' names."""
 
 COMPOSED = {
     *("add", "sub", "pow", "companion", "roots", "val", "val2d", "val3d", "valnd"),
@@ -47,7 +47,7 @@ def series(alist: Any, trim: bool = True) -> Any:
     return anew(polyutils.as_series)([array(c) for c in alist], trim)
 
 
-# ---- matrices of what NumPy does to single polynomials ---------------------------------------------------------------
+# ---- matrices of NumPy's functions of single polynomials -------------------------------------------------------------
 
 
 def _columns(found: Sequence[Any]) -> Any:

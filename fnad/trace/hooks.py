@@ -267,7 +267,7 @@ def method(owner: Any, name: str) -> Any:
     for recorder in recorders:
         if (id(owner), name) not in recorder.attributes:
             return _called(_found(owner, name))
-    found = getattr(owner, name)  # these are most calls: what follows is `_called`, at once
+    found = getattr(owner, name)  # most calls are of these: `_called`, written out
     made = MADE.get(id(found))
     if made is None:
         return _called(found) if recorders else replaced(found)

@@ -68,7 +68,7 @@ def _own(handle: Handle, owners: Owners) -> Symbol:
 
 
 def contains_handle(value: Any) -> bool:
-    """True if there is a handle in a nested list, or what `unwrap` looks into anyway."""
+    """True if there is a handle in a nested list, or a value that `unwrap` searches in any case."""
     if isinstance(value, (Handle, slice, Elements, deque)):
         return True
     return isinstance(value, (list, tuple)) and any(map(contains_handle, value))

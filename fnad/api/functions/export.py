@@ -139,7 +139,7 @@ def _for_all_sizes(traced: Callable[[Mapping[str, Any]], Exported], names: Seque
     def small(fixed: Mapping[str, int]) -> Sized | None:
         if not fixed:
             return general
-        quiet = warnings.catch_warnings(action="ignore", category=RuntimeWarning)  # NumPy's, of sizes that nobody gave
+        quiet = warnings.catch_warnings(action="ignore", category=RuntimeWarning)  # of sizes that no user passed
         with quiet, suppress(FnadError, ArithmeticError, LookupError, TypeError, ValueError):
             one, way = traced_for(fixed)
             if one.output == found.output and _has_types(way, found.program) and not way.scope.is_for_one:

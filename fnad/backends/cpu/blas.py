@@ -252,7 +252,7 @@ def emit_gemv(builder: Builder, kinds: Kinds, values: Values) -> None:
 
 
 def shared(name: str, emit: Emit, builder: Builder, kinds: Kinds, values: Values) -> None:
-    """Emit a call of a function of the module that has what `emit` writes, which is long, once."""
+    """Emit a call of a function of the module that holds the code of `emit`, so that long code is there once."""
     symbol = f"fnad.{name}.{kinds[0].dtype.char}"
     function = builder.module.globals.get(symbol)
     if function is None:
