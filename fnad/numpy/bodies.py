@@ -141,8 +141,10 @@ for _name in ("add", "subtract", "multiply", "divide", "power"):
 
 def _output(output: Any, input: Any, shape: Any = None, complex_output: bool = False) -> Any:
     """The array that a filter of scipy.ndimage writes into."""
-    if output is None or isinstance(output, (str, type, np.dtype)):
-        return on_trace(np.zeros)(shape or input.shape, dtype=input.dtype if output is None else output)
+    if output is None:
+        output = np.promote_types(input.dtype, np.complex64) if complex_output else input.dtype
+    if isinstance(output, (str, type, np.dtype)):
+        return on_trace(np.zeros)(shape or input.shape, dtype=output)
     return output
 
 

@@ -157,29 +157,7 @@ RULES[_nd_image.spline_filter1d] = Body(_coefficients)
 RULES[_nd_image.geometric_transform] = Body(_at_points)
 RULES[_nd_image.zoom_shift] = Body(_at_steps)
 
-map_coordinates = body_of("scipy.ndimage.map_coordinates")
-
-
-@of_scipy
-def shift(
-    input: Any,
-    shift: Any,
-    output: Any = None,
-    order: int = 3,
-    mode: str = "constant",
-    cval: Any = 0.0,
-    prefilter: bool = True,
-) -> Any:
-    """An array whose elements are moved along the axes, by as many or by a number for each.
-
-    >>> shift([1.0, 2.0, 4.0], 0.5, order=1)
-    array([0. , 1.5, 3. ])
-    """
-    x = XP.asarray(input)
-    moved = [
-        place - by for place, by in zip(np.ogrid[tuple(map(slice, x.shape))], _of_each_axis(shift, x), strict=True)
-    ]
-    return map_coordinates(x, _stacked(moved, x.shape), output, order, mode, cval, prefilter)
+map_coordinates, shift = body_of("scipy.ndimage.map_coordinates"), body_of("scipy.ndimage.shift")
 
 
 @of_scipy

@@ -54,29 +54,23 @@ from fnad.ops.matrix import lower as lower_triangle
 from fnad.ops.matrix import upper as upper_triangle
 from fnad.ops.shape import broadcast_to, concatenate, reshape_to, slice_axis
 from fnad.ops.sorting import argsort
-from fnad.scipy.rule import body_of, on_values, others_of, rule_of
+from fnad.scipy.rule import on_values, others_of, rule_of
 from fnad.scipy.special_matrices import circulant, hankel, toeplitz
 
 __all__ = [
-    "block_diag",
     "cho_factor",
     "cho_solve",
     "cholesky",
     "circulant",
-    "coshm",
-    "cosm",
     "det",
     "eig",
     "eigh",
     "eigh_tridiagonal",
     "eigvals",
-    "eigvalsh",
-    "eigvalsh_tridiagonal",
     "expm",
     "expm_frechet",
     "hankel",
     "inv",
-    "khatri_rao",
     "logm",
     "lstsq",
     "lu",
@@ -89,8 +83,6 @@ __all__ = [
     "pinvh",
     "qr",
     "signm",
-    "sinhm",
-    "sinm",
     "solve",
     "solve_banded",
     "solve_circulant",
@@ -104,9 +96,6 @@ __all__ = [
     "solveh_banded",
     "sqrtm",
     "svd",
-    "svdvals",
-    "tanhm",
-    "tanm",
     "toeplitz",
 ]
 
@@ -519,9 +508,6 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True) -> Any:
     return tuple(result) if compute_uv else result
 
 
-svdvals = body_of("scipy.linalg.svdvals")
-
-
 def _eigenvalues(a: Symbol, is_lower: bool, index: Any) -> Symbol:
     values = eigenvalues.eigvalsh(a, uplo="L" if is_lower else "U")
     return slice_axis(values, values.ndim - 1, *_part(index, values.shape[-1]))
@@ -606,9 +592,6 @@ def eigh_tridiagonal(d: Any, e: Any, eigvals_only: bool = False) -> Any:
     return eigh(XP.diag(d) + XP.diag(e, -1), eigvals_only=eigvals_only)
 
 
-eigvalsh, eigvalsh_tridiagonal = body_of("scipy.linalg.eigvalsh"), body_of("scipy.linalg.eigvalsh_tridiagonal")
-
-
 @of_scipy
 def eigvals(a: Any) -> Any:
     """The eigenvalues of a square matrix, as complex numbers.
@@ -683,11 +666,6 @@ def signm(A: Any) -> Any:
     array([[-1.]])
     """
     return matrix_function.signm(square("signm", A))
-
-
-coshm, sinhm, tanhm = (body_of(f"scipy.linalg.{name}") for name in ("coshm", "sinhm", "tanhm"))
-cosm, sinm, tanm = (body_of(f"scipy.linalg.{name}") for name in ("cosm", "sinm", "tanm"))
-block_diag, khatri_rao = (body_of(f"scipy.linalg.{name}") for name in ("block_diag", "khatri_rao"))
 
 
 # ---- matrices of few numbers -----------------------------------------------------------------------------------------

@@ -33,9 +33,15 @@ FINITE: dict[str, Any] = {
 
 def others_of(module: str) -> Function:
     """The function that finds names which an fnad module does not have in a module of SciPy."""
-    return lambda name: getattr(import_module(module), name)
+
+    def find(name: str) -> Any:
+        value = getattr(import_module(module), name)
+        return body_of(f"{module}.{name}") if isinstance(value, FunctionType) else value
+
+    return find
 
 
+@cache
 def body_of(path: str) -> Function:
     """SciPy's function under this name, which on traced values is what its own body makes of them."""
 

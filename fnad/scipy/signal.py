@@ -93,7 +93,7 @@ def correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> A
     return convolve(in1, XP.flip(XP.asarray(in2).conj()), mode, method)
 
 
-fftconvolve, oaconvolve = body_of("scipy.signal.fftconvolve"), body_of("scipy.signal.oaconvolve")
+fftconvolve = body_of("scipy.signal.fftconvolve")
 
 
 # ---- the rules -------------------------------------------------------------------------------------------------------

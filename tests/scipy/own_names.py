@@ -414,6 +414,9 @@ CASES: dict[str, list[Case]] = {
         of(lambda x, c: ndimage.maximum_filter(x, 3, mode="constant", cval=c), POINTS, 0.85),
         of(lambda x: ndimage.minimum_filter1d(x, 3, axis=0, origin=1), POINTS),
         of(lambda x: ndimage.maximum_filter1d(x, 2, mode="nearest"), POINTS),
+        of(lambda x: ndimage.minimum_filter(x, 2, axes=1), POINTS),
+        of(lambda x, s: ndimage.grey_erosion(x, structure=s), POINTS, UNLIKE),
+        of(lambda x, s: ndimage.grey_dilation(x, structure=s[:2]), POINTS, UNLIKE),
     ],
     "ndimage": [
         *(
@@ -433,6 +436,8 @@ CASES: dict[str, list[Case]] = {
         of(lambda x, w: ndimage.convolve1d(x, w, mode="mirror"), LONG[:2], X),
         of(lambda x, w: ndimage.convolve(x, w, mode="constant", cval=1.0), SPD, [[1.0, 2.0], [0.5, 0.3]]),
         of(lambda x, w: ndimage.correlate(x, w, origin=[0, -1]), SPD, [[1.0, 2.0], [0.5, 0.3]]),
+        of(lambda x, w: ndimage.correlate(x, w, axes=1), SPD, [1.0, 2.0, 0.5]),
+        of(lambda x, w: both(ndimage.convolve(x, w * (1 + 2j))), SPD, [[1.0, 2.0], [0.5, 0.3]]),
         of(lambda x: ndimage.gaussian_filter(x, 0.8), SPD),
         of(lambda x: ndimage.gaussian_filter(x, [0.8, 0.3], order=[0, 1], mode="nearest"), SPD),
         of(lambda x: ndimage.gaussian_filter1d(x, 0.8, order=1), LONG),

@@ -208,7 +208,10 @@ def test_what_fnad_has_calls_scipys_own_in_a_trace() -> None:
             lambda x: scipy.interpolate.make_interp_spline(AXIS, x * AXIS, bc_type="natural").c,
         ),
         ("scipy.spatial.distance.pdist", lambda x: distance.pdist([[x], [1.0]], "seuclidean")),
-        ("no mode='nothing'", lambda x: scipy.ndimage.gaussian_filter(x * np.ones(4), 1.0, mode="nothing")),
+        (
+            "traced results of uint8",
+            lambda x: scipy.ndimage.gaussian_filter(x * np.ones(4), 1.0, output=np.uint8),
+        ),
         ("scipy.stats.gennorm", lambda x: scipy.stats.gennorm.cdf(x, 1.3)),
         ("scipy.stats.argus", lambda x: scipy.stats.argus.ppf(x, 1.3)),
         ("scipy.stats.nbinom.logpmf", lambda x: scipy.stats.nbinom.logpmf(x, 3, 0.3)),
@@ -304,6 +307,11 @@ def test_filters_keep_the_dtype_and_write_into_an_output() -> None:
         return out
 
     np.testing.assert_array_equal(fnad.jit(into)(x), into(x))
+    for dtype in (np.int64, np.float64):
+        mean = lambda x, dtype=dtype: scipy.ndimage.uniform_filter(x, 3, output=dtype)  # noqa: E731
+        np.testing.assert_allclose(fnad.jit(mean)(np.arange(5)), mean(np.arange(5)), rtol=1e-15)
+    with pytest.raises(RuntimeError, match="boundary mode not supported"):
+        fnad.jit(lambda x: scipy.ndimage.gaussian_filter(x, 1.0, mode="nothing"))(x)
 
 
 def test_a_traced_number_times_a_sparse_matrix_scales_it() -> None:
