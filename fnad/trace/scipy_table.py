@@ -87,8 +87,8 @@ TABLE["scipy.stats._distn_infrastructure"] = {"fnad.scipy.stats.generic": (
     *(f"rv_generic.{name}" for name in ("entropy", "stats")),
 )}
 TABLE["scipy.stats"] = {"fnad.scipy.stats.summary": (
-    "entropy", "gmean", "gstd", "gzscore", "hmean", "iqr", "kurtosis", "linregress", "median_abs_deviation", "moment",
-    "pearsonr", "pmean", "sem", "skew", "variation", "zmap", "zscore",
+    "entropy", "gmean", "hmean", "iqr", "kurtosis", "linregress", "median_abs_deviation", "moment", "pearsonr", "pmean",
+    "sem", "skew", "variation",
 )}
 TABLE["scipy.stats._kde"] = {"fnad.scipy.stats.kernel_density": tuple(
     f"gaussian_kde.{name}" for name in ("evaluate", "logpdf", "set_bandwidth")

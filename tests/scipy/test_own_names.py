@@ -314,6 +314,21 @@ def test_filters_keep_the_dtype_and_write_into_an_output() -> None:
         fnad.jit(lambda x: scipy.ndimage.gaussian_filter(x, 1.0, mode="nothing"))(x)
 
 
+SUMMARIES = ("entropy", "gmean", "iqr", "kurtosis", "median_abs_deviation", "moment", "sem", "skew", "variation")
+
+
+@pytest.mark.parametrize("name", SUMMARIES)
+def test_summaries_decide_by_no_value_and_have_the_axes_and_the_dtype_of_scipys(name: str) -> None:
+    x = np.arange(1.0, 13.0, dtype=np.float32).reshape(3, 4) ** 2
+    f = getattr(scipy.stats, name)
+    for axis, keepdims in ((0, False), (1, True), (-1, False), (None, False), (None, True)):
+        summary = fnad.jit(lambda x, a=axis, k=keepdims: f(x, axis=a, keepdims=k))
+        found, expected = np.asarray(summary(x)), np.asarray(f(x, axis=axis, keepdims=keepdims))
+        assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
+        np.testing.assert_allclose(found, expected, rtol=1e-5)
+        assert "guard" not in summary.lower(x).as_text()
+
+
 def test_a_traced_number_times_a_sparse_matrix_scales_it() -> None:
     matrix = scipy.sparse.csr_matrix(np.diag([1.0, 3.0]))
     assert fnad.value_and_grad(lambda t: np.sum((matrix * t) @ np.ones(2)))(2.0) == (8.0, 4.0)

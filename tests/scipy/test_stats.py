@@ -161,7 +161,7 @@ def test_untraced_calls_are_scipys():
         inside = ALL[name].inside
         assert ours(1.0, *inside) == scipys(1.0, *inside)
     assert stats.norm.ppf(0.3) == scipy.stats.norm.ppf(0.3)
-    assert stats.zscore is scipy.stats.zscore
+    np.testing.assert_array_equal(stats.zscore([1.0, 2.0]), scipy.stats.zscore([1.0, 2.0]))
     assert repr(stats.norm) == "fnad.scipy.stats.norm"
 
 

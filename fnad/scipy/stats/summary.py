@@ -1,15 +1,21 @@
-"""scipy.stats: summaries of samples, as NumPy formulas; they do not warn of values for which they are nan."""
+"""scipy.stats: summaries of samples, in SciPy's bodies without their decorator, or as NumPy formulas.
+
+They do not warn of values for which they are nan. The decorator moves axes, and reads whether there is a nan.
+"""
 
 from __future__ import annotations
 
-import math
 from importlib import import_module
+from inspect import signature
+from pkgutil import resolve_name
 from typing import Any
 
 import numpy as np
-from scipy.special import betaincc, entr, rel_entr, stdtr
+from scipy.special import betaincc, stdtr
 
+from fnad.errors import UnsupportedFunctionError
 from fnad.numpy import array
+from fnad.numpy.bodies import anew
 from fnad.scipy.rule import on_values
 
 rule = on_values("scipy.stats")
@@ -26,41 +32,43 @@ def _sample(values: Any, axis: Any) -> tuple[Any, Any]:
     return (given, axis) if axis is not None else (np.ravel(given), 0)
 
 
-def _of_shape(found: Any, values: Any, axis: Any, keepdims: Any) -> Any:
-    """The result, found with the axis kept: without the axis unless it is kept, or with as many as the values had."""
-    if not keepdims:
-        return np.squeeze(found, axis=axis)
-    return found if np.ndim(found) == np.ndim(values) else np.reshape(found, (1,) * np.ndim(values))
+# ---- in SciPy's bodies -----------------------------------------------------------------------------------------------
+
+SAMPLES = ("a", "x", "pk", "qk", "weights")
+"""SciPy's names for parameters that are samples."""
 
 
-# ---- scores ----------------------------------------------------------------------------------------------------------
+def _summary(name: str) -> Any:
+    """Enter the body of a SciPy function of samples, which are floats of one shape, along one axis."""
+
+    def summary(*args: Any, **kwargs: Any) -> Any:
+        function: Any = resolve_name(f"scipy.stats.{name}")
+        given = signature(function).bind(*args, **kwargs)
+        given.apply_defaults()
+        options = dict(given.arguments)
+        axis, keepdims, policy = (options.pop(each) for each in ("axis", "keepdims", "nan_policy"))
+        if policy != "propagate":
+            raise UnsupportedFunctionError(
+                f"scipy.stats.{name} has no rule for the option nan_policy=", remedy="leave it out"
+            )
+        samples = {each: _floats(options[each]) for each in SAMPLES if options.get(each) is not None}
+        arrays = np.broadcast_arrays(*samples.values())
+        ndim, along = np.ndim(arrays[0]), 0 if axis is None else axis
+        arrays = [np.ravel(array) if axis is None else array for array in arrays]
+        options |= zip(samples, arrays, strict=True)
+        found = anew(function)(**options, axis=along, _no_deco=True)
+        if not keepdims:
+            return found
+        if axis is None:
+            return np.reshape(found, np.shape(found) + (1,) * ndim)
+        return np.expand_dims(found, tuple(k % ndim - ndim for k in np.atleast_1d(axis)))
+
+    summary.__name__, summary.__doc__ = name, f"SciPy's `{name}`."
+    return rule(summary)
 
 
-@rule
-def zmap(scores: Any, compare: Any, axis: Any = 0, ddof: Any = 0) -> Any:
-    """The scores' distances from the mean of `compare`, in standard deviations of `compare`."""
-    mean, deviation = _mean_and_deviation(_floats(compare), axis, ddof)
-    return (_floats(scores) - mean) / deviation
-
-
-def _mean_and_deviation(x: Any, axis: Any, ddof: Any) -> tuple[Any, Any]:
-    return np.mean(x, axis=axis, keepdims=True), np.std(x, axis=axis, ddof=ddof, keepdims=True)
-
-
-@rule
-def zscore(a: Any, axis: Any = 0, ddof: Any = 0) -> Any:
-    """The same of a sample by itself; nan where all of it is the same."""
-    x = _floats(a)
-    mean, deviation = _mean_and_deviation(x, axis, ddof)
-    is_constant = deviation <= np.abs(np.finfo(x.dtype).eps * mean)
-    return np.where(is_constant, np.nan, (x - mean) / deviation)
-
-
-@rule
-def gzscore(a: Any, *, axis: Any = 0, ddof: Any = 0) -> Any:
-    """The scores of the logarithms."""
-    return zscore(np.log(_floats(a)), axis=axis, ddof=ddof)
-
+entropy, gmean, kurtosis, median_abs_deviation = map(_summary, ("entropy", "gmean", "kurtosis", "median_abs_deviation"))
+moment, sem, skew, variation = map(_summary, ("moment", "sem", "skew", "variation"))
 
 # ---- means -----------------------------------------------------------------------------------------------------------
 
@@ -75,12 +83,6 @@ def _mean(x: Any, axis: Any, weights: Any, keepdims: Any) -> Any:
 def _not_negative(a: Any) -> Any:
     x = _floats(a)
     return np.where(x < 0, np.nan, x)
-
-
-@rule
-def gmean(a: Any, axis: Any = 0, weights: Any = None, *, keepdims: Any = False) -> Any:
-    """The exponential of the mean logarithm."""
-    return np.exp(_mean(np.log(_floats(a)), axis, weights, keepdims))
 
 
 @rule
@@ -99,28 +101,6 @@ def pmean(a: Any, p: Any, *, axis: Any = 0, weights: Any = None, keepdims: Any =
 
 # ---- deviations ------------------------------------------------------------------------------------------------------
 
-
-@rule
-def gstd(a: Any, axis: Any = 0, ddof: Any = 1, *, keepdims: Any = False) -> Any:
-    """The exponential of the standard deviation of the logarithms."""
-    return np.exp(np.std(np.log(_floats(a)), axis=axis, ddof=ddof, keepdims=keepdims))
-
-
-@rule
-def sem(a: Any, axis: Any = 0, ddof: Any = 1, *, keepdims: Any = False) -> Any:
-    """The standard error of the mean."""
-    x, along = _sample(a, axis)
-    found = np.std(x, axis=along, ddof=ddof, keepdims=True) / np.sqrt(x.shape[along])
-    return _of_shape(found, a, along, keepdims)
-
-
-@rule
-def variation(a: Any, axis: Any = 0, ddof: Any = 0, *, keepdims: Any = False) -> Any:
-    """The standard deviation as a multiple of the mean."""
-    x = _floats(a)
-    return np.std(x, axis=axis, ddof=ddof, keepdims=keepdims) / np.mean(x, axis=axis, keepdims=keepdims)
-
-
 SCALES = {"normal": 0.6744897501960817}
 """The upper quartile of the normal distribution."""
 
@@ -129,78 +109,13 @@ SCALES = {"normal": 0.6744897501960817}
 def iqr(x: Any, axis: Any = None, rng: Any = (25, 75), scale: Any = 1.0, keepdims: Any = False) -> Any:
     """The difference of two percentiles."""
     by = 2 * SCALES[scale.lower()] if isinstance(scale, str) else scale
-    low, high = np.percentile(_floats(x), sorted(rng), axis=axis, keepdims=keepdims)
+    given = _floats(x)
+    shares = np.asarray([percent / 100 for percent in sorted(rng)], given.dtype)
+    low, high = np.quantile(given, shares, axis=axis, keepdims=keepdims)
     return (high - low) / by
 
 
-@rule
-def median_abs_deviation(x: Any, axis: Any = 0, scale: Any = 1.0, *, keepdims: Any = False) -> Any:
-    """The median distance from the median."""
-    by = SCALES[scale.lower()] if isinstance(scale, str) else scale
-    distances = np.abs(_floats(x) - np.median(_floats(x), axis=axis, keepdims=True))
-    return np.median(distances, axis=axis, keepdims=keepdims) / by
-
-
-# ---- moments ---------------------------------------------------------------------------------------------------------
-
-
-@rule
-def moment(a: Any, order: Any = 1, axis: Any = 0, *, center: Any = None, keepdims: Any = False) -> Any:
-    """The mean powers of differences from the mean, or from another center."""
-    if np.ndim(order):
-        return np.stack([moment(a, k, axis, center=center, keepdims=keepdims) for k in order])
-    x, along = _sample(a, axis)
-    return _of_shape(_moment(x, int(order), along, center), a, along, keepdims)
-
-
-def _moment(x: Any, order: int, axis: Any, center: Any = None) -> Any:
-    about = np.mean(x, axis=axis, keepdims=True) if center is None else center
-    if center is None and order == 1:
-        return np.zeros_like(about)
-    return np.mean((x - about) ** order, axis=axis, keepdims=True)
-
-
-def _has_spread(x: Any, m2: Any, axis: Any) -> Any:
-    return m2 > (np.finfo(x.dtype).eps * np.mean(x, axis=axis, keepdims=True)) ** 2
-
-
-@rule
-def skew(a: Any, axis: Any = 0, bias: Any = True, *, keepdims: Any = False) -> Any:
-    """The third standardized moment; nan where all of the sample is the same."""
-    x, along = _sample(a, axis)
-    n, m2, m3 = x.shape[along], _moment(x, 2, along), _moment(x, 3, along)
-    factor = math.sqrt((n - 1) * n) / (n - 2) if not bias and n > 2 else 1.0
-    found = np.where(_has_spread(x, m2, along), factor * m3 / m2**1.5, np.nan)
-    return _of_shape(found, a, along, keepdims)
-
-
-@rule
-def kurtosis(a: Any, axis: Any = 0, fisher: Any = True, bias: Any = True, *, keepdims: Any = False) -> Any:
-    """The fourth standardized moment, less the 3 of a normal distribution if `fisher`."""
-    x, along = _sample(a, axis)
-    n, m2, m4 = x.shape[along], _moment(x, 2, along), _moment(x, 4, along)
-    ratio = m4 / m2**2
-    if not bias and n > 3:
-        ratio = ((n**2 - 1) * ratio - 3 * (n - 1) ** 2) / (n - 2) / (n - 3) + 3
-    found = np.where(_has_spread(x, m2, along), ratio, np.nan)
-    return _of_shape(found - 3 if fisher else found, a, along, keepdims)
-
-
-# ---- distributions, and pairs of samples -----------------------------------------------------------------------------
-
-
-@rule
-def entropy(pk: Any, qk: Any = None, base: Any = None, axis: Any = 0, *, keepdims: Any = False) -> Any:
-    """The entropy of a distribution that is made to sum to 1, or that relative to another one."""
-    p = _floats(pk)
-    terms = entr if qk is None else lambda p: rel_entr(p, _normalized(np.broadcast_to(_floats(qk), shape), axis))
-    shape = np.shape(p) if qk is None else np.broadcast_shapes(np.shape(p), np.shape(_floats(qk)))
-    found = np.sum(terms(_normalized(np.broadcast_to(p, shape), axis)), axis=axis, keepdims=keepdims)
-    return found if base is None else found / np.log(base)
-
-
-def _normalized(p: Any, axis: Any) -> Any:
-    return p / np.sum(p, axis=axis, keepdims=True)
+# ---- pairs of samples ------------------------------------------------------------------------------------------------
 
 
 def _probability(upper: Any, statistic: Any, alternative: Any) -> Any:
