@@ -29,6 +29,7 @@ class Upward:
         callee, standing_for: The replacement for what user code calls, and for what it loads.
         converted_code: The code with hooks of a function.
         number_of_size: From a size that is a symbol to a traced number.
+        enter_class: Gives the methods of a user class converted code.
         enter_imported: Enters replacements in modules that were imported late.
         decided: The bools or integers of a symbol for the arguments of this call, which guard the path; None if they
             are not known.
@@ -49,6 +50,7 @@ class Upward:
     standing_for: Callable[[Any], Any]
     converted_code: Callable[..., Any]
     number_of_size: Callable[[Any], Handle]
+    enter_class: Callable[[type], None]
     enter_imported: Callable[[], None]
     decided: Callable[..., Any]
     needed: Callable[..., Any]

@@ -145,6 +145,12 @@ CLOCKS = {"now", "today", "utcnow"}
 """Methods of the classes of datetime that read the clock."""
 
 
+def runs_python(function: Any) -> bool:
+    """True for a ufunc of `np.frompyfunc`, and for a method of one: it calls a function that cannot be found."""
+    ufunc = function if type(function) is np.ufunc else getattr(function, "__self__", None)
+    return type(ufunc) is np.ufunc and ufunc.ntypes == 1 and set(ufunc.types[0]) == set("O->")
+
+
 def reads_outside(function: Any) -> tuple[str, bool] | None:
     """A name for the state outside Python values that a callee reads, and True if each call is traced for it."""
     is_function = issubclass(type(function), (FunctionType, MethodType, BuiltinFunctionType))
@@ -155,12 +161,16 @@ def reads_outside(function: Any) -> tuple[str, bool] | None:
         return None
     if what is not None:
         return what, what != CLOCK
+    if runs_python(function):
+        return "a ufunc of Python code is called", True
     if not is_function:
         return None
     owner, name = getattr(function, "__self__", None), getattr(function, "__name__", "")
     kind = cast("type[Any]", owner if isinstance(owner, type) else type(owner))
     if "pathlib" in sys.modules and issubclass(kind, sys.modules["pathlib"].Path):
         return None if hasattr(sys.modules["pathlib"].PurePath, name) else (FILE, True)  # pure paths read no files
+    if name == "__subclasses__":
+        return STATE, True
     if name in CLOCKS and isinstance(owner, type) and owner.__module__ == "datetime":
         return CLOCK, False
     if name in LEVELS and own.__module__ == "logging":

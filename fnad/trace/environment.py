@@ -30,6 +30,7 @@ from fnad.trace.reads import (
     Read,
     Remembered,
     Way,
+    answer,
     array_in,
     code_of,
     content_of,
@@ -94,7 +95,7 @@ class Environment:
         """The first value that cannot be compared, for which the function is traced at each call."""
         return next((met for met in self.met if met.anew), None)
 
-    def read(self, way: Way, owner: Any, name: str = "") -> Any:
+    def read(self, way: Way, owner: Any, name: Any = "") -> Any:
         """Record a read, and return the value; of a counter, that before it was counted."""
         key = way, id(owner), name
         if key not in self.reads:
@@ -182,6 +183,8 @@ class Environment:
 
     def _change(self, read: Read) -> Change:
         now, name, before = read.now(), read.name, read.value
+        if read.way is answer:
+            return Change(f"the result of {read.owner.__name__} {was(before, now)}", None)
         if name == "__dict__":
             name = self._name_of(read.owner)
             return Change(f"{name or 'an object it reads'} has another __dict__", self._place_of(name))

@@ -48,7 +48,7 @@ from fnad.trace.loading import decided, drawing, filling, is_native, load, of_or
 from fnad.trace.loop_hooks import comprehended, comprehends, each, leaves, listed, turns
 from fnad.trace.looping import LOOPING, Refused, notes_cache
 from fnad.trace.parts import CACHED
-from fnad.trace.reading_calls import imported, imports, matched, recorded
+from fnad.trace.reading_calls import answering, imported, imports, matched, recorded
 from fnad.trace.recording import RECORDING, Recorder
 from fnad.trace.source import is_called_by_scipy, warning_users
 from fnad.trace.sourceless import without_source
@@ -211,7 +211,7 @@ def of_partial(partial: functools.partial[Any]) -> functools.partial[Any]:
 def of_instance(instance: Any, kind: type) -> Any:
     """The callee for an object: a function in it, or the `__call__` of its class."""
     if issubclass(kind, CACHED):
-        return converted_on_traced(instance, instance.__wrapped__)
+        return converted_on_traced(answering(instance), instance.__wrapped__)
     if issubclass(kind, np.vectorize) and callable(instance.pyfunc):  # which is none in `@np.vectorize(otypes=...)`
         return lambda *args, **kwargs: vectorized(instance, args, kwargs)
     if is_numba_class(kind):

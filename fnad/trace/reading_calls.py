@@ -6,10 +6,13 @@ attributes without a hook.
 
 from __future__ import annotations
 
+import inspect
 import operator
 import os
+import re
+import string
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from importlib.util import resolve_name
@@ -19,8 +22,9 @@ from typing import Any
 import numpy as np
 
 from fnad.ir.builder import is_tracing
-from fnad.trace.effects import COMPUTED, DRAW
-from fnad.trace.libraries import is_users
+from fnad.trace.effects import COMPUTED, DRAW, runs_python
+from fnad.trace.libraries import is_trusted, is_users
+from fnad.trace.reads import answer
 from fnad.trace.recording import RECORDING, Recorder
 from fnad.trace.source import current_source
 from fnad.upward import UPWARD
@@ -77,6 +81,39 @@ def note_getter(paths: Sequence[str], recorder: Recorder, owner: Any) -> None:
             found = getattr(found, name, None)
 
 
+def fields_of(text: str) -> Iterator[str]:
+    """The fields of a text for `str.format`, with those in formats of fields."""
+    for _, field, form, _ in string.Formatter().parse(text):
+        if field is not None:
+            yield field
+            yield from fields_of(form or "")
+
+
+def note_fields(recorder: Recorder, text: str, *args: Any, **named: Any) -> None:
+    """Note the attributes that `str.format` reads, as in `"{0.scale:.3f}"`."""
+    in_order = iter(args)
+    for field in fields_of(text):
+        first, *steps = re.findall(r"^[^.[]*|\.[^.[]+|\[[^]]*", field)
+        found = next(in_order) if not first else args[int(first)] if first.isdigit() else named[first]
+        for step in steps:
+            name = step[1:]
+            if step[0] == ".":
+                recorder.attribute(found, name)
+            found = getattr(found, name) if step[0] == "." else found[int(name) if name.isdigit() else name]
+
+
+def formatting(function: Any) -> Callable[..., Any]:
+    """`text.format` or `text.format_map`, with the attributes noted that it reads."""
+    text, takes_map = getattr(function, "__self__", None), function.__name__ == "format_map"
+
+    def note(recorder: Recorder, *args: Any, **named: Any) -> None:
+        own, *others = (text, *args) if isinstance(text, str) else args
+        with suppress(Exception):  # the call has raised it too
+            note_fields(recorder, own, *others, **(dict(others[0]) if takes_map else named))
+
+    return noting(note)(function)
+
+
 def note_protocol(recorder: Recorder, value: Any, kind: Any) -> None:
     """Note the attributes that `isinstance` or `issubclass` reads for a protocol."""
     if getattr(kind, "_is_protocol", False):
@@ -107,6 +144,24 @@ def listed(function: Any) -> Any:
         return ask(*args) if args else sorted(names) if function is dir else names
 
     return of_caller
+
+
+def answering(function: Any) -> Any:
+    """A function under `functools.lru_cache` without traced values: later calls compare its answers.
+
+    User code may clear the cache.
+    """
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    if not RECORDING.values or code is None or is_trusted(code.co_filename):
+        return function
+
+    def ask(*args: Any, **kwargs: Any) -> Any:
+        found = function(*args, **kwargs)
+        for recorder in RECORDING.values if function.cache_parameters()["maxsize"] != 0 else ():
+            recorder.environment.read(answer, function, (args, tuple(kwargs.items())))
+        return found
+
+    return ask
 
 
 def imports(names: tuple[Any, ...]) -> None:
@@ -143,10 +198,12 @@ SEEDED = ("default_rng", "RandomState", "SeedSequence", "MT19937", "PCG64", "PCG
 LISTING = noting(note_attributes)
 READING: dict[tuple[str, str], Callable[[Any], Any]] = {
     **dict.fromkeys([("builtins", "getattr"), ("builtins", "hasattr")], noting(note_attribute)),
+    ("inspect", "getattr_static"): noting(note_attribute),
     **dict.fromkeys([("builtins", "vars"), ("builtins", "dir")], listed),
     **dict.fromkeys([("dataclasses", name) for name in ("asdict", "astuple", "replace")], LISTING),
     **dict.fromkeys([("copy", "copy"), ("copy", "deepcopy"), ("copy", "replace"), ("_pickle", "dumps")], LISTING),
     ("inspect", "getmembers"): LISTING,
+    **dict.fromkeys([(module, name) for module in ("", "None") for name in ("format", "format_map")], formatting),
     **dict.fromkeys([("builtins", "isinstance"), ("builtins", "issubclass")], noting(note_protocol)),
     **dict.fromkeys([("importlib", "import_module"), ("builtins", "__import__")], noting(note_import)),
     ("os", "getenv"): noting(lambda recorder, *_, **__: recorder.follow(os.environ)),
@@ -166,7 +223,7 @@ def recorded(function: Any) -> Any:
     An object of a user class runs its `__call__`, and may run more user code where an attribute of it is read.
     """
     recorders, kind = RECORDING.values, type(function)
-    if kind is np.ufunc:
+    if kind is np.ufunc and not runs_python(function):
         return function
     for recorder in recorders:
         if recorder.silent.get(id(function)) is not function:

@@ -8,9 +8,9 @@ A value is from outside if it was read from something outside: the traced functi
 globals, and the attributes and elements of what these are. A function that runs converted code was made in a trace, and
 so are the objects that user code makes; of these only what their classes have is recorded.
 
-Three things are not followed. Functions and classes of the standard library, NumPy, what else this package stands on
+Two things are not followed. Functions and classes of the standard library, NumPy, what else this package stands on
 and pandas are taken to do what they do, though a name of their modules may be bound anew. An array that cannot be
-written to, nor what it is a view of, keeps its content. A function under `functools.lru_cache` returns the same again.
+written to, nor what it is a view of, keeps its content. Results of `functools.lru_cache` are compared.
 """
 
 from __future__ import annotations
@@ -77,6 +77,7 @@ from fnad.trace.reads import (
 )
 from fnad.trace.source import current_source
 from fnad.trace.variables import COUNTED, EXTENDED, READ, WRITTEN, Facts
+from fnad.upward import UPWARD
 
 SIMPLE = {*map(id, (bool, int, float, complex, str, bytes, type(None), range, slice, np.ufunc, np.float64))}
 """The identities of the commonest classes of values without a content that may change."""
@@ -380,6 +381,7 @@ class Recorder:
         for base in (*(value.__mro__ or ()), *cast("Any", type(value)).__mro__):
             if id(base) not in self._listed and is_users(base):
                 self._listed.add(id(base))
+                UPWARD.enter_class(base)
                 _, *names = self._enter(bases_and_names, base)
                 for name in names:
                     is_special = name[:2] == name[-2:] == "__" and name != "__doc__"

@@ -48,7 +48,7 @@ PASSING = {"str", "repr", "ascii", "format", "len", "join", "ljust", "rjust", "c
 TEXTS = {"__str__", "__repr__", "__format__"}
 """Methods that make a text for whoever calls them."""
 
-OWN = [__file__.replace("text.py", f"{name}.py") for name in ("text", "tracer", "hooks", "loading")]
+OWN = [__file__.replace("text.py", f"{name}.py") for name in ("text", "tracer", "hooks", "loading", "reading_calls")]
 PASSED = {*OWN, *HOOKS, reprlib.__file__, dataclasses.__file__}
 """Files whose functions stand between such a method and its caller."""
 

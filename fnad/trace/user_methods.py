@@ -117,6 +117,7 @@ class Methods:
 
 
 METHODS = Methods()
+UPWARD.enter_class = METHODS.enter_class
 
 
 def exchanged() -> Holding[None]:

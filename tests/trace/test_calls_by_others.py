@@ -36,6 +36,10 @@ from tests.together import together
 SCALE = 2.0
 
 
+class Base:
+    pass
+
+
 def scaled(x):
     return np.array([x, SCALE * x]).sum() if type(x) is float else np.nan
 
@@ -100,6 +104,8 @@ class Filled:
 HOLDER = Holder()
 MADE = collections.defaultdict(scale)
 ORDER = functools.cmp_to_key(lambda a, b: (a - b) * (SCALE - 3))  # pyright: ignore[reportOperatorIssue]
+FORMATS = "{0.inner.value}", "{0[0].value} {1}", "{0.scaled:.{1.digits}f}"
+DIGITS = types.SimpleNamespace(digits=2)
 NESTED = types.SimpleNamespace(inner=types.SimpleNamespace(value=1.0))
 
 
@@ -156,6 +162,44 @@ def test_dotted_names_of_attrgetter_are_compared():
         assert compiled(1.0) == value
 
 
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: x * float(FORMATS[0].format(NESTED)),
+        lambda x: x * float("{:{width.inner.value:.0f}.1f}".format(NESTED.inner.value, width=NESTED)),
+        lambda x: x * float(FORMATS[1].format([NESTED.inner], 1).split()[0]),
+        lambda x: x * inspect.getattr_static(NESTED.inner, "value"),
+        lambda x: x * len(Base.__subclasses__()),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::fnad.errors.RetraceWarning")
+def test_attributes_that_code_in_c_reads_are_compared(f):
+    compiled, derivative = fnad.jit(f), fnad.grad(f)
+    made = []
+    for value in (1.0, 2.0, 3.0):
+        NESTED.inner.value = value
+        made.append(type("Derived", (Base,), {}))
+        assert compiled(1.0) == derivative(1.0) == f(1.0)
+
+
+@functools.lru_cache
+def answer(x):
+    return x * SCALE
+
+
+@pytest.mark.filterwarnings("ignore::fnad.errors.RetraceWarning")
+def test_answers_of_a_cache_are_compared(change):
+    compiled = fnad.jit(lambda x: x * answer(2.0))
+    for value in (3.0, 4.0, 5.0):
+        answer.cache_clear()
+        change(value)
+        assert compiled(1.0) == answer(2.0) == 2 * value
+        change(value + 10)
+        assert compiled(1.0) == answer(2.0) == 2 * value  # until the cache is cleared
+        answer.cache_clear()
+        assert compiled(1.0) == answer(2.0) == 2 * value + 20
+
+
 def key(a, b=0.0):
     return (a - b) * (SCALE - 3)
 
@@ -174,6 +218,24 @@ FUNCTIONS, TABLE = [kept], {"kept": kept}
 ENCODER = json.JSONEncoder(default=scale)
 CACHE = functools.lru_cache(scale)
 PANDAS = importlib.import_module("pandas") if importlib.util.find_spec("pandas") else None
+
+
+class Money:
+    """A number whose operators read the global variable."""
+
+    def __init__(self, amount):
+        self.amount = amount
+
+    def __add__(self, other):
+        return Money(self.amount + (SCALE - 1) * other.amount)
+
+    @property
+    def scaled(self):
+        return SCALE * self.amount
+
+
+SUM = np.frompyfunc(lambda a, b: a * b * SCALE, 2, 1)
+MONEY = np.array([Money(1.0), Money(2.0)], dtype=object)
 
 
 def given(function, x):
@@ -272,6 +334,13 @@ BY_LIBRARY = CALLS | {
     "derived dataclass": derived,
     "property of a class made in the trace": class_made,
     "frompyfunc": lambda x: x * float(np.frompyfunc(scale, 1, 1)(1.0)),
+    "frompyfunc, outside": lambda x: x * float(SUM(1.0, 2.0)),
+    "frompyfunc.reduce, outside": lambda x: x * float(SUM.reduce(np.array([1.0, 2.0], dtype=object))),
+    "sum of objects": lambda x: x * MONEY.sum().amount,
+    "reduce of objects": lambda x: x * functools.reduce(operator.add, MONEY.tolist()).amount,
+    "property in a format": lambda x: x * float(FORMATS[2].format(MONEY[0], DIGITS)),
+    "property in a format map": lambda x: x * float("{a.scaled}".format_map({"a": MONEY[0]})),
+    "property in str.format": lambda x: x * float(str.format("{.scaled}", MONEY[1])),
     "fnad.tree": lambda x: fnad.tree.map(scaled, [x])[0],
     "scipy.integrate": lambda x: x * scipy.integrate.quad(scale, 0, 1)[0],
     "scipy.ndimage": lambda x: x * scipy.ndimage.generic_filter(np.ones(3), scale, size=1)[0],
