@@ -40,7 +40,7 @@ ELEMENTS = (
 SUMS = (*(np.cumulative_prod, np.cumulative_sum, np.nancumprod, np.nancumsum, np.nanprod, np.nansum, np.unwrap),)
 
 OTHERS = (
-    *(np.apply_over_axes, np.corrcoef, np.diag_indices_from, np.extract, np.histogram2d, np.ix_, np.ptp),
+    *(np.apply_over_axes, np.corrcoef, np.diag_indices_from, np.extract, np.histogram2d, np.ix_, np.kron, np.ptp),
     *(np.tril_indices_from, np.triu_indices_from, np.polyadd, np.polyder, np.polyint, np.polysub, np.polyval),
     *(np.real_if_close, np.trapezoid),
 )

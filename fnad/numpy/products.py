@@ -170,16 +170,6 @@ if hasattr(np, "vecdot"):
         return RULES[np.sum](product, -1, product.dtype)
 
 
-@implements(np.kron)
-def kron(a: Any, b: Any) -> Symbol:
-    x, y = of_one_dtype(a, b)
-    ndim = max(x.ndim, y.ndim)
-    rows, columns = ((1,) * (ndim - s.ndim) + s.shape for s in (x, y))
-    x = reshape_to(x, tuple(k for n in rows for k in (n, 1)))
-    y = reshape_to(y, tuple(k for n in columns for k in (1, n)))
-    return reshape_to(multiply(x, y), tuple(n * m for n, m in zip(rows, columns, strict=True)))
-
-
 # ---- cross products --------------------------------------------------------------------------------------------------
 
 

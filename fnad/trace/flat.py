@@ -15,7 +15,7 @@ from fnad.trace import escape
 from fnad.trace.dispatch import assign, call, call_function, call_ufunc, check_number
 from fnad.trace.handle import Elements, Handle
 from fnad.trace.operators import COMPARISONS
-from fnad.trace.source import is_called_by_scipy
+from fnad.trace.source import is_called_by
 
 
 class Flat(Elements):
@@ -85,8 +85,8 @@ for _name, _ufunc in COMPARISONS.items():
 
 
 KNOWN = {"writeable", "WRITEABLE", "W"}
-CONTIGUOUS = {"contiguous", "c_contiguous", "CONTIGUOUS", "C_CONTIGUOUS", "C"}
-"""The flags of which SciPy's own code makes a copy for C; a traced array needs none."""
+CONTIGUOUS = {"contiguous", "c_contiguous", "C_CONTIGUOUS"}
+"""The flags of which code of NumPy and SciPy makes a copy for C; a traced array needs none."""
 
 
 class Flags:
@@ -98,7 +98,7 @@ class Flags:
         object.__setattr__(self, "_array", array)
 
     def __getitem__(self, name: Any) -> bool:
-        if name in CONTIGUOUS and is_called_by_scipy():
+        if name in CONTIGUOUS and is_called_by("scipy.", "numpy."):
             return True
         return self._array.is_writeable if name in KNOWN else self._refuse()
 

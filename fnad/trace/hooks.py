@@ -50,7 +50,7 @@ from fnad.trace.looping import LOOPING, Refused, notes_cache
 from fnad.trace.parts import CACHED
 from fnad.trace.reading_calls import answering, imported, imports, matched, recorded
 from fnad.trace.recording import RECORDING, Recorder
-from fnad.trace.source import is_called_by_scipy, warning_users
+from fnad.trace.source import is_called_by, warning_users
 from fnad.trace.sourceless import without_source
 from fnad.trace.stand_ins import (
     MADE,
@@ -169,7 +169,9 @@ def of_library(function: FunctionType) -> Any:
         return of_numba(function)
     if is_entered(file):
         return (
-            XP.asarray if function is np.asarray_chkfinite and is_called_by_scipy() else calling_back(entered(function))
+            XP.asarray
+            if function is np.asarray_chkfinite and is_called_by("scipy.")
+            else calling_back(entered(function))
         )
     if function.__closure__ is None or not is_standard(file):
         return calling_back(function)

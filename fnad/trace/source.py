@@ -61,12 +61,12 @@ def user_frame() -> FrameType | None:
     return frame
 
 
-def is_called_by_scipy() -> bool:
-    """True if SciPy calls a function, whose checks of values would be guards."""
+def is_called_by(*packages: str) -> bool:
+    """True if a function is called by modules whose names begin like this."""
     frame: Any = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]
     while frame.f_code.co_filename.startswith(PACKAGE):
         frame = frame.f_back
-    return str(frame.f_globals.get("__name__")).startswith("scipy.")
+    return str(frame.f_globals.get("__name__")).startswith(packages)
 
 
 def user_lines(within: CodeType | None = None) -> tuple[tuple[str, int], ...]:

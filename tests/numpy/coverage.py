@@ -90,7 +90,14 @@ def public(module: ModuleType) -> dict[str, Any]:
 
 
 def rule_of(module: str, name: str) -> Any:
-    """Return the rule of a function, if it has one."""
+    """Return the rule of a function, if it has one that is not the body which every function of SciPy has."""
+    ours, theirs = (getattr(namespace, name) for namespace in (OURS.get(module, MODULES[module]), MODULES[module]))
+    is_own = ours is theirs or name in vars(OURS[module])
+    return rule_or_body_of(module, name) if is_own else None
+
+
+def rule_or_body_of(module: str, name: str) -> Any:
+    """Return what traced values follow in a function."""
     function = getattr(OURS.get(module, MODULES[module]), name)
     known = RULES.get(unwrapped(function)) or WRITERS.get(function)
     return known or (special_rule(function) if isinstance(function, np.ufunc) else None)
@@ -183,7 +190,11 @@ def rows() -> dict[str, dict[str, tuple[str, ...]]]:
     """Return the marks of every function that has a rule, by module and name."""
     known = met()
     table = {
-        module: {name: rule for name in public(namespace) if (rule := rule_of(module, name))}
+        module: {
+            name: rule
+            for name in public(namespace)
+            if (rule := rule_or_body_of(module, name)) and (rule_of(module, name) or unbound(rule) in known)
+        }
         for module, namespace in MODULES.items()
     }
     table["scipy.stats"] = dict(methods_of_distributions())
