@@ -25,10 +25,9 @@ import linecache
 import re
 import runpy
 import shlex
-import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stdout
+from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -42,6 +41,7 @@ import fnad.random  # the primitives of these must not be forgotten with what a 
 import fnad.scipy.linalg
 import fnad.scipy.special
 import fnad.scipy.stats.generic
+from fnad.cli import main as fnad_command
 from fnad.ir.primitive import PRIMITIVES
 from fnad.numpy.registry import RULES
 from fnad.numpy.scipy_ufuncs import COMPOSED, NATIVE, UFUNCS, is_scipy
@@ -170,12 +170,13 @@ def run_python(page: Path, text: str, block: Block, namespace: dict[str, Any]) -
 
 
 def run_command(line: str) -> str:
-    """Run a line `$ fnad …` in the project's folder; return what it prints."""
+    """Run a line `$ fnad …` in the project's folder and in this process; return what it prints."""
     program, *arguments = shlex.split(line.removeprefix("$ "))
     assert program == "fnad", f"only the fnad command is run, not {program}"
-    command = [sys.executable, "-m", "fnad", *arguments]
-    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-    return done.stdout
+    fnad.clear_cache()  # an equal program has the lines of the function that it was first made of
+    with chdir(ROOT), redirect_stdout(io.StringIO()) as printed, redirect_stderr(printed):
+        fnad_command(arguments)
+    return printed.getvalue()
 
 
 def rounded(text: str) -> str:
