@@ -407,9 +407,10 @@ def test_every_primitive_is_listed(fnad) -> None:
 
 
 @pytest.mark.slow
-def test_every_primitive_is_described(fnad) -> None:
-    for name, primitive in PRIMITIVES.items():
-        assert fnad("ops", name).startswith(f"{name}: {primitive.doc}\n")
+def test_primitives_are_described(fnad) -> None:
+    """Each tenth is; what differs between them is their records."""
+    for name in sorted(PRIMITIVES)[::10]:
+        assert fnad("ops", name).startswith(f"{name}: {PRIMITIVES[name].doc}\n")
 
 
 def test_a_description_has_the_derivatives(fnad, golden) -> None:
@@ -536,9 +537,11 @@ def test_a_reader_that_leaves_early() -> None:
     assert done.stderr == ""
 
 
-@pytest.mark.parametrize("arguments", ["ops", "--help", "dump --help", ""])
+FULL, CLOSED = (">/dev/full", "No space left on device"), (">&-", "standard output is closed")
+
+
 @pytest.mark.parametrize(
-    ("to", "why"), [(">/dev/full", "No space left on device"), (">&-", "standard output is closed")]
+    ("arguments", "to", "why"), [("ops", *FULL), ("--help", *CLOSED), ("dump --help", *FULL), ("", *CLOSED)]
 )
 def test_output_that_cannot_be_written(arguments: str, to: str, why: str) -> None:
     command = f"{sys.executable} -m fnad {arguments} {to}"
