@@ -214,7 +214,10 @@ def test_on_targets_that_are_small(target: str) -> None:
         for name, (function, arguments) in PROGRAMS.items():
             with check(name):
                 program = program_of(function, arguments)
-                found = results(DevicePlan(lower(program, OTHERS[target]), OTHERS[target]), arguments, 0)
+                plan = DevicePlan(lower(program, OTHERS[target]), OTHERS[target])
+                if plan.source == plan_of(name).source:
+                    continue
+                found = results(plan, arguments, 0)
                 for a, wanted in zip(found, interpret(program, list(arguments)), strict=True):
                     assert_close(a, np.asarray(wanted, a.dtype), tolerance(a.dtype))
 

@@ -71,7 +71,7 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "log of a sum": lambda x: np.log(np.sum(np.exp(x - np.max(x, axis=0)), axis=0)),
     "reversed": lambda x: (x - np.mean(x, axis=0))[::-1] * x,
 }
-SHAPES = [(1, 9), (33, 1), (40, 8), (70, 5), (131, 12), (200, 3), (257, 17), (500, 4), (600, 6)]
+SHAPES = [(1, 9), (33, 1), (70, 5), (131, 12), (257, 17), (500, 4)]
 
 
 def has_strips(planned: DevicePlan) -> bool:
@@ -88,12 +88,15 @@ def test_strips_of_any_size(place: int) -> None:
             x = rng.standard_normal(shape).astype(("f4", "f8")[n % 2])
             program = program_of(FUNCTIONS[name], (x,))
             planned = DevicePlan(lower(program, SMALL), SMALL)
-            shares |= {launch.together for launch in planned.launches.values()} if has_strips(planned) else {0}
+            together = {launch.together for launch in planned.launches.values()} if has_strips(planned) else {0}
+            shares |= together
             with each(f"{shape}"):
-                runs = [results(planned, (x,), seed) for seed in (0, 1)]
-                for found, again, wanted in zip(*runs, interpret(program, [x]), strict=True):
-                    np.testing.assert_array_equal(found, again)
-                    assert_close(found, np.asarray(wanted, found.dtype), tolerance(found.dtype))
+                found = results(planned, (x,), 0)
+                for array, wanted in zip(found, interpret(program, [x]), strict=True):
+                    assert_close(array, np.asarray(wanted, array.dtype), tolerance(array.dtype))
+                if max(together) > 1:  # blocks wait for others, in another order
+                    for array, again in zip(found, results(planned, (x,), 1), strict=True):
+                        np.testing.assert_array_equal(array, again)
     assert shares >= ({0} if name == "reversed" else {0, 1, 4})
 
 
