@@ -127,7 +127,7 @@ class ElementExpressions:
         found = self._memo.get(key)
         if found is None:
             outer, self.nodes.source = self.nodes.source, self.definitions[var].source
-            found = self._memo[key] = self._pull(self.definitions[var], list(indices))
+            found = self._memo[key] = self.pull(self.definitions[var], list(indices))
             self.nodes.source = outer
         return found
 
@@ -169,7 +169,8 @@ class ElementExpressions:
         operand, result = equation.operands[0].aval, equation.results[0].aval
         return [as_index(i) for i in view.index(indices, operand, result, **equation.params)]
 
-    def _pull(self, equation: Equation, indices: list[Index]) -> Node:
+    def pull(self, equation: Equation, indices: list[Index]) -> Node:
+        """The expression of one element of an equation's result."""
         match equation.primitive.lower:
             case Scalar() as scalar:
                 operands = (self.element(operand, indices) for operand in equation.operands)

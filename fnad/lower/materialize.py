@@ -160,14 +160,14 @@ def _places_through(reader: Equation, var: Var, found: dict[Atom, AbstractSet[Pl
         return {_own_place(var)}
     if isinstance(lower, kinds.Scalar):
         return found[reader.results[0]]
-    distances = set(_distances(reader, var))
-    if None in distances:
+    found_at = set(distances(reader, var))
+    if None in found_at:
         return set()
     moved = found[reader.results[0]]
-    return {(shape, tuple(a + b for a, b in zip(at, d, strict=True))) for shape, at in moved for d in distances if d}
+    return {(shape, tuple(a + b for a, b in zip(at, d, strict=True))) for shape, at in moved for d in found_at if d}
 
 
-def _distances(reader: Equation, var: Var) -> Iterator[tuple[int, ...] | None]:
+def distances(reader: Equation, var: Var) -> Iterator[tuple[int, ...] | None]:
     """The differences of the indices at which a reader reads a value and its own; None if they are not constants."""
     result, lower = reader.results[0].aval, reader.primitive.lower
     if isinstance(lower, kinds.Concatenation):

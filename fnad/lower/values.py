@@ -36,6 +36,7 @@ from fnad.lower.materialize import is_read_twice, materialized_values
 from fnad.lower.narrow import folded_along_rows
 from fnad.lower.nodes import Buffer, Node, ScalarConstant, loads
 from fnad.lower.order import reads_first
+from fnad.lower.padded_sums import folded
 from fnad.lower.target import is_addition
 from fnad.lower.tiles import PARTS, by_rows, by_terms, tiled, worth_narrow, worth_rows, worth_terms
 from fnad.scalar.operations import MULTIPLY
@@ -249,10 +250,8 @@ class Values:
     # ---- folds ---------------------------------------------------------------------------------------------------
 
     def _fold(self, equation: Equation, fold: kinds.Fold, buffer: Buffer) -> None:
-        operand = equation.operands[0]
-        self._reduce(
-            buffer, operand.aval.shape, equation.params["axes"], fold, lambda i: self.expressions.element(operand, i)
-        )
+        shape, element = folded(equation, fold, self.expressions)
+        self._reduce(buffer, shape, equation.params["axes"], fold, element)
 
     def _reduce(
         self,
