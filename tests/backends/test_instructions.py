@@ -1037,6 +1037,31 @@ def program(x, y, out):
     assert ("llvm.loop.vectorize.width" in text) == WORK[term]
 
 
+@pytest.mark.parametrize("wide", [True, False])
+def test_sums_in_single_precision_beside_a_wide_one_fill_vectors(wide: bool, capfd: pytest.CaptureFixture[str]) -> None:
+    """LLVM chooses the lanes where all sums are in single precision."""
+    kind = "f64" if wide else "f32"
+    source = f"""
+def program(x, y, out):
+    a = {kind}(0.0)
+    b = f32(0.0)
+    for i in range(1000):
+        v = (x[i] * x[i + 1] - y[i]) * x[i]
+        a = accumulate(a, {kind}(v))
+        b = accumulate(b, v * y[i])
+    out[0] = f64(a)
+    out[1] = f64(b)
+"""
+    compiled = compile_source(source, "program", [np.dtype(d) for d in ("f4", "f4", "f8")])
+    assert ("llvm.loop.vectorize.width" in str(module_of(compiled.kernel))) == wide
+    rng, out = np.random.default_rng(0), np.empty(2)
+    x, y = (rng.uniform(1, 2, size).astype("f4") for size in (1001, 1000))
+    compiled.call(x, y, out)
+    v = (x[:-1].astype("f8") * x[1:] - y) * x[:-1]
+    np.testing.assert_allclose(out, [v.sum(), (v * y).sum()], rtol=1e-4)
+    assert capfd.readouterr().err == ""
+
+
 OF_ZEROS: dict[str, Callable[..., Any]] = {
     "minimum": lambda x: np.minimum(1.0, 0.0 + x),
     "maximum": lambda x: np.maximum(x - -0.0, -1.0),

@@ -18,9 +18,9 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 
 import llvmlite.ir as ir
-import numpy as np
 
 from fnad.backends.llvm.formulas.definition import PREFIX
+from fnad.ir.types import F32, F64
 from fnad.kernel import statements as code
 from fnad.scalar.operations import ACCUMULATE, ADD, MULTIPLY, SUBTRACT
 
@@ -147,17 +147,16 @@ def narrowed(lanes: int, count: int | None, fewest: int) -> int:
 
 
 def wide_sums(loop: code.For, carried: Container[str]) -> int | None:
-    """The number of sums of doubles in a loop; None if it computes anything else from one iteration to the next.
+    """The number of sums of doubles in a loop; None if it computes anything but sums from one iteration to the next.
 
     LLVM may change the order of all that a loop accumulates if it is told how many lanes there are.
     """
     values = [
         s.value for s in loop.body if isinstance(s, code.Assign) and any(name.name in carried for name in s.targets)
     ]
-    are_sums = all(
-        isinstance(value, code.Apply) and value.operation is ACCUMULATE and value.kind == np.float64 for value in values
-    )
-    return len(values) if are_sums else None
+    sums = [value.dtype for value in values if isinstance(value, code.Apply) and value.operation is ACCUMULATE]
+    wide, narrow = sums.count(F64), sums.count(F32)
+    return wide if wide + narrow == len(values) and (wide or not narrow) else None
 
 
 def is_vectorised(around: code.For | None) -> bool:
