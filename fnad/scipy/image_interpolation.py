@@ -20,7 +20,7 @@ import numpy as np
 from scipy.ndimage import _nd_image
 
 from fnad.errors import UnsupportedFunctionError
-from fnad.numpy.bodies import XP, Body
+from fnad.numpy.bodies import XP, Body, anew
 from fnad.numpy.registry import RULES
 from fnad.scipy.interpolate import required
 from fnad.scipy.rule import body_of, on_values
@@ -131,12 +131,17 @@ def _values(c: Any, coordinates: Any, output: Any, order: int, mode: int, cval: 
     output[...] = XP.where(within, value, cval)
 
 
-def _at_points(c: Any, mapping: Any, coordinates: Any, matrix: None, offset: None, output: Any, *how: Any) -> None:
-    """SciPy's compiled function: values at coordinates."""
+def _at_points(c: Any, mapping: Any, coordinates: Any, matrix: Any, offset: Any, output: Any, *how: Any) -> None:
+    """SciPy's compiled function: values at coordinates, or at matrix @ place + offset."""
     if mapping is not None:
         raise UnsupportedFunctionError(
             "scipy.ndimage.geometric_transform has no rule for traced values", remedy="use map_coordinates"
         )
+    if coordinates is None:  # added as SciPy does, since rounding decides what lies within
+        places = np.ogrid[tuple(map(slice, output.shape))]
+        coordinates = [
+            sum((k * m for k, m in zip(places, row, strict=True)), by) for row, by in zip(matrix, offset, strict=True)
+        ]
     _values(c, coordinates, output, *how[:4])
 
 
@@ -177,36 +182,9 @@ def affine_transform(
     >>> affine_transform([1.0, 2.0, 4.0], [0.5], 0.5, order=1)
     array([1.5, 2. , 3. ])
     """
-    x, m = XP.asarray(input), XP.asarray(matrix, dtype=np.float64)
-    n = x.ndim
-    shape = tuple(
-        output_shape or (x.shape if output is None or isinstance(output, (str, type, np.dtype)) else output.shape)
-    )
-    if m.ndim not in (1, 2) or m.shape[0] < 1:
-        raise RuntimeError("no proper affine matrix provided")
-    if m.ndim == 2 and m.shape[1] == n + 1 and m.shape[0] in (n, n + 1):
-        if m.shape[0] == n + 1:
-            last = XP.all(m[n] == np.eye(n + 1)[n])
-            m = required(m, last, f"the last row of the matrix is not {[0] * n + [1]}", "give the rows above it alone")
-        m, offset = m[:n, :n], m[:n, n]
-    if m.shape[0] != n:
-        raise RuntimeError("affine matrix has wrong number of rows")
-    if m.ndim == 2 and m.shape[1] != len(shape):
-        raise RuntimeError("affine matrix has wrong number of columns")
-    places = np.ogrid[tuple(map(slice, shape))]
-    if m.ndim == 1:
-        along = [(places[i] + by / m[i]) * m[i] for i, by in enumerate(_of_each_axis(offset, x))]
-    else:  # added as SciPy does, since rounding decides what lies within
-        along = [sum((k * m[i, j] for j, k in enumerate(places)), by) for i, by in enumerate(_of_each_axis(offset, x))]
-    return map_coordinates(x, _stacked(along, shape), output, order, mode, cval, prefilter)
-
-
-def _of_each_axis(given: Any, x: Any) -> Any:
-    each = XP.asarray(given, dtype=np.float64)
-    if each.ndim and each.shape != (x.ndim,):
-        raise RuntimeError("sequence argument must have length equal to input rank")
-    return XP.broadcast_to(each, (x.ndim,))
-
-
-def _stacked(along: list[Any], shape: tuple[int, ...]) -> Any:
-    return XP.stack([XP.broadcast_to(x, shape) for x in along])
+    n, m = XP.ndim(input), XP.asarray(matrix, dtype=np.float64)
+    if m.shape == (n + 1, n + 1):
+        last = XP.all(m[n] == np.eye(n + 1)[n])
+        m = required(m, last, f"the last row of the matrix is not {[0] * n + [1]}", "give the rows above it alone")[:n]
+    body = anew(resolve_name("scipy.ndimage.affine_transform"))
+    return body(input, m, offset, output_shape, output, order, mode, cval, prefilter)
