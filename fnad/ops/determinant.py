@@ -221,26 +221,18 @@ def _svd_cofactor(a: Any, directions: tuple[Any, ...]) -> Any:
 
 def _diagonal_cofactor(s: Any, directions: list[Any]) -> Any:
     """The cofactors, or their derivative along directions, of the diagonal matrix of s."""
-    count = len(directions) + 1
-    products = _products_without(s, count)
-    indices = "abcdefghijklmnopqrstuvwxyz"[:count]
-    out = np.zeros((*s.shape, s.shape[-1]), np.result_type(s, *directions))
-    diagonal = np.einsum("...ii->...i", out)
+    n, count = s.shape[-1], len(directions) + 1
+    places = np.array(list(permutations(range(n), count)), np.int64).reshape(-1, count)
+    kept = (places[:, :, None] != np.arange(n)).all(axis=1)
+    products = np.prod(np.where(kept, s[..., None, :], 1), axis=-1)
+    out = np.zeros((*s.shape, n), np.result_type(s, *directions))
     for order in permutations(range(count)):
-        *factors, last = [indices[r] + indices[to] for r, to in enumerate(order)]
-        target, labels = (diagonal, last[0]) if order[-1] == count - 1 else (out, last)
-        terms = ",".join("..." + labels for labels in (indices, *factors))
-        target += _sign(order) * np.einsum(f"{terms}->...{labels}", products, *directions)
+        term = _sign(order) * products
+        for e, row, column in zip(directions, places.T, places.T[list(order)], strict=False):
+            term = term * e[..., row, column]
+        elements: Any = (..., places[:, -1], places[:, order[-1]])
+        np.add.at(out, elements, term)
     return out
-
-
-def _products_without(s: Any, count: int) -> Any:
-    """The products of all elements but those at `count` distinct indices; 0 where two indices are the same."""
-    n = s.shape[-1]
-    indices = np.indices((n,) * count)[..., None] == np.arange(n)
-    factors = s.reshape(*s.shape[:-1], *(1,) * count, n)
-    products = np.prod(np.where(indices.any(axis=0), 1, factors), axis=-1)
-    return np.where((indices.sum(axis=0) <= 1).all(axis=-1), products, 0)
 
 
 def _sign(order: tuple[int, ...]) -> int:
@@ -345,7 +337,7 @@ def _over_indices(e: Symbol, batch: int, row: int, column: int, like: Symbol) ->
 
 
 def _products_without_each(s: Symbol, count: int) -> Symbol:
-    """As `_products_without`."""
+    """The products of all elements except those at `count` distinct indices; 0 where two indices are the same."""
     *outer, n = s.shape
     shape, batch = (*outer, *(n,) * count, n), len(outer)
     indices = [iota(dtype=I64, shape=shape, axis=batch + i) for i in range(count + 1)]
