@@ -134,6 +134,17 @@ def is_smooth(case: Case) -> bool:
 SMOOTH = [one for case in CASES for one in by_result(case) if is_smooth(one)]
 
 
+def widest_of_each_form(cases: list[Case]) -> list[Case]:
+    """Return the case of the highest precision among those that differ in precision or numbers alone."""
+    found: dict[Any, Case] = {}
+    for case in sorted(cases, key=lambda case: -sum(aval.dtype.itemsize for aval in case.avals)):
+        shapes = [(aval.dtype.kind, aval.shape) for aval in case.avals]
+        index = case.index if isinstance(case, Result) else None
+        regions = [str(region) for region in case.sample.regions]
+        found.setdefault((case.primitive.name, index, repr(shapes), repr(case.sample.params), repr(regions)), case)
+    return list(found.values())
+
+
 def over(cases: Iterable[Case]) -> Callable[..., Any]:
     """Run a test for each of these cases."""
     return in_groups("case", cases)

@@ -36,7 +36,7 @@ from fnad.transforms.dce import dce
 from fnad.transforms.interpret import interpret
 from fnad.transforms.joint import cotangent_avals, joint
 from fnad.transforms.jvp import jvp
-from tests.catalogue.cases import CASES, SMOOTH, Case, Result, has_derivative, over
+from tests.catalogue.cases import CASES, SMOOTH, Case, has_derivative, over, widest_of_each_form
 from tests.catalogue.truth import directions, second_order
 from tests.together import together
 
@@ -85,19 +85,9 @@ def check_second_derivatives(case: Case, run: Run) -> None:
             assert_close(ct_ct, tangent, tolerance(ct_ct.dtype, 1), SCALE)
 
 
-def widest_of_each_form(cases: list[Case]) -> list[Case]:
-    """Return the case of the highest precision among those that differ in precision or numbers alone."""
-    found: dict[Any, Case] = {}
-    for case in sorted(cases, key=lambda case: -sum(aval.dtype.itemsize for aval in case.avals)):
-        shapes = [(aval.dtype.kind, aval.shape) for aval in case.avals]
-        index = case.index if isinstance(case, Result) else None
-        regions = [str(region) for region in case.sample.regions]
-        found.setdefault((case.primitive.name, index, repr(shapes), repr(case.sample.params), repr(regions)), case)
-    return list(found.values())
-
-
 WIDEST = widest_of_each_form(SMOOTH)
-OTHERS = [case for case in SMOOTH if str(case) not in set(map(str, WIDEST))]
+CHOSEN = set(map(str, WIDEST))
+OTHERS = [case for case in SMOOTH if str(case) not in CHOSEN]
 
 
 @over(WIDEST)

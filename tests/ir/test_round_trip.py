@@ -15,14 +15,13 @@ from fnad.ir.verifier import verify
 from fnad.ir.walk import equal_up_to_names
 from fnad.transforms.joint import joint
 from fnad.transforms.jvp import jvp
-from tests.catalogue.cases import CASES
+from tests.catalogue.cases import BY_NAME, Case, widest_of_each_form
 from tests.together import in_groups
 
 
-def programs(name: str) -> Iterable[Program]:
-    """Return the programs that apply a primitive to its samples, each once."""
-    found = (case.program() for case in CASES if case.primitive.name == name)
-    return {str(program): program for program in found}.values()
+def distinct(cases: Iterable[Case]) -> list[Program]:
+    """Return the programs of cases, each once."""
+    return list({str(program): program for program in (case.program() for case in cases)}.values())
 
 
 def inexact(program: Program) -> list[bool]:
@@ -30,14 +29,14 @@ def inexact(program: Program) -> list[bool]:
 
 
 def derived(name: str) -> Iterator[Program]:
-    """Yield the programs of a primitive and their derivatives, if known; of the last one its second derivatives too."""
+    """Yield the programs of a primitive, and their derivatives if known, of one precision; second ones of the last."""
+    yield from distinct(BY_NAME[name])
     if isinstance(PRIMITIVES[name].derivative, Unknown):
-        yield from programs(name)
         return
     forward = reverse = None
-    for program in programs(name):
+    for program in distinct(widest_of_each_form(BY_NAME[name])):
         forward, reverse = jvp(program, inexact(program)), joint(program, inexact(program))
-        yield from (program, forward, reverse)
+        yield from (forward, reverse)
     if forward is not None and reverse is not None:
         yield from (joint(forward, inexact(forward)), jvp(reverse, inexact(reverse)))
 
