@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
+from functools import cache
 from typing import Any, NamedTuple
 
 import llvmlite.ir as ir
@@ -177,8 +178,14 @@ def loop_of(case: Case, dtype: np.dtype[Any]) -> ir.Module:
     return module
 
 
-def evaluated(module: Any, x: Array) -> Array:
-    engine = link(codegen.object_code(module))
+@cache
+def optimized(case: Case, dtype: np.dtype[Any]) -> tuple[str, Any]:
+    """Return the text of the optimised loop, and the loop itself; two of three tests take what the first one made."""
+    module = codegen.optimized(loop_of(case, dtype))
+    return str(module), link(codegen.object_code(module))
+
+
+def evaluated(engine: Any, x: Array) -> Array:
     run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)(engine.get_function_address("run"))
     y = np.empty_like(x)
     run(x.ctypes.data, y.ctypes.data, x.size)
@@ -222,7 +229,7 @@ def test_formulas_are_as_accurate_as_stated(case: Case, letter: str) -> None:
         x = arguments(case)
         with mpmath.workprec(250):
             true = np.array([mpmath.nstr(case.true(mpmath.mpf(v)), 25) for v in x.tolist()]).astype(np.longdouble)
-    found = evaluated(codegen.optimized(loop_of(case, dtype)), x)
+    found = evaluated(optimized(case, dtype)[1], x)
     with np.errstate(all="ignore"):
         distances = errors(found, true, floor_of(case, x))
     worst = distances.argmax()
@@ -236,7 +243,7 @@ PARTS = [Case(name, mpmath.exp, 1.0, (), ()) for name in ("exp_high", "exp_low")
 def test_the_parts_of_an_exponential_add_up_to_more_digits(letter: str, least: float) -> None:
     """2**100 exp(x) is normal, compiled and in NumPy; 2**100 itself is exact."""
     x = np.append(np.linspace(least, 0, 300), -np.logspace(-20, 0, 60)).astype(letter)
-    compiled = [evaluated(codegen.optimized(loop_of(part, x.dtype)), x) for part in PARTS]
+    compiled = [evaluated(optimized(part, x.dtype)[1], x) for part in PARTS]
     plain = [OPERATIONS[part.name](x) for part in PARTS]
     for high, low in (compiled, plain):
         assert (high[299], low[299]) == (2.0**100, 0.0)
@@ -250,8 +257,8 @@ def test_the_parts_of_an_exponential_add_up_to_more_digits(letter: str, least: f
 @pytest.mark.parametrize(("case", "letter"), BY_DTYPE)
 def test_special_values_are_those_of_c99(case: Case, letter: str) -> None:
     x, expected = (np.array(column, letter) for column in zip(*case.values, strict=True))
-    for translate in (codegen.optimized, codegen.plain):
-        found = evaluated(translate(loop_of(case, x.dtype)), x)
+    for engine in (optimized(case, x.dtype)[1], link(codegen.object_code(codegen.plain(loop_of(case, x.dtype))))):
+        found = evaluated(engine, x)
         np.testing.assert_array_equal(found, expected)
         numbers = ~np.isnan(expected)
         np.testing.assert_array_equal(np.signbit(found)[numbers], np.signbit(expected)[numbers])
@@ -259,7 +266,7 @@ def test_special_values_are_those_of_c99(case: Case, letter: str) -> None:
 
 @pytest.mark.parametrize(("case", "letter"), BY_DTYPE)
 def test_loops_of_formulas_vectorise(case: Case, letter: str) -> None:
-    module = str(codegen.optimized(loop_of(case, np.dtype(letter))))
+    module, _ = optimized(case, np.dtype(letter))
     sizes = {np.dtype(letter).itemsize, 8} if case.name in SPECIAL_F32 else {np.dtype(letter).itemsize}
     assert any(f"store <{vector_math.preferred_bytes() // size} x " in module for size in sizes)
     assert "define internal" not in module
