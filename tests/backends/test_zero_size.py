@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -27,12 +28,11 @@ from tests.together import in_groups
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
-def emptied(operands: Sequence[Any]) -> Iterator[list[Any]]:
-    """Yield the operands without elements: along the first axis, and along the last."""
-    for cut in (np.s_[:0], np.s_[..., :0]):
-        found = [x[cut] if isinstance(x, np.ndarray) and x.ndim else x for x in operands]
-        if any(isinstance(x, np.ndarray) and x.size == 0 for x in found):
-            yield found
+def emptied(operands: Sequence[Any], random: Random) -> list[list[Any]]:
+    """Return the operands cut to no elements along the first axis or the last one, which is drawn; [] for scalars."""
+    cut = random.choice((np.s_[:0], np.s_[..., :0]))
+    found = [x[cut] if isinstance(x, np.ndarray) and x.ndim else x for x in operands]
+    return [found] if any(isinstance(x, np.ndarray) and x.size == 0 for x in found) else []
 
 
 def assert_compiled_is_interpreted(program: Program, given: Sequence[Any]) -> None:
@@ -50,8 +50,9 @@ def assert_compiled_is_interpreted(program: Program, given: Sequence[Any]) -> No
 
 def of_a_primitive(name: str) -> Iterator[tuple[Program, list[Any]]]:
     """Yield programs that apply a primitive to samples without elements, where there are such programs."""
+    random = Random(name)
     for sample in PRIMITIVES[name].samples():
-        for given in emptied([np.asarray(operand) for operand in sample.operands]):
+        for given in emptied([np.asarray(operand) for operand in sample.operands], random):
 
             def apply(*symbols: Any, sample: Any = sample) -> list[Any]:
                 found = PRIMITIVES[name](*symbols, **sample.params, regions=sample.regions)
@@ -66,7 +67,7 @@ def of_a_primitive(name: str) -> Iterator[tuple[Program, list[Any]]]:
 def of_a_call(name: str) -> Iterator[tuple[Program, list[Any]]]:
     """Yield programs of a call on arrays without elements, where NumPy takes such ones."""
     function, *operands = CASES[name]
-    for given in emptied(operands):
+    for given in emptied(operands, Random(name)):
         weak, arrays = [type(x) in PYTHON_DTYPES for x in given], [isinstance(x, np.ndarray) for x in given]
         avals = [
             Aval(PYTHON_DTYPES[type(x)]) if is_weak else aval_of(np.asarray(x))
