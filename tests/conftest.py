@@ -19,11 +19,12 @@ import os
 import platform
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 from weakref import WeakValueDictionary
 
 import llvmlite.binding as llvm
@@ -101,6 +102,19 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
                 parser.addini(name, help=f"nothing without pytest-{plugin}")
     parser.addoption("--update-golden", action="store_true", help="write the golden files from what the tests produce")
     parser.addoption("--quick", action="store_true", help="run the first case of every test that is not marked slow")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Make no other case than the first of each test with `--quick`."""
+    if metafunc.config.getoption("--quick"):
+        parametrize = metafunc.parametrize
+
+        def first(names: Any, values: Iterable[Any], *args: Any, ids: Any = None, **options: Any) -> None:
+            ids = [*ids][:1] if ids is not None and not callable(ids) else ids
+            parametrize(names, [*values][:1], *args, ids=ids, **options)
+
+        metafunc.parametrize = first
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
