@@ -69,15 +69,11 @@ def test_files_of_the_standard_library(name):
     assert results.errors == results.failures == []
 
 
-LONG = "test_eval_repr_invariant"
-"""A test that evaluates 5,000 texts, each of which is converted."""
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["test_convert", "test_division", "test_interval"])
+@pytest.mark.parametrize("name", ["test_division", "test_interval"])
 def test_files_of_mpmath(name):
     module = module_of(f"mpmath.tests.{name}")
-    tests = [test for key, test in vars(module).items() if key.startswith("test_") and key != LONG]
+    tests = [test for key, test in vars(module).items() if key.startswith("test_")]
     assert len(tests) > 5
 
     def run():

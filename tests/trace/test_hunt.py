@@ -7,4 +7,4 @@ from tests.trace.hunt import survived
 
 @pytest.mark.slow
 def test_no_function_ends_the_process():
-    assert survived(["--count", "300", "--packages", "numpy", "scipy"]) == 300
+    assert survived(["--count", "150", "--packages", "numpy", "scipy"]) == 150
