@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fnad
@@ -289,6 +289,7 @@ WRITTEN = [
 
 
 @pytest.mark.slow
+@settings(max_examples=40)
 @given(
     st.lists(st.tuples(st.integers(0, len(CONDITIONS) - 1), st.integers(0, len(MADE) + len(WRITTEN) - 1)), max_size=4),
     st.lists(st.lists(st.integers(-3, 3), min_size=4, max_size=4), min_size=2, max_size=4),
