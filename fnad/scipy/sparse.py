@@ -355,50 +355,20 @@ def _given(self: Any, arg1: Any, shape: Any) -> tuple[Triplets, Any]:
     return Triplets(values, rows, columns), (major, minor) if self.format == "csr" else (minor, major)
 
 
-def _diagonals(diagonals: Any, offsets: Any = 0, shape: Any = None, format: Any = None, dtype: Any = None) -> Any:
-    """The array with these diagonals; one of one element is repeated."""
-    offsets = np.atleast_1d(_known(offsets))
-    is_one = len(offsets) == 1 and not any(XP.ndim(d) for d in diagonals)
-    rows = [XP.atleast_1d(XP.asarray(d)) for d in ([diagonals] if is_one else diagonals)]
-    if len(rows) != len(offsets):
-        raise ShapeError("Different number of diagonals and offsets.")
-    size = rows[0].shape[0] + abs(int(offsets[0]))
-    m, n = (size, size) if shape is None else shape
-    parts: list[Triplets] = []
-    for row, k in zip(rows, offsets.tolist(), strict=True):
-        length = min(m + k, n - k, m, n)
-        if length < 0 or row.shape[0] not in (1, length):
-            raise ShapeError(f"a diagonal of length {row.shape[0]} at offset {k} does not agree with shape {(m, n)}")
-        at = np.arange(length)
-        parts.append(Triplets(XP.broadcast_to(row, (length,)), at + max(-k, 0), at + max(k, 0)))
-    values, *places = (XP.concatenate(part) for part in zip(*parts, strict=True))
-    values = values.astype(dtype) if isinstance(dtype, (str, type, np.dtype)) else values * 1.0
-    return made(_scipy().coo_array, Triplets(values, *places), (m, n)).asformat(None if format == "dia" else format)
-
-
-@either("scipy.sparse._construct:diags_array")
-def diags_array(diagonals: Any, /, **options: Any) -> Any:
-    """The sparse array with these diagonals."""
-    return _diagonals(diagonals, **options)
-
-
-@either("scipy.sparse._construct:diags")
-def diags(diagonals: Any, offsets: Any = 0, shape: Any = None, format: Any = None, dtype: Any = None) -> Any:
-    """The sparse matrix with these diagonals."""
-    found = _diagonals(diagonals, offsets, shape, None, dtype)
-    return made(_scipy().coo_matrix, triplets(found), found.shape).asformat(None if format == "dia" else format)
-
-
-@either("scipy.sparse._construct:spdiags")
-def spdiags(data: Any, diags: Any, m: Any = None, n: Any = None, format: Any = None) -> Any:
-    """The sparse matrix of which element j of row i of `data` is in column j of diagonal `diags[i]`."""
-    given, offsets = XP.atleast_2d(XP.asarray(data)), np.atleast_1d(_known(diags))
-    m, n = (given.shape[1], given.shape[1]) if m is None else m if n is None else (m, n)
-    columns = np.broadcast_to(np.arange(given.shape[1]), given.shape).reshape(-1)
-    rows = columns - np.repeat(offsets, given.shape[1])
-    inside = np.flatnonzero((rows >= 0) & (rows < m) & (columns < n))
-    elements = Triplets(XP.take(XP.reshape(given, (-1,)), inside), rows[inside], columns[inside])
-    return made(_scipy().coo_matrix, elements, (m, n)).asformat(None if format == "dia" else format)
+def _construct_diagonals(self: Any, arg1: Any, shape: Any = None, dtype: Any = None, copy: Any = False) -> None:
+    """Make an object the matrix with these diagonals, in the format COO: element j of one is in column j."""
+    self.__class__ = self._coo_container
+    if not isinstance(arg1, tuple):
+        _construct(self, arg1, shape, dtype)
+        return
+    if shape is None:
+        raise ShapeError("expected a shape argument")
+    data, offsets = XP.atleast_2d(XP.asarray(arg1[0])), np.atleast_1d(_known(arg1[1]))
+    columns = np.broadcast_to(np.arange(data.shape[1]), data.shape).reshape(-1)
+    rows = columns - np.repeat(offsets, data.shape[1])
+    inside = np.flatnonzero((rows >= 0) & (rows < shape[0]) & (columns < shape[1]))
+    values = XP.take(XP.reshape(data if dtype is None else data.astype(dtype), (-1,)), inside)
+    _fill(self, Triplets(values, rows[inside], columns[inside]), shape)
 
 
 @either("scipy.sparse._construct:_block")
@@ -507,11 +477,11 @@ def _times_from_the_right(x: Any, other: Any) -> Any:
     return XP.transpose(_product(x.transpose(), XP.transpose(other))) if other.ndim else _scaled(x, other)
 
 
-def _operators(path: str) -> SimpleNamespace:
+def _operators(path: str, construct: Callable[..., Any] = _construct) -> SimpleNamespace:
     """The operators of a SciPy class, for matrices without traced elements."""
     path = f"scipy.sparse.{path}"
     return SimpleNamespace(
-        __init__=either(f"{path}.__init__")(_construct),
+        __init__=either(f"{path}.__init__")(construct),
         _matmul_dispatch=either(f"{path}._matmul_dispatch")(_times),
         _rmatmul_dispatch=either(f"{path}._rmatmul_dispatch")(_times_from_the_right),
         _add_sparse=either(f"{path}._add_sparse")(partial(_sum, sign=1)),
@@ -524,6 +494,6 @@ def _operators(path: str) -> SimpleNamespace:
 _spbase = _operators("_base:_spbase")
 _coo_base = _operators("_coo:_coo_base")
 _cs_matrix = _operators("_compressed:_cs_matrix")
-_dia_base = _operators("_dia:_dia_base")
+_dia_base = _operators("_dia:_dia_base", _construct_diagonals)
 
 __getattr__ = others_of("scipy.sparse")
