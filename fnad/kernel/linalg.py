@@ -70,6 +70,9 @@ SIGNATURES = {
     "lu_by_columns": "(m,m)->(m,m),(m,k)",
     **dict.fromkeys(("solve_by_lu", "solve_by_lu_transposed"), "(m,m),(m,k),(m,n)->(m,n)"),
     **dict.fromkeys(("searchsorted_left", "searchsorted_right"), "(n),(m)->(m)"),
+    **dict.fromkeys(("cholesky_lo_fails", "cholesky_up_fails"), "(m,m)->()"),
+    "argsort": "(n)->(n)",
+    "require": "(n),(m)->(n)",
     "qr_reduced": "(m,n)->(m,p),(p,n)",
     "qr_complete": "(m,n)->(m,m),(m,n)",
     "qr_r": "(m,n)->(p,n)",
@@ -161,6 +164,12 @@ def call_ufunc(ufunc: Any, stacks: Sequence[Any]) -> int:
 def of_finite(name: str) -> Evaluate:
     """As `by_ufunc`; fault 2 is a matrix that is not finite, which the ufunc must not see."""
     return lambda a, *results: call_ufunc(gufunc(name), (a, *results)) if np.isfinite(a).all() else 2
+
+
+def fails(name: str, a: Any, failed: Any) -> int:
+    for n, matrix in enumerate(a):
+        failed[n] = call_ufunc(gufunc(name), (matrix, np.empty_like(matrix)))
+    return 0
 
 
 def lstsq(a: Any, b: Any, x: Any, rcond: float) -> int:
@@ -269,6 +278,17 @@ def searchsorted(side: Any, a: Any, v: Any, places: Any) -> int:
     return 0
 
 
+def argsort(x: Any, order: Any) -> int:
+    order[...] = np.argsort(x, axis=-1, kind="stable")
+    return 0
+
+
+def require(x: Any, holds: Any, result: Any) -> int:
+    """Fault 1 is a condition that does not hold."""
+    result[...] = x
+    return int(not holds.all())
+
+
 def substitute(is_lower: bool, unit: bool, a: Any, b: Any, x: Any) -> int:
     """Row by row; fault 1 is a divisor of 0."""
     n = a.shape[-1]
@@ -291,7 +311,8 @@ EVALUATE: dict[str, Evaluate] = {
     **{name: partial(substitute, *how) for name, how in TRIANGULAR.items()},
     **{name: of_finite(name) for name in ("eig", "eigvals")},
     **{f.__name__: f for f in (lstsq, repeated_square, repeated_square_along)},
-    **{f.__name__: f for f in (lu, revealing_lu, row_order, lu_by_columns)},
+    **{f.__name__: f for f in (lu, revealing_lu, row_order, lu_by_columns, argsort, require)},
+    **{f"{name}_fails": partial(fails, name) for name in ("cholesky_lo", "cholesky_up")},
     **{f"qr_{mode}": partial(qr, mode) for mode in ("reduced", "complete", "r")},
     "solve_by_lu": partial(solve_by_lu, False),
     "solve_by_lu_transposed": partial(solve_by_lu, True),

@@ -20,7 +20,7 @@ NUMPY = frozenset(
     (
         *("abs", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "cbrt", "ceil", "conjugate"),
         *("copysign", "cos", "cosh", "exp", "exp2", "expm1", "floor", "fmax", "fmin", "fmod", "hypot", "imag"),
-        *("isfinite", "isinf", "isnan", "log", "log10", "log1p", "log2", "logical_not", "maximum", "minimum"),
+        *("isfinite", "isinf", "isnan", "ldexp", "log", "log10", "log1p", "log2", "logical_not", "maximum", "minimum"),
         *("nextafter", "power", "real", "remainder", "rint", "sign", "signbit", "sin", "sinh", "sqrt", "tan", "tanh"),
         "trunc",
         "inf",

@@ -9,7 +9,7 @@ import numpy as np
 
 from fnad.errors import FnadError
 from fnad.ir.axes import AxisPairs, Custom
-from fnad.ir.primitive import HOST, PRIMITIVES, Library, NonDifferentiable, Sample
+from fnad.ir.primitive import HOST, PRIMITIVES, Library, NonDifferentiable, Routine, Sample
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, Aval
 from fnad.ops.constructors import primitive
@@ -32,9 +32,19 @@ def _samples() -> Iterable[Sample]:
     singular = np.stack([np.ones((2, 2)), np.eye(2)])
     yield Sample((singular,), {"of": "inv", "rows": 0}, smooth=False)
     yield Sample((singular,), {"of": "inv", "rows": 1}, smooth=False)
+    for upper in (False, True):
+        yield Sample((singular - 0.5,), {"of": "cholesky", "rows": 1, "upper": upper}, smooth=False)
 
 
-@primitive(_infer, NonDifferentiable(), Library(HOST, raises=False), _samples, axes=Custom(_stack, _align))
+def _native(x: Aval, *_: Aval, of: str, rows: int, **params: Any) -> Routine | None:
+    if of != "cholesky" or x.ndim != rows + 2:
+        return None
+    return Routine("linalg_cholesky_up_fails" if params["upper"] else "linalg_cholesky_lo_fails")
+
+
+@primitive(
+    _infer, NonDifferentiable(), Library(HOST, raises=False, native=_native), _samples, axes=Custom(_stack, _align)
+)
 def fails(*operands: Any, of: str, rows: int, **params: Any) -> Any:
     """True where the primitive `of` raises an error, for each index of the `rows` leading axes of the operands."""
     found = np.zeros(np.shape(operands[0])[:rows], bool)

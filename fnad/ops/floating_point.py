@@ -12,7 +12,7 @@ import numpy as np
 
 from fnad.errors import DtypeError, ShapeError
 from fnad.ir.axes import Elementwise
-from fnad.ir.primitive import Library, Linear, NonDifferentiable, Primitive, Sample, declare
+from fnad.ir.primitive import Library, Linear, NonDifferentiable, Primitive, Sample, Scalar, declare
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import DTYPES, F64, I64, Aval, Dtype
 from fnad.ops.constructors import (
@@ -49,8 +49,8 @@ def _in_numpy(
 ) -> Primitive:
     """Declare an elementwise primitive that NumPy computes.
 
-    `dispatched` are those that CuPy has with NumPy's results: its `lcm` wraps to another number, `frexp` and `ldexp`
-    leave exponents of infinities and those beyond 32 bits open, and it has no `spacing`.
+    `dispatched` are those that CuPy has with NumPy's results: its `lcm` wraps to another number, `frexp`
+    leaves exponents of infinities open, and it has no `spacing`.
     """
     return declare(
         name,
@@ -141,7 +141,7 @@ ldexp = declare(
     _infer_ldexp,
     np.ldexp,
     Linear(_transpose_ldexp, (0,)),
-    Library("ldexp", raises=False),
+    Scalar("ldexp({0}, {1})", cost=8),
     _ldexp_samples,
     "x * 2**e, exact but for overflow and underflow.",
     axes=Elementwise(),

@@ -9,16 +9,17 @@ import numpy as np
 
 from fnad.errors import DomainError, DtypeError
 from fnad.ir.axes import AxisPairs, Custom
-from fnad.ir.primitive import HOST, Library, Sample
+from fnad.ir.primitive import HOST, Library, Routine, Sample
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, Aval
 from fnad.ops.constructors import ANY, by_name, linear
-from fnad.ops.shape import copies, sample
+from fnad.ops.reduction import reduce_and
+from fnad.ops.shape import copies, reshape_to, sample
 
 
 def _infer_require(x: Aval, holds: Aval, *, message: str, remedy: str) -> Aval:
-    if holds.dtype != BOOL:
-        raise DtypeError(f"require takes a bool that holds, got {holds}")
+    if x.ndim != 1 or holds != Aval(BOOL, (1,)):
+        raise DtypeError(f"require takes a vector and a vector of one bool, got {x} and {holds}")
     return x
 
 
@@ -28,28 +29,39 @@ def _stack_require(count: int, operands: Sequence[Symbol], stacked: Sequence[boo
 
 
 def _align_require(x: Aval, holds: Aval, **_: Any) -> tuple[AxisPairs, ...]:
-    return tuple((a, a) for a in range(x.ndim)), ()
+    return ((0, 0),), ()
+
+
+def _error(message: str, remedy: str) -> DomainError:
+    return DomainError(message, remedy=remedy)
 
 
 def _require_samples() -> Iterable[Sample]:
     for dtype in by_name(ANY):
-        yield Sample((sample((2, 3), dtype), np.array([True, True])), {"message": "not so", "remedy": "make it so"})
+        yield Sample((sample((6,), dtype), np.array([True])), {"message": "not so", "remedy": "make it so"})
 
 
 def _transpose_require(ct: Symbol, x: Symbol, holds: Symbol, **why: Any) -> tuple[Symbol, None]:
-    return (require(ct, holds, **why), None)
+    return (require_(ct, holds, **why), None)
 
 
 @linear(
     _infer_require,
     _transpose_require,
-    Library(HOST),
+    Library(HOST, native=lambda *_, **why: Routine("linalg_require", (_error(**why),))),
     _require_samples,
     wrt=(0,),
     axes=Custom(_stack_require, _align_require),
 )
-def require(x: Any, holds: Any, *, message: str, remedy: str) -> Any:
-    """The first operand, where the second is true everywhere; else DomainError with `message` and `remedy`."""
+def require_(x: Any, holds: Any, *, message: str, remedy: str) -> Any:
+    """The vector, where a condition holds; else DomainError with `message` and `remedy`."""
     if not np.all(holds):
-        raise DomainError(message, remedy=remedy)
+        raise _error(message, remedy)
     return x
+
+
+def require(x: Symbol, holds: Symbol, *, message: str, remedy: str) -> Symbol:
+    """The first operand, where the second is true everywhere; else DomainError with `message` and `remedy`."""
+    whole = reduce_and(holds, axes=tuple(range(holds.ndim))) if holds.ndim else holds
+    vectors = reshape_to(x, (x.aval.size,)), reshape_to(whole, (1,))
+    return reshape_to(require_(*vectors, message=message, remedy=remedy), x.shape)

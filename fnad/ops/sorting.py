@@ -16,11 +16,14 @@ from fnad.ir.primitive import Library, NonDifferentiable, Routine, Sample, decla
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, I64, Aval
 from fnad.ops.constructors import ANY, by_name, check_one_dtype
-from fnad.ops.shape import Ints, check_axes, reshape_to, sample
+from fnad.ops.shape import Ints, check_axes, reshape_to, sample, transpose_to
 
 NAN = float("nan")
 TIES = np.array([[2.0, 2.0, 1.0], [NAN, -0.0, 0.0]])
 SIDES = ("left", "right")
+
+SHORT = 1024
+"""The length up to which all sorts are stable, and arrays are sorted to partition them."""
 
 # ---- argsort -----------------------------------------------------------------------------------------------------
 
@@ -28,6 +31,24 @@ SIDES = ("left", "right")
 def _infer_argsort(x: Aval, *, axis: int, stable: bool) -> Aval:
     check_axes("argsort", (axis,), x.ndim)
     return x.with_dtype(I64)
+
+
+def _is_stable(x: Aval | np.ndarray, axis: int, *, stable: bool) -> bool:
+    """True if equal elements keep their order, as they do along short axes."""
+    return stable or x.shape[axis] <= SHORT
+
+
+def _native_argsort(x: Aval, *, axis: int, stable: bool) -> Routine | None:
+    is_native = axis == x.ndim - 1 and _is_stable(x, axis, stable=stable)
+    return Routine("linalg_argsort", kinds="bif") if is_native else None
+
+
+def _along_last_axis(x: Symbol, *, axis: int, stable: bool) -> Symbol | None:
+    if axis == x.ndim - 1:
+        return None
+    order = (*(a for a in range(x.ndim) if a != axis), axis)
+    back = tuple(order.index(a) for a in range(x.ndim))
+    return transpose_to(argsort(transpose_to(x, order), axis=x.ndim - 1, stable=stable), back)
 
 
 def _argsort_samples() -> Iterable[Sample]:
@@ -41,9 +62,15 @@ def _argsort_samples() -> Iterable[Sample]:
 argsort = declare(
     "argsort",
     _infer_argsort,
-    lambda x, *, axis, stable: np.argsort(x, axis=axis, kind="stable" if stable else None),
+    lambda x, *, axis, stable: np.argsort(x, axis, kind="stable" if _is_stable(x, axis, stable=stable) else None),
     NonDifferentiable(),
-    Library("argsort", raises=False, dispatched=True),
+    Library(
+        "argsort",
+        raises=False,
+        native=_native_argsort,
+        expansion=_along_last_axis,
+        dispatched=True,
+    ),
     _argsort_samples,
     "The positions that sort along `axis`; if `stable`, equal elements keep their order.",
     axes=Along(),

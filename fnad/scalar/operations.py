@@ -9,8 +9,8 @@ division    floor_divide remainder fmod
 integers    power, with an exponent that is not negative   left_shift right_shift
 functions   exp exp2 expm1 log log2 log10 log1p sqrt cbrt power abs sin cos tan arcsin arccos arctan arctan2
 sinh cosh tanh arcsinh arccosh arctanh hypot erf erfc trigamma i1_ratio gammainc_a sech2 floor ceil trunc rint
-copysign nextafter   exp_high exp_low of x <= 0: parts of 2**100 exp(x)   muladd(x, y, z): x * y + z, rounded once if
-the machine can
+copysign nextafter ldexp(x, e)   exp_high exp_low of x <= 0: parts of 2**100 exp(x)
+muladd(x, y, z): x * y + z, rounded once if the machine can
 complex     real imag conjugate make_complex(re, im), and the functions that NumPy has for complex numbers
 draws       philox_low philox_high(index, stream, key): the halves of a block, u64   random_gamma(index, key, shape)
 random_normal random_exponential random_gumbel random_laplace random_cauchy(index, key): f64
@@ -80,6 +80,12 @@ def selected(*kinds: Kind) -> Kind:
 
 def select(condition: Any, a: Any, b: Any) -> Any:
     return np.where(condition, a, b)[()]
+
+
+def scaled(number: Kind, exponent: Kind) -> Kind:
+    if not (isinstance(exponent, np.dtype) and exponent.kind == "i"):
+        raise OperandError(f"ldexp takes an integer exponent, not {exponent}")
+    return among("f")(number)
 
 
 def strong_multiply(cotangent: Any, partial: Any) -> Any:
@@ -246,6 +252,7 @@ TABLE: tuple[Operation, ...] = (
         Operation(name, among("f"), getattr(np, name))
         for name in ("cbrt", "arctan2", "hypot", "nextafter", "floor", "ceil", "trunc", "rint", "copysign")
     ),
+    Operation("ldexp", scaled, np.ldexp),
     Operation("erf", among("f"), of_standard_library(math.erf)),
     Operation("erfc", among("f"), of_standard_library(math.erfc)),
     Operation("trigamma", among("f"), lambda x: scipy_call("_zeta")(x.dtype.type(2), x)[()]),

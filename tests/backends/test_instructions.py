@@ -222,6 +222,17 @@ def test_sign_and_abs(dtype: str) -> None:
         assert_as_plain("abs(a)", np.abs, dtype, special(dtype))
 
 
+@pytest.mark.parametrize("exponents", ["i4", "i8"])
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_ldexp_is_rounded_once(dtype: str, exponents: str) -> None:
+    """Most results are subnormal."""
+    (x,), rng = arguments(dtype, 1), np.random.default_rng(0)
+    numbers, far = np.finfo(dtype), np.iinfo(exponents)
+    powers = numbers.minexp - np.frexp(x)[1] - rng.integers(-2, numbers.nmant + 3, x.size)
+    powers[::9] = rng.choice([far.min, far.max, -3000, 3000, 0], powers[::9].size)
+    assert_as_plain("ldexp(a, b)", np.ldexp, dtype, x, powers.astype(exponents))
+
+
 @pytest.mark.parametrize("dtype", [*FLOATS, *COMPLEX])
 def test_compiled_isnan_isinf_isfinite_and_signbit_answer_as_numpy(dtype: str) -> None:
     for name in ("isnan", "isinf", "isfinite"):

@@ -59,20 +59,19 @@ class RoutineCall(NamedTuple):
         return f"fnad.{self.name}.{''.join(dtype.char for dtype in self.dtypes)}.{'.'.join(map(str, numbers))}"
 
 
-def emit(routine: str, builder: Builder, kinds: Kinds, values: Values) -> None:
-    """Emit the call of a routine."""
-    name = routine.removeprefix(PREFIX)
+def emit(name: str, body: Callable[..., Value], builder: Builder, kinds: Kinds, values: Values) -> None:
+    """Emit the call of a routine, whose code `body` emits."""
     arrays, count, extents, options, status, faults = arguments_of(name, values)
     sizes = dict(zip(size_names(SIGNATURES[name]), (size.constant for size in extents), strict=True))
     dtypes = tuple(kind.dtype for kind in kinds[: len(arrays)])
     given = RoutineCall(name, dtypes, count.constant, sizes, tuple(number.constant for number in options))
-    failure = builder.call(function_of(builder.module, given), arrays)
+    failure = builder.call(function_of(builder.module, given, body), arrays)
     for number, fault in enumerate(faults, 1):
         with builder.if_then(builder.icmp_unsigned("==", failure, WORD(number)), likely=False):
             builder.store(fault, status)
 
 
-def function_of(module: ir.Module, given: RoutineCall) -> ir.Function:
+def function_of(module: ir.Module, given: RoutineCall, body: Callable[..., Value]) -> ir.Function:
     """The function on the arrays that does it and returns 0, or which of its faults it ended in."""
     known = module.globals.get(given.symbol)
     if known is not None:
@@ -82,7 +81,7 @@ def function_of(module: ir.Module, given: RoutineCall) -> ir.Function:
     function.linkage = "internal"
     function.attributes.add("noinline")
     builder = ir.IRBuilder(function.append_basic_block("entry"))
-    builder.ret(BODIES.get(given.name, by_ufunc)(builder, given, *function.args))
+    builder.ret(body(builder, given, *function.args))
     return function
 
 
@@ -90,20 +89,27 @@ def function_of(module: ir.Module, given: RoutineCall) -> ir.Function:
 
 
 @contextmanager
+def repeat(builder: Builder, condition: Callable[[], Value]) -> Generator[None]:
+    """Write the body of a loop that runs while a condition holds."""
+    test, body, after = (builder.append_basic_block(name) for name in ("test", "body", "after"))
+    builder.branch(test)
+    builder.position_at_end(test)
+    builder.cbranch(condition(), body, after)
+    builder.position_at_end(body)
+    yield
+    builder.branch(test)
+    builder.position_at_end(after)
+
+
+@contextmanager
 def each(builder: Builder, count: int | Value) -> Generator[Value]:
     """Write the body of a loop over the numbers from 0 to `count`."""
     number, end = place(builder, LONG), LONG(count) if isinstance(count, int) else count
     builder.store(LONG(0), number)
-    test, body, after = (builder.append_basic_block(name) for name in ("test", "body", "after"))
-    builder.branch(test)
-    builder.position_at_end(test)
-    builder.cbranch(builder.icmp_signed("<", builder.load(number), end), body, after)
-    builder.position_at_end(body)
-    value = builder.load(number)
-    yield value
-    builder.store(builder.add(value, LONG(1)), number)
-    builder.branch(test)
-    builder.position_at_end(after)
+    with repeat(builder, lambda: builder.icmp_signed("<", builder.load(number), end)):
+        value = builder.load(number)
+        yield value
+        builder.store(builder.add(value, LONG(1)), number)
 
 
 def at(builder: Builder, array: Value, row: Value, stride: int, column: Value) -> Value:
@@ -196,6 +202,16 @@ def of_finite(builder: Builder, given: RoutineCall, a: Value, *results: Value) -
     with builder.if_then(builder.icmp_unsigned("==", builder.load(found), WORD(0))):
         builder.store(by_ufunc(builder, given, a, *results), found)
     return builder.load(found)
+
+
+def fails(name: str, builder: Builder, given: RoutineCall, a: Value, failed: Value) -> Value:
+    """The result of `by_ufunc` for each matrix."""
+    dtype, size = given.dtypes[0], given.sizes["m"] ** 2
+    one = given._replace(name=name, dtypes=(dtype, dtype), matrices=1)
+    with memory(builder, (dtype, size)) as (result,), each(builder, given.matrices) as matrix:
+        failure = by_ufunc(builder, one, builder.gep(a, [builder.mul(matrix, LONG(size))]), result)
+        builder.store(builder.zext(failure, LONG), builder.gep(failed, [matrix]))
+    return WORD(0)
 
 
 def lstsq(builder: Builder, given: RoutineCall, a: Value, b: Value, x: Value) -> Value:
@@ -502,37 +518,6 @@ def row_order(builder: Builder, given: RoutineCall, pivots: Value, order: Value)
     return builder.load(failed)
 
 
-def searchsorted(is_left: bool, builder: Builder, given: RoutineCall, a: Value, v: Value, places: Value) -> Value:
-    """By bisection; nan, which is equal to nothing, belongs after the numbers, and after other nan unless `is_left`."""
-    n, m = given.sizes.values()
-    with each(builder, given.matrices) as row:
-        elements = builder.gep(a, [builder.mul(row, LONG(n))])
-        numbers = LONG(n)
-        if is_left and given.dtypes[0].kind == "f":
-            numbers = bisected(builder, elements, n, ir.Constant(elements.type.pointee, float("inf")), "<=")
-        with each(builder, m) as column:
-            value = builder.load(at(builder, v, row, m, column))
-            found = bisected(builder, elements, n, value, "<" if is_left else "<=")
-            if given.dtypes[0].kind == "f":
-                found = builder.select(builder.fcmp_unordered("uno", value, value), numbers, found)
-            builder.store(found, at(builder, places, row, m, column))
-    return WORD(0)
-
-
-def bisected(builder: Builder, elements: Value, count: int, value: Value, relation: str) -> Value:
-    """The number of elements in this relation to a value, without branches: there are as many steps for each value."""
-    compare = builder.icmp_signed if isinstance(value.type, ir.IntType) else builder.fcmp_ordered
-    first = LONG(0)
-    while count:
-        step = max(count // 2, 1)
-        after = builder.add(first, LONG(step))
-        element = builder.load(builder.gep(elements, [builder.sub(after, LONG(1))]))
-        first = builder.select(compare(relation, element, value), after, first)
-        first.set_metadata("unpredictable", builder.module.add_metadata([]))
-        count = count - step if count > 1 else 0
-    return first
-
-
 def qr(complete: bool, builder: Builder, given: RoutineCall, a: Value, *factors: Value) -> Value:
     """LAPACK's geqrf, whose R is above the reflections that orgqr multiplies if Q is a result, too."""
     *basis, r = factors
@@ -573,12 +558,16 @@ BODIES: Mapping[str, Callable[..., Value]] = {
     **{f.__name__: f for f in (lu, revealing_lu, row_order, lu_by_columns)},
     "solve_by_lu": partial(solve_by_lu, False),
     "solve_by_lu_transposed": partial(solve_by_lu, True),
-    "searchsorted_left": partial(searchsorted, True),
-    "searchsorted_right": partial(searchsorted, False),
+    "cholesky_lo_fails": partial(fails, "cholesky_lo"),
+    "cholesky_up_fails": partial(fails, "cholesky_up"),
     "qr_reduced": partial(qr, False),
     "qr_complete": partial(qr, True),
     "qr_r": partial(qr, False),
 }
 """The functions that emit routines that are not simply a ufunc."""
 
-INSTRUCTIONS: Instructions = {routine: partial(emit, routine) for routine in LINALG}
+INSTRUCTIONS: Instructions = {
+    PREFIX + name: partial(emit, name, BODIES.get(name, by_ufunc))
+    for name in (*UFUNCS, *BODIES)
+    if PREFIX + name in LINALG
+}

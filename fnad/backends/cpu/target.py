@@ -12,6 +12,7 @@ from fnad.backends.cpu import (
     mpi,
     residual_stack,
     scipy_special,
+    sorting,
     threads,
     vector_math,
 )
@@ -21,7 +22,7 @@ from fnad.lower.target import Costs, Target
 
 FAMILIES = (
     cast, operators, branchless, division, integer, functions, complex_math, random_bits, scipy_special, accurate_sums,
-    blas, linalg, fourier, mpi, interrupt, residual_stack, threads, masks,
+    blas, linalg, sorting, fourier, mpi, interrupt, residual_stack, threads, masks,
 )  # fmt: skip
 
 COSTS = Costs(

@@ -1,4 +1,4 @@
-"""Choosing between values without a branch, so that loops vectorise: select, extrema, tests, signs, strong products."""
+"""Operations without a branch, so that loops vectorise: selects, extrema, tests, signs, exponents, strong products."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 import llvmlite.ir as ir
+import numpy as np
 
 from fnad.backends.llvm.emitter import Builder, Dtype, Emit, Instructions, Kinds, Value, Values, by_kind
 from fnad.backends.llvm.operators import multiply
@@ -13,7 +14,7 @@ from fnad.backends.llvm.scalar import absolute, call, is_nan, is_true, on_parts,
 
 INFINITY = float("inf")
 
-# ---- neighbours ------------------------------------------------------------------------------------------------------
+# ---- neighbours and exponents ----------------------------------------------------------------------------------------
 
 
 def next_after(builder: Builder, kinds: Kinds, values: Values) -> Value:
@@ -25,6 +26,31 @@ def next_after(builder: Builder, kinds: Kinds, values: Values) -> Value:
     bits = builder.select(builder.fcmp_ordered("==", x, x.type(0.0)), builder.or_(sign, word(1)), moved)
     found = builder.select(builder.fcmp_ordered("==", x, y), y, builder.bitcast(bits, x.type))
     return builder.select(builder.fcmp_unordered("uno", x, y), builder.fadd(x, y), found)
+
+
+def scale(builder: Builder, kinds: Kinds, values: Values) -> Value:
+    """The product x * 2**e as C's `ldexp`: steps before the last are exact, or the result is 0 or infinite."""
+    (x, e), word = values, ir.IntType(8 * kinds[0].itemsize)
+    digits = np.finfo(kinds[0]).nmant
+    largest = np.finfo(kinds[0]).maxexp - 1
+    least = 1 - largest
+    far = least + digits + 1
+    e = builder.sext(e, ir.IntType(64)) if e.type.width < 64 else e
+    e = clamped(builder, e, 4 * least, 4 * largest)
+    e = builder.trunc(e, word) if word.width < 64 else e
+    for _ in range(2):
+        is_below, is_above = builder.icmp_signed("<", e, word(least)), builder.icmp_signed(">", e, word(largest))
+        power = builder.select(is_below, x.type(2.0**far), builder.select(is_above, x.type(2.0**largest), x.type(1.0)))
+        done = builder.select(is_below, word(far), builder.select(is_above, word(largest), word(0)))
+        x, e = builder.fmul(x, power), builder.sub(e, done)
+    exponent = builder.add(clamped(builder, e, least, largest), word(largest))
+    return builder.fmul(x, builder.bitcast(builder.shl(exponent, word(digits)), x.type))
+
+
+def clamped(builder: Builder, number: Value, low: int, high: int) -> Value:
+    least, most = number.type(low), number.type(high)
+    number = builder.select(builder.icmp_signed("<", number, least), least, number)
+    return builder.select(builder.icmp_signed(">", number, most), most, number)
 
 
 # ---- selects -----------------------------------------------------------------------------------------------------
@@ -145,6 +171,7 @@ INSTRUCTIONS: Instructions = {
     "isinf": test(is_infinite),
     "isfinite": emit_isfinite,
     "signbit": emit_signbit,
+    "ldexp": scale,
     "sign": by_kind(f=sign_of_float, iu=sign_of_integer),
     "minimum": by_kind(f=partial(propagating, "llvm.minimum"), biu=of_integers("<=")),
     "maximum": by_kind(f=partial(propagating, "llvm.maximum"), biu=of_integers(">=")),

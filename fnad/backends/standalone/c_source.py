@@ -59,6 +59,7 @@ HELPERS = {
     "strong_multiply": "{t} {n}({t} ct, {t} partial) {{ return ct != 0 ? ct * partial : 0; }}",
     "minimum": "{t} {n}({t} a, {t} b) {{ const {t} least = a < b ? a : b; return a != a ? a : least; }}",
     "maximum": "{t} {n}({t} a, {t} b) {{ const {t} most = a > b ? a : b; return a != a ? a : most; }}",
+    "ldexp": "{t} {n}({t} x, int64_t e) {{ return ldexp(x, e < -9999 ? -9999 : e > 9999 ? 9999 : (int)e); }}",
     "sign": "{t} {n}({t} x) {{ return x > 0 ? 1 : x < 0 ? -1 : x; }}",
     "remainder": """\
 {t} {n}({t} a, {t} b) {{
