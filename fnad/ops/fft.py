@@ -57,13 +57,16 @@ LARGEST = 4096
 """The longest transform in native code: its tables are constants, and its buffers in the cache."""
 
 LARGEST_ALONE = 2**15
-"""The same for complex numbers along the last axis, if all prime factors of the length are at most 13."""
+"""The same for complex numbers, or pairs of real numbers, along the last axis, if their number has no prime factor
+above 13."""
 
 
 def _routine(name: str, x: Aval, n: int, axis: int, norm: Norm, *, inverse: bool) -> Routine | None:
     """The routine for a transform of length n."""
-    is_row = name == "full" and is_complex(x.dtype) and axis == x.ndim - 1
-    if n > (LARGEST_ALONE if is_row and pow(2 * 3 * 5 * 7 * 11 * 13, 15, n) == 0 else LARGEST):
+    is_of_pairs = name != "full" or not is_complex(x.dtype)
+    count, rest = divmod(n, 2) if is_of_pairs else (n, 0)
+    is_smooth_row = axis == x.ndim - 1 and rest == 0 and pow(2 * 3 * 5 * 7 * 11 * 13, 15, count) == 0
+    if n > LARGEST and not (is_smooth_row and count <= LARGEST_ALONE):
         return None
     power = {0: 0.0, 1: -0.5, 2: -1.0}[_factor(norm, inverse=inverse)]
     sizes = prod(x.shape[:axis]), n, prod(x.shape[axis + 1 :])

@@ -79,7 +79,22 @@ def test_transforms_in_two_parts(n: int):
         assert_close(compiled(function, x), function(x.astype(np.clongdouble)), "c16")
 
 
-@pytest.mark.parametrize("n", [6, 7, 12, 34])
+@pytest.mark.parametrize("dtype", ["c16", "c8"])
+@pytest.mark.parametrize("n", [4096, 4394, 30000])
+def test_long_rows_of_real_numbers(n: int, dtype: str):
+    """The pairs of 4,394 numbers are 13**3, which are not transformed in two parts."""
+
+    def every(z: Any) -> list[Any]:
+        x = np.real(z)
+        forward = np.fft.rfft(x, norm="ortho"), np.fft.fft(x), np.fft.ifft(x)
+        return [*forward, np.fft.irfft(z[:, : n // 2 + 1], n), np.fft.irfft(z[:, : n // 2 + 1], n, norm="forward")]
+
+    z = random((2, n), dtype)
+    for y, expected in zip(compiled(every, z), every(z.astype(np.clongdouble)), strict=True):
+        assert_close(y, expected, dtype)
+
+
+@pytest.mark.parametrize("n", [6, 7, 12, 34, 6000])
 def test_real_numbers_have_real_ends(n: int):
     """The phases of these elements are 0 or π."""
     x = random((n,), "c16").real

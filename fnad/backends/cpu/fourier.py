@@ -74,6 +74,9 @@ def _transform(builder: Builder, given: FourierCall, x: Value, y: Value) -> None
         (of_parts if parts_of(n, given.columns) else of_complex)(lanes, given, x, y)
         return
     length = n // 2 if n % 2 == 0 else n
+    if length < n and parts_of(length, given.columns):
+        of_real_parts(lanes, given, x, y)
+        return
     place, half = (StackLayout.of(given.rows, size, given.columns) for size in (n, n // 2 + 1))
     with lanes.buffers(max(n + 1, room(length))) as (first, second), lanes.blocks(place) as block:
         if given.source.kind == "f":
@@ -137,6 +140,57 @@ def of_parts(lanes: Passes, given: FourierCall, x: Value, y: Value) -> None:
         with lanes.blocks(result) as block:
             lanes.copy_in(work, rows, block, buffers[0], long, 1)
             lanes.passes(long, buffers, None, lanes.writer(target, result, block, order, given.factor))
+
+
+def of_real_parts(lanes: Passes, given: FourierCall, x: Value, y: Value) -> None:
+    """For each row of a stack, transform pairs of real numbers in two parts, before or after they are paired."""
+    builder, n, length, is_forward = lanes.builder, given.n, given.n // 2, given.source.kind == "f"
+    size = n if given.name.endswith("full") else length + 1
+    of_pairs = given._replace(n=length, inverse=not is_forward, factor=1.0 if is_forward else given.factor)
+    lanes = Passes(builder, lanes.dtype, length)
+    with memory(builder, (lanes.dtype, given.rows * n)) as (work,):
+        if is_forward:
+            of_parts(lanes, of_pairs, x, work)
+        with each(builder, given.rows) as row:
+            pairs = builder.gep(work, [builder.mul(row, LONG(n))])
+            spectrum = builder.gep(y if is_forward else x, [builder.mul(row, LONG(2 * size))])
+            real_ends(lanes, given, *((pairs, spectrum) if is_forward else (spectrum, pairs)))
+            between_ends(lanes, given, *((pairs, spectrum) if is_forward else (spectrum, pairs)))
+        if not is_forward:
+            of_parts(lanes, of_pairs, work, y)
+
+
+def real_ends(lanes: Passes, given: FourierCall, source: Value, target: Value) -> None:
+    """From the transform of pairs the two elements of a spectrum that are real, or from these the first pair."""
+    builder, is_forward = lanes.builder, given.source.kind == "f"
+    a, b = (builder.load(builder.gep(source, [LONG(place)])) for place in (0, 1 if is_forward else given.n))
+    factor = lanes.number(given.factor if is_forward else 1.0)
+    ends = [lanes.mul(end, factor) for end in (lanes.add(a, b), lanes.sub(a, b))]
+    zero = lanes.number(0.0)
+    found = {0: ends[0], 1: zero, given.n: ends[1], given.n + 1: zero} if is_forward else dict(enumerate(ends))
+    for place, value in found.items():
+        builder.store(value, builder.gep(target, [LONG(place)]))
+
+
+def between_ends(lanes: Passes, given: FourierCall, source: Value, target: Value) -> None:
+    """The other elements, a vector at a time; the last vector overlaps another one."""
+    builder, width, length, is_forward = lanes.builder, lanes.lanes, given.n // 2, given.source.kind == "f"
+    root = lanes.table(f"roots.{given.n}", lambda: roots(given.n))
+
+    def mirrored(z: Complex) -> Complex:
+        real, imaginary = (lanes.shuffled(part, part, range(width)[::-1]) for part in z)
+        return lanes.conjugate((real, imaginary))
+
+    with each(builder, -(-(length - 1) // width)) as block:
+        first = builder.add(lanes.least(builder.mul(block, LONG(width)), length - 1 - width), LONG(1))
+        last = builder.sub(LONG(length + 1 - width), first)
+        z, other, turn = (lanes.complex_at(*place) for place in ((source, first), (source, last), (root, first)))
+        found = (separated if is_forward else joined)(lanes, z, mirrored(other), turn)
+        found = lanes.scaled(found, given.factor if is_forward else 1.0)
+        found = lanes.conjugate(found) if is_forward and given.inverse else found
+        lanes.store_complex(found, target, first)
+        if given.name.endswith("full"):
+            lanes.store_complex(mirrored(found), target, builder.add(last, LONG(length)))
 
 
 def pairs(given: FourierCall, length: int) -> StackLayout | None:
@@ -203,9 +257,7 @@ def separate(lanes: Passes, given: FourierCall, source: Value, target: Value, le
         z = lanes.read(source, cyclic(lanes, k, length))
         if length < n:
             mirrored = lanes.conjugate(lanes.read(source, cyclic(lanes, builder.sub(LONG(length), k), length)))
-            even, odd = lanes.sum(z, mirrored), lanes.difference(z, mirrored)
-            turned = lanes.product(lanes.same(root, k), (odd[1], builder.fneg(odd[0])))
-            z = lanes.scaled(lanes.sum(even, turned), 0.5)
+            z = separated(lanes, z, mirrored, lanes.same(root, k))
         real, imaginary = z
         imaginary = builder.select(builder.icmp_signed("==", k, LONG(0)), zero, imaginary)
         if given.inverse:
@@ -233,10 +285,20 @@ def join(lanes: Passes, n: int, source: Value, target: Value, length: int) -> No
             real, imaginary = z[0], builder.select(is_there, z[1], builder.fneg(z[1]))
         else:
             z, mirrored = element(k), lanes.conjugate(element(builder.sub(LONG(length), k)))
-            even, odd = lanes.sum(z, mirrored), lanes.difference(z, mirrored)
-            odd = lanes.product(odd, lanes.conjugate(lanes.same(root, k)))
-            real, imaginary = lanes.sub(even[0], odd[1]), lanes.add(even[1], odd[0])
+            real, imaginary = joined(lanes, z, mirrored, lanes.same(root, k))
         lanes.write(target, k, (imaginary, real))
+
+
+def separated(lanes: Passes, z: Complex, mirrored: Complex, turn: Complex) -> Complex:
+    """An element of the spectrum of real numbers, from two of the transform of their pairs."""
+    even, odd = lanes.sum(z, mirrored), lanes.difference(z, mirrored)
+    return lanes.scaled(lanes.sum(even, lanes.product(turn, (odd[1], lanes.builder.fneg(odd[0])))), 0.5)
+
+
+def joined(lanes: Passes, z: Complex, mirrored: Complex, turn: Complex) -> Complex:
+    """Twice an element of the transform of pairs, from two of the spectrum of the real numbers."""
+    even, odd = lanes.sum(z, mirrored), lanes.product(lanes.difference(z, mirrored), lanes.conjugate(turn))
+    return lanes.sub(even[0], odd[1]), lanes.add(even[1], odd[0])
 
 
 def cyclic(lanes: Passes, index: Value, n: int) -> Value:
