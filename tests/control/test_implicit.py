@@ -41,15 +41,13 @@ square_roots = pytest.mark.parametrize("name", SQUARE_ROOTS)
 
 @pytest.mark.slow
 @square_roots
-@floats
-@pytest.mark.parametrize("start", [2.0, 3.5])
+@pytest.mark.parametrize(("dtype", "start"), [(np.float64, 3.5), (np.float32, 2.0)])
 def test_row_52_square_root_from_the_solution_and_from_elsewhere(name: str, dtype: Any, start: float) -> None:
     def f(a: Any) -> Any:
         return SQUARE_ROOTS[name](a, dtype(start))
 
     rtol = 1e-10 if dtype is np.float64 else 1e-5
-    # What a loop or a branch does to a solver is the same for all starts.
-    check(f, dtype(4), value=2, gradient=[0.25], hessian=[[-1 / 32]], rtol=rtol, inside=start == 3.5)
+    check(f, dtype(4), value=2, gradient=[0.25], hessian=[[-1 / 32]], rtol=rtol)
 
 
 @square_roots

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from pkgutil import resolve_name
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -85,9 +86,9 @@ def test_values_and_derivatives(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_all_calls_of_an_own_name_compile_to_its_values(name: str) -> None:
-    """All calls of a name in one compiled function."""
-    cases = CASES[name]
+def test_calls_of_an_own_name_compile_to_its_values(name: str) -> None:
+    """Half of the calls of a name, which are drawn, in one compiled function."""
+    cases = Random(name).sample(CASES[name], (len(CASES[name]) + 1) // 2)
     compiled: Any = fnad.jit(lambda args: [case.function(*xs) for case, xs in zip(cases, args, strict=True)])
     for case, found in zip(cases, compiled([tuple(case.args) for case in cases]), strict=True):
         np.testing.assert_allclose(found, case.function(*case.args), rtol=case.rtol, atol=1e-14)
