@@ -381,9 +381,13 @@ WAYS = ((0, 0), (0, 1), (1, 0), (1, 1), (0, 1, 1), (1, 1, 1))
 def test_elliptic_functions_at_the_ends_of_the_parameter(name: str, truth: Callable[..., Any], m: float):
     """SciPy has no Jacobi functions of m < 0."""
     for angle in () if name.startswith("ellipj") and m < 0 else (0.0, 1e-8, 0.5, -1.2):
+        with mp.workdps(30):
+            expected_of = {
+                orders: float(mp.re(mp.diff(truth, (mp.mpf(angle), mp.mpf(m)), orders)))
+                for orders in {(ways.count(0), ways.count(1)) for ways in WAYS}
+            }
         for ways in WAYS:
-            with mp.workdps(30):
-                expected = float(mp.re(mp.diff(truth, (mp.mpf(angle), mp.mpf(m)), (ways.count(0), ways.count(1)))))
+            expected = expected_of[ways.count(0), ways.count(1)]
             found = derivative(interpret, name, arguments(name, (angle, m)), ways)
             assert abs(found - expected) <= 1e-13 * (1 + abs(expected)), (angle, ways)
 
