@@ -28,7 +28,7 @@ from fnad.ops.attempt import fails
 from fnad.ops.comparison import bitwise_and, eq, lt
 from fnad.trace import guards
 from fnad.trace.capture import TRIED
-from fnad.trace.escape import handled
+from fnad.trace.escape import handled, truth_asked
 from fnad.trace.handle import Handle
 from fnad.trace.libraries import is_library
 from fnad.trace.looping import LOOPING
@@ -121,7 +121,10 @@ def check_division(ufunc: Callable[..., Any], x: Any, y: Any) -> None:
     fails = _compared(eq, divisor)
     for number in exponent:
         fails = bitwise_and(fails, _compared(lt, number))
-    if guards.truth(fails):
+    answer = guards.truth(fails)
+    if answer is None:
+        raise truth_asked(fails.aval)
+    if answer:
         kind = int if all(operand.dtype.kind == "i" for operand in operands) else float
         divide(*map(kind, (0, -1) if exponent else (1, 0)))
 

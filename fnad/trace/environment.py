@@ -95,7 +95,7 @@ class Environment:
         """The first value that cannot be compared, for which the function is traced at each call."""
         return next((met for met in self.met if met.anew), None)
 
-    def read(self, way: Way, owner: Any, name: Any = "") -> Any:
+    def read(self, way: Way, owner: Any, name: str = "") -> Any:
         """Record a read, and return the value; of a counter, that before it was counted."""
         key = way, id(owner), name
         if key not in self.reads:

@@ -17,14 +17,14 @@ from contextlib import suppress
 from functools import partial
 from importlib.util import resolve_name
 from types import FunctionType, ModuleType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from fnad.ir.builder import is_tracing
 from fnad.trace.effects import COMPUTED, DRAW, runs_python
 from fnad.trace.libraries import is_trusted, is_users
-from fnad.trace.reads import answer
+from fnad.trace.reads import Read, answer
 from fnad.trace.recording import RECORDING, Recorder
 from fnad.trace.source import current_source
 from fnad.upward import UPWARD
@@ -156,9 +156,11 @@ def answering(function: Any) -> Any:
         return function
 
     def ask(*args: Any, **kwargs: Any) -> Any:
-        found = function(*args, **kwargs)
+        found, given = function(*args, **kwargs), (args, tuple(kwargs.items()))
         for recorder in RECORDING.values if function.cache_parameters()["maxsize"] != 0 else ():
-            recorder.environment.read(answer, function, (args, tuple(kwargs.items())))
+            if recorder.has_read(function):
+                key: Any = answer, id(function), given
+                recorder.environment.reads.setdefault(key, Read(answer, function, cast("str", given), found))
         return found
 
     return ask

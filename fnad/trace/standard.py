@@ -134,9 +134,15 @@ def checked(function: Function, rule: Function) -> Function:
 
 
 def _part_rows(result: Handle) -> None:
-    """Trace rows of `vmap` one after the other if a clause of user code handles the error of one."""
-    has_rows = is_handled(ValueError, OverflowError) and guards.rows_at_hand(result.symbol) is not None
-    if has_rows and not all_are(isfinite, [result]):
+    """Trace rows of `vmap` one after the other if a clause of user code handles the error of one.
+
+    Elsewhere the clause would not run, so it is an error.
+    """
+    if not is_handled(ValueError, OverflowError):
+        return
+    if guards.rows_at_hand(result.symbol) is None:
+        raise escape.truth_asked(result.aval)
+    if not all_are(isfinite, [result]):
         guards.part_rows(result.symbol)
         raise escape.truth_asked(result.aval)
 

@@ -315,3 +315,30 @@ def test_a_long_loop_is_one_loop() -> None:
     assert values(y, -1.5)[0] == 1.5
     np.testing.assert_allclose(values(y, 0.4), fnad.value_and_grad(filtered, 1)(y, 0.4), rtol=1e-9)
     assert len(values.paths()) <= 3
+
+
+def inverted(x: Any) -> Any:
+    try:
+        return 1.0 / (x - 2.0)
+    except ZeroDivisionError:
+        return 2.0 * x
+
+
+def rooted(x: Any) -> Any:
+    with suppress(ValueError):
+        return math.sqrt(x - 2.0)
+    return 2.0 * x
+
+
+@pytest.mark.parametrize("step", [inverted, rooted])
+def test_a_step_of_a_loop_in_which_nothing_decides(step: Any) -> None:
+    loops: list[Any] = [
+        lambda x: fnad.fori_loop(0, 1, lambda i, y: step(y), x),
+        lambda x: fnad.scan(lambda y, _: (step(y), None), x, length=1)[0],
+        lambda x: fnad.while_loop(lambda y: y < 3.0, step, x),
+    ]
+    for loop in loops:
+        for call in (loop, fnad.jit(loop), fnad.grad(loop)):
+            with pytest.raises(errors.TracerEscapeError, match=r"(?s)test_attempts.*fnad\.cond or np\.where"):
+                call(1.0)
+    np.testing.assert_allclose(fnad.jit(lambda x: [step(x) for _ in range(2)][1])(1.0), step(1.0))
