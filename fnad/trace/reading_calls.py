@@ -10,11 +10,11 @@ import inspect
 import operator
 import os
 import re
-import string
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
+from importlib import import_module
 from importlib.util import resolve_name
 from types import FunctionType, ModuleType
 from typing import Any, cast
@@ -83,7 +83,7 @@ def note_getter(paths: Sequence[str], recorder: Recorder, owner: Any) -> None:
 
 def fields_of(text: str) -> Iterator[str]:
     """The fields of a text for `str.format`, with those in formats of fields."""
-    for _, field, form, _ in string.Formatter().parse(text):
+    for _, field, form, _ in import_module("string").Formatter().parse(text):
         if field is not None:
             yield field
             yield from fields_of(form or "")
