@@ -323,8 +323,11 @@ def test_derivatives_by_every_nesting(name: str, dtype: str):
                 Expected(mpf(p[operand]), up_to(highest + 1, name, p, operand, np.finfo(kind)), np.finfo(kind))
                 for p in points
             ]
-            product = trace(lambda *xs, i=operand: [xs[i] * primitive(*xs)], *avals)
-            for times_x, ways in ((False, of_itself[operand]), (True, by_every_nesting(product, operand, highest))):
+            forms = [(False, of_itself[operand])]
+            if dtype == "f64":
+                product = trace(lambda *xs, i=operand: [xs[i] * primitive(*xs)], *avals)
+                forms.append((True, by_every_nesting(product, operand, highest)))
+            for times_x, ways in forms:
                 with np.errstate(all="ignore"):
                     found = {f"{way}, interpreted": interpret(p, columns)[0] for way, p in ways.items()}
                 if not times_x:
