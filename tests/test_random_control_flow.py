@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose
 from fnad import config, grad, jit, jvp, value_and_grad
 
 VARIABLES = ("a", "b", "c")
-STEPS = 24
+STEPS = 12
 
 
 class Writer:
