@@ -91,7 +91,7 @@ TABLE["scipy.stats"] = {"fnad.scipy.stats.summary": (
     "sem", "skew", "variation",
 )}
 TABLE["scipy.stats._kde"] = {"fnad.scipy.stats.kernel_density": tuple(
-    f"gaussian_kde.{name}" for name in ("evaluate", "logpdf", "set_bandwidth")
+    f"gaussian_kde.{name}" for name in ("evaluate", "logpdf")
 )}
 TABLE["scipy.stats._multivariate"] = {"fnad.scipy.stats.generic": (
     *(f"dirichlet_gen.{name}" for name in ("__call__", "pdf", "logpdf", "entropy")),

@@ -11,26 +11,19 @@ The estimate is Σ w_i N(x; x_i, L Lᵀ), where L is the Cholesky factor of the 
 
 from __future__ import annotations
 
-from pkgutil import resolve_name
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from fnad.numpy.bodies import XP, anew
+from fnad.numpy.bodies import XP
 from fnad.scipy.linalg import solve_triangular
 from fnad.scipy.rule import method_of
 from fnad.scipy.special import logsumexp
-from fnad.upward import UPWARD
 
 CLASS = "scipy.stats._kde:gaussian_kde"
 STATE = ("dataset", "_weights", "covariance")
 """The attributes of an estimate that may be traced."""
-
-
-def _set_bandwidth(self: Any, bw_method: Any = None) -> None:
-    is_number = not callable(bw_method) and UPWARD.has_traced(bw_method)
-    anew(resolve_name(f"{CLASS}.set_bandwidth"))(self, (lambda _: bw_method) if is_number else bw_method)
 
 
 def _terms(self: Any, points: Any) -> tuple[Any, Any, Any]:
@@ -58,7 +51,6 @@ def _logpdf(self: Any, x: Any) -> Any:
 
 
 gaussian_kde = SimpleNamespace(
-    set_bandwidth=method_of(f"{CLASS}.set_bandwidth", *STATE)(_set_bandwidth),
     evaluate=method_of(f"{CLASS}.evaluate", *STATE)(_evaluate),
     logpdf=method_of(f"{CLASS}.logpdf", *STATE)(_logpdf),
 )
