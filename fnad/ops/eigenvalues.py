@@ -34,7 +34,7 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, I64, Aval, is_complex, real_dtype
 from fnad.ops.arithmetic import add, mul, neg, strong_div, sub
 from fnad.ops.comparison import eq, gt, le, select
-from fnad.ops.constructors import INEXACT, by_name, check_dtype, stacked
+from fnad.ops.constructors import INEXACT, by_name, check_dtype, matrix_primitive, stacked
 from fnad.ops.conversion import complex_, complex_dtype, convert, convert_to, imag, real
 from fnad.ops.linalg import (
     IF_NOT_CONVERGED,
@@ -229,13 +229,6 @@ def _infer_eig(a: Aval) -> tuple[Aval, Aval]:
     return Aval(dtype, a.shape[:-1]), a.with_dtype(dtype)
 
 
-@by_lapack(IF_NOT_CONVERGED)
-def _eig(a: Any) -> tuple[Any, Any]:
-    dtype = np.result_type(a.dtype, np.complex64)
-    w, v = np.linalg.eig(a)
-    return w.astype(dtype), v.astype(dtype)
-
-
 def _push_eig(results: Any, primals: Any, tangents: Any) -> list[Symbol | None]:
     """The tangents diag(E) and V (E_ij / (w_j - w_i)) + V diag(c), E = V⁻¹ dA V; c keeps lengths and phases."""
     w, v = results
@@ -268,11 +261,6 @@ def _infer_eigvals(a: Aval) -> Aval:
     return _infer_eig(a)[0]
 
 
-@by_lapack(IF_NOT_CONVERGED)
-def _eigvals(a: Any) -> Any:
-    return np.linalg.eigvals(a).astype(np.result_type(a.dtype, np.complex64))
-
-
 def _push_eigvals(results: Any, primals: Any, tangents: Any) -> list[Symbol | None]:
     _, v = eig(primals[0])
     return _push_eig((results[0], v), primals, tangents)[:1]
@@ -290,26 +278,31 @@ def _routine(name: str, a: Aval) -> Routine:
 _eig_samples = partial(matrix_samples, sample, (3, 3), (2, 2, 2), (1, 1), (0, 0))
 
 
-eig = stacked(
-    "eig",
+@matrix_primitive(
     _infer_eig,
-    _eig,
     Push(_push_eig),
     Library("geev", native=partial(_routine, "linalg_eig"), dispatched=True),
     _eig_samples,
-    "Eigenvalues and eigenvectors of length 1 of any square matrix, as complex numbers.",
     prune=_without_vectors,
 )
+@by_lapack(IF_NOT_CONVERGED)
+def eig(a: Any) -> tuple[Any, Any]:
+    """Eigenvalues and eigenvectors of length 1 of any square matrix, as complex numbers."""
+    dtype, (w, v) = np.result_type(a.dtype, np.complex64), np.linalg.eig(a)
+    return w.astype(dtype), v.astype(dtype)
 
-eigvals = stacked(
-    "eigvals",
+
+@matrix_primitive(
     _infer_eigvals,
-    _eigvals,
     Push(_push_eigvals),
     Library("geev", native=partial(_routine, "linalg_eigvals"), dispatched=True),
     _eig_samples,
-    "Eigenvalues of any square matrix, as complex numbers.",
 )
+@by_lapack(IF_NOT_CONVERGED)
+def eigvals(a: Any) -> Any:
+    """Eigenvalues of any square matrix, as complex numbers."""
+    return np.linalg.eigvals(a).astype(np.result_type(a.dtype, np.complex64))
+
 
 # ---- svd -----------------------------------------------------------------------------------------------------------
 
