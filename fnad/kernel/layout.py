@@ -34,15 +34,13 @@ class Layout:
                 return statement.with_bodies(self.place)
 
     def _expression(self, expression: Expression) -> Expression:
-        match expression:
-            case Load(array, _) if array.name in self.variables:
-                return self._variable(array)
-            case Load(array, index):
-                return Load(self._array(array), self._expression(index), expression.source)
-            case Name(_, Pointer()):
-                return self._array(expression)
-            case _:
-                return expression.with_parts(self._expression)
+        if isinstance(expression, Load):
+            if expression.array.name in self.variables:
+                return self._variable(expression.array)
+            return Load(self._array(expression.array), self._expression(expression.index), expression.source)
+        if isinstance(expression, Name):
+            return self._array(expression) if isinstance(expression.kind, Pointer) else expression
+        return expression.with_parts(self._expression)
 
     def _array(self, array: Name) -> Name:
         place = self.arrays.get(array.name)

@@ -14,7 +14,7 @@ from fnad.scalar.operations import ADD, DIVIDE, MULTIPLY, STRONG_MULTIPLY, SUBTR
 ORDERED = frozenset({ADD, SUBTRACT, MULTIPLY, DIVIDE, STRONG_MULTIPLY})
 """Operations on floating-point numbers that LLVM may not put into another order."""
 
-Cell: TypeAlias = "code.Name | tuple[code.Name, int]"
+Cell: TypeAlias = "code.Name | tuple[code.Name, int | None]"
 """A variable, or an element of an array at a fixed place."""
 
 
@@ -44,7 +44,8 @@ def _is_for_all(statement: code.Statement, changing: set[code.Name]) -> bool:
 
 
 def _is_recurrent(loop: code.For) -> bool:
-    changing, known = {*code.assigned(loop.body)}, dict[Cell, Origins]()
+    changing: set[Cell] = {*code.assigned(loop.body), *((s.array, s.index.number) for s in code.stores(loop.body))}
+    known = dict[Cell, Origins]()
     for statement in loop.body:
         match statement:
             case code.Assign((target,), value):
@@ -60,20 +61,20 @@ def _is_recurrent(loop: code.For) -> bool:
     return False
 
 
-def _origins(value: code.Expression, known: dict[Cell, Origins], changing: set[code.Name]) -> Origins:
+def _origins(value: code.Expression, known: dict[Cell, Origins], changing: set[Cell]) -> Origins:
     match value:
-        case code.Name() if value in changing:
-            return known.get(value) or Origins(frozenset({value}))
-        case code.Load(array, code.Constant(index)):
-            cell = array, int(index)
-            return known.get(cell) or Origins(frozenset({cell}))
         case code.Apply(operation, operands, kind):
-            found = [_origins(operand, known, changing) for operand in operands]
+            found = {_origins(operand, known, changing) for operand in operands}
             cells = frozenset[Cell]().union(*(origins.cells for origins in found))
             arithmetic = frozenset[Cell]().union(*(origins.arithmetic for origins in found))
             return Origins(cells, arithmetic | cells if operation in ORDERED and is_float(kind) else arithmetic)
+        case code.Name():
+            cell: Cell = value
+        case code.Load(array, code.Constant(index)):
+            cell = array, int(index)
         case _:
             return Origins()
+    return known.get(cell) or Origins(frozenset({cell} & changing))
 
 
 def is_float(kind: Kind) -> bool:

@@ -51,6 +51,9 @@ def _block(statements: Sequence[code.Statement], numbers: Iterator[int]) -> list
 
 
 def _statement(statement: code.Statement, numbers: Iterator[int]) -> list[code.Statement]:
+    parts = (part for inner in code.walk([statement]) for part in inner.expressions())
+    if sum(isinstance(part, code.Apply) and part.operation is STRONG_MULTIPLY for part in parts) < FEWEST:
+        return [statement]
     if isinstance(statement, code.For) and not statement.is_parallel and is_unvectorised(statement):
         try:
             results = _checked(statement)
@@ -66,9 +69,7 @@ def _statement(statement: code.Statement, numbers: Iterator[int]) -> list[code.S
 
 def _checked(loop: code.For) -> list[code.Store]:
     """The stores whose values are nan if any plain product is in the place of a strong one that differs from it."""
-    parts = (part for statement in code.walk(loop.body) for part in statement.expressions())
-    number = sum(isinstance(part, code.Apply) and part.operation is STRONG_MULTIPLY for part in parts)
-    if number < FEWEST or not _is_repeatable(loop.body):
+    if not _is_repeatable(loop.body):
         return []
     chosen, covered = list[code.Store](), NONE
     for store, products in sorted(_Origins().stores(loop.body), key=lambda found: -len(found[1])):

@@ -264,13 +264,10 @@ def is_barrier(statement: code.Statement) -> bool:
     return isinstance(statement, code.Evaluate) and statement.call.operation in (BARRIER, WARP_BARRIER)
 
 
-def _read(value: code.Expression) -> Iterator[str]:
+def _read(value: code.Expression) -> set[str]:
     """The names of what a value is computed from."""
-    for expression in code.subexpressions(value):
-        if isinstance(expression, code.Name):
-            yield expression.name
-        elif isinstance(expression, code.Load):
-            yield expression.array.name
+    read = (part.array if isinstance(part, code.Load) else part for part in code.subexpressions(value))
+    return {part.name for part in read if isinstance(part, code.Name)}
 
 
 def renumbered(text: str) -> str:

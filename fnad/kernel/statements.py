@@ -17,7 +17,7 @@ operations are those of one table (`fnad.scalar`): nothing is promoted, a cast i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from enum import Enum
 from functools import partial
 from operator import is_
@@ -95,6 +95,12 @@ class Name(Operable):
     name: str
     kind: Kind
     role: Role | None = field(default=None, compare=False)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Name) and self.name == other.name and self.kind == other.kind)
+
+    def __hash__(self) -> int:
+        return hash(self.name)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -223,7 +229,8 @@ class Store(StatementParts):
         return self.index, self.value
 
     def with_operands(self, change: Change) -> Store:
-        return Store(self.array, change(self.index), change(self.value))
+        index, value = change(self.index), change(self.value)
+        return self if index is self.index and value is self.value else Store(self.array, index, value)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -295,10 +302,10 @@ class For(StatementParts):
         return (self.body,)
 
     def with_operands(self, change: Change) -> For:
-        return replace(self, start=change(self.start), stop=change(self.stop))
+        return For(self.counter, change(self.start), change(self.stop), self.step, self.body, self.kind)
 
     def with_bodies(self, change: ChangeOfBody) -> For:
-        return replace(self, body=change(self.body))
+        return For(self.counter, self.start, self.stop, self.step, change(self.body), self.kind)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -332,7 +339,7 @@ class If(StatementParts):
         return self.then, self.otherwise
 
     def with_operands(self, change: Change) -> If:
-        return replace(self, condition=change(self.condition))
+        return If(change(self.condition), self.then, self.otherwise)
 
     def with_bodies(self, change: ChangeOfBody) -> If:
         return If(self.condition, change(self.then), change(self.otherwise))

@@ -48,14 +48,11 @@ def _statement(statement: code.Statement) -> list[code.Statement]:
 
 def _parts(loop: code.For) -> list[code.Statement]:
     """The loop without its sums, and one for these; nothing if it stays one loop."""
-    sums, rest = _divided(loop.body)
-    if not (
-        sums
-        and _calls(rest)
-        and all(isinstance(statement, code.Assign | code.Store | code.Comment) for statement in rest)
-    ):
+    if loop.is_parallel or loop.counted is None or not FEWEST <= len(loop.counted) <= MOST:
         return []
-    if not (places := _places(loop, rest)):
+    sums, rest = _divided(loop.body)
+    is_straight = all(isinstance(statement, code.Assign | code.Store | code.Comment) for statement in rest)
+    if not (sums and is_straight and _calls(rest) and (places := _places(loop, rest))):
         return []
     apart = [statement.with_operands(lambda value: _loaded(value, places)) for statement in sums]
     changed, totals = set(code.assigned(rest)), Counter(code.assigned(list(filter(_is_sum, sums))))
@@ -98,8 +95,6 @@ def _calls(statements: Sequence[code.Statement]) -> bool:
 
 def _places(loop: code.For, statements: Sequence[code.Statement]) -> dict[code.Name, code.Load]:
     """The places of variables' values after a loop, each in an element of its own: few enough to be in the cache."""
-    if loop.is_parallel or loop.counted is None or not FEWEST <= len(loop.counted) <= MOST:
-        return {}
     times, changing = Counter(code.assigned(statements)), {loop.counter, *code.assigned(statements)}
     stored = code.stores(statements)
     arrays = Counter(store.array for store in stored)

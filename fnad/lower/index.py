@@ -95,6 +95,8 @@ class Index:
 
     def __add__(self, other: Index | int) -> Index:
         other = as_index(other)
+        if not self.terms or not other.terms:
+            return Index(self.constant + other.constant, self.terms or other.terms)
         total = dict(self.terms)
         for atom, coefficient in other.terms:
             total[atom] = total.get(atom, 0) + coefficient
@@ -204,7 +206,7 @@ def counter(depth: int, extent: int) -> Index:
 def canonical(constant: int, terms: dict[Atom, int]) -> Index:
     """The index with its terms sorted and without zeros."""
     kept = [(atom, c) for atom, c in terms.items() if c]
-    return Index(constant, tuple(sorted(kept, key=_order)))
+    return Index(constant, tuple(sorted(kept, key=_order) if len(kept) > 1 else kept))
 
 
 def rejoin(constant: int, terms: dict[Atom, int]) -> Index:

@@ -253,6 +253,11 @@ def test_products_stay_strong_in_loops_of_vectors() -> None:
     assert text(with_plain_products(body)) == text(body)
 
 
+def test_loops_of_few_strong_products_are_not_made_again() -> None:
+    body = gathered(STRONG["a sum"]).body
+    assert with_plain_products(body) == body  # statements are equal only if they are the same object
+
+
 # ---- unrolling ---------------------------------------------------------------------------------------------------
 
 
