@@ -1635,7 +1635,7 @@ def test_a_loop_that_decides_otherwise_than_its_steps_is_none(monkeypatch: pytes
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", range(0, 20, 10))
+@pytest.mark.parametrize("first", range(0, 40, 10))
 def test_random_python_loops_compute_as_python(first: int) -> None:
     with fnad.config.override(executor="interpreter"):
         assert sum(map(check, range(first, first + 10))) > 0
