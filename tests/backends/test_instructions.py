@@ -840,7 +840,7 @@ def program(x, first, last, out):
 
 
 @pytest.mark.skipif("avx2" not in vector_math.describe(), reason="no functions of eight numbers")
-def test_vectors_are_as_wide_as_llvms_own() -> None:
+def test_vectors_are_as_wide_as_preferred() -> None:
     function = compile_source(elementwise("a + a", 1, 4000), "program", [np.dtype("f4")] * 2)
     assert {int(n) for n in re.findall(r"<(\d+) x float>", function.llvm())} == {vector_math.preferred_bytes() // 4}
 

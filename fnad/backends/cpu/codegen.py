@@ -15,7 +15,7 @@ import llvmlite.binding as llvm
 import llvmlite.ir as ir
 
 from fnad import forks
-from fnad.backends.cpu import system
+from fnad.backends.cpu import system, vector_math
 from fnad.backends.llvm.passes import free, take_apart
 
 forks.take(getattr(getattr(llvm.ffi.lib, "_lock", None), "_lock", None))  # of each call of llvmlite
@@ -42,6 +42,9 @@ They take as long as scalar loads and stores. LLVM, for which they are cheap, wo
 where a loop along a row is short, with a gather for each column.
 """
 
+WIDE = ",-prefer-256-bit"
+"""The widest vectors, on Intel's processors too. LLVM prefers half of them there."""
+
 LOWEST, HIGHEST = 0, 3
 """LLVM's levels of code generation: the fastest one, and the one of the best code."""
 
@@ -55,7 +58,8 @@ def machine(level: int = HIGHEST) -> Any:
 def _machine(level: int) -> Any:
     is_x86 = target().name.startswith("x86")
     relocation = "static" if is_x86 else "default"
-    features = f"{llvm.get_host_cpu_features().flatten()},{TUNING if is_x86 else ''}"
+    tuning = TUNING + WIDE * (vector_math.preferred_bytes() == 64) if is_x86 else ""
+    features = f"{llvm.get_host_cpu_features().flatten()},{tuning}"
     return target().create_target_machine(
         cpu=llvm.get_host_cpu_name(), features=features, opt=level, reloc=relocation, codemodel="jitdefault", jit=True
     )

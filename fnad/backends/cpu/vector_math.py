@@ -75,9 +75,13 @@ def widest_bytes() -> int:
 
 
 def preferred_bytes() -> int:
-    """The width of the vectors that LLVM makes of its own accord: of processors with AVX-512, AMD's have the widest."""
-    widest = widest_bytes()
-    return widest if llvm.get_host_cpu_name().startswith("znver") else min(widest, 32)
+    """The width of the vectors of loops without functions.
+
+    With AVX-512 it is the widest on AMD's processors, and on Intel's that hold their clock. Those have AVX-512 for half
+    precision too.
+    """
+    holds_clock = llvm.get_host_cpu_name().startswith("znver") or features().get("avx512fp16")
+    return widest_bytes() if holds_clock else min(widest_bytes(), 32)
 
 
 @cache

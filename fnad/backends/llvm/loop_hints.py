@@ -9,8 +9,8 @@ Where hardly ever more than one iteration runs, it is the loops inside that are 
 
 It takes as many lanes as the widest type in memory or in a sum has room for. Sums of single precision are of doubles,
 so the functions of a loop that sums would be called for half as many numbers as they take at once. The arithmetic of
-such a loop would fill half a vector. Of Intel's processors with AVX-512 LLVM prefers vectors of half their width, but
-functions, which hold their numbers in registers, take less time in whole ones.
+such a loop would fill half a vector. Of Intel's older processors with AVX-512 LLVM prefers vectors of half their width,
+but functions, which hold their numbers in registers, take less time in whole ones.
 """
 
 from __future__ import annotations
