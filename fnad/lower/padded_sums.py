@@ -56,8 +56,11 @@ def _is_large(atom: Atom) -> bool:
 
 def _surrounds(equation: Equation) -> bool:
     """True for a large array that is another one with zeros around it."""
-    view, (operand, *_), (result, *_) = equation.primitive.lower, equation.operands, equation.results
-    if not (isinstance(view, IndexMap) and view.guard and isinstance(operand, Var) and _is_large(operand)):
+    view = equation.primitive.lower
+    if not (isinstance(view, IndexMap) and view.guard):
+        return False
+    operand, result = equation.operands[0], equation.results[0]
+    if not (isinstance(operand, Var) and _is_large(operand)):
         return False
     (distance,), own = distances(equation, operand), counters(result.aval.shape, 0)
     if distance is None:
