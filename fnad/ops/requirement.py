@@ -54,7 +54,7 @@ def _transpose_require(ct: Symbol, x: Symbol, holds: Symbol, **why: Any) -> tupl
     axes=Custom(_stack_require, _align_require),
 )
 def require_(x: Any, holds: Any, *, message: str, remedy: str) -> Any:
-    """The vector, where a condition holds; else DomainError with `message` and `remedy`."""
+    """The vector, where the second operand is true; else DomainError with `message` and `remedy`."""
     if not np.all(holds):
         raise _error(message, remedy)
     return x
