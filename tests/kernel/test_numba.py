@@ -66,6 +66,8 @@ def operands_of(name: str, dtype: str) -> list[Array]:
         left, right = pairs(dtype)
         return [np.arange(left.size) % 2 == 0, left, right]
     found = list(pairs(dtype)) if arity == 2 else [special(dtype)]
+    if name == "ldexp":
+        return [*found, np.arange(found[0].size) % 7 - 3]
     if np.dtype(dtype).kind == "c":  # at infinity and on branch cuts Numba's complex functions are not C's
         finite = np.logical_and.reduce([np.isfinite(operand) for operand in found])
         found = [operand[finite] for operand in found]
