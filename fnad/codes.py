@@ -1,4 +1,4 @@
-"""Notes on code objects, each by its identity and for as long as it lives.
+"""Code objects: how they are made from text, what is in them, and notes on each for as long as it lives.
 
 Code objects are equal where their instructions are, in files of other names too, and to compare them takes longer than
 most of what is asked. They are not kept alive: a program that makes functions all the time makes code objects as well.
@@ -6,11 +6,14 @@ most of what is asked. They are not kept alive: a program that makes functions a
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Iterator
 from functools import partial, wraps
 from types import CellType, CodeType, FunctionType
 from typing import Any, TypeVar, TypeVarTuple
 from weakref import ref
+
+from fnad.forks import lock
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -24,6 +27,7 @@ class Notes(dict[Any, Any]):
 
 
 _NOTES: dict[int, Notes] = {}
+_PARSING = lock()
 
 
 def notes_of(code: CodeType) -> Notes:
@@ -49,6 +53,16 @@ def remembered(function: Callable[[CodeType, *Ts], T]) -> Callable[[CodeType, *T
             return notes_of(code).setdefault(key, function(code, *args))
 
     return ask
+
+
+def parsed(text: str, file: str = "<unknown>", mode: str = "exec") -> Any:
+    """The syntax tree of a text, which one thread makes at a time.
+
+    Python 3.11 counts the depth of all trees together. Where a thread is interrupted while it makes one, and another
+    thread makes one as well, either raises `SystemError` (python/cpython#106905).
+    """
+    with _PARSING:
+        return ast.parse(text, file, mode)
 
 
 def inner_codes(code: CodeType) -> Iterator[CodeType]:

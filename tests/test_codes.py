@@ -6,6 +6,7 @@ import gc
 import linecache
 import subprocess
 import sys
+import threading
 import tracemalloc
 import weakref
 from collections.abc import Callable
@@ -17,7 +18,7 @@ import pytest
 
 import fnad
 from fnad import codes, config
-from fnad.codes import notes_of, remembered
+from fnad.codes import notes_of, parsed, remembered
 from fnad.errors import TracerEscapeError
 from fnad.trace import conversion, libraries
 
@@ -196,3 +197,33 @@ def test_nothing_is_known_of_code_that_is_gone_when_all_is_forgotten() -> None:
     assert fnad.grad(f)(1.0) == 2.0
     codes.forget_codes()
     assert all(notes.code() is not None for notes in [*vars(codes)["_NOTES"].values()])
+
+
+def test_threads_that_parse_at_once_do_not_mix_up_the_depth_of_their_trees() -> None:
+    """Without a lock 3.11 raises `SystemError` a few times in 40 trees, where the garbage collector calls Python."""
+    text = "\n".join(
+        f"def f{n}(x):\n    return [(x + {n}) * g(x, [{n}, -x]) for x in range({n}) if x]" for n in range(150)
+    )
+    trees: list[object] = []
+
+    def parse() -> None:
+        trees.extend(parsed(text) for _ in range(20))
+
+    def collected(*_: object) -> None:
+        sum(range(50))
+
+    interval, thresholds = sys.getswitchinterval(), gc.get_threshold()
+    sys.setswitchinterval(1e-6)
+    gc.set_threshold(50)
+    gc.callbacks.append(collected)
+    try:
+        threads = [threading.Thread(target=parse) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+        gc.set_threshold(*thresholds)
+        gc.callbacks.remove(collected)
+    assert len(trees) == 40

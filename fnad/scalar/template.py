@@ -17,6 +17,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
+from fnad.codes import parsed
 from fnad.records import dataclass
 from fnad.scalar.operation import Dtype, OperandError, Operation
 from fnad.scalar.operations import BINARY, DTYPES, OPERATIONS, UNARY, operation_named
@@ -86,7 +87,7 @@ def check(template: str) -> str:
 def parse(template: str) -> Tree:
     """The tree of a template."""
     text = re.sub(r"\{(\w+)\}", r"_hole_\1", check(template))
-    return _tree(ast.parse(text.strip(), mode="eval").body, template)
+    return _tree(parsed(text.strip(), mode="eval").body, template)
 
 
 def _tree(node: ast.expr, template: str) -> Tree:

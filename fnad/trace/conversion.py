@@ -30,7 +30,7 @@ from itertools import combinations, islice
 from types import CodeType, FunctionType
 from typing import Any
 
-from fnad.codes import inner_codes, names_of, notes_of, original_of, with_code
+from fnad.codes import inner_codes, names_of, notes_of, original_of, parsed, with_code
 from fnad.forks import lock
 from fnad.trace.nodes import MARK
 from fnad.trace.rewriting import Hooked
@@ -141,11 +141,11 @@ def compiled(text: str, file: str, flags: int, imported: tuple[str, ...], has_as
     with _LOCK, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it was compiled before, with the warnings that the user has seen
         try:
-            tree = ast.parse(text, file)
+            tree = parsed(text, file)
             if has_asserts:
                 import_module("_pytest.assertion.rewrite").rewrite_asserts(tree, text.encode())
             if imported:
-                tree.body[:0] = ast.parse(f"import {', '.join(imported)}").body
+                tree.body[:0] = parsed(f"import {', '.join(imported)}").body
             own = compile(tree, file, "exec", flags, dont_inherit=True)
             other = compile(Hooked().visit(tree), file, "exec", flags, dont_inherit=True)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -290,7 +290,7 @@ def converted_text(text: str, mode: str) -> CodeType:
     own = compile(text, "<string>", mode, dont_inherit=True)
     with _LOCK, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        other = compile(Hooked().visit(ast.parse(text, "<string>", mode)), "<string>", mode, dont_inherit=True)
+        other = compile(Hooked().visit(parsed(text, "<string>", mode)), "<string>", mode, dont_inherit=True)
     return with_hooks(other, own)
 
 
@@ -302,7 +302,7 @@ def text_with_hooks(function: FunctionType) -> str | None:
     code = function.__code__
     if converted_code(code, function.__globals__) is None:
         return None
-    tree = ast.parse("".join(linecache.getlines(code.co_filename, function.__globals__)))
+    tree = parsed("".join(linecache.getlines(code.co_filename, function.__globals__)))
     found = node_of(code, Hooked().visit(tree))
     return None if found is None else ast.unparse(Shown().visit(found))
 

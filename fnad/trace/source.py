@@ -14,7 +14,7 @@ from itertools import islice
 from types import CodeType, FrameType, TracebackType
 from typing import Any, TypeAlias
 
-from fnad.codes import notes_of, original_of
+from fnad.codes import notes_of, original_of, parsed
 from fnad.ir.program import Source
 from fnad.records import NamedTuple
 from fnad.trace.libraries import is_library, package_of
@@ -164,7 +164,7 @@ def line_naming(code: CodeType, name: Any, *, is_stored: bool = False) -> int | 
 def syntax_of(code: CodeType) -> ast.AST:
     """The syntax of the function that code is of; nothing where its source is not to be had."""
     try:
-        return ast.parse(textwrap.dedent(inspect.getsource(code)))
+        return parsed(textwrap.dedent(inspect.getsource(code)))
     except (OSError, TypeError, SyntaxError):
         return ast.Module([], [])
 
@@ -255,7 +255,7 @@ def _loops(source: Source | None) -> LoopLines | None:
 @lru_cache(maxsize=64)
 def _loops_of(text: str) -> LoopLines | None:
     try:
-        nodes = list(ast.walk(ast.parse(text))) if text else []
+        nodes = list(ast.walk(parsed(text))) if text else []
     except (SyntaxError, ValueError):
         return None
     loops = [node for node in nodes if isinstance(node, ast.For | ast.While)]

@@ -26,7 +26,7 @@ from itertools import islice
 from types import CodeType, FrameType
 from typing import Any, TypeAlias
 
-from fnad.codes import remembered
+from fnad.codes import parsed, remembered
 from fnad.ir.known import known_value
 from fnad.trace import escape, guards
 from fnad.trace.handle import Handle
@@ -163,7 +163,7 @@ def _covers(node: Any, start: Place, end: Place) -> bool:
 @lru_cache(maxsize=64)
 def _tree(source: str) -> ast.Module | None:
     try:
-        return ast.parse(source) if source else None
+        return parsed(source) if source else None
     except (SyntaxError, ValueError):
         return None
 

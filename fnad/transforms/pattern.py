@@ -28,6 +28,7 @@ from itertools import product
 from typing import Any, TypeAlias
 from typing import Literal as OneOf
 
+from fnad.codes import parsed
 from fnad.ir.builder import atom_keys
 from fnad.ir.primitive import PRIMITIVES, Primitive
 from fnad.ir.program import Literal, Params
@@ -199,7 +200,7 @@ def same_values(left: Sequence[Symbol], right: Sequence[Symbol]) -> bool:
 
 def parse_pattern(text: str) -> OperandPattern:
     """The pattern that a text describes."""
-    return _pattern(ast.parse(text, mode="eval").body)
+    return _pattern(parsed(text, mode="eval").body)
 
 
 def _pattern(node: ast.expr) -> OperandPattern:

@@ -26,6 +26,7 @@ import llvmlite.ir as ir
 from fnad.backends.cpu.codegen import HIGHEST
 from fnad.backends.cpu.loader import Engine, key_of, link, object_code
 from fnad.backends.llvm.emitter import Value
+from fnad.codes import parsed
 from fnad.records import dataclass
 
 Word: TypeAlias = Any
@@ -92,7 +93,7 @@ def llvm_text(exports: Sequence[str], *modules: ModuleType) -> str:
     nodes: list[ast.FunctionDef] = []
     for module in modules:
         names |= vars(module)
-        nodes += [node for node in ast.parse(inspect.getsource(module)).body if isinstance(node, ast.FunctionDef)]
+        nodes += [node for node in parsed(inspect.getsource(module)).body if isinstance(node, ast.FunctionDef)]
     functions: dict[str, ir.Function] = {}
     for node in nodes:
         if node.name not in functions:
@@ -193,7 +194,7 @@ class _FunctionWriter:
             case ast.For(ast.Name(name), ast.Call(ast.Name("range"), [stop]), body) if not _continues(body):
                 self.values = {**self.values, f"end of {name}": self.value(stop), name: WORD(0)}
                 test = ast.Compare(ast.Name(name), [ast.Lt()], [ast.Name(f"end of {name}")])
-                self.loop(test, [*body, _parsed(f"{name} = {name} + 1")])
+                self.loop(test, [*body, _statement(f"{name} = {name} + 1")])
             case ast.Match():
                 self.cases(node)
             case _:
@@ -365,5 +366,5 @@ def _continues(body: Sequence[ast.stmt]) -> bool:
     return any(isinstance(inner, ast.Continue) for statement in body for inner in ast.walk(statement))
 
 
-def _parsed(text: str) -> ast.stmt:
-    return ast.parse(text).body[0]
+def _statement(text: str) -> ast.stmt:
+    return parsed(text).body[0]
