@@ -13,7 +13,7 @@ from fnad.ir.symbol import Symbol
 from fnad.ops.arithmetic import strong_mul
 from fnad.ops.comparison import eq, gt, isinf, select
 from fnad.ops.constructors import LINE, REALS, UNIT, elementwise
-from fnad.ops.elementary import exp, sech2
+from fnad.ops.elementary import exp, tanh
 from fnad.ops.piecewise import share
 from fnad.ops.shape import zeros_like
 from fnad.ops.special_function import INF, native
@@ -28,7 +28,7 @@ logistic = elementwise(
     "logistic",
     _logistic,
     "select({0} < {dtype}(0), exp(-abs({0})), {dtype}(1)) / ({dtype}(1) + exp(-abs({0})))",
-    (lambda y, x: 0.25 * sech2(0.5 * x),),
+    (lambda y, x: logistic_slope(x),),
     domain=REALS,
     over=(LINE,),
     edges=((0.0,), (-1000.0,), (1000.0,), (INF,), (-INF,)),
@@ -36,6 +36,17 @@ logistic = elementwise(
     bounded=everywhere,
     bounds=always(0.0, 1.0, above=True),
     doc="The sigmoid 1 / (1 + exp(-x)).",
+)
+logistic_slope = elementwise(
+    "logistic_slope",
+    lambda x: np.exp(-np.abs(x)) / (1 + np.exp(-np.abs(x))) ** 2,
+    "exp(-abs({0})) / (({dtype}(1) + exp(-abs({0}))) * ({dtype}(1) + exp(-abs({0}))))",
+    (lambda y, x: -y * tanh(0.5 * x),),
+    domain=REALS,
+    over=(LINE,),
+    edges=((0.0,), (-700.0,), (1000.0,), (INF,), (-INF,)),
+    cost=25,
+    doc="The derivative of the sigmoid, whose exponential the sigmoid computes too.",
 )
 logit = native(
     "logit(p)",
