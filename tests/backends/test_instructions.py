@@ -1002,6 +1002,8 @@ LOOPS = {
     "a chain of places": ("v = exp(y[i + m])\ny[i] = v\ny[i + 3 * m] = y[i + m * m]", False),
     "the same place": ("v = exp(x[i] + y[i])\ny[i] = v", True),
     "one store": ("v = exp(x[i])\ny[2 * i + m] = v", True),
+    "a neighbour loaded behind a store": ("w = exp(x[i])\ny[i] = w\nv = w * x[i + 1]", False),
+    "neighbours loaded before a store": ("v = exp(x[i]) * x[i + 1]\ny[i] = v", True),
     "no store": ("v = exp(x[i] + x[i + 1])", True),
     "arithmetic": ("v = (x[i] * x[i + 1] - y[i]) * (x[i] + y[i])", True),
     "arithmetic on places that come again": ("v = (x[i] * x[i + 1] - y[j[i]]) * (x[i] + y[i])\ny[i] = v", False),

@@ -58,7 +58,7 @@ def innermost(
     if is_along_row(loop, around) or ((count is None or count >= FEWEST) and is_inner and not is_vectorised(around)):
         hints.append(_rolled(body.module))
     sums = wide_sums(loop, carried)
-    if sums is not None and has_apart(loop):
+    if sums is not None and has_apart(loop) and not reads_on(loop.body):
         wide = lanes_of(functions, count, lanes, has_sums=sums > 0)
         if not functions and sums and has_much_work(loop, body):
             wide = narrowed(lanes, count, NARROWEST)
@@ -80,6 +80,16 @@ def has_apart(loop: code.For) -> bool:
         len(found) == 1 or (found.count(found[0]) == len(found) and _step(found[0], loop.counter))
         for found in places.values()
     )
+
+
+def reads_on(body: Sequence[code.Statement]) -> bool:
+    """True if behind a store an array is loaded that was loaded before it, so that LLVM cannot vectorise the loop.
+
+    LLVM keeps what is loaded last for the next iteration (`x[i + 1]`, then `x[i]`), and moves no store behind a load.
+    """
+    first = next((n for n, statement in enumerate(body, 1) if isinstance(statement, code.Store)), len(body))
+    before, behind = ({load.array for load in code.loads(part)} for part in (body[:first], body[first:]))
+    return not before.isdisjoint(behind)
 
 
 def is_along_row(loop: code.For, around: code.For | None) -> bool:
