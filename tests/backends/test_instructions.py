@@ -1002,7 +1002,8 @@ LOOPS = {
     "a chain of places": ("v = exp(y[i + m])\ny[i] = v\ny[i + 3 * m] = y[i + m * m]", False),
     "the same place": ("v = exp(x[i] + y[i])\ny[i] = v", True),
     "one store": ("v = exp(x[i])\ny[2 * i + m] = v", True),
-    "a neighbour loaded behind a store": ("w = exp(x[i])\ny[i] = w\nv = w * x[i + 1]", False),
+    "a neighbour loaded behind a store": ("w = exp(x[i])\ny[i] = w\nv = w * x[i + 1]", True),
+    "a neighbour loaded behind a store of it": ("w = x[i + 1]\nx[i] = exp(w)\nv = w * x[i]", False),
     "neighbours loaded before a store": ("v = exp(x[i]) * x[i + 1]\ny[i] = v", True),
     "no store": ("v = exp(x[i] + x[i + 1])", True),
     "arithmetic": ("v = (x[i] * x[i + 1] - y[i]) * (x[i] + y[i])", True),
@@ -1026,6 +1027,29 @@ def test_llvm_prints_nothing_on_loops_that_it_cannot_vectorise(
     compiled = compile_source(source, "program", [np.dtype(d) for d in ("f4", "f4", "i8", "i8", "f8")])
     assert capfd.readouterr().err == ""
     assert ("llvm.loop.vectorize.width" in str(module_of(compiled.kernel))) == is_apart
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "w = x[i] * 3.0\ny[i] = w\nv = w * x[i + 1]\nz[i] = v",
+        "w = x[i] * 3.0\ny[i] = a\na = a + w * x[i + 1]\nz[i] = a",
+        "w = x[i] * 3.0\nx[i + 1] = w\nv = x[i + 1] * 2.0\nz[i] = v",
+        "w = x[i] * 3.0\ny[i] = w + x[i + 1]\nz[i] = y[i] + x[i + 1]",
+        "w = x[i] * 3.0\ny[0] = w\ny[0] = y[0] * x[i + 1]\nv = y[0] + x[i + 2]\nz[i] = v",
+        "w = x[i] * 3.0\ny[i] = w\nif i < 4:\n    z[i] = x[i + 1]",
+    ],
+)
+def test_stores_before_loads_of_neighbours_store_what_python_stores(body: str) -> None:
+    """They are put behind the loads, unless what is loaded or computed there would be another value."""
+    lines = [f"        {line}" for line in body.splitlines()]
+    source = "\n".join(["def program(x, y, z):", "    a = 0.5", "    for i in range(40):", *lines, ""])
+    ours, pythons = ([np.cos(np.arange(42.0) + n) for n in range(3)] for _ in range(2))
+    compile_source(source, "program", [np.dtype("f8")] * 3).call(*ours)
+    scope: dict[str, Any] = {}
+    exec(source, scope)
+    scope["program"](*pythons)
+    np.testing.assert_allclose(ours, pythons, rtol=1e-14)
 
 
 WORK = {

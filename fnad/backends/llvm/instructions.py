@@ -7,7 +7,7 @@ assigned in one place is an LLVM value; others get a stack slot, which LLVM prom
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from itertools import chain
@@ -120,6 +120,29 @@ def is_long(loop: code.For) -> bool:
     return any(isinstance(statement, code.Evaluate) for statement in loop.body)
 
 
+def with_stores_last(body: list[code.Statement]) -> list[code.Statement]:
+    """The statements of a loop with stores behind all loads; the same where that computes something else.
+
+    Arrays do not overlap, so it does not matter which of two is loaded from or stored into first.
+    """
+    used, made = set[code.Name](), set[code.Name]()
+    for statement in reversed(body):
+        names = {*_names_in(statement)}
+        match statement:
+            case code.Store(array) if array in used or not made.isdisjoint(names):
+                return body
+            case code.Store():
+                pass
+            case code.Assign(targets) if not makes_array(statement):
+                used |= names
+                made |= {*targets}
+            case code.Comment():
+                pass
+            case _:
+                return body
+    return sorted(body, key=lambda statement: isinstance(statement, code.Store))
+
+
 def names_used(statements: Sequence[code.Statement]) -> list[code.Name]:
     """The variables and arrays that statements use but do not assign, in the order of the text."""
     found: dict[code.Name, None] = {}
@@ -134,11 +157,16 @@ def names_used(statements: Sequence[code.Statement]) -> list[code.Name]:
                 found[array] = None
             case _:
                 pass
-        for expression in chain.from_iterable(map(code.subexpressions, statement.operands)):
-            name = expression.array if isinstance(expression, code.Load) else expression
-            if isinstance(name, code.Name):
-                found[name] = None
+        found.update(dict.fromkeys(_names_in(statement)))
     return [name for name in found if name.name not in assigned]
+
+
+def _names_in(statement: code.Statement) -> Iterator[code.Name]:
+    """The variables and arrays that the expressions of a statement read."""
+    for expression in chain.from_iterable(map(code.subexpressions, statement.operands)):
+        name = expression.array if isinstance(expression, code.Load) else expression
+        if isinstance(name, code.Name):
+            yield name
 
 
 class _Writer:
@@ -242,6 +270,8 @@ class _Writer:
 
     def loop(self, loop: code.For) -> None:
         """Write a loop that is tested at the top."""
+        if loop_hints.reads_on(loop.body):
+            loop = loop.with_bodies(with_stores_last)
         builder, long = self.builder, ir.IntType(64)
         start, stop = self.value(loop.start), self.value(loop.stop)
         before = builder.block
