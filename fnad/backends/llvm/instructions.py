@@ -120,7 +120,7 @@ def is_long(loop: code.For) -> bool:
     return any(isinstance(statement, code.Evaluate) for statement in loop.body)
 
 
-def with_stores_last(body: list[code.Statement]) -> list[code.Statement]:
+def with_stores_last(body: Sequence[code.Statement]) -> list[code.Statement]:
     """The statements of a loop with stores behind all loads; the same where that computes something else.
 
     Arrays do not overlap, so it does not matter which of two is loaded from or stored into first.
@@ -130,7 +130,7 @@ def with_stores_last(body: list[code.Statement]) -> list[code.Statement]:
         names = {*_names_in(statement)}
         match statement:
             case code.Store(array) if array in used or not made.isdisjoint(names):
-                return body
+                return [*body]
             case code.Store():
                 pass
             case code.Assign(targets) if not makes_array(statement):
@@ -139,7 +139,7 @@ def with_stores_last(body: list[code.Statement]) -> list[code.Statement]:
             case code.Comment():
                 pass
             case _:
-                return body
+                return [*body]
     return sorted(body, key=lambda statement: isinstance(statement, code.Store))
 
 
