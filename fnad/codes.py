@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial, wraps
 from types import CellType, CodeType, FunctionType
 from typing import Any, TypeVar, TypeVarTuple
 from weakref import ref
-
-from fnad.forks import lock
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -27,7 +26,8 @@ class Notes(dict[Any, Any]):
 
 
 _NOTES: dict[int, Notes] = {}
-_PARSING = lock()
+ATTEMPTS = 20
+"""How often a text is parsed again."""
 
 
 def notes_of(code: CodeType) -> Notes:
@@ -56,13 +56,16 @@ def remembered(function: Callable[[CodeType, *Ts], T]) -> Callable[[CodeType, *T
 
 
 def parsed(text: str, file: str = "<unknown>", mode: str = "exec") -> Any:
-    """The syntax tree of a text, which one thread makes at a time.
+    """The syntax tree of a text, also where other threads make trees at the same time.
 
     Python 3.11 counts the depth of all trees together. Where a thread is interrupted while it makes one, and another
-    thread makes one as well, either raises `SystemError` (python/cpython#106905).
+    thread makes one as well, either raises `SystemError` (python/cpython#106905). A lock would be held while the
+    garbage collector runs, which may wait for other locks.
     """
-    with _PARSING:
-        return ast.parse(text, file, mode)
+    for _ in range(ATTEMPTS):
+        with suppress(SystemError):
+            return ast.parse(text, file, mode)
+    return ast.parse(text, file, mode)
 
 
 def inner_codes(code: CodeType) -> Iterator[CodeType]:

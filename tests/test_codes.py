@@ -200,7 +200,7 @@ def test_nothing_is_known_of_code_that_is_gone_when_all_is_forgotten() -> None:
 
 
 def test_threads_that_parse_at_once_do_not_mix_up_the_depth_of_their_trees() -> None:
-    """Without a lock 3.11 raises `SystemError` a few times in 40 trees, where the garbage collector calls Python."""
+    """Otherwise 3.11 raises `SystemError` a few times in 40 trees, where the garbage collector calls Python."""
     text = "\n".join(
         f"def f{n}(x):\n    return [(x + {n}) * g(x, [{n}, -x]) for x in range({n}) if x]" for n in range(150)
     )
