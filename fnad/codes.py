@@ -27,7 +27,7 @@ class Notes(dict[Any, Any]):
 
 _NOTES: dict[int, Notes] = {}
 ATTEMPTS = 20
-"""How often a text is parsed again."""
+"""The most times that a text is parsed again."""
 
 
 def notes_of(code: CodeType) -> Notes:

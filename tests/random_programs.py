@@ -373,7 +373,8 @@ def adapt(x: Symbol, aval: Aval) -> Symbol:
 def adapted(value: Any, aval: Aval) -> Any:
     """Return the value of `adapt`."""
     found: Any = np.resize(value, aval.shape)
-    return (found.real if found.dtype.kind == "c" and aval.dtype.kind != "c" else found).astype(aval.dtype)
+    with np.errstate(over="ignore"):  # single precision has no 1e300
+        return (found.real if found.dtype.kind == "c" and aval.dtype.kind != "c" else found).astype(aval.dtype)
 
 
 # ---- the strategy ------------------------------------------------------------------------------------------------
