@@ -227,7 +227,8 @@ def test_a_result_may_go_in_another_thread():
     assert pool().workspace_bytes == LARGE
 
 
-def test_a_fork_has_its_own():
+def test_a_fork_has_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(idle, "SECONDS", 600.0)  # a fork waits for what is being compiled
     kept, gone = cubes(np.full(N, 2.0)), new()
     place = address(gone)
     del gone
