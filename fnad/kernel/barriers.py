@@ -25,13 +25,13 @@ from fnad.kernel.statements import (
     Expression,
     For,
     If,
-    Load,
     LoopKind,
     Name,
     Statement,
     Store,
     While,
     apply,
+    names_read,
     subexpressions,
     walk,
 )
@@ -242,8 +242,7 @@ def _access(array: Name, index: Expression, start: Hashable, counters: set[Name]
         return Access(array.name, is_store, FIRST)
     if array == STATUS:  # where any thread may store
         return Access(array.name, is_store, (start, "by any"), varies=True)
-    read = {e.array if isinstance(e, Load) else e for e in subexpressions(index) if isinstance(e, Name | Load)}
-    return Access(array.name, is_store, (start, index), varies=not read <= counters)
+    return Access(array.name, is_store, (start, index), varies=not counters.issuperset(names_read(index)))
 
 
 def _start(statement: Statement) -> Hashable:

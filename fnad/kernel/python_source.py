@@ -251,7 +251,7 @@ class _Inliner:
             changed = set(stored_arrays([statement]))
             if isinstance(statement, code.Assign):
                 changed |= {target.name for target in statement.targets}
-            late = [name for name, value in self.pending.items() if not changed.isdisjoint(_read(value))]
+            late = [name for name, value in self.pending.items() if changed & {n.name for n in code.names_read(value)}]
         return [self._assignment(name) for name in late]
 
     def _assignment(self, name: str) -> code.Assign:
@@ -262,12 +262,6 @@ class _Inliner:
 def is_barrier(statement: code.Statement) -> bool:
     """True if other threads' stores are seen after a statement."""
     return isinstance(statement, code.Evaluate) and statement.call.operation in (BARRIER, WARP_BARRIER)
-
-
-def _read(value: code.Expression) -> set[str]:
-    """The names of what a value is computed from."""
-    read = (part.array if isinstance(part, code.Load) else part for part in code.subexpressions(value))
-    return {part.name for part in read if isinstance(part, code.Name)}
 
 
 def renumbered(text: str) -> str:

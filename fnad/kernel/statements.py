@@ -442,6 +442,12 @@ def subexpressions(*roots: Expression) -> list[Expression]:
     return found
 
 
+def names_read(*roots: Expression) -> list[Name]:
+    """The variables and arrays that expressions read, in the order of the text."""
+    read = (part.array if isinstance(part, Load) else part for part in subexpressions(*roots))
+    return [name for name in read if isinstance(name, Name)]
+
+
 def walk(statements: Sequence[Statement]) -> list[Statement]:
     """All statements, nested ones included, in the order of the text."""
     found: list[Statement] = []

@@ -7,10 +7,9 @@ assigned in one place is an LLVM value; others get a stack slot, which LLVM prom
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from itertools import chain
 
 import llvmlite.ir as ir
 import numpy as np
@@ -121,13 +120,13 @@ def is_long(loop: code.For) -> bool:
 
 
 def with_stores_last(body: Sequence[code.Statement]) -> list[code.Statement]:
-    """The statements of a loop with stores behind all loads; the same where that computes something else.
+    """The statements of a loop with its stores behind all loads; unchanged if the new order would change a result.
 
-    Arrays do not overlap, so it does not matter which of two is loaded from or stored into first.
+    Arrays do not overlap, so a load from one array commutes with a store into another.
     """
     used, made = set[code.Name](), set[code.Name]()
     for statement in reversed(body):
-        names = {*_names_in(statement)}
+        names = {*code.names_read(*statement.operands)}
         match statement:
             case code.Store(array) if array in used or not made.isdisjoint(names):
                 return [*body]
@@ -157,16 +156,8 @@ def names_used(statements: Sequence[code.Statement]) -> list[code.Name]:
                 found[array] = None
             case _:
                 pass
-        found.update(dict.fromkeys(_names_in(statement)))
+        found.update(dict.fromkeys(code.names_read(*statement.operands)))
     return [name for name in found if name.name not in assigned]
-
-
-def _names_in(statement: code.Statement) -> Iterator[code.Name]:
-    """The variables and arrays that the expressions of a statement read."""
-    for expression in chain.from_iterable(map(code.subexpressions, statement.operands)):
-        name = expression.array if isinstance(expression, code.Load) else expression
-        if isinstance(name, code.Name):
-            yield name
 
 
 class _Writer:
