@@ -1,4 +1,4 @@
-"""Code objects: how they are made from text, what is in them, and notes on each for as long as it lives.
+"""Code objects: syntax trees of their text, their names and functions, and notes on each for as long as it lives.
 
 Code objects are equal where their instructions are, in files of other names too, and to compare them takes longer than
 most of what is asked. They are not kept alive: a program that makes functions all the time makes code objects as well.
@@ -56,7 +56,7 @@ def remembered(function: Callable[[CodeType, *Ts], T]) -> Callable[[CodeType, *T
 
 
 def parsed(text: str, file: str = "<unknown>", mode: str = "exec") -> Any:
-    """The syntax tree of a text, also where other threads make trees at the same time.
+    """The syntax tree of a text, while other threads may parse texts too.
 
     Python 3.11 counts the depth of all trees together. Where a thread is interrupted while it makes one, and another
     thread makes one as well, either raises `SystemError` (python/cpython#106905). A lock would be held while the

@@ -86,7 +86,7 @@ for _name, _ufunc in COMPARISONS.items():
 
 KNOWN = {"writeable", "WRITEABLE", "W"}
 CONTIGUOUS = {"contiguous", "c_contiguous", "C_CONTIGUOUS"}
-"""The flags of which code of NumPy and SciPy makes a copy for C; a traced array needs none."""
+"""The flags that NumPy and SciPy read before they copy an array for C; a traced array needs no copy."""
 
 
 class Flags:

@@ -1,4 +1,4 @@
-"""Sorted orders, places in sorted rows, and conditions that a run must meet, in native code.
+"""Sorted orders, places in sorted rows, and conditions on values that a run checks, in native code.
 
 A sort compares integers in the order of the elements, and moves positions with them. The elements of a block are placed
 by their ranks, which vectors count without a branch. Runs of blocks are merged, which keeps the order of equal

@@ -83,9 +83,10 @@ def has_apart(loop: code.For) -> bool:
 
 
 def reads_on(body: Sequence[code.Statement]) -> bool:
-    """True if behind a store an array is loaded that was loaded before it, so that LLVM cannot vectorise the loop.
+    """True if a store is followed by a load from an array that was loaded from before the store.
 
-    LLVM keeps what is loaded last for the next iteration (`x[i + 1]`, then `x[i]`), and moves no store behind a load.
+    LLVM keeps the last element for the next iteration (`x[i + 1]`, then `x[i]`) and moves no store behind a load, so it
+    cannot vectorise such a loop.
     """
     first = next((n for n, statement in enumerate(body, 1) if isinstance(statement, code.Store)), len(body))
     before, behind = ({load.array for load in code.loads(part)} for part in (body[:first], body[first:]))
