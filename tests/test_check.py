@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -173,6 +174,14 @@ def test_a_report_says_where_no_derivative_could_be_compared() -> None:
 def test_integers_have_nothing_to_check() -> None:
     with pytest.raises(NonDifferentiableArgumentError):
         check(lambda n: n, 3)
+
+
+def test_functions_that_stack_traced_numbers_are_checked() -> None:
+    def f(x: Any) -> Any:
+        return np.sum(np.array([x[0] * x[1], math.exp(x[0]), float(x[1])]))
+
+    check_grads(f, (X,), order=2)
+    assert check(f, X).is_right
 
 
 def test_check_grads_names_what_is_to_blame() -> None:

@@ -18,6 +18,7 @@ from fnad.ir.types import Aval, is_inexact, real_dtype
 from fnad.testing.blame import wrong_equation
 from fnad.testing.numbers import SCALE, difference, direction, pairing, precision, step
 from fnad.tracebacks import boundary
+from fnad.upward import UPWARD
 
 MODES = ("fwd", "rev")
 
@@ -66,7 +67,7 @@ def as_vectors(f: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tu
     def of_leaves(*varying: Any) -> Any:
         found = dict(enumerate(values)) | dict(zip(places, varying, strict=True))
         given, named = structure.unflatten([found[i] for i in range(len(found))])
-        vector, _ = ravel_pytree(f(*given, **named))
+        vector, _ = ravel_pytree(UPWARD.callee(f)(*given, **named))
         return vector * 1.0  # a result of integers is constant
 
     return of_leaves, [np.asarray(values[i]) for i in places]
