@@ -484,6 +484,7 @@ def test_a_fallback_takes_over_where_native_code_answers_otherwise(monkeypatch: 
         return fail
 
     monkeypatch.setattr(path.programs[0], "executor", contrary)
+    monkeypatch.setattr(path.programs[0], "ready", contrary)
     assert (f(2.0), f(2.0), f(3.0)) == (4, 4, 6)
     assert len(calls) == 2, "the fallback is traced once"
     assert (f(0.5), f(0.5), f(2.0), f(0.5)) == (1.5, 1.5, 4, 1.5)

@@ -14,7 +14,7 @@ from fnad import tree
 from fnad.api.running.paths import Paths
 from fnad.api.running.ready import OFTEN
 from fnad.backends.cpu.executor import NativeExecutor
-from fnad.errors import DtypeError, FnadError, MutationError, NonFiniteError, SettingError
+from fnad.errors import DtypeError, FnadError, MutationError, NonFiniteError, SettingError, StaticArgumentError
 from fnad.kernel import residual_stack
 
 X = np.linspace(0.5, 1.5, 4)
@@ -26,7 +26,7 @@ def looked_up(monkeypatch):
     """The calls that are looked up, one entry each."""
     calls = []
     run = Paths.run
-    monkeypatch.setattr(Paths, "run", lambda self, arrays: calls.append(1) or run(self, arrays))
+    monkeypatch.setattr(Paths, "run", lambda self, *given: calls.append(1) or run(self, *given))
     return calls
 
 
@@ -492,4 +492,134 @@ def test_a_program_without_dimensions_returns_what_the_function_does(passed_on):
     for result, expected in zip(function(np.array(2.5)), before, strict=True):
         assert type(result) is type(expected)
         assert result == 5.0
+    assert not passed_on
+
+
+# ---- forms of calls, paths with guards, and views ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        (lambda f, x: f(x, n=3), lambda x: 3 * x),
+        (lambda f, x: f(x, 3), lambda x: 3 * x),
+        (lambda f, x: f(n=3, x=x), lambda x: 3 * x),
+        (lambda f, x: f(x, 3, scale=2.0), lambda x: 6 * x),
+        (lambda f, x: f(x, (1, 2.0)[0], scale=np.float64(2)), lambda x: 2 * x),
+    ],
+)
+def test_a_call_with_keywords_or_static_arguments_is_one_builtin(call, expected, looked_up, passed_on):
+    function = fnad.jit(lambda x, n, scale=1.0: x * n * scale, static_argnames="n")
+    for _ in range(3 + OFTEN):
+        call(function, X)
+    looked_up.clear()
+    passed_on.clear()
+    for x in (X, X + 1):
+        np.testing.assert_array_equal(call(function, x), expected(x))
+    assert not looked_up
+    assert not passed_on
+
+
+@pytest.mark.parametrize(
+    ("args", "others", "expected"),
+    [
+        ((X, 3), (X, 4), 4 * X),
+        ((X, 1), (X, True), X),
+        ((X, 0.0), (X, -0.0), -0.0 * X),
+        ((X, (2, (3,))), (X, (2, (4,))), 4 * X),
+        ((X, 3), (X,), 2 * X),
+        ((X, 3), (X, 3, 1.0), 3 * X + 1),
+        ((X, 2.0), (X, np.float64(3)), 3 * X),
+    ],
+)
+def test_another_static_argument_or_form_is_looked_up(args, others, expected, looked_up):
+    def f(x, n=2, y=None):
+        scaled = x * (n[1][0] if isinstance(n, tuple) else n)
+        return scaled if y is None else scaled + y
+
+    function = fnad.jit(f, static_argnums=1)
+    for _ in range(3 + OFTEN):
+        function(*args)
+    looked_up.clear()
+    result = function(*others)
+    np.testing.assert_array_equal(result, expected)
+    np.testing.assert_array_equal(np.signbit(result), np.signbit(expected))
+    assert looked_up
+    with pytest.raises(StaticArgumentError, match="n is of type list"):
+        function(X, [1])
+
+
+def test_keywords_in_another_order_are_looked_up(looked_up):
+    function = fnad.jit(lambda **arrays: [arrays[name] for name in arrays])
+    for _ in range(3 + OFTEN):
+        function(a=X, b=2 * X)
+    looked_up.clear()
+    np.testing.assert_array_equal(function(b=X, a=3 * X), [X, 3 * X])
+    assert looked_up
+
+
+def test_a_method_is_ready_for_its_object_alone(looked_up):
+    class Scaled:
+        def __init__(self, scale):
+            self.scale = scale
+
+        @fnad.jit
+        def call(self, x):
+            return self.scale * x
+
+    one, other = Scaled(2.0), Scaled(3.0)
+    for _ in range(3 + OFTEN):
+        one.call(X)
+    looked_up.clear()
+    np.testing.assert_array_equal(one.call(X), 2 * X)
+    assert not looked_up
+    np.testing.assert_array_equal(other.call(X), 3 * X)
+    np.testing.assert_array_equal(one.call(X), 2 * X)
+    for _ in range(3 + OFTEN):
+        one.call(X)
+    one.scale = 5.0
+    np.testing.assert_array_equal(one.call(X), 5 * X)
+    for _ in range(3 + OFTEN):
+        one.call(X)
+    is_left = weakref.ref(one)
+    del one
+    gc.collect()
+    assert is_left() is None
+
+
+def test_a_path_with_guards_that_comes_again_is_one_builtin(looked_up, passed_on):
+    function = direct(lambda x: np.sin(x) if x[0] > 0 else np.cos(x), X)
+    looked_up.clear()
+    passed_on.clear()
+    np.testing.assert_allclose(function(X), np.sin(X), rtol=1e-15)
+    assert not looked_up
+    assert not passed_on
+    for x in (-X, X, -X, -X, -X, X, X, X, -X):
+        np.testing.assert_allclose(function(x), np.sin(x) if x[0] > 0 else np.cos(x), rtol=1e-15)
+    assert looked_up
+
+
+def test_a_guard_that_fails_is_not_asked_twice(monkeypatch, looked_up):
+    function = fnad.jit(lambda x: np.sin(x) if x[0] > 0 else np.cos(x))
+    with fnad.config.override(executor="compiled"):
+        for x in (X, -X, X, X, X):
+            function(x)
+        tried = []
+        run = NativeExecutor.__call__
+        monkeypatch.setattr(NativeExecutor, "__call__", lambda self, arrays: tried.append(self) or run(self, arrays))
+        np.testing.assert_allclose(function(-X), np.cos(X), rtol=1e-15)
+    assert len(tried) == len({*map(id, tried)}) == 2
+
+
+@pytest.mark.parametrize(
+    "view",
+    [lambda x: x[::-1], lambda x: np.repeat(x, 2)[::2], lambda x: np.frombuffer(b"." + x.tobytes(), "f8", 4, 1)],
+    ids=["reversed", "strided", "not aligned"],
+)
+def test_a_direct_call_copies_a_view(view, passed_on):
+    function = direct(lambda x, y: (2 * x, x + y), X, X)
+    passed_on.clear()
+    twice, total = function(view(X), view(X + 1))
+    np.testing.assert_array_equal(twice, 2 * view(X))
+    np.testing.assert_array_equal(total, view(X) + view(X + 1))
     assert not passed_on

@@ -22,7 +22,8 @@ from numpy import ufunc
 
 from fnad import config
 from fnad.api.inspect.known_paths import KnownPaths, listed
-from fnad.api.running.paths import Paths, TracedPath
+from fnad.api.running.forms import CallForm
+from fnad.api.running.paths import FailedPath, Paths, TracedPath
 from fnad.api.running.ready import Ready, ready
 from fnad.api.running.receivers import Receiver, Receivers
 from fnad.api.running.statics import Places, Statics, donated_of, static_key, statics_of
@@ -53,7 +54,6 @@ from fnad.backends.base import ANOTHER
 from fnad.errors import ArgumentTypeError, GuardFailed, RetraceWarning
 from fnad.ir.builder import BUILDERS, Builder, current_builder
 from fnad.ir.types import Dtype, Shape, aval_of
-from fnad.records import NamedTuple
 from fnad.signals import refuse_handlers
 from fnad.store import now
 from fnad.trace.capture import READ
@@ -170,18 +170,6 @@ def make_program(f: Function, static_argnums: Places = (), static_argnames: Plac
     return jit(f, static_argnums, static_argnames).lower
 
 
-class CallForm(NamedTuple):
-    """The form of the dynamic arguments: the positional ones, the keys of the static ones, and all keywords.
-
-    These are in the order of the call, which is the order in which a function finds them in its `**kwargs`.
-    """
-
-    positions: tuple[int, ...]
-    names: tuple[str, ...]
-    static: tuple[tuple[int | str, Hashable], ...] = ()
-    keywords: tuple[str, ...] = ()
-
-
 class Compiled(Transformed, Generic[P, R]):
     """The result of `jit`: the function with its traces."""
 
@@ -205,20 +193,22 @@ class Compiled(Transformed, Generic[P, R]):
             if BUILDERS.entries:  # as `is_tracing` returns, without another call
                 refuse_handlers()
                 return call_inside(self._f, args, kwargs)
-            again = self._again
-            if again is not None and not kwargs:
+            again, failures = self._again, ()
+            form = again and again.form
+            given = args if form is None and not kwargs else form and form.given(args, kwargs, self._receivers)
+            if again is not None and given is not None:
                 try:
-                    result = ANOTHER if again.program.code is None else again.direct(*args)
+                    result = ANOTHER if again.program.code is None else again.direct(*given)
                     if result is not ANOTHER:  # counted here, without another call
                         again.path.runs, again.program.used = again.path.next_run(), now()
                     else:
-                        result = again(args)
-                except GuardFailed:
-                    result = ANOTHER
+                        result = again(given)
+                except GuardFailed as failure:
+                    result, failures = ANOTHER, ((again.path, failure.args),)
                 if result is not ANOTHER:
                     self._reused += 1
                     return result
-            return self._f(*args, **kwargs) if config.current().disable_jit else self._call(args, kwargs)
+            return self._f(*args, **kwargs) if config.current().disable_jit else self._call(args, kwargs, failures)
         except BaseException as error:  # as `boundary` does, without another call
             leave_out_own_frames(error)
             raise
@@ -241,7 +231,7 @@ class Compiled(Transformed, Generic[P, R]):
         from fnad.api.functions.lowered import TracedCall, leaves_or_types  # noqa: PLC0415  # it loads the compiler
 
         form = self._form(args, kwargs)
-        trees = (*[args[i] for i in form.positions], *[kwargs[name] for name in form.names])
+        trees = form.dynamic(args, kwargs)
         names = [*[argument_name(self._f, i) for i in form.positions], *form.names]
         try:
             leaves, structure = leaves_or_types(trees, names)
@@ -253,11 +243,12 @@ class Compiled(Transformed, Generic[P, R]):
         traced = self._trace(leaves, structure, form, args, kwargs, PythonLoops())
         return TracedCall(self._f, traced, structure, leaves, names, len(form.positions))
 
-    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any], failures: tuple[FailedPath, ...] = ()) -> Any:
+        """The result, by a path of the signature; `failures` are paths of it that were tried."""
         refuse_handlers()
         if kwargs or self._statics or self._has_receivers:
             form = self._form(args, kwargs)
-            trees = (*[args[i] for i in form.positions], *[kwargs[name] for name in form.names])
+            trees = form.dynamic(args, kwargs)
         else:
             form, trees = None, args
         values, structure = of_trees("tree_flatten", trees)  # a dataclass may be the object of a method
@@ -271,7 +262,7 @@ class Compiled(Transformed, Generic[P, R]):
             return self._call(args, kwargs)
         signature = structure, form, tuple(marks), config.current().code
         paths = self._paths.get(signature) or self._begin(signature)
-        taken, results, failures = paths.run(arrays)
+        taken, results, failures = paths.run(arrays, failures)
         if taken is None:
             leaves = [Leaf(array, aval_of(array), *mark[2:]) for array, mark in zip(arrays, marks, strict=True)]
             before = paths.known[0] if paths.known and not failures else None
@@ -289,8 +280,7 @@ class Compiled(Transformed, Generic[P, R]):
             self._reused += 1
         if taken.written:
             check_written(self._f, values, taken.written, taken.outside, current_source())
-        if form is None:
-            self._again = ready(taken, args, values, structure, again=paths.comes_again(taken))
+        self._again = ready(taken, form, trees, values, structure, again=paths.comes_again(taken))
         return taken.output.rebuild([to_user(result) for result in results])
 
     def forget(self) -> None:
@@ -409,6 +399,7 @@ class Compiled(Transformed, Generic[P, R]):
             form = cast("tuple[Any, CallForm | None, Any, Any]", signature)[1]
             if form is not None and (0, receiver) in form.static:
                 self._paths.pop(signature, None)
+                self._again = None
 
     def _check_traces(self, before: Environment, now: Environment) -> None:
         """Count traces that are made since something outside has changed; warn where they cost more than is saved."""

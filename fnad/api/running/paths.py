@@ -202,9 +202,9 @@ class Paths:
         self._successors: dict[tuple[TracedPath, tuple[int, int]], TracedPath] = {}
         self._is_full = False
 
-    def run(self, arrays: Sequence[Array]) -> Outcome:
-        """Run the path that these arguments take, if it is known."""
-        path, failures = self._holding(), ()
+    def run(self, arrays: Sequence[Array], failures: tuple[FailedPath, ...] = ()) -> Outcome:
+        """Run the path that these arguments take, if it is known; `failures` are those that were tried."""
+        path = self._after(failures) if failures else self._holding()
         while path is not None:
             try:
                 results = path.run(arrays)

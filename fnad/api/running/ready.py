@@ -1,10 +1,10 @@
 """The last call of a compiled function, ready to be made again.
 
-Most calls are like the one before. Their arguments have the same structure, types, dtypes and shapes, the settings are
-the same, and the values that the function reads are unchanged. Their path is native code without guards, or with guards
-of the ways of loops alone. Such a call compares each of these and runs the native code. Any other one is looked up by
-its signature (`functions/jit.py`). What came some times in a row is one call of a builtin, where the backend has one
-(`Native.direct`).
+Most calls are like the one before. Their arguments have the same form, structure, types, dtypes and shapes, the
+settings are the same, and the values that the function reads are unchanged. Their path is native code, and has come
+twice in a row where it has guards. Such a call compares each of these and runs the native code. Any other one is looked
+up by its signature (`functions/jit.py`). What came some times in a row is one call of a builtin, where the backend has
+one (`Native.direct`).
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from fnad import config
+from fnad.api.running.forms import CallForm
 from fnad.api.running.paths import TracedPath
 from fnad.api.staging.leaves import Array, Structure, array_of, flatten, to_user
 from fnad.backends.base import ANOTHER, CallBefore, TreeShape
-from fnad.errors import GuardFailed
 from fnad.ir.types import NAMES
 from fnad.placement import is_drivers
 
@@ -38,15 +38,36 @@ While the code of direct calls is being compiled, the next attempt is after twic
 
 
 class Ready:
-    """A call of a path; `values` are the leaves of the arguments, of this structure.
+    """A call of a path; `values` are the leaves of the traced arguments, of this structure.
+
+    `form` is None if all arguments are positional and traced.
 
     `direct` makes the call by a builtin, or returns `ANOTHER`; it holds while the program has native code.
     """
 
-    __slots__ = ("_are_leaves", "_calls", "_kinds", "_next", "_settings", "_structure", "direct", "path", "program")
+    __slots__ = (
+        "_are_leaves",
+        "_calls",
+        "_kinds",
+        "_next",
+        "_settings",
+        "_structure",
+        "direct",
+        "form",
+        "path",
+        "program",
+    )
 
-    def __init__(self, path: TracedPath, args: tuple[Any, ...], values: Sequence[Any], structure: Structure) -> None:
-        self.path, self._structure, self._settings = path, structure, config.current()
+    def __init__(
+        self,
+        path: TracedPath,
+        form: CallForm | None,
+        args: tuple[Any, ...],
+        values: Sequence[Any],
+        structure: Structure,
+    ) -> None:
+        self.path, self.form = path, form
+        self._structure, self._settings = structure, config.current()
         self.program = path.programs[0]
         self.direct: Callable[..., Any] = _not_direct
         self._calls, self._next = 0, OFTEN
@@ -57,15 +78,12 @@ class Ready:
         ]
 
     def __call__(self, args: tuple[Any, ...]) -> Any:
-        """The result for these arguments, or `ANOTHER`."""
+        """The result for these arguments, or `ANOTHER`; raise `GuardFailed` for another path."""
         path = self.path
         if config.current() is not self._settings or not path.environment.holds():
             return ANOTHER
         arrays = self._arrays(args)
-        try:
-            results = None if arrays is None else path.run_ready(arrays)
-        except GuardFailed:
-            return ANOTHER
+        results = None if arrays is None else path.run_ready(arrays)
         if results is None:
             return ANOTHER
         self._calls += 1
@@ -122,14 +140,20 @@ def tree_of(structure: Structure) -> TreeShape:
 
 
 def ready(
-    path: TracedPath, args: tuple[Any, ...], values: Sequence[Any], structure: Structure, *, again: bool
+    path: TracedPath,
+    form: CallForm | None,
+    args: tuple[Any, ...],
+    values: Sequence[Any],
+    structure: Structure,
+    *,
+    again: bool,
 ) -> Ready | None:
     """A call that has just been made, ready to be made again, if it can be; `again` if its path came twice in a row."""
     settings = config.current()
     is_native = path.is_compiled and settings.executor != "interpreter" and not settings.debug_nans
-    if (path.guards and not (again and any(path.version))) or len(path.programs) > 1 or path.written or not is_native:
+    if (path.guards and not again) or len(path.programs) > 1 or path.written or not is_native:
         return None
-    return Ready(path, args, values, structure) if all(map(is_given_as_it_is, values)) else None
+    return Ready(path, form, args, values, structure) if all(map(is_given_as_it_is, values)) else None
 
 
 def is_given_as_it_is(value: Any) -> bool:

@@ -29,7 +29,7 @@ from fnad.backends.base import ANOTHER, Array, CallBefore, TreeShape
 from fnad.backends.cpu import direct_code, native
 from fnad.backends.cpu.direct_code import Tag
 from fnad.backends.cpu.loader import LOCK
-from fnad.backends.cpu.objects import builtin, function_of, numpy_function
+from fnad.backends.cpu.objects import FUNCTIONS, builtin, function_of, numpy_function
 from fnad.ir.types import NAMES
 from fnad.records import NamedTuple
 from fnad.trace.parts import MISSING
@@ -77,9 +77,6 @@ def _is_plain(tree: TreeShape) -> bool:
     return is_known and all(type(key) in (str, int) for key in tree.keys) and all(map(_is_plain, tree.children))
 
 
-NUMPY_FUNCTIONS = "PyArray_NewFromDescr", "PyArray_Scalar", "PyArray_ScalarAsCtype"
-
-
 class DirectCode:
     """The native function that all direct calls share, which is compiled in the background."""
 
@@ -95,7 +92,7 @@ class DirectCode:
     def compile_in_background(self) -> None:
         """Compile the function."""
         llvm.add_symbol("direct_ndarray", id(np.ndarray))
-        for name in NUMPY_FUNCTIONS:
+        for name in FUNCTIONS:
             llvm.add_symbol(name, numpy_function(name))
         with LOCK:
             engine = native.linked(["direct_call"], direct_code)

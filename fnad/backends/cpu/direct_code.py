@@ -69,6 +69,7 @@ def PyDict_GetItemWithError(values: Word, key: Word) -> Word: ...
 def PyArray_NewFromDescr(
     kind: Word, descr: Word, rank: Int, shape: Word, strides: Word, data: Word, flags: Int, base: Word
 ) -> Word: ...
+def PyArray_NewCopy(array: Word, order: Int) -> Word: ...
 def PyArray_Scalar(data: Word, descr: Word, base: Word) -> Word: ...
 def PyArray_ScalarAsCtype(scalar: Word, data: Word) -> None: ...
 def memcmp(a: Word, b: Word, size: Word) -> Int: ...
@@ -178,8 +179,10 @@ def fits(value: Word, cursor: Word, slot: Word) -> Word:  # noqa: C901 - likewis
             rank = take(cursor)
             if not is_like(value, descr, rank, take(cursor)):
                 return 0
-            Py_IncRef(value)
-            put(slot, value)
+            array = taken(value)
+            if array == 0:
+                return 0
+            put(slot, array)
         case Tag.NUMBER | Tag.INTEGER | Tag.COMPLEX | Tag.SCALAR:
             cell = take(cursor)
             if not read(kind, value, cell[DATA]):
@@ -233,10 +236,21 @@ def read(kind: Word, value: Word, data: Word) -> Word:
 
 
 def is_like(array: Word, descr: Word, rank: Word, shape: Word) -> Word:
-    """True if an array has this dtype and shape, and is as kernels take it."""
-    if array[DESCR] != descr or int_at(array + RANK) != rank or int_at(array + FLAGS) & PLAIN != PLAIN:
+    """True if an array has this dtype and shape."""
+    if array[DESCR] != descr or int_at(array + RANK) != rank:
         return 0
     return memcmp(array[SHAPE], shape, 8 * rank) == 0
+
+
+def taken(array: Word) -> Word:
+    """The array as kernels take it, which may be a copy; 0 if there is no memory for one."""
+    if int_at(array + FLAGS) & PLAIN == PLAIN:
+        Py_IncRef(array)
+        return array
+    copy = PyArray_NewCopy(array, 0)
+    if copy == 0:
+        PyErr_Clear()
+    return copy
 
 
 def is_same_key(key: Word, known: Word) -> Word:

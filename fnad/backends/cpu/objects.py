@@ -142,7 +142,7 @@ ALLOCATOR = 128
 ABI = 0x2000000
 """The version of NumPy's C API that has these numbers."""
 
-FUNCTIONS = {"PyArray_NewFromDescr": 94, "PyArray_Scalar": 60, "PyArray_ScalarAsCtype": 62}
+FUNCTIONS = {"PyArray_NewFromDescr": 94, "PyArray_NewCopy": 85, "PyArray_Scalar": 60, "PyArray_ScalarAsCtype": 62}
 """The numbers of functions in NumPy's C API."""
 
 _api = ctypes.cast(address(import_module("numpy._core._multiarray_umath")._ARRAY_API), ctypes.POINTER(ctypes.c_void_p))
