@@ -19,7 +19,7 @@ from fnad.ops.elementary import cos, sin
 from fnad.testing import Report, check, check_grads, wrong_equation
 from fnad.testing.blame import first_prefix
 from fnad.testing.check import CheckedPoint, points_of
-from fnad.testing.gradients import as_vectors
+from fnad.testing.gradients import as_vectors, staged_at
 from fnad.testing.truth import Truth, derivative
 from fnad.transforms.interpret import interpret
 from tests.together import together
@@ -276,3 +276,10 @@ def test_a_callback_that_announces_a_dtype_is_checked_in_it() -> None:
     report = check(lambda x: np.sum(host_sin(x) * x), np.array([0.3, 0.7, 1.1]))
     assert report.is_right
     assert {row.skipped for row in report.rows if row.compared == "f32"} == {"raises CustomRuleError"}
+
+
+def test_a_reverse_loop_over_a_stack_of_unknown_length_is_not_blamed() -> None:
+    def f(x: Any) -> Any:
+        return fnad.while_loop(lambda c: c < 9.0, lambda c: c * c * 1.5, x)
+
+    assert wrong_equation(*staged_at(fnad.grad(f), [np.array(1.1)])) is None

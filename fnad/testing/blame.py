@@ -138,7 +138,7 @@ def _fault(equation: Equation, operands: Sequence[Array]) -> str | None:
         return None
     wrt = [is_inexact(x.dtype) and isinstance(atom, Var) for x, atom in zip(operands, equation.operands, strict=True)]
     xs = [x for x, w in zip(operands, wrt, strict=True) if w]
-    if not xs or any(var.aval.is_residual_stack for var in equation.results):
+    if not xs or any(atom.aval.is_residual_stack for atom in (*equation.operands, *equation.results)):
         return None
     avals = [Aval(x.dtype, x.shape) for x in operands]
     single = trace(lambda *symbols: bind_equation(equation, symbols), *avals, name=equation.primitive.name)
