@@ -38,6 +38,11 @@ def kelvin(x: Symbol) -> tuple[Symbol, ...]:
 
 
 COMPOSED: dict[str, Compute] = {
+    "_beta_pdf": Formula(["x", "a", "b"], "beta_density(a, b, x)"),
+    "_beta_ppf": Formula(["q", "a", "b"], "betaincinv(a, b, q)"),
+    "_binom_cdf": Formula(["k", "n", "p"], "betaincc(k + 1.0, n - k, p)"),
+    "_binom_pmf": Formula(["k", "n", "p"], "beta_density(k + 1.0, n - k + 1.0, p) / (n + 1.0)"),
+    "_binom_sf": Formula(["k", "n", "p"], "betainc(k + 1.0, n - k, p)"),
     "cbrt": elementary.cbrt,
     "erf": plane(erf, lambda z: -1.0j * erfi(1.0j * z)),
     "erfc": plane(erfc, complex_erfc),

@@ -19,6 +19,7 @@ import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -68,6 +69,7 @@ OURS: dict[str, ModuleType] = {
 }
 """Where there stands what SciPy cannot hand on."""
 
+METHODS_OF_DISTRIBUTIONS = ("cdf", "entropy", "logcdf", "logpdf", "logpmf", "logsf", "pdf", "pmf", "sf")
 APART = ("numpy.linalg", "numpy.fft")
 CHECKED, CONSTANT, UNCHECKED = "✓", "0", ""
 COLUMNS = ("function", "value", "forward", "reverse", "second order", "compiled", "batched", "notes")
@@ -216,8 +218,10 @@ def rule_or_itself(function: Any) -> Any:
 def methods_of_distributions() -> Iterable[tuple[str, Any]]:
     """Yield the rules of the methods of distributions by name."""
     for name in fnad.scipy.stats.__all__:
-        for method, function in sorted(vars(getattr(fnad.scipy.stats, name)).items()):
-            if callable(function) and (rule := RULES.get(unwrapped(function))):
+        distribution = getattr(fnad.scipy.stats, name)
+        for method in METHODS_OF_DISTRIBUTIONS:
+            function = getattr(distribution, method, None)
+            if isinstance(function, partial) and (rule := RULES.get(unwrapped(function.func))):
                 yield f"{name}.{method}", rule
 
 

@@ -13,9 +13,8 @@ np.float64(-0.5)
 """
 
 from fnad.scipy.rule import others_of
-from fnad.scipy.stats.continuous import beta, cauchy, chi2, expon, gamma, laplace, logistic, lognorm, norm, t, uniform
 from fnad.scipy.stats.dirichlet import dirichlet
-from fnad.scipy.stats.discrete import bernoulli, binom, poisson
+from fnad.scipy.stats.distribution import Distribution
 from fnad.scipy.stats.multivariate_normal import multivariate_normal
 
 __all__ = [
@@ -36,5 +35,20 @@ __all__ = [
     "t",
     "uniform",
 ]
+
+bernoulli = Distribution("bernoulli")
+beta = Distribution("beta")
+binom = Distribution("binom")
+cauchy = Distribution("cauchy")
+chi2 = Distribution("chi2")
+expon = Distribution("expon")
+gamma = Distribution("gamma")
+laplace = Distribution("laplace")
+logistic = Distribution("logistic")
+lognorm = Distribution("lognorm")
+norm = Distribution("norm")
+poisson = Distribution("poisson")
+t = Distribution("t")
+uniform = Distribution("uniform")
 
 __getattr__ = others_of("scipy.stats")

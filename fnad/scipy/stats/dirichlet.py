@@ -96,7 +96,4 @@ def _on_simplex(point: Symbol, alpha: Symbol) -> Symbol:
 
 # ---- the distribution --------------------------------------------------------------------------------------------
 
-dirichlet = Distribution("dirichlet")
-dirichlet.add_method("pdf", "The density at x, K or K - 1 proportions, or a matrix of such columns.", density)
-dirichlet.add_method("logpdf", "The logarithm of the density at x.", log_density)
-dirichlet.add_method("entropy", "The differential entropy.", entropy)
+dirichlet = Distribution("dirichlet", pdf=density, logpdf=log_density, entropy=entropy)

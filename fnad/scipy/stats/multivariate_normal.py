@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -195,13 +194,11 @@ def _deviations(x: Symbol, center: Symbol | None, k: int) -> Symbol:
     return point - middle
 
 
-multivariate_normal = Distribution("multivariate_normal")
-multivariate_normal.add_method("pdf", "The density at x.", density)
-multivariate_normal.add_method("logpdf", "The logarithm of the density at x.", log_density)
-multivariate_normal.add_method(
-    "cdf", "The probability of what is not above x, of one variable or two if traced.", distribution_function
+multivariate_normal = Distribution(
+    "multivariate_normal",
+    pdf=density,
+    logpdf=log_density,
+    cdf=distribution_function,
+    logcdf=log_distribution_function,
+    entropy=entropy,
 )
-multivariate_normal.add_method(
-    "logcdf", "The logarithm of `cdf`.", log_distribution_function, signature(distribution_function)
-)
-multivariate_normal.add_method("entropy", "The differential entropy.", entropy)
