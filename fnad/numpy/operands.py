@@ -109,10 +109,11 @@ def as_symbol(value: Operand, dtype: Dtype | None = None) -> Symbol:
         symbol = stack_nested(value, dtype)
     elif is_on_device(value):
         symbol = current_builder().capture(_adopted(value))
-    elif hasattr(value, "to_numpy"):  # of pandas, say
-        symbol = as_symbol(value.to_numpy())
     else:
-        raise ArgumentTypeError(f"{type(value).__name__} is not an array or a number")
+        array = UPWARD.callee(np.asarray)(value)
+        if array.dtype.kind not in "biufc":
+            raise ArgumentTypeError(f"{type(value).__name__} is not an array or a number")
+        symbol = as_symbol(array)
     return symbol if dtype is None else to_dtype(symbol, dtype)
 
 

@@ -25,7 +25,7 @@ from fnad.trace.scipy_table import TABLE
 from fnad.trace.wrapping import as_arrays, has_traced, is_known
 from fnad.upward import UPWARD
 
-ENTERED = ("scipy.", "numpy.ma.")
+ENTERED = ("scipy.", "numpy.ma.", "numpy.polynomial.")
 """The begins of modules of which a class is constructed by converted code."""
 
 # ---- functions and classes -------------------------------------------------------------------------------------------
@@ -38,8 +38,8 @@ def holds_traced(value: Any) -> bool:
         return any(map(holds_traced, value.values() if kind is dict else value))
     if has_traced(value) or issubclass(kind, Aside):
         return True
-    is_of_scipy = any(str(base.__module__).startswith("scipy.") for base in kind.__mro__)
-    return is_of_scipy and has_traced(getattr(value, "__dict__", None))
+    is_entered = any(str(base.__module__).startswith(ENTERED) for base in kind.__mro__)
+    return is_entered and has_traced(getattr(value, "__dict__", None))
 
 
 def entered(function: FunctionType) -> Callable[..., Any]:

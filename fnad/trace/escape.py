@@ -104,8 +104,8 @@ OTHERS = {
     "numpy.ma.": f"numpy.ma computes on ordinary arrays: {APART}",
     "pandas.": "pandas computes on arrays of its own: take the values before, s.to_numpy(), and compute with NumPy",
     "numpy.polynomial.": (
-        "the classes of numpy.polynomial hold ordinary arrays: compute with the coefficients, as "
-        "np.polynomial.polynomial.polyval(x, c) does"
+        "operators of the classes of numpy.polynomial take ordinary arrays: compute with the coefficients, as "
+        "np.polynomial.polynomial.polymul(a, b) does"
     ),
     "numpy._core.records": RECORDS,
     "numba.stencils.": "write the stencil with slices, x[:-2] + x[2:]",

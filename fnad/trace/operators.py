@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import operator
+from array import array
+from collections import UserList
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from types import NoneType
@@ -90,7 +92,11 @@ def operate_on_others(ufunc: Callable[..., Any], operands: Sequence[Any]) -> Any
                 return import_module("fnad.trace.labelled").beside(ufunc, operands)
             if has_rules(operand):
                 return import_module("fnad.trace.entering").beside(ufunc, operands)
-            return call(RULES[ufunc], operands, {}) if is_on_device(operand) else unlike(ufunc, *operands)
+            return (
+                call(RULES[ufunc], operands, {})
+                if is_array_like(operand, beside=operands)
+                else unlike(ufunc, *operands)
+            )
         if is_of_ma(type(operand)):  # to ask an object that is none of these takes longer
             return import_module("fnad.trace.entering").beside(ufunc, operands)
     if all(map(is_python_like, operands)):
@@ -98,6 +104,16 @@ def operate_on_others(ufunc: Callable[..., Any], operands: Sequence[Any]) -> Any
     if ufunc is np.multiply and is_repetition(*operands):
         return NotImplemented
     return call(RULES[ufunc], operands, {})
+
+
+def is_array_like(value: Any, beside: Sequence[Any]) -> bool:
+    """True if NumPy makes an array of a value beside these operands, and does not leave the result to its operators."""
+    if is_on_device(value):
+        return True
+    leaves = getattr(value, "__array_ufunc__", value) is None or getattr(value, "__array_priority__", 0.0) > 0.0
+    if leaves or any(isinstance(operand, Handle) and operand.is_weak for operand in beside):
+        return False
+    return hasattr(value, "__array__") or isinstance(value, (range, UserList, array, memoryview))
 
 
 def is_of_ma(kind: type[Any]) -> bool:

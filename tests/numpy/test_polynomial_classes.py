@@ -1,0 +1,31 @@
+"""The classes of numpy.polynomial take traced coefficients: construction and methods, in NumPy's own bodies."""
+
+import numpy as np
+import pytest
+from numpy.polynomial import Chebyshev, Legendre, Polynomial
+
+import fnad
+
+C = np.array([0.3, 0.7, 1.1])
+
+CALLS = {
+    "call": lambda c: Polynomial(c)(2.0),
+    "domain": lambda c: Polynomial(c, domain=[0, 2])(c[0]),
+    "deriv": lambda c: Polynomial(c).deriv()(1.5),
+    "integ": lambda c: Polynomial(c).integ()(1.5),
+    "chebyshev": lambda c: Chebyshev(c)(0.5),
+    "legendre": lambda c: Legendre(c).deriv()(0.2),
+    "list": lambda c: Polynomial([c[0], 2.0, c[1]])(c[2]),
+    "fromroots": lambda c: Polynomial.fromroots(c)(2.0),
+    "fit": lambda c: Polynomial.fit([1.0, 2.0, 3.0], c, 1)(2.5),
+    "linspace": lambda c: np.sum(Polynomial(c).linspace(4)[1]),
+    "cutdeg": lambda c: Polynomial(c).cutdeg(1)(2.0),
+}
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_values_and_gradients_of_methods(call):
+    value, gradient = fnad.jit(fnad.value_and_grad(call))(C)
+    np.testing.assert_allclose(value, call(C), rtol=1e-14)
+    differences = [(call(C + h) - call(C - h)) / 2e-6 for h in 1e-6 * np.eye(3)]
+    np.testing.assert_allclose(gradient, differences, rtol=1e-7, atol=1e-8)
