@@ -1,4 +1,8 @@
-"""Every primitive on the threads of a device: run by the harness against the interpreter."""
+"""Every primitive on the threads of a device: run by the harness against the interpreter.
+
+Those that call functions of libdevice, of which the harness knows nothing, are run as LLVM compiles them, where that
+library is. These are NumPy's and SciPy's where they have no limit, too.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +10,20 @@ import numpy as np
 import pytest
 
 from fnad.backends.cuda.executor import DeviceExecutor
+from fnad.backends.cuda.instructions import SYMBOLS
 from fnad.errors import FnadError, LoweringError
-from fnad.kernel.launches import DevicePlan
+from fnad.kernel.launches import DevicePlan, Launch
 from fnad.lower.lowering import lower
+from fnad.scalar.scipy_ufunc import PREFIX
 from fnad.testing import SCALE, assert_close, tolerance
 from fnad.transforms.interpret import interpret
 from tests.catalogue.cases import CASES, Case
+from tests.cuda import native
+from tests.cuda.test_ptx import features, has_libdevice
 from tests.gpu import SMALL, Simulated
 
 PARTS = 8
+MOST_KERNELS = 9
 
 
 @pytest.mark.slow
@@ -29,9 +38,26 @@ def test_each_primitive_on_simulated_threads_is_interpreted(part: int) -> None:
         check(case, plan, seed=n)
 
 
+def is_compiled(plan: DevicePlan) -> bool:
+    """True if LLVM compiles a program; long ones are exponentials of matrices, which call no function of their own."""
+    return has_libdevice() and len(plan.launches) <= MOST_KERNELS and any(map(calls_libdevice, plan.launches.values()))
+
+
+def calls_libdevice(launch: Launch) -> bool:
+    names = {found[0] for found in features(launch.kernel) if isinstance(found, tuple)}
+    return not names.isdisjoint({*SYMBOLS, "power"}) or any(name.startswith(PREFIX) for name in map(str, names))
+
+
 def results(plan: DevicePlan, case: Case, seed: int) -> list[np.ndarray]:
-    found = DeviceExecutor(plan, Simulated(seed, SMALL.grid.warp))(list(map(np.asarray, case.operands)))
-    return [array.memory for array in found]
+    def run(device: Simulated) -> list[np.ndarray]:
+        return [array.memory for array in DeviceExecutor(plan, device)(list(map(np.asarray, case.operands)))]
+
+    if is_compiled(plan):
+        try:
+            return run(native.Compiled(seed, SMALL.grid.warp))
+        except LoweringError as error:
+            assert "cuda has no instructions" in str(error), error  # noqa: PT017
+    return run(Simulated(seed, SMALL.grid.warp))
 
 
 def check(case: Case, plan: DevicePlan, seed: int) -> None:

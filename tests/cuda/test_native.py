@@ -15,18 +15,13 @@ from scipy.special import ndtr
 import fnad
 from fnad.backends.cuda import executor
 from fnad.backends.cuda.executor import DeviceExecutor
-from fnad.backends.cuda.instructions import SYMBOLS
-from fnad.errors import LoweringError
 from fnad.kernel.launches import DevicePlan, Launch
 from fnad.lower.lowering import lower
-from fnad.scalar.scipy_ufunc import PREFIX
 from fnad.testing import assert_close, tolerance
 from fnad.transforms.interpret import interpret
-from tests.catalogue.cases import CASES
 from tests.cuda import native, test_graphs
-from tests.cuda import test_catalogue as catalogue
 from tests.cuda.test_grid import PROGRAMS, SMALL, program_of
-from tests.cuda.test_ptx import features, has_libdevice
+from tests.cuda.test_ptx import has_libdevice
 from tests.gpu import SMALL as FEW_THREADS
 from tests.gpu import driver
 from tests.kernel_text import parse_kernel
@@ -122,7 +117,7 @@ def test_programs_compiled_for_a_gpu_are_interpreted() -> None:
     """Programs whose threads wait for others; blocks run one after the other, so none may wait for those behind it."""
     alone = replace(SMALL, grid=replace(SMALL.grid, together=1))
     with together() as check:
-        for name, (function, arguments) in PROGRAMS.items():
+        for name, (function, arguments) in [*PROGRAMS.items()][::2]:
             with check(name):
                 program = program_of(function, arguments)
                 plan = DevicePlan(lower(program, alone), alone)
@@ -140,27 +135,12 @@ def test_loops_of_the_host_and_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
     with driver.using(native.Compiled(warp=4)), together() as check:
         for name, (function, arguments) in test_graphs.PROGRAMS.items():
             with check(name):
-                test_graphs.run_again(function, arguments)
+                test_graphs.run_again(function, tuple(map(shortened, arguments)))
 
 
-MOST_KERNELS = 9
-"""Longer programs, which are exponentials of matrices, call no function that others do not call."""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("part", range(2))
-def test_functions_of_libdevice(part: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are NumPy's and SciPy's where these have no limit, too."""
-    monkeypatch.setattr(catalogue, "Simulated", native.Compiled)
-    with together() as check:
-        for case in CASES[part::2]:
-            with check(str(case)):
-                try:
-                    plan = DevicePlan(lower(case.program(), FEW_THREADS), FEW_THREADS)
-                    if len(plan.launches) <= MOST_KERNELS and any(map(calls_libdevice, plan.launches.values())):
-                        catalogue.check(case, plan, seed=0)
-                except LoweringError as error:
-                    assert "cuda" in str(error), error  # noqa: PT017
+def shortened(x: Any) -> Any:
+    """Rows of more than one block of a GPU, of more than one block of few threads."""
+    return x[..., :80] if np.shape(x)[-1:] == test_graphs.LONGER.shape else x
 
 
 @pytest.mark.slow
@@ -174,8 +154,3 @@ def test_the_normal_distribution_in_single_precision() -> None:
     wanted = np.array([float(mpmath.erfc(-mpmath.mpf(float(p)) / mpmath.sqrt(2)) / 2) for p in x])
     unit = np.spacing(np.maximum(wanted, np.finfo(np.float32).tiny).astype(np.float32))
     assert np.max(np.abs(found - wanted) / unit) < 4
-
-
-def calls_libdevice(launch: Launch) -> bool:
-    names = {found[0] for found in features(launch.kernel) if isinstance(found, tuple)}
-    return not names.isdisjoint({*SYMBOLS, "power"}) or any(name.startswith(PREFIX) for name in map(str, names))
