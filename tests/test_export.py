@@ -397,17 +397,23 @@ def test_results_are_written_into_memory_that_is_theirs(form: str) -> None:
             into(np.arange(4.0), first, second)
 
 
-LOSSY = [(np.int64(3), 2.5), (np.int8(3), 300), (np.uint8(1), -1), (np.True_, 2)]
+BY_CALL: dict[str, Callable[[Any], Any]] = {
+    "njit": lambda found: found.njit(),
+    "the module in Numba": lambda found: as_numba(found)[found.name],
+}
+LOSSY = [
+    *((np.int64(3), 2.5, "njit"), (np.int8(3), 300, "njit")),
+    *((np.uint8(1), -1, "the module in Numba"), (np.True_, 2, "the module in Numba")),
+]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("example", "value"), LOSSY)
-def test_a_number_that_its_type_does_not_have_is_an_error(example: Any, value: Any) -> None:
-    found = fnad.export(lambda i: i + i, example)
-    for function in (found.njit(), as_numba(found)[found.name]):
-        assert function(example) == example + example
-        with pytest.raises(ValueError, match=r"i was exported as .*, which does not have this value"):
-            function(value)
+@pytest.mark.parametrize(("example", "value", "form"), LOSSY)
+def test_a_number_that_its_type_does_not_have_is_an_error(example: Any, value: Any, form: str) -> None:
+    function = BY_CALL[form](fnad.export(lambda i: i + i, example))
+    assert function(example) == example + example
+    with pytest.raises(ValueError, match=r"i was exported as .*, which does not have this value"):
+        function(value)
 
 
 # ---- refusals --------------------------------------------------------------------------------------------------------

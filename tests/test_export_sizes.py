@@ -227,7 +227,7 @@ def check_by_address(call: Callable[..., int], case: Case) -> None:
         check(made, expected, case, n)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", [*CASES][::2] if GCC else CASES)
 def test_native_exports_of_any_size_compute_as_the_function(name: str) -> None:
     check_by_address(exported(name).cfunc().call, CASES[name])
 
@@ -267,8 +267,10 @@ def test_the_python_module_and_calls(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(GCC is None, reason="there is no gcc")
 def test_c_exports_of_any_size_compute_as_the_function(tmp_path: Path) -> None:
+    """Of the cases that are not compiled by fnad."""
     sources: list[str] = []
-    for n, name in enumerate(CASES):
+    cases = dict([*CASES.items()][1::2])
+    for n, name in enumerate(cases):
         found = exported(name)
         text = found.c_source().replace(f"{found.name}(", f"program{n}(").replace(f"{found.name}_", f"program{n}_")
         (tmp_path / f"program{n}.c").write_text(text)
@@ -276,7 +278,7 @@ def test_c_exports_of_any_size_compute_as_the_function(tmp_path: Path) -> None:
     library = tmp_path / "programs.so"
     subprocess.run([str(GCC), *FLAGS, "-shared", "-fPIC", *sources, "-o", str(library), "-lm"], check=True)
     loaded = ctypes.CDLL(str(library))
-    for n, (name, case) in enumerate(CASES.items()):
+    for n, (name, case) in enumerate(cases.items()):
         function = loaded[f"program{n}"]
         count = len(exported(name).in_avals) + len(exported(name).program.outputs)
         sizes = [ctypes.c_int64] * len(sizes_of(case, 1))
