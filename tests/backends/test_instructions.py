@@ -655,6 +655,32 @@ def program(x, out):
 
 @pytest.mark.skipif(not vector_math.available(), reason="the CPU has no wide vectors, or libmvec is not there")
 @pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize(("extremum", "least"), [("maximum", "-inf"), ("minimum", "inf")])
+def test_an_extremum_of_some_elements_vectorises(dtype: str, extremum: str, least: str) -> None:
+    name = NAMES[dtype]
+    source = f"""
+def program(x, keeps, out):
+    acc = {name}({least})
+    for i in range(0, 4096):
+        acc = {extremum}(acc, select(keeps[i], x[i], {name}({least})))
+    out[0] = acc
+"""
+    function = compile_source(source, "program", [np.dtype(dtype), np.dtype(bool), np.dtype(dtype)])
+    assert re.search(rf"call nsz <\d+ x \w+> @llvm.{extremum}", function.llvm())
+    x, keeps = np.random.default_rng(0).standard_normal(4096).astype(dtype), np.arange(4096) % 3 > 0
+    out = np.empty(1, dtype)
+    x[3], x[7] = np.nan, -np.inf
+    function.call(x, keeps, out)
+    assert out[0] == getattr(np, extremum).reduce(x[keeps])
+    x[4] = np.nan
+    function.call(x, keeps, out)
+    assert np.isnan(out[0])
+    function.call(x, np.zeros(4096, bool), out)
+    assert out[0] == float(least)
+
+
+@pytest.mark.skipif(not vector_math.available(), reason="the CPU has no wide vectors, or libmvec is not there")
+@pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("size", [16, 24, 32])
 @pytest.mark.parametrize("row", ["i", "rows[i]"])
 def test_the_lanes_of_a_short_row_are_its_elements(dtype: str, size: int, row: str) -> None:

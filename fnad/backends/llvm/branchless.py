@@ -143,10 +143,12 @@ def propagating(name: str, builder: Builder, kinds: Kinds, values: Values) -> Va
     """Emit LLVM's extremum `name`, nan if either operand is; its folds vectorise too.
 
     Of zeros of both signs it is either, as NumPy's: to order them takes longer than all else. With `nsz` LLVM takes x
-    for an operand 0.0 + x too, which has another sign if x is -0.0.
+    for an operand 0.0 + x too, which has another sign if x is -0.0. A choice between x and a constant is an operand
+    that LLVM does not look into: it would choose between the accumulator and the extremum, which is no fold to it.
     """
+    operands = [frozen(builder, value) if is_choice_with_constant(value) else value for value in values]
     flags = () if any(map(is_sum_with_constant, values)) else ("nsz",)
-    return call(builder, overloaded(name, values[0].type), values[0].type, *values, flags=flags)
+    return call(builder, overloaded(name, values[0].type), values[0].type, *operands, flags=flags)
 
 
 def is_sum_with_constant(value: Value) -> bool:
@@ -156,6 +158,19 @@ def is_sum_with_constant(value: Value) -> bool:
     if value.opname == "select":
         return any(map(is_sum_with_constant, value.operands[1:]))
     return value.opname in ("fadd", "fsub") and any(isinstance(each, ir.Constant) for each in value.operands)
+
+
+def is_choice_with_constant(value: Value) -> bool:
+    """True for a choice between values of which one is constant."""
+    is_choice = isinstance(value, ir.Instruction) and value.opname == "select"
+    return is_choice and any(isinstance(each, ir.Constant) for each in value.operands[1:])
+
+
+def frozen(builder: Builder, value: Value) -> Value:
+    """Emit LLVM's `freeze`, which is the value."""
+    instruction = ir.Instruction(builder.block, value.type, "freeze", [value])
+    builder._insert(instruction)
+    return instruction
 
 
 def ignoring(sign: str, builder: Builder, kinds: Kinds, values: Values) -> Value:
