@@ -223,7 +223,7 @@ def test_others_do_not(function: Callable[..., Any], columns: int) -> None:
 
 
 def test_short_ones_do_not() -> None:
-    assert not across_in(weighted_minima, arguments(10, rows=40))
+    assert not across_in(weighted_minima, arguments(10, rows=12))
 
 
 def test_a_step_of_nearest_neighbours_runs_across_on_this_machine() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fnad import config, fori_loop
+from fnad import config, fori_loop, value_and_grad
 from fnad.backends.cpu.executor import compile_plan
 from fnad.backends.cpu.target import COSTS, CPU
 from fnad.ir.program import Program
@@ -175,6 +175,22 @@ def test_a_product_is_whole_where_tiles_save_nothing(function: Callable[..., Any
     items = lower(simplify(program), CPU).items
     assert loops(items) == []
     assert sum(isinstance(item, Product) for item in items) == 1
+
+
+def test_a_matrix_that_leaves_the_first_cache_is_divided() -> None:
+    def value_and_gradient(x: Any, t: Any, s: Any) -> Any:
+        return value_and_grad(lambda x: np.sum((s - np.vander(t, 128, increasing=True) @ x) ** 2))(x)
+
+    args = [*given((128,)), np.linspace(-1, 1, 128), np.ones(128)]
+    program = trace_function(lambda xs: [*value_and_gradient(*xs)], list(map(aval_of, args)), name="f").program
+    planned = Plan(lower(simplify(program), CPU), CPU)
+    assert loops(planned.loops.items)
+    assert not [slot for slot in planned.slots if slot.size >= 128 * 128], "no memory for the matrix"
+    matrix = np.vander(args[1], 128, increasing=True)
+    value, gradient = compile_plan(planned)(args)
+    rest = args[2] - matrix @ args[0]
+    np.testing.assert_allclose(value, rest @ rest, rtol=1e-12)
+    np.testing.assert_allclose(gradient, -2 * rest @ matrix, rtol=1e-9, atol=1e-9)
 
 
 def test_what_runs_on_one_thread_stays_outside() -> None:
