@@ -11,7 +11,7 @@ from numpy._core import umath
 from fnad.errors import ArgumentTypeError, DomainError, ShapeError
 from fnad.ir.primitive import PRIMITIVES
 from fnad.ir.symbol import Symbol
-from fnad.ir.types import BOOL, F64
+from fnad.ir.types import BOOL, F64, real_dtype
 from fnad.numpy.elementwise import elementwise
 from fnad.numpy.manipulation import fresh
 from fnad.numpy.operands import (
@@ -200,8 +200,11 @@ def i0(x: Any) -> ArrayView:
     return fresh(PRIMITIVES["i0"](to_dtype(symbol, F64) if symbol.dtype.kind in "biu" else symbol))
 
 
-TERMS = 12
-"""The number of terms of the series of sin(z) / z near 0, as its second derivative needs (Note [The cardinal sine])."""
+TERMS = {4: 7, 8: 12}
+"""The number of terms of the series of sin(z) / z near 0, as its second derivative needs (Note [The cardinal sine]).
+
+It depends on the bytes of a real number.
+"""
 
 
 @implements(np.sinc)
@@ -222,8 +225,9 @@ def sinc(x: Any) -> Symbol:
 
 def _series(square: Symbol) -> Symbol:
     """Σ_k (-square)^k / (2k + 1)!, by Horner's rule."""
-    result = full_like(square, 1 / math.factorial(2 * TERMS + 1))
-    for k in reversed(range(TERMS)):
+    terms = TERMS[real_dtype(square.dtype).itemsize]
+    result = full_like(square, 1 / math.factorial(2 * terms + 1))
+    for k in reversed(range(terms)):
         result = mul(result, neg(square)) + full_like(square, 1 / math.factorial(2 * k + 1))
     return result
 

@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import math
 from functools import partial
+from typing import Any
+
+import numpy as np
 
 from fnad.ops.constructors import LINE, UNIT
 from fnad.ops.formula import word
@@ -19,6 +22,13 @@ RIGHT_ANGLE = ((89.0, 91.0),)
 
 word("log_partial", log_partial)
 
+
+def cosine_less_one(x: Any) -> Any:
+    """cos(x) - 1 as a square: SciPy subtracts, which cancels near multiples of 2π but 0."""
+    half = np.sin(x / 2)
+    return 0.0 - 2.0 * half * half
+
+
 # fmt: off
 # ---- degrees, powers ---------------------------------------------------------------------------------------------
 
@@ -28,7 +38,9 @@ tandg = special("tandg(x)", "Tangent of an angle in degrees.", (LINE,), x="(y * 
 cotdg = special("cotdg(x)", "Cotangent of an angle in degrees.", RIGHT_ANGLE, x="(y * y + 1.0) * (-pi / 180)")
 radian = special("radian(d, m, s)", "An angle in degrees, minutes and seconds, in radians.",
                  d="pi / 180", m="pi / 180 / 60", s="pi / 180 / 3600")
-cosm1 = special("cosm1(x)", "cos(x) - 1, accurate for small x.", (LINE,), x="-sin(x)")
+cosm1 = native("cosm1(x)", "cos(x) - 1, accurate where it is small.",
+               "{dtype}(0) - {dtype}(2) * sin({0} * {dtype}(0.5)) * sin({0} * {dtype}(0.5))", (LINE,),
+               evaluate=cosine_less_one, edges=((2 * math.pi,), (1e-160,), (1e5,)), cost=30, x="-sin(x)")
 exp10 = special("exp10(x)", "10 to the power x.", x=f"y * {math.log(10)}")
 powm1 = special("powm1(x, p)", "x**y - 1, accurate where x**y is near 1.", (POSITIVE, POSITIVE),
                 edges=((INF, -2.0), (-2.0, 3.0), (-2.0, -2000.0)),
