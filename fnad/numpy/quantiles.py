@@ -1,8 +1,9 @@
 """Medians, quantiles and percentiles: sorted elements, interpolated between.
 
 Sorted along the axis, which stands in front, a slice has its quantile q at a virtual index that each method computes
-from q and the number n of elements. Where that lies between two elements, they are mixed by the weight γ. The nan stand
-at the end of a sorted slice: there is one where the last element is nan; leaving them out, n is the number of others.
+from q and the number n of elements, by NumPy's own table. Where that lies between two elements, they are mixed by the
+weight γ. Indices and weights are constants unless q or n is traced. The nan stand at the end of a sorted slice: there
+is one where the last element is nan; leaving them out, n is the number of others.
 
 Hyndman and Fan, "Sample quantiles in statistical packages" (1996), number the methods.
 """
@@ -10,6 +11,8 @@ Hyndman and Fan, "Sample quantiles in statistical packages" (1996), number the m
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -17,7 +20,9 @@ import numpy as np
 from fnad.errors import DomainError, DtypeError, OutOfRangeError, ShapeError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, I64, Shape, is_inexact
+from fnad.numpy.bodies import XP, anew
 from fnad.numpy.manipulation import fresh
+from fnad.numpy.namespace import making_traced
 from fnad.numpy.operands import (
     Ints,
     WeakSymbol,
@@ -33,9 +38,9 @@ from fnad.numpy.registry import RULES, implements
 from fnad.numpy.sorting import sorted_along
 from fnad.numpy.statistics import inexact
 from fnad.ops.arithmetic import add, div, mul, sub
-from fnad.ops.comparison import bitwise_and, bitwise_not, bitwise_or, eq, ge, gt, isnan, le, lt, select
+from fnad.ops.comparison import bitwise_and, bitwise_not, eq, ge, gt, isnan, le, lt, select
 from fnad.ops.indexing import gather
-from fnad.ops.piecewise import ceil, floor, floor_divide, maximum, minimum, remainder, rint
+from fnad.ops.piecewise import floor_divide, maximum, minimum, remainder
 from fnad.ops.reduction import cumsum
 from fnad.ops.requirement import require
 from fnad.ops.shape import (
@@ -51,20 +56,21 @@ from fnad.ops.shape import (
     zeros_like,
 )
 from fnad.records import NamedTuple, dataclass
+from fnad.upward import UPWARD
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Slices:
-    """Sorted slices along axis 0, and how many elements of each count, as a number that broadcasts with an index."""
+    """Sorted slices along axis 0, and how many elements of each count: a number, or one for each slice."""
 
     x: Symbol
-    count: Symbol
+    count: int | Symbol
 
     @staticmethod
     def of(a: Symbol, axes: Ints) -> Slices:
         """Sort an array over these axes; all elements count."""
         x = in_front(a, axes)
-        return Slices(sorted_along(x, 0), constant(x.shape[0], I64))
+        return Slices(sorted_along(x, 0), x.shape[0])
 
     @staticmethod
     def without_nan(a: Symbol, axes: Ints) -> Slices:
@@ -81,7 +87,7 @@ class Slices:
 
     def at(self, index: Symbol) -> Symbol:
         """The elements at an index, of its shape and the rest; one for each slice if it has the rest's axes."""
-        if self.count.ndim == 0:
+        if not isinstance(self.count, Symbol):
             return gather(self.x, index)
         others = [
             iota(dtype=I64, shape=index.shape, axis=index.ndim - len(self.rest) + i) for i in range(len(self.rest))
@@ -123,7 +129,8 @@ def nanmedian(a: Any, axis: Any, keepdims: Any) -> Symbol:
     slices = Slices.without_nan(x, axes)
     if x.aval.size == 0:
         return constant(np.nan, x.dtype, shape)
-    n, two = slices.count, full_like(slices.count, 2)
+    n = as_symbol(slices.count)
+    two = full_like(n, 2)
     low = slices.at(maximum(floor_divide(n - 1, two), zeros_like(n)))
     high = slices.at(floor_divide(n, two))
     is_odd = eq(remainder(n, two), ones_like(n))
@@ -135,122 +142,78 @@ def mean_of(x: Symbol, y: Symbol) -> Symbol:
     return div(add(x, y), full_like(x, 2))
 
 
-# ---- methods ---------------------------------------------------------------------------------------------------------
+# ---- positions -------------------------------------------------------------------------------------------------------
+
+METHODS: dict[str, dict[str, Callable[..., Any]]] = import_module("numpy.lib._function_base_impl")._QuantileMethods
+"""NumPy's functions of n and q for virtual indices, which are integers if no elements are mixed, and for weights."""
 
 
-def _hyndman_fan(alpha: float, beta: float) -> Callable[[Symbol, Symbol], Symbol]:
-    return lambda n, q: n * q + (q * (1 - alpha - beta) + alpha) - 1
+def _positions(n: Any, q: Any, method: str) -> list[Symbol]:
+    """The index of the element that is the quantile, or those of two elements and the weight of the second."""
+    if method not in METHODS:
+        raise DomainError(f"{method!r} is not a valid method. Use one of: {', '.join(METHODS)}")
+    virtual_index, fix_gamma = METHODS[method].values()
+    n, q = (UPWARD.fresh_handle_of(x, not x.ndim) if isinstance(x, Symbol) else x for x in (n, q))
+    with making_traced() if UPWARD.has_traced((n, q)) else nullcontext():
+        virtual = anew(virtual_index)(n, q)
+        if virtual.dtype.kind == "i":
+            return [_symbol(virtual)]
+        above, below = virtual >= n - 1, virtual < 0
+        low = XP.where(below, 0, XP.where(above, -1, XP.floor(virtual)))
+        gamma = anew(fix_gamma)(virtual - low, virtual).astype(virtual.dtype)
+    first = XP.where(above, n - 1, low)
+    second = XP.where(above | below, first, low + 1)
+    return [_symbol(first.astype(np.int64)), _symbol(second.astype(np.int64)), _symbol(gamma)]
 
 
-def _next_but_at(is_exact: Callable[[Symbol], Symbol], shift: float) -> Callable[[Symbol, Symbol], Symbol]:
-    """The index after n q - shift, or that before where it `is_exact`; at least 0."""
-
-    def index(n: Symbol, q: Symbol) -> Symbol:
-        virtual = n * q - 1 - shift if shift else n * q - 1
-        found = select(is_exact(virtual), floor(virtual), floor(virtual) + 1)
-        return maximum(found, zeros_like(found))
-
-    return index
-
-
-def _is_whole(virtual: Symbol) -> Symbol:
-    return eq(virtual, floor(virtual))
-
-
-def _is_whole_and_odd(virtual: Symbol) -> Symbol:
-    odd = eq(remainder(floor(virtual), full_like(virtual, 2)), ones_like(virtual))
-    return bitwise_and(_is_whole(virtual), odd)
-
-
-def _between(n: Symbol, q: Symbol) -> Symbol:
-    virtual = (n - 1) * q
-    return (floor(virtual) + ceil(virtual)) * 0.5
-
-
-DISCRETE: dict[str, Callable[[Symbol, Symbol], Symbol]] = {
-    "inverted_cdf": _next_but_at(_is_whole, 0),
-    "closest_observation": _next_but_at(_is_whole_and_odd, 0.5),
-    "lower": lambda n, q: floor((n - 1) * q),
-    "higher": lambda n, q: ceil((n - 1) * q),
-    "nearest": lambda n, q: rint((n - 1) * q),
-}
-"""The index of the element that is the quantile."""
-
-CONTINUOUS: dict[str, Callable[[Symbol, Symbol], Symbol]] = {
-    "averaged_inverted_cdf": lambda n, q: n * q - 1,
-    "interpolated_inverted_cdf": _hyndman_fan(0, 1),
-    "hazen": _hyndman_fan(0.5, 0.5),
-    "weibull": _hyndman_fan(0, 0),
-    "linear": lambda n, q: (n - 1) * q,
-    "median_unbiased": _hyndman_fan(1 / 3, 1 / 3),
-    "normal_unbiased": _hyndman_fan(3 / 8, 3 / 8),
-    "midpoint": _between,
-}
-"""The virtual index, between two elements."""
-
-WEIGHTS: dict[str, Callable[[Symbol, Symbol], Symbol]] = {
-    "averaged_inverted_cdf": lambda gamma, _: select(
-        eq(gamma, zeros_like(gamma)), full_like(gamma, 0.5), ones_like(gamma)
-    ),
-    "midpoint": lambda gamma, virtual: select(_is_whole(virtual), zeros_like(gamma), full_like(gamma, 0.5)),
-}
-"""The weight of the next element, where it is not the fraction of the virtual index."""
+def _symbol(value: Any) -> Symbol:
+    return value.symbol if UPWARD.has_traced(value) else as_symbol(value[()])
 
 
 # ---- quantiles -------------------------------------------------------------------------------------------------------
 
 
 class Fraction(NamedTuple):
-    """Which quantile: numbers in [0, 1], and what they mean for the dtype of the result."""
+    """Which quantile: numbers in [0, 1], traced or not, and whether they leave the dtype of the result to the array."""
 
-    q: Symbol
+    q: Any
     is_weak: bool
-    is_integer: bool
 
     @staticmethod
-    def of(q: Any, scale: int) -> Fraction:
+    def of(q: Any, scale: int, method: str) -> Fraction:
         """Read what the user gave, a part of `scale`; raise as NumPy where it is outside."""
         symbol = as_symbol(q)
         if symbol.ndim > 2:
             raise ShapeError("q must be a scalar or 1d")
         if symbol.dtype.kind == "c":
             raise DtypeError(f"quantiles take real fractions, got {symbol.aval}")
-        is_integer = symbol.dtype.kind in "biu"
-        x = to_dtype(symbol, F64) if is_integer else symbol
-        x = x if scale == 1 else div(x, full_like(x, scale))
+        is_end = symbol.dtype.kind in "biu" and scale == 1 and method == "linear"
+        dtype = symbol.dtype if is_end or is_inexact(symbol.dtype) else F64
         is_weak = isinstance(q, WeakSymbol) or is_python_number(q)
-        return Fraction(_in_range(q, x, scale), is_weak, is_integer and scale == 1)
-
-
-def _in_range(q: Any, x: Symbol, scale: int) -> Symbol:
-    name = "Quantiles" if scale == 1 else "Percentiles"
-    message = f"{name} must be in the range [0, {scale}]"
-    if not contains_symbol(q):
-        if not np.all((np.asarray(q) >= 0) & (np.asarray(q) <= scale)):
-            raise DomainError(message, remedy="clip them")
-        return x
-    return require(x, bitwise_and(ge(x, zeros_like(x)), le(x, ones_like(x))), message=message, remedy="clip them")
+        message = f"{'Quantiles' if scale == 1 else 'Percentiles'} must be in the range [0, {scale}]"
+        if not contains_symbol(q):
+            parts = np.asarray(q, dtype)
+            if not np.all((parts >= 0) & (parts <= scale)):
+                raise DomainError(message, remedy="clip them")
+            return Fraction(parts if scale == 1 else parts / dtype.type(scale), is_weak)
+        x = to_dtype(symbol, dtype)
+        x = x if scale == 1 else div(x, full_like(x, scale))
+        inside = bitwise_and(ge(x, zeros_like(x)), le(x, ones_like(x)))
+        return Fraction(require(x, inside, message=message, remedy="clip them"), is_weak)
 
 
 def _quantile(slices: Slices, fraction: Fraction, method: str) -> Symbol:
     """The quantiles of each slice, those of the fraction in front."""
-    q = fraction.q
-    count = to_dtype(slices.count, q.dtype)
-    if count.ndim:
-        q = broadcast_to(reshape_to(q, (*q.shape, *(1,) * count.ndim)), (*q.shape, *count.shape))
-    n = broadcast_to(count, q.shape)
-    if method in DISCRETE or (method == "linear" and fraction.is_integer):
-        index = DISCRETE.get(method, DISCRETE["nearest"])(n, q)
-        return slices.at(to_dtype(index, I64))
-    if method not in CONTINUOUS:
-        raise DomainError(f"{method!r} is not a valid method. Use one of: {', '.join((*DISCRETE, *CONTINUOUS))}")
-    virtual = CONTINUOUS[method](n, q)
-    above, below = ge(virtual, n - 1), lt(virtual, zeros_like(n))
-    low = select(below, zeros_like(n), select(above, full_like(n, -1), floor(virtual)))
-    gamma = WEIGHTS.get(method, lambda gamma, _: gamma)(sub(virtual, low), virtual)
-    first = select(above, n - 1, low)
-    second = select(bitwise_or(above, below), first, low + 1)
-    return mixed(slices.at(to_dtype(first, I64)), slices.at(to_dtype(second, I64)), gamma, fraction.is_weak)
+    n, q = slices.count, fraction.q
+    if isinstance(n, Symbol):  # one for each slice
+        q = reshape_to(as_symbol(q), (*q.shape, *(1,) * n.ndim))
+        shape = (*fraction.q.shape, *n.shape)
+        q, n = broadcast_to(q, shape), broadcast_to(to_dtype(n, q.dtype) if is_inexact(q.dtype) else n, shape)
+    first, *rest = _positions(n, q, method)
+    if not rest:
+        return slices.at(first)
+    second, gamma = rest
+    return mixed(slices.at(first), slices.at(second), gamma, fraction.is_weak)
 
 
 def mixed(a: Symbol, b: Symbol, gamma: Symbol, is_weak: bool) -> Symbol:
@@ -278,7 +241,7 @@ def _weighted(x: Symbol, weights: Any, axis: Any, fraction: Fraction, *, without
         w = select(isnan(values), zeros_like(w), w)
     order = RULES[np.argsort](values, 0)
     values, w = (RULES[np.take_along_axis](part, order, 0) for part in (values, w))
-    index = _reached(w, fraction.q, may_vanish=without_nan)
+    index = _reached(w, as_symbol(fraction.q), may_vanish=without_nan)
     slices = Slices(values, constant(values.shape[0], I64, values.shape[1:]))
     return slices.at(index) if without_nan else slices.unless_nan(slices.at(index))
 
@@ -317,7 +280,7 @@ def _reached(w: Symbol, q: Symbol, *, may_vanish: bool) -> Symbol:
 
 def _quantile_rule(scale: int, *, without_nan: bool) -> Callable[..., Any]:
     def rule(a: Any, q: Any, axis: Any, method: str, keepdims: Any, weights: Any) -> Any:
-        x, fraction = real_array(a), Fraction.of(q, scale)
+        x, fraction = real_array(a), Fraction.of(q, scale, method)
         if weights is not None and method != "inverted_cdf":
             raise DomainError(f"Only method 'inverted_cdf' supports weights. Got: {method}.")
         axes = axes_of(axis, x.ndim)
