@@ -22,12 +22,9 @@ SMALL = (
     "division of floats",
     "single complex",
     "narrow integers",
-    "sums",
     "indexing",
     "while",
-    "gradient of rosenbrock",
     "gradient of cross-entropy",
-    "jacobian of a layer",
     "gradient of a scan",
 )
 
@@ -170,7 +167,6 @@ def test_cached_code_runs_the_program_that_it_was_compiled_with_or_the_one_of_it
     assert run(2) == "5.0 0"
     assert run(2, NO_ADDRESSES="1") == "5.0 1"  # the part within the cached code runs
     assert run(3) == "13.0 1"
-    assert run(2, 3) == "5.0 1"
     assert run(3, 2) == "5.0 1"  # the program that it was compiled with
     assert run(2, formula="np.exp(n*x)") == f"{2 * np.exp(4.0) + 1} 1"
     for powers in ((), (3, 4)):
