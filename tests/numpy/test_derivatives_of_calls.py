@@ -3,6 +3,7 @@ the second derivatives in the same way, and all of it in native code."""
 
 import warnings
 from collections import Counter
+from functools import cache
 
 import numpy as np
 import optree
@@ -10,7 +11,6 @@ import pytest
 
 from fnad.backends.cpu.executor import compile_plan
 from fnad.backends.cpu.target import CPU
-from fnad.ir.content import content_key
 from fnad.ir.primitive import Scalar
 from fnad.ir.types import aval_of
 from fnad.kernel.plan import Plan
@@ -47,9 +47,10 @@ def inexact(values):
     return [np.asarray(v) for v in optree.tree_leaves(values) if np.asarray(v).dtype.kind in "fc"]
 
 
-def program_of(case):
+@cache
+def program_of(name):
     """Return the program of a call, and its operands with what it captured."""
-    function, *xs = case
+    function, *xs = ALL[name]
     xs = [np.asarray(x) for x in xs]
     with warnings.catch_warnings(action="ignore"):
         traced = trace_function(lambda leaves: optree.tree_leaves(function(*leaves)), list(map(aval_of, xs)), name="f")
@@ -76,8 +77,8 @@ def quotient(run, h=1e-4):
 
 @in_groups("name", DIFFERENTIABLE)
 def test_derivatives_of_calls_are_differences(name):
-    function, *xs = case = DIFFERENTIABLE[name]
-    program, operands = program_of(case)
+    function, *xs = DIFFERENTIABLE[name]
+    program, operands = program_of(name)
     dxs = directions(program, len(xs), 0)
 
     def values(h):
@@ -90,11 +91,56 @@ def test_derivatives_of_calls_are_differences(name):
     check_transposed(interpret, program, operands)
 
 
+Pair = tuple[str | None, str, int, bool]
+"""What makes an operand, what takes it and at which place, and whether others take it too."""
+
+
+def step_of(equation):
+    """Return the name and the kind of numbers of an equation; elementwise primitives, each tested alone, are alike."""
+    primitive = equation.primitive
+    name = "elementwise" if isinstance(primitive.lower, Scalar) else primitive.name
+    return f"{name} {equation.results[0].aval.dtype.kind}"
+
+
+def pairs(program):
+    """Return what meets in a program."""
+    taken = Counter(id(atom) for equation in program.equations for atom in equation.operands)
+    makers = {id(result): step_of(equation) for equation in program.equations for result in equation.results}
+    return {
+        (
+            makers.get(id(atom)),
+            step_of(equation),
+            0 if isinstance(equation.primitive.lower, Scalar) else place,
+            taken[id(atom)] > 1,
+        )
+        for equation in program.equations
+        for place, atom in enumerate(equation.operands)
+    }
+
+
+def has_news(program, known):
+    """True if a pair of the program is not among the known ones, to which they are added."""
+    found = pairs(program)
+    if found <= known:
+        return False
+    known.update(found)
+    return True
+
+
+DERIVED = set[Pair]()
+"""The pairs of which this process has taken second derivatives."""
+
+
 @in_groups("name", DIFFERENTIABLE)
 def test_second_derivatives_of_calls_are_differences(name):
-    """Forward mode over forward mode against differences of the tangents, reverse over forward against it."""
+    """Forward mode over forward mode against differences of the tangents, reverse over forward against it.
+
+    Of calls in which other rules meet than in those before.
+    """
     xs = DIFFERENTIABLE[name][1:]
-    program, operands = program_of(DIFFERENTIABLE[name])
+    program, operands = program_of(name)
+    if not has_news(program, DERIVED):
+        return
     tangents, dxs, vs = jvp(program, marks(program)), directions(program, len(xs), 0), directions(program, len(xs), 9)
 
     def values(h):
@@ -108,41 +154,8 @@ def test_second_derivatives_of_calls_are_differences(name):
 
 # ---- native code -----------------------------------------------------------------------------------------------------
 
-SIZES = {"shape", "sizes", "starts", "limits", "low", "high", "length"}
-"""Params that say how many elements there are, not what becomes of them."""
-
-
-def is_elementwise(primitive):
-    return isinstance(primitive.lower, Scalar)
-
-
-def form(equation):
-    """Return what lowering sees of an equation: elementwise primitives, each compiled alone elsewhere, are alike."""
-    first = equation.results[0].aval
-    if is_elementwise(equation.primitive):
-        return "elementwise", first.dtype, first.ndim
-    avals = [(atom.aval.dtype, atom.aval.ndim) for atom in (*equation.operands, *equation.results)]
-    params = repr({name: value for name, value in equation.params.items() if name not in SIZES})
-    return equation.primitive.name, tuple(avals), params, tuple(map(content_key, equation.regions))
-
-
-def neighbours(program):
-    """Return the forms of the equations, each with what makes an operand, and whether others take that too."""
-    taken = Counter(id(atom) for equation in program.equations for atom in equation.operands)
-    makers = {
-        id(result): "elementwise" if is_elementwise(equation.primitive) else equation.primitive.name
-        for equation in program.equations
-        for result in equation.results
-    }
-    return {
-        (makers.get(id(atom)), 0 if is_elementwise(equation.primitive) else place, form(equation), taken[id(atom)] > 1)
-        for equation in program.equations
-        for place, atom in enumerate(equation.operands)
-    }
-
-
-COMPILED, COMPILED_AS_LARGE = set[object](), set[object]()
-"""The neighbours that have been compiled in this process."""
+COMPILED, COMPILED_AS_LARGE = set[Pair](), set[Pair]()
+"""The pairs that have been compiled in this process."""
 
 
 @pytest.mark.slow
@@ -156,22 +169,20 @@ def test_calls_and_gradients_compiled_are_interpreted(names):
     """Value, and gradient where there is one, in native code against the interpreter.
 
     LLVM's passes, to which loops are alike, are left out: tests of single primitives and random programs run them.
-    What is spelled in another way and made of the same neighbours would be compiled into the same loops: it is compiled
-    as large arrays are, once.
+    A call made of the same pairs as those before would be compiled into such loops as theirs: it is compiled as large
+    arrays are, once.
     """
     with together() as check:
         for name in names:
             with check(name):
-                program, operands = program_of(ALL[name])
+                program, operands = program_of(name)
                 whole = simplify(joint(program, marks(program)) if name in DIFFERENTIABLE else program)
                 cts = cotangent_avals(program) if name in DIFFERENTIABLE else ()
                 args = [*operands, *[direction(aval, seed) for seed, aval in enumerate(cts)]]
-                found = neighbours(whole)
-                for target, known in ((CPU, COMPILED), (OF_LARGE_ARRAYS, COMPILED_AS_LARGE)):
-                    if not found <= known:
-                        check_compiled(whole, args, target)
-                        known.update(found)
-                        break
+                if has_news(whole, COMPILED):
+                    check_compiled(whole, args, CPU)
+                elif has_news(whole, COMPILED_AS_LARGE):
+                    check_compiled(whole, args, OF_LARGE_ARRAYS)
 
 
 def check_compiled(program, args, target):
