@@ -80,7 +80,11 @@ SETTINGS = {"timeout": ("timeout", "timeout_method")}
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make groups of one case with `--quick`, and on ARM64 leave out warnings of OpenBLAS at small finite matrices."""
+    """Set what sweeps draw by, and make groups of one case with `--quick`.
+
+    On ARM64 leave out warnings of OpenBLAS at small finite matrices.
+    """
+    together.DRAW = config.getoption("--draw")
     if config.getoption("--quick"):
         together.SIZE = 1
     if platform.machine() in ("aarch64", "arm64"):
@@ -101,6 +105,7 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
             for name in SETTINGS.get(plugin, ()):
                 parser.addini(name, help=f"nothing without pytest-{plugin}")
     parser.addoption("--update-golden", action="store_true", help="write the golden files from what the tests produce")
+    parser.addoption("--draw", default="", help="draw other cases of sweeps, by a word; with `all` make every case")
     parser.addoption("--quick", action="store_true", help="run the first case of every test that is not marked slow")
 
 

@@ -8,9 +8,31 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import wraps
-from typing import Any
+from random import Random
+from typing import Any, TypeVar
 
 import pytest
+
+T = TypeVar("T")
+
+DRAW = ""
+"""What sweeps draw their cases by; `--draw` sets it, to `all` for every case."""
+
+
+def drawn(cases: Iterable[T], of: Callable[[T], object], count: int = 1) -> list[T]:
+    """The cases of a sweep: at most `count` of those of each operation, drawn by what `of` calls it."""
+    groups: dict[str, list[T]] = {}
+    for case in cases:
+        groups.setdefault(str(of(case)), []).append(case)
+    return [case for name, group in groups.items() for case in some_of(group, name, count)]
+
+
+def some_of(cases: Sequence[T], name: str, count: int = 1) -> list[T]:
+    """At most `count` of the cases, in their order, drawn by a name."""
+    if DRAW == "all" or len(cases) <= count:
+        return list(cases)
+    return [cases[place] for place in sorted(Random(f"{name}{DRAW}").sample(range(len(cases)), count))]
+
 
 Named = Callable[[object], AbstractContextManager[None]]
 

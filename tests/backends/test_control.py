@@ -34,7 +34,7 @@ from fnad.transforms.interpret import interpret
 from tests.kernel_text import compile_source
 from tests.random_control import random_control_program
 
-few = settings(max_examples=15)
+few = settings(max_examples=8)
 SCALAR, ROW, NUMBER = Aval(F64), Aval(F64, (3,)), Aval(I64)
 
 

