@@ -301,11 +301,11 @@ def _push_cholesky(results: Any, primals: Any, tangents: Any, *, upper: bool) ->
     moved = hermitian_of(tangents[0], is_lower=not upper)
     half = solve_triangular(factor, moved, lower=True, unit=False)
     both = solve_triangular(factor, adjoint(half), lower=True, unit=False)
-    tangent = matmul(factor, mul(both, _half_diagonal(both)))
+    tangent = matmul(factor, mul(both, half_diagonal(both)))
     return [adjoint(tangent) if upper else tangent]
 
 
-def _half_diagonal(x: Symbol) -> Symbol:
+def half_diagonal(x: Symbol) -> Symbol:
     """1 below the diagonal, ½ on it and 0 above."""
     row, column = row_and_column(x)
     twice = add(convert(ge(row, column), dtype=x.dtype), convert(gt(row, column), dtype=x.dtype))

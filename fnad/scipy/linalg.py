@@ -52,6 +52,7 @@ from fnad.ops.matrix import (
 )
 from fnad.ops.matrix import lower as lower_triangle
 from fnad.ops.matrix import upper as upper_triangle
+from fnad.ops.positive import solve_positive
 from fnad.ops.shape import broadcast_to, concatenate, reshape_to, slice_axis
 from fnad.ops.sorting import argsort
 from fnad.scipy.rule import on_values, others_of, rule_of
@@ -121,7 +122,7 @@ def solve(a: Any, b: Any, lower: bool = False, assume_a: str | None = None, tran
     if x.aval.size == 1:
         assume_a = None
     if assume_a in ("pos", "positive definite"):
-        return cho_solve_((linalg.cholesky(x, upper=not lower), lower), y)
+        return for_columns(lambda a, b: solve_positive(a, b, upper=not lower), x, y)
     return for_columns(linalg.solve, transposed_by(_assumed(x, assume_a, lower), int(transposed)), y)
 
 
@@ -324,15 +325,6 @@ def cho_factor(a: Any, lower: bool = False) -> Any:
     return mirrored(linalg.cholesky(x, upper=not lower), x, is_lower=lower), lower
 
 
-def cho_solve_(c_and_lower: Any, b: Any) -> Symbol:
-    """Solve by a Cholesky factor."""
-    c, is_lower = c_and_lower
-    factor, y = floating(c, b)
-    check_square("cho_solve", factor.aval)
-    half = for_columns(lambda a, b: triangular(a, b, True), factor if is_lower else adjoint(factor), y)
-    return for_columns(lambda a, b: triangular(a, b, False), adjoint(factor) if is_lower else factor, half)
-
-
 @of_scipy
 @untried()
 def cho_solve(c_and_lower: Any, b: Any) -> Any:
@@ -341,7 +333,11 @@ def cho_solve(c_and_lower: Any, b: Any) -> Any:
     >>> cho_solve(([[2.0, 0.0], [1.0, 1.0]], True), [2.0, 2.0])
     array([0., 1.])
     """
-    return cho_solve_(c_and_lower, b)
+    c, is_lower = c_and_lower
+    factor, y = floating(c, b)
+    check_square("cho_solve", factor.aval)
+    half = for_columns(lambda a, b: triangular(a, b, True), factor if is_lower else adjoint(factor), y)
+    return for_columns(lambda a, b: triangular(a, b, False), adjoint(factor) if is_lower else factor, half)
 
 
 @of_scipy

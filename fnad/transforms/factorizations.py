@@ -2,7 +2,7 @@
 
 Systems of linear equations with a matrix or its transpose, its inverse and its determinant take one LU factorization.
 Singular values and eigenvalues alone are those of a decomposition with vectors, where there is one. A QR factorization
-of which only R is used does not compute Q.
+of which only R is used does not compute Q. Positive definite systems with one matrix share its Cholesky factor.
 The pullbacks of `solve` and `slogdet` solve with the transpose, and a function may solve twice with one matrix. It is
 done before a program is lowered: the derivatives are those of `solve` and `slogdet`.
 """
@@ -27,6 +27,7 @@ from fnad.ops.least_squares import qr, qr_r
 from fnad.ops.linalg import inv, lu_by_columns, solve, solve_by_lu
 from fnad.ops.matrix import diagonal, identity_like
 from fnad.ops.piecewise import sign
+from fnad.ops.positive import by_cholesky, solve_positive
 from fnad.ops.reduction import reduce_prod
 from fnad.ops.shape import iota, ones_like, reduce_sum, reshape_to, transpose, zeros_like
 
@@ -47,7 +48,8 @@ def factored_once(program: Program) -> Program:
     counts = Counter(matrix for matrix, _ in systems.values())
     shared = {equation: system for equation, system in systems.items() if counts[system[0]] > 1}
     parts = _parts(program) | _without_bases(program)
-    return _with_factors(program, shared, parts) if shared or parts else program
+    has_others = any(equation.primitive is solve_positive for equation in program.equations)
+    return _with_factors(program, shared, parts) if shared or parts or has_others else program
 
 
 def _systems(program: Program) -> dict[Equation, System]:
@@ -115,6 +117,8 @@ def _with_factors(program: Program, systems: Mapping[Equation, System], parts: M
                     values[equation.results[1]] = qr_r(*operands)
                     continue
                 results = builder.bind(whole.primitive, operands, whole.params)[number]
+            elif equation.primitive is solve_positive:
+                results = by_cholesky(*operands, **equation.params)
             else:
                 results = builder.bind(equation.primitive, operands, equation.params, equation.regions)
             values.update(zip(equation.results, results if isinstance(results, tuple) else (results,), strict=True))

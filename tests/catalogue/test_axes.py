@@ -30,6 +30,7 @@ ROUNDS_APART = {
     "cofactor": "BLAS takes other kernels for other strides",
     "dot_general": "BLAS takes other kernels for other strides",
     "solve_triangular": "many small systems are substituted at once, a few large ones by LAPACK",
+    "solve_positive": "as solve_triangular",
     "reduce_sum": "NumPy adds in the order of memory",
     "reduce_prod": "NumPy multiplies in the order of memory",
 }

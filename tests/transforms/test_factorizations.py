@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.linalg
 
 import fnad
 from fnad.backends.cpu.executor import compile_program
@@ -60,6 +61,29 @@ def test_shared_matrices_are_factored_once(function: Any, count: int, dtype: str
             for found in (interpret(shared, operands), compile_program(program)(operands)):
                 for x, y in zip(found, expected, strict=True):
                     np.testing.assert_allclose(x, y, rtol=tolerance, atol=tolerance * np.abs(y).max())
+
+
+@pytest.mark.parametrize("is_lower", [True, False])
+@pytest.mark.parametrize("shape", [(5, 5), (3, 4, 4)])
+def test_a_positive_system_and_its_gradient_share_a_cholesky_factor(shape: tuple[int, ...], is_lower: bool) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal(shape)
+    a, b, w = x @ np.swapaxes(x, -1, -2) + np.eye(shape[-1]), rng.standard_normal(shape), rng.standard_normal(shape)
+
+    def total(a: Any, b: Any) -> Any:
+        return np.sum(scipy.linalg.solve(a, b, assume_a="pos", lower=is_lower) * w)
+
+    both = fnad.value_and_grad(total, (0, 1))
+    program = factored_once(fnad.make_program(both)(a, b).program)
+    assert [e.primitive.name for e in all_equations(program)].count("cholesky") == 1
+    value, (a_bar, b_bar) = fnad.jit(both).lower(a, b).compile()(a, b)
+    inverse = np.linalg.inv(a)
+    x, expected = inverse @ b, inverse @ w
+    np.testing.assert_allclose(value, np.sum(x * w), rtol=1e-9)
+    np.testing.assert_allclose(b_bar, expected, rtol=1e-9)
+    whole = -expected @ np.swapaxes(x, -1, -2)
+    whole = whole + np.swapaxes(whole, -1, -2) - whole * np.eye(shape[-1])
+    np.testing.assert_allclose(a_bar, np.tril(whole) if is_lower else np.triu(whole), rtol=1e-9, atol=1e-12)
 
 
 VALUES: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
