@@ -229,7 +229,10 @@ def data(seed: int) -> tuple[Any, float, Any, float]:
 
 
 def check(seed: int) -> int:
-    """Compare a random function with itself on numbers with a slope; return the number of its loops that are one."""
+    """Compare a random function with itself on numbers with a slope; return the number of its loops that are one.
+
+    Every other one without a derivative, too.
+    """
     text, name = Text(seed).function(), f"<random loop {seed}>"
     f, exact = compiled(text, name, np), compiled(text, f"{name}, exact", DUAL_NUMPY)
     values, both = fnad.jit(f), fnad.jit(fnad.value_and_grad(f, (0, 1)))
@@ -237,7 +240,7 @@ def check(seed: int) -> int:
         x, a, dx, da = data(1000 * seed + call)
         expected = dual(exact(np.array([Dual(*pair) for pair in zip(x, dx, strict=True)]), Dual(a, da)))
         found, (gx, ga) = both(x, a)
-        for value in (values(x, a), found):
+        for value in (values(x, a), found) if seed % 2 == 0 else (found,):
             np.testing.assert_allclose(value, expected.value, rtol=1e-9, atol=1e-9, err_msg=text)
         scale = np.abs(gx) @ np.abs(dx) + abs(ga * da) + abs(expected.slope) + 1
         np.testing.assert_allclose(gx @ dx + ga * da, expected.slope, rtol=0, atol=1e-8 * scale, err_msg=text)

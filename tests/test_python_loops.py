@@ -1468,7 +1468,7 @@ def test_user_code_handles_no_end_of_a_trace(f: Callable[..., Any]) -> None:
     """The end of a trace within a step passes clauses for all exceptions, and what ends an exception."""
     values = jit(f)
     for seed in range(4):
-        x = np.random.default_rng(seed).normal(size=300)
+        x = np.random.default_rng(seed).normal(size=80)
         assert values(x, 0.1) == pytest.approx(f(x, 0.1), rel=1e-12)
 
 
