@@ -24,8 +24,16 @@ from fnad.errors import (
     TracerEscapeError,
     UnsupportedFunctionError,
 )
+from tests.together import some_of
 
-adjoints = pytest.mark.parametrize("adjoint", ["discrete", "continuous"])
+ADJOINTS = ("discrete", "continuous")
+adjoints = pytest.mark.parametrize("adjoint", ADJOINTS)
+
+
+def one_of_the_adjoints(name: str) -> pytest.MarkDecorator:
+    """Run a test of what both have in common with one of them, which a name draws."""
+    return pytest.mark.parametrize("adjoint", some_of(ADJOINTS, name))
+
 
 A = np.array([[-0.3, 1.0], [-1.0, -0.1]])
 Y0 = np.array([1.0, 0.5])
@@ -100,7 +108,7 @@ def test_second_derivatives_in_all_nestings(adjoint: str) -> None:
 
 
 @pytest.mark.slow
-@adjoints
+@one_of_the_adjoints("time_in_the_equation")
 def test_time_in_the_equation(adjoint: str) -> None:
     """y' = k y cos t has y = exp(k sin t)."""
 
@@ -184,7 +192,7 @@ def test_continuous_adjoint_of_a_damped_equation_takes_close_times_or_ends_in_an
 
 
 @pytest.mark.slow
-@adjoints
+@one_of_the_adjoints("odeint_solves_for_a_pytree")
 def test_odeint_solves_for_a_pytree(adjoint: str) -> None:
     def swing(y: Any, t: Any, w: Any) -> Any:
         return {"q": y["p"], "p": -w["w"] * y["q"]}
@@ -202,7 +210,7 @@ def test_odeint_solves_for_a_pytree(adjoint: str) -> None:
 
 
 @pytest.mark.slow
-@adjoints
+@one_of_the_adjoints("odeint_stays_in_single_precision")
 def test_odeint_stays_in_single_precision(adjoint: str) -> None:
     def f(k: Any) -> Any:
         return fnad.odeint(lambda y, t: k * np.cos(t) * y, np.float32([1]), [0.0, 1.0], adjoint=adjoint)[-1, 0]
@@ -214,7 +222,7 @@ def test_odeint_stays_in_single_precision(adjoint: str) -> None:
 
 
 @pytest.mark.slow
-@adjoints
+@one_of_the_adjoints("single_precision_with_numbers_of_python")
 def test_single_precision_with_numbers_of_python(adjoint: str) -> None:
     """A number gives way to float32 beside it, and its gradient is its own."""
     y0, t = np.float32([1, 2]), np.linspace(0.0, 0.5, 3)
@@ -248,7 +256,7 @@ def test_times_that_are_traced(adjoint: str) -> None:
 
 
 @pytest.mark.slow
-@adjoints
+@one_of_the_adjoints("compiled_twice_and_unchanged")
 def test_compiled_twice_and_unchanged(adjoint: str) -> None:
     f = fnad.jit(fnad.value_and_grad(lambda a, y0, t: np.sum(linear(a, y0, t, adjoint))))
     a, y0, t = A.copy(), Y0.copy(), TIMES["forwards"].copy()

@@ -85,7 +85,8 @@ def cases(dtypes: str) -> list[tuple[str, list[Array], np.dtype[Any]]]:
     """Return the operations on operands of these dtypes, one after the other, with the dtypes of their results."""
     found: list[tuple[str, list[Array], np.dtype[Any]]] = []
     for operation, dtype in zip(TABLE, cycle(dtypes.split()), strict=False):
-        if operation.name in OF_FNAD or dtypes not in some_of(KINDS, operation.name, 2):
+        has_forms = operation.name in BY_KIND
+        if operation.name in OF_FNAD or not (has_forms or dtypes in some_of(KINDS, operation.name, 2)):
             continue
         operands = operands_of(operation.name, dtype)
         try:
@@ -104,7 +105,7 @@ def cases(dtypes: str) -> list[tuple[str, list[Array], np.dtype[Any]]]:
 def test_numba_computes_each_operation_as_native_code(dtypes: str) -> None:
     """One kernel for all operations, with one loop for each size: Numba's front end takes long for both.
 
-    Each operation is in the kernels of two kinds of numbers, which are drawn.
+    Each operation is in the kernels of two kinds of numbers, which are drawn, or of all if it has a form for each.
     """
     signs = {operation.name: operation.symbol for operation in TABLE}
     lines: defaultdict[int, list[str]] = defaultdict(list)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ import pytest
 import fnad
 from fnad.config import override
 from fnad.errors import FnadError
+from tests.together import drawn
 
 DTYPES = ["?", "i1", "u1", "i4", "u8", "f4", "c16"]
 PYTHON = (True, -2, 300, -1.5, 1e300, float("nan"), 2 + 1j)
@@ -101,11 +103,15 @@ def called(way: Callable[[Any, Any], Any], is_traced: bool) -> Callable[[Any, An
     return lambda v, b: of_dtype[v.dtype](b)
 
 
-@pytest.mark.parametrize("is_traced", [True, False], ids=["into traced", "into ordinary"])
 @pytest.mark.parametrize(
-    ("name", "executor"), [*[(name, "interpreter") for name in WAYS], ("v[0] = b", "compiled"), ("v += b", "compiled")]
+    ("name", "is_traced", "executor"),
+    [
+        *((*way, "interpreter") for way in drawn(product(WAYS, (True, False)), lambda way: way[0])),
+        *(("v[0] = b", True, "compiled"), ("v += b", False, "compiled")),
+    ],
 )
-def test_a_number_is_stored_as_numpy_stores_it(name: str, executor: Any, is_traced: bool) -> None:
+def test_a_number_is_stored_as_numpy_stores_it(name: str, is_traced: bool, executor: Any) -> None:
+    """Into an array that is traced or not, as is drawn."""
     way, wrong = WAYS[name], list[Any]()
     run = called(way, is_traced)
     for dtype in DTYPES:
