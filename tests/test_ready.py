@@ -549,6 +549,24 @@ def test_another_static_argument_or_form_is_looked_up(args, others, expected, lo
         function(X, [1])
 
 
+def test_static_arguments_that_cannot_be_compared_are_told_apart():
+    class Scale:
+        def __init__(self, value):
+            self.value = value
+
+        __hash__ = object.__hash__
+
+        def __eq__(self, other):
+            raise ValueError("no truth")
+
+    function = fnad.jit(lambda x, scale: scale.value * x, static_argnums=1)
+    one, other = Scale(2.0), Scale(3.0)
+    for _ in range(3 + OFTEN):
+        function(X, one)
+    np.testing.assert_array_equal(function(X, other), 3 * X)
+    np.testing.assert_array_equal(function(X, one), 2 * X)
+
+
 def test_keywords_in_another_order_are_looked_up(looked_up):
     function = fnad.jit(lambda **arrays: [arrays[name] for name in arrays])
     for _ in range(3 + OFTEN):

@@ -47,6 +47,7 @@ def has_key(value: Any, key: Hashable, place: int | str) -> bool:
     if id(type(value)) in PLAIN:
         return key == ((type(value), value),)
     try:
-        return static_key(value, str(place)) == key
+        found = static_key(value, str(place))
+        return hash(found) == hash(key) and found == key  # as where it is looked up: objects may not be comparable
     except StaticArgumentError:  # which is raised with the name of the argument where the call is looked up
         return False
