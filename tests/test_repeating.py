@@ -505,8 +505,23 @@ def test_nothing_more_is_looked_at_once_an_effect_is_found() -> None:
     assert recorder.environment.holds()
 
 
-def test_what_is_large_is_not_kept(traces: Mock, derivative: Function) -> None:
+def test_large_arrays_are_kept_with_a_trace_of_many_equations(traces: Mock, derivative: Function) -> None:
     data = np.ones(reused_traces.LARGE // 8 + 1)
+
+    def f(x: Any) -> Any:
+        for i in range(100):
+            x = np.sin(x) + i
+        return np.sum(x[0] * data)
+
+    gradient = derivative(f)
+    found = [gradient(X) for _ in range(4)]
+    assert traces.call_count == 2
+    data[0] = 2.0
+    np.testing.assert_allclose(gradient(X), found[-1] * (1 + 1 / data.size), rtol=1e-12)
+
+
+def test_what_is_large_is_not_kept(traces: Mock, derivative: Function) -> None:
+    data = np.ones(2**19)
     gradient, other = derivative(lambda x: np.sum(x[0] * data)), derivative(lambda x, y: np.sum(x[0] * y))
     for _ in range(4):
         gradient(X)

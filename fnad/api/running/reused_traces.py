@@ -25,6 +25,7 @@ from fnad.errors import FnadError
 from fnad.ir.builder import is_tracing
 from fnad.ir.program import Program
 from fnad.ir.types import NAMES
+from fnad.ir.walk import all_equations
 from fnad.placement import is_on_device, on_host
 from fnad.records import NamedTuple
 from fnad.trace.environment import Environment
@@ -40,6 +41,11 @@ TRACES = 4
 
 CREDIT = 4
 """The number of calls that are recorded without gain."""
+
+PER_EQUATION, MOST = 2**16, 2**26
+"""The bytes of arrays that are compared in the time in which an equation is traced (20 us at 3 GB/s), and the most that
+a trace holds.
+"""
 
 
 def fixed(value: Any) -> Any:
@@ -133,7 +139,7 @@ class ReusedTraces:
             recorder.follow(value)
         with recorder.active():
             staged = make()
-        if not is_repeatable(staged, recorder) or _nbytes(fixed, staged) > LARGE:
+        if not (is_repeatable(staged, recorder) and _is_worth_keeping(fixed, staged)):
             self._credit = 0
             self._known.clear()
         elif recorder.environment.holds():
@@ -173,6 +179,8 @@ def is_repeatable(staged: Staged, recorder: Recorder) -> bool:
     return not (staged.writes or recorder.effect) and staged.auxiliary.is_fresh
 
 
-def _nbytes(fixed: Sequence[Any], staged: Staged) -> int:
+def _is_worth_keeping(fixed: Sequence[Any], staged: Staged) -> bool:
+    """True if the arrays that a trace holds are few beside its equations."""
     kept = [*[value.content for value in fixed if type(value) is Remembered], *staged.operands]
-    return sum(array.nbytes for array in kept if isinstance(array, np.ndarray))
+    size = sum(array.nbytes for array in kept if isinstance(array, np.ndarray))
+    return size <= LARGE or size <= min(MOST, PER_EQUATION * sum(1 for _ in all_equations(staged.program)))
