@@ -150,6 +150,11 @@ def some(cases: Iterable[Case], count: int) -> list[Case]:
     return drawn(cases, lambda case: case.primitive.name, count)
 
 
+def one_of_each_kind(cases: Iterable[Case]) -> list[Case]:
+    """Return one of these cases of each primitive and each kind of its first operand's numbers, drawn by both."""
+    return drawn(cases, lambda case: f"{case.primitive.name} {case.avals[0].dtype.kind}")
+
+
 def over(cases: Iterable[Case]) -> Callable[..., Any]:
     """Run a test for each of these cases."""
     return in_groups("case", cases)

@@ -22,7 +22,7 @@ from fnad.ir.axes import Elementwise, Stacked
 from fnad.ir.builder import trace
 from fnad.ir.primitive import Bilinear, Scalar
 from fnad.ir.types import Aval, is_inexact
-from tests.catalogue.cases import CASES, Case, by_primitive, over, some
+from tests.catalogue.cases import CASES, Case, by_primitive, one_of_each_kind, over, some
 from tests.together import together
 
 Array = np.ndarray[Any, Any]
@@ -290,14 +290,14 @@ def check_arrays(case: Case) -> None:
 
 
 @pytest.mark.slow
-@by_primitive(some(distinct(is_of_numpy), 2))
+@by_primitive(one_of_each_kind(distinct(is_of_numpy)))
 def test_primitives_compile_to_the_interpreters_extreme_values(cases: list[Case]) -> None:
     check_extremes(cases)
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@by_primitive(some([case for case in distinct(is_elementwise) if not is_of_numpy(case)], 1))
+@by_primitive(one_of_each_kind(case for case in distinct(is_elementwise) if not is_of_numpy(case)))
 def test_extreme_operands_of_functions_of_scipy(cases: list[Case]) -> None:
     check_extremes(cases, moderate, MOST_OF_SCIPY)
 
