@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import contextvars
 import functools
+import gc
 import io
 import logging
 import math
@@ -13,6 +14,7 @@ import sys
 import time
 import types
 import warnings
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -503,6 +505,45 @@ def test_nothing_more_is_looked_at_once_an_effect_is_found() -> None:
     recorder.follow(changing := [1.0])
     changing[0] = 2.0
     assert recorder.environment.holds()
+
+
+def test_a_transform_of_the_same_function_again_has_its_traces(traces: Mock, derivative: Function) -> None:
+    scale = [2.0]
+
+    def f(x: Any) -> Any:
+        return np.sum(np.sin(x) * scale[0])
+
+    found = [derivative(f)(X) for _ in range(6)]
+    assert traces.call_count <= 4
+    scale[0] = 4.0
+    np.testing.assert_allclose(derivative(f)(X), 2.0 * found[-1], rtol=1e-15)
+    assert derivative(f, argnums=0) is derivative(f, argnums=0)
+    assert derivative(f, argnums=(0,)) is not derivative(f, argnums=0)
+
+
+def test_methods_are_transformed_again_as_functions_are(traces: Mock) -> None:
+    class Model:
+        def __init__(self, scale: float) -> None:
+            self.scale = scale
+
+        def loss(self, x: Any) -> Any:
+            return np.sum(x * self.scale)
+
+    models = Model(2.0), Model(3.0)
+    for _ in range(6):
+        assert [fnad.grad(model.loss)(X).tolist() for model in models] == [[2.0] * len(X), [3.0] * len(X)]
+    assert traces.call_count <= 8
+
+
+def test_a_function_that_is_transformed_once_is_not_kept() -> None:
+    def f(x: Any) -> Any:
+        return np.sum(x)
+
+    fnad.grad(f)(X)
+    kept = weakref.ref(f)
+    del f
+    gc.collect()
+    assert kept() is None
 
 
 def test_large_arrays_are_kept_with_a_trace_of_many_equations(traces: Mock, derivative: Function) -> None:

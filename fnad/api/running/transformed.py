@@ -10,7 +10,8 @@ from __future__ import annotations
 import inspect
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from contextlib import suppress
 from functools import partial, reduce, update_wrapper, wraps
 from types import FunctionType, MethodType
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
@@ -92,6 +93,7 @@ def note_keeper(traces: Traces) -> None:
 
 def forget_traces() -> None:
     """Drop the traces of all functions, because the rule of a function that they may call has changed."""
+    _KEPT.clear()
     for traces in [keeper() for keeper in list(_KEEPERS)]:
         if traces is not None:
             traces.forget()
@@ -111,6 +113,45 @@ def _named(module: str, name: str) -> Any:
 
 def _again(transform: Function, f: Function, options: dict[str, Any]) -> Any:
     return transform(f, **options)
+
+
+# ---- transforms of the same function, again --------------------------------------------------------------------------
+
+_TRANSFORMED: dict[int, ref[Any]] = {}
+"""The functions that transforms were called with, and the objects of such methods, by identity."""
+
+_KEPT: dict[Hashable, Transformed] = {}
+"""The latest results of transforms for functions that they had been called with before, as by `grad(f)(x)` in a loop.
+
+Such a result has the traces of the function. That of a function's first transform is not kept, because many functions
+are made for one call, and hold arrays.
+"""
+
+MOST_KEPT = 16
+
+
+def _key_of_repeated(transform: Function, given: dict[str, Any]) -> Hashable:
+    """The transform, the function and the options; None if no transform was called with the function before."""
+    f, *options = given.get("f"), *((name, type(value), value) for name, value in given.items() if name != "f")
+    parts = (f.__self__, f.__func__) if isinstance(f, MethodType) else (f,)
+    address = id(parts[0])
+    found = _TRANSFORMED.get(address)
+    if found is None or found() is not parts[0]:
+        with suppress(TypeError):  # a class may have no weak references
+            _TRANSFORMED[address] = ref(parts[0], lambda _: _TRANSFORMED.pop(address, None) and None)
+        return None
+    key = transform, *map(id, parts), *options  # the result holds the function, so that no other one has its identity
+    try:
+        hash(key)
+    except TypeError:
+        return None
+    return key
+
+
+def _keep(key: Hashable, result: Transformed) -> None:
+    _KEPT[key] = result
+    for oldest in list(_KEPT)[:-MOST_KEPT]:
+        _KEPT.pop(oldest, None)
 
 
 # ---- transforms as decorators ----------------------------------------------------------------------------------------
@@ -159,11 +200,17 @@ def with_options(transform: Function) -> Any:
             check_keywords(transform.__name__, names, options)
         if not args and "f" not in options:
             return partial(made, **options)
+        given = dict(zip(names, args, strict=False)) | options
+        key = _key_of_repeated(made, given)
+        if key in _KEPT:
+            return _KEPT[key]
         result = _result(transform, names, args, options)
         if not isinstance(result, FunctionType):
             return result
-        given = dict(zip(names, args, strict=False)) | options
-        return Transformed(made, given.pop("f"), given, result)
+        found = Transformed(made, given.pop("f"), given, result)
+        if key is not None:
+            _keep(key, found)
+        return found
 
     return made
 
