@@ -58,9 +58,10 @@ def assert_close(found: Any, expected: Any, dtype: str) -> None:
     assert np.max(np.abs(found - expected)) <= 8 * np.finfo(dtype).eps * np.max(np.abs(expected))
 
 
-@pytest.mark.parametrize(
-    ("n", "dtype"), drawn(product(SMOOTH + BY_ROTATION + BY_CHIRP, ("c16", "c8")), lambda case: case[0])
-)
+LENGTHS = drawn(product(SMOOTH + BY_ROTATION + BY_CHIRP, ("c16", "c8")), lambda case: case[0])
+
+
+@pytest.mark.parametrize(("n", "dtype"), LENGTHS)
 def test_transforms_along_each_axis(n: int, dtype: str):
     """Each transform along an axis of an array whose shape is drawn, in a precision that is drawn."""
     shapes = Random(f"{n} {dtype}").sample(SHAPES, len(TRANSFORMS))

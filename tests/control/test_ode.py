@@ -24,16 +24,8 @@ from fnad.errors import (
     TracerEscapeError,
     UnsupportedFunctionError,
 )
-from tests.together import some_of
 
-ADJOINTS = ("discrete", "continuous")
-adjoints = pytest.mark.parametrize("adjoint", ADJOINTS)
-
-
-def one_of_the_adjoints(name: str) -> pytest.MarkDecorator:
-    """Run a test of what both have in common with one of them, which a name draws."""
-    return pytest.mark.parametrize("adjoint", some_of(ADJOINTS, name))
-
+adjoints = pytest.mark.parametrize("adjoint", ["discrete", "continuous"])
 
 A = np.array([[-0.3, 1.0], [-1.0, -0.1]])
 Y0 = np.array([1.0, 0.5])
@@ -46,7 +38,7 @@ TIMES = {
 times = pytest.mark.parametrize("name", TIMES)
 
 
-def linear(a: Any, y0: Any, t: Any, adjoint: str, tol: float = 1e-10) -> Any:
+def linear(a: Any, y0: Any, t: Any, adjoint: str, tol: float = 1e-11) -> Any:
     return fnad.odeint(lambda y, t, a: a @ y, y0, t, a, rtol=tol, atol=tol, adjoint=adjoint)
 
 
@@ -76,7 +68,7 @@ def test_solution_of_a_linear_equation_and_its_derivatives_are_exact(name: str, 
     def exact_loss(a: Any, y0: Any, t: Any) -> Any:
         return np.sum(weights * exact(a, y0, t))
 
-    np.testing.assert_allclose(linear(A, Y0, t, adjoint), exact(A, Y0, t), rtol=0, atol=2e-9)
+    np.testing.assert_allclose(linear(A, Y0, t, adjoint), exact(A, Y0, t), rtol=0, atol=2e-10)
     gradient = fnad.grad(loss, argnums=(0, 1, 2))(A, Y0, t)
     expected = [
         complex_step(lambda a: exact_loss(a, Y0, t), A),
@@ -97,7 +89,7 @@ def test_second_derivatives_in_all_nestings(adjoint: str) -> None:
     t = np.array([0.2, 1.1])
 
     def f(s: Any) -> Any:
-        return fnad.odeint(lambda y, t: s * y, 1.0, s * t, rtol=1e-9, atol=1e-9, adjoint=adjoint)[-1]
+        return fnad.odeint(lambda y, t: s * y, 1.0, s * t, rtol=1e-11, atol=1e-11, adjoint=adjoint)[-1]
 
     value = np.exp(0.9 * 1.3**2)
     first, second = 1.8 * 1.3 * value, (1.8 + (1.8 * 1.3) ** 2) * value
@@ -108,7 +100,7 @@ def test_second_derivatives_in_all_nestings(adjoint: str) -> None:
 
 
 @pytest.mark.slow
-@one_of_the_adjoints("time_in_the_equation")
+@adjoints
 def test_time_in_the_equation(adjoint: str) -> None:
     """y' = k y cos t has y = exp(k sin t)."""
 
@@ -146,10 +138,10 @@ def test_predators_and_prey(adjoint: str) -> None:
     p, t = np.array([0.5, 0.028, 0.84, 0.026]), np.linspace(0, 10, 6)
 
     def f(p: Any) -> Any:
-        y = fnad.odeint(lotka_volterra_traced, np.array([30.0, 4.0]), t, p, rtol=1e-9, atol=1e-9, adjoint=adjoint)
+        y = fnad.odeint(lotka_volterra_traced, np.array([30.0, 4.0]), t, p, rtol=1e-10, atol=1e-10, adjoint=adjoint)
         return np.sum(np.log(y))
 
-    np.testing.assert_allclose(f(p), np.sum(np.log(by_scipy(p, t))), rtol=1e-8)
+    np.testing.assert_allclose(f(p), np.sum(np.log(by_scipy(p, t))), rtol=1e-9)
     steps = np.diag(p * 1e-4)
     differences = [
         (8 * (g(p + h) - g(p - h)) - (g(p + 2 * h) - g(p - 2 * h))) / (12 * h.sum())
@@ -163,7 +155,7 @@ def test_predators_and_prey(adjoint: str) -> None:
 @pytest.mark.slow
 @adjoints
 def test_derivative_is_as_precise_as_the_solution(adjoint: str) -> None:
-    for tol in (1e-4, 1e-9):
+    for tol in (1e-4, 1e-6, 1e-8, 1e-10):
 
         def f(k: Any, tol: float = tol) -> Any:
             return fnad.odeint(lambda y, t: -k * y, 1.0, [0, 1], rtol=tol, atol=tol, adjoint=adjoint)[-1]
@@ -192,7 +184,7 @@ def test_continuous_adjoint_of_a_damped_equation_takes_close_times_or_ends_in_an
 
 
 @pytest.mark.slow
-@one_of_the_adjoints("odeint_solves_for_a_pytree")
+@adjoints
 def test_odeint_solves_for_a_pytree(adjoint: str) -> None:
     def swing(y: Any, t: Any, w: Any) -> Any:
         return {"q": y["p"], "p": -w["w"] * y["q"]}
@@ -210,7 +202,7 @@ def test_odeint_solves_for_a_pytree(adjoint: str) -> None:
 
 
 @pytest.mark.slow
-@one_of_the_adjoints("odeint_stays_in_single_precision")
+@adjoints
 def test_odeint_stays_in_single_precision(adjoint: str) -> None:
     def f(k: Any) -> Any:
         return fnad.odeint(lambda y, t: k * np.cos(t) * y, np.float32([1]), [0.0, 1.0], adjoint=adjoint)[-1, 0]
@@ -222,7 +214,7 @@ def test_odeint_stays_in_single_precision(adjoint: str) -> None:
 
 
 @pytest.mark.slow
-@one_of_the_adjoints("single_precision_with_numbers_of_python")
+@adjoints
 def test_single_precision_with_numbers_of_python(adjoint: str) -> None:
     """A number gives way to float32 beside it, and its gradient is its own."""
     y0, t = np.float32([1, 2]), np.linspace(0.0, 0.5, 3)
@@ -256,7 +248,7 @@ def test_times_that_are_traced(adjoint: str) -> None:
 
 
 @pytest.mark.slow
-@one_of_the_adjoints("compiled_twice_and_unchanged")
+@adjoints
 def test_compiled_twice_and_unchanged(adjoint: str) -> None:
     f = fnad.jit(fnad.value_and_grad(lambda a, y0, t: np.sum(linear(a, y0, t, adjoint))))
     a, y0, t = A.copy(), Y0.copy(), TIMES["forwards"].copy()

@@ -138,7 +138,7 @@ def _key_of_repeated(transform: Function, given: dict[str, Any]) -> Hashable:
     found = _TRANSFORMED.get(address)
     if found is None or found() is not parts[0]:
         with suppress(TypeError):  # a class may have no weak references
-            _TRANSFORMED[address] = ref(parts[0], lambda _: _TRANSFORMED.pop(address, None) and None)
+            _TRANSFORMED[address] = ref(parts[0], lambda _: _TRANSFORMED.pop(address, None))
         return None
     key = transform, *map(id, parts), *options  # the result holds the function, so that no other one has its identity
     try:
