@@ -478,12 +478,13 @@ def undefined_in_mach_o(code: bytes) -> Iterator[str]:
 
 def strange(platform: str) -> tuple[set[str], set[str]]:
     """Return the symbols of objects for a platform, and those that neither its libraries nor Python nor fnad has."""
-    from fnad.backends.cpu import direct, symbols, system
+    from fnad.backends.cpu import objects as layouts
+    from fnad.backends.cpu import symbols, system
 
     exports = set((EXPORTS / f"{platform}.txt").read_text().partition("\n")[2].split())
     ours = {*system.LIBRARIES} if platform == "win32" else set[str]()
     found = {name for each in TRIPLES[platform] for code in objects(*each) for name in undefined(code)}
-    ours |= {*direct.NUMPY_FUNCTIONS, "direct_ndarray"}
+    ours |= {*layouts.FUNCTIONS, "direct_ndarray"}
     ours |= {"get_threads", "set_threads", "state"}  # of `blas_threads`, which gives them the prefix of a library
     known = tuple(symbols.FAMILIES)
     return found, {name for name in found - exports - ours if not name.startswith(known) and not is_python(name)}

@@ -120,11 +120,11 @@ def _again(transform: Function, f: Function, options: dict[str, Any]) -> Any:
 _TRANSFORMED: dict[int, ref[Any]] = {}
 """The functions that transforms were called with, and the objects of such methods, by identity."""
 
-_KEPT: dict[Hashable, Transformed] = {}
-"""The latest results of transforms for functions that they had been called with before, as by `grad(f)(x)` in a loop.
+_KEPT: dict[Hashable, Function] = {}
+"""What runs the latest transforms of functions that were transformed before, as by `grad(f)(x)` in a loop.
 
-Such a result has the traces of the function. That of a function's first transform is not kept, because many functions
-are made for one call, and hold arrays.
+It has the traces of the function. What runs a function's first transform is not kept, because many functions are made
+for one call, and hold arrays.
 """
 
 MOST_KEPT = 16
@@ -133,14 +133,15 @@ MOST_KEPT = 16
 def _key_of_repeated(transform: Function, given: dict[str, Any]) -> Hashable:
     """The transform, the function and the options; None if no transform was called with the function before."""
     f, *options = given.get("f"), *((name, type(value), value) for name, value in given.items() if name != "f")
-    parts = (f.__self__, f.__func__) if isinstance(f, MethodType) else (f,)
+    inside = f._run if isinstance(f, Transformed) else f  # pyright: ignore[reportPrivateUsage]
+    parts = (inside.__self__, inside.__func__) if isinstance(inside, MethodType) else (inside,)
     address = id(parts[0])
     found = _TRANSFORMED.get(address)
     if found is None or found() is not parts[0]:
         with suppress(TypeError):  # a class may have no weak references
             _TRANSFORMED[address] = ref(parts[0], lambda _: _TRANSFORMED.pop(address, None))
         return None
-    key = transform, *map(id, parts), *options  # the result holds the function, so that no other one has its identity
+    key = transform, *map(id, parts), *options  # what is kept has the function: no other one takes its identity
     try:
         hash(key)
     except TypeError:
@@ -148,8 +149,8 @@ def _key_of_repeated(transform: Function, given: dict[str, Any]) -> Hashable:
     return key
 
 
-def _keep(key: Hashable, result: Transformed) -> None:
-    _KEPT[key] = result
+def _keep(key: Hashable, run: Function) -> None:
+    _KEPT[key] = run
     for oldest in list(_KEPT)[:-MOST_KEPT]:
         _KEPT.pop(oldest, None)
 
@@ -202,15 +203,12 @@ def with_options(transform: Function) -> Any:
             return partial(made, **options)
         given = dict(zip(names, args, strict=False)) | options
         key = _key_of_repeated(made, given)
-        if key in _KEPT:
-            return _KEPT[key]
-        result = _result(transform, names, args, options)
-        if not isinstance(result, FunctionType):
-            return result
-        found = Transformed(made, given.pop("f"), given, result)
+        run = _KEPT.get(key) or _result(transform, names, args, options)
+        if not isinstance(run, FunctionType):
+            return run
         if key is not None:
-            _keep(key, found)
-        return found
+            _keep(key, run)
+        return Transformed(made, given.pop("f"), given, run)
 
     return made
 
