@@ -121,10 +121,10 @@ _TRANSFORMED: dict[int, ref[Any]] = {}
 """The functions that transforms were called with, and the objects of such methods, by identity."""
 
 _KEPT: dict[Hashable, Function] = {}
-"""What runs the latest transforms of functions that were transformed before, as by `grad(f)(x)` in a loop.
+"""The functions in the latest transforms of what was transformed before, as by `grad(f)(x)` in a loop.
 
-It has the traces of the function. What runs a function's first transform is not kept, because many functions are made
-for one call, and hold arrays.
+They have the traces. That of a function's first transform is not kept, because many functions are made for one call,
+and hold arrays.
 """
 
 MOST_KEPT = 16
