@@ -61,7 +61,7 @@ def test_wrapped_python_is_the_same_program_and_has_no_long_lines() -> None:
     for old, new in (
         ("x0", "the_first_of_all_arguments"),
         ("out0", "the_first_result"),
-        ("v1", "a_variable_in_between"),
+        ("v1", "a_value_in_between"),
     ):
         text = text.replace(old, new)
     lengths = [len(line) for line in text.splitlines()]
