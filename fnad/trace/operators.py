@@ -92,11 +92,9 @@ def operate_on_others(ufunc: Callable[..., Any], operands: Sequence[Any]) -> Any
                 return import_module("fnad.trace.labelled").beside(ufunc, operands)
             if has_rules(operand):
                 return import_module("fnad.trace.entering").beside(ufunc, operands)
-            return (
-                call(RULES[ufunc], operands, {})
-                if is_array_like(operand, beside=operands)
-                else unlike(ufunc, *operands)
-            )
+            if is_array_like(operand, beside=operands):
+                return call(RULES[ufunc], operands, {})
+            return unlike(ufunc, *operands)
         if is_of_ma(type(operand)):  # to ask an object that is none of these takes longer
             return import_module("fnad.trace.entering").beside(ufunc, operands)
     if all(map(is_python_like, operands)):
@@ -107,11 +105,11 @@ def operate_on_others(ufunc: Callable[..., Any], operands: Sequence[Any]) -> Any
 
 
 def is_array_like(value: Any, beside: Sequence[Any]) -> bool:
-    """True if NumPy makes an array of a value beside these operands, and does not leave the result to its operators."""
+    """True if NumPy converts a value beside these operands to an array, instead of calling the value's own operators."""
     if is_on_device(value):
         return True
-    leaves = getattr(value, "__array_ufunc__", value) is None or getattr(value, "__array_priority__", 0.0) > 0.0
-    if leaves or any(isinstance(operand, Handle) and operand.is_weak for operand in beside):
+    defers = getattr(value, "__array_ufunc__", value) is None or getattr(value, "__array_priority__", 0.0) > 0.0
+    if defers or any(isinstance(operand, Handle) and operand.is_weak for operand in beside):
         return False
     return hasattr(value, "__array__") or isinstance(value, (range, UserList, array, memoryview))
 
@@ -182,6 +180,6 @@ def operate_in_place(ufunc: Callable[..., Any], target: Any, operand: Any) -> An
     if issubclass(type(target), Aside):
         return target.operated_in_place(ufunc, operand)
     operand = unmasked(operand)
-    if target.is_scalar or not (isinstance(operand, OPERANDS) or is_on_device(operand)):
+    if target.is_scalar or not (isinstance(operand, OPERANDS) or is_array_like(operand, beside=[target])):
         return NotImplemented
     return store(f"numpy.{ufunc.__name__}", call(RULES[ufunc], (target, operand), {}), target)

@@ -63,6 +63,18 @@ def test_an_array_like_beside_a_traced_array_is_the_array_of_it(use, like):
     np.testing.assert_array_equal(gradient, fnad.grad(lambda x: use(x, np.asarray(like)))(X))
 
 
+@pytest.mark.parametrize("like", LIKES.values(), ids=LIKES)
+def test_an_array_like_is_multiplied_into_the_memory_of_an_array(like):
+    def f(x):
+        y = x * 1.0
+        seen = y[:2]
+        y *= like
+        return np.sum(seen)
+
+    assert fnad.value_and_grad(f)(X)[0] == f(X)
+    np.testing.assert_array_equal(fnad.grad(f)(X), [*np.asarray(like)[:2], 0.0])
+
+
 def test_a_change_of_an_array_like_is_seen_by_a_compiled_function():
     likes = [array("d", [1.0, 2.0, 3.0]), UserList([1.0, 2.0, 3.0]), Column([1.0, 2.0, 3.0])]
     for like in likes:
