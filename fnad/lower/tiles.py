@@ -4,7 +4,7 @@
     for i < n:                            is          p[i] = x[i] · w
       y[i] = min(p[i, :])                             y[i] = min(p[i, :])
 
-A product whose result or operand leaves the first cache is placed as a loop over its rows, or over the terms of its
+A product whose result or operand exceeds the first cache is placed as a loop over its rows, or over the terms of its
 sums. So `fuse.py` merges it with the loops before and after. A loop with such products is then divided into tiles. In
 each tile every item runs for all its iterations before the next item: a product of so many rows, by the BLAS, then a
 loop over them. That is right since the iterations of a merged loop touch disjoint parts, and nothing in it reads a sum
@@ -32,7 +32,7 @@ TILES = 8
 """The fewest tiles, of the fewest rows, that a product is divided into."""
 
 FIRST = 4
-"""The part of the bytes of a tile, as its inverse, that the first cache has: it keeps a matrix between its uses."""
+"""The bytes of a tile over those of the first cache, which keeps a matrix between its uses."""
 
 FEW = 4
 """The rows of a tile, in multiples of the fewest, with less than which the other matrix takes long to pack for each."""

@@ -174,7 +174,7 @@ def _symbol(value: Any) -> Symbol:
 
 
 class Fraction(NamedTuple):
-    """Which quantile: numbers in [0, 1], traced or not, and whether they leave the dtype of the result to the array."""
+    """The quantiles: numbers in [0, 1], traced or not, and a flag that is True if the array decides the dtype."""
 
     q: Any
     is_weak: bool

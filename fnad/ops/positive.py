@@ -42,7 +42,7 @@ def by_cholesky(a: Symbol, b: Symbol, *, upper: bool) -> Symbol:
 
 
 def _pull(results: Any, primals: Any, cts: Any, *, upper: bool) -> list[Symbol]:
-    """As of `solve`, within the triangle that is read; the transpose of a Hermitian matrix is its conjugate."""
+    """The rule of `solve`, within the triangle that is read; the transpose of a Hermitian matrix is its conjugate."""
     b_ct = solve_positive(conjugate(primals[0]), cts[0], upper=upper)
     whole = neg(matmul(b_ct, transposed(results[0])))
     both = add(whole, adjoint(whole))

@@ -105,7 +105,7 @@ def operate_on_others(ufunc: Callable[..., Any], operands: Sequence[Any]) -> Any
 
 
 def is_array_like(value: Any, beside: Sequence[Any]) -> bool:
-    """True if NumPy converts a value beside these operands to an array, instead of calling the value's own operators."""
+    """True if NumPy converts a value beside these operands to an array, in place of calling its own operators."""
     if is_on_device(value):
         return True
     defers = getattr(value, "__array_ufunc__", value) is None or getattr(value, "__array_priority__", 0.0) > 0.0

@@ -39,7 +39,7 @@ class CallForm(NamedTuple):
 
 
 PLAIN = {*map(id, (int, str, bytes, bool, type(None)))}
-"""Types, by identity, of objects that are always what they were."""
+"""The ids of immutable types, whose values are compared without a key of their content."""
 
 
 def has_key(value: Any, key: Hashable, place: int | str) -> bool:

@@ -121,10 +121,9 @@ _TRANSFORMED: dict[int, ref[Any]] = {}
 """The functions that transforms were called with, and the objects of such methods, by identity."""
 
 _KEPT: dict[Hashable, Function] = {}
-"""The functions in the latest transforms of what was transformed before, as by `grad(f)(x)` in a loop.
+"""The functions, with their traces, that run transforms which are made more than once, as by `grad(f)(x)` in a loop.
 
-They have the traces. That of a function's first transform is not kept, because many functions are made for one call,
-and hold arrays.
+That of a function's first transform is not kept, because many functions are made for one call, and refer to arrays.
 """
 
 MOST_KEPT = 16
@@ -141,7 +140,7 @@ def _key_of_repeated(transform: Function, given: dict[str, Any]) -> Hashable:
         with suppress(TypeError):  # a class may have no weak references
             _TRANSFORMED[address] = ref(parts[0], lambda _: _TRANSFORMED.pop(address, None))
         return None
-    key = transform, *map(id, parts), *options  # what is kept has the function: no other one takes its identity
+    key = transform, *map(id, parts), *options  # what is kept refers to the function: its id stays its own
     try:
         hash(key)
     except TypeError:
