@@ -520,6 +520,27 @@ def test_a_transform_of_the_same_function_again_has_its_traces(traces: Mock, der
     assert [type(derivative(f, argnums=argnums)(X)) for argnums in (0, (0,), 0)] == [np.ndarray, tuple, np.ndarray]
 
 
+def test_a_function_and_what_has_its_own_rule_have_traces_of_their_own(derivative: Function) -> None:
+    def f(x: Any) -> Any:
+        return np.sum(np.sin(x))
+
+    def rule(primals: Any, tangents: Any) -> Any:
+        return f(primals[0]), 100.0 * np.sum(tangents[0])
+
+    ruled = fnad.custom_jvp(f)
+    ruled.defjvp(rule)
+    of_vjp = fnad.custom_vjp(f)
+    of_vjp.defvjp(lambda x: (f(x), x), lambda x, ct: (np.full(len(x), 50.0) * ct,))
+    for _ in range(4):
+        np.testing.assert_allclose(derivative(ruled)(X), [100.0, 100.0])
+        np.testing.assert_allclose(derivative(f)(X), np.cos(X))
+        np.testing.assert_allclose(derivative(fnad.jit(ruled))(X), [100.0, 100.0])
+        np.testing.assert_allclose(derivative(fnad.jit(f))(X), np.cos(X))
+        np.testing.assert_allclose(fnad.grad(of_vjp)(X), [50.0, 50.0])
+        np.testing.assert_allclose(fnad.vmap(fnad.grad(ruled))(X[None]), [[100.0, 100.0]])
+        np.testing.assert_allclose(fnad.vmap(fnad.grad(f))(X[None]), np.cos(X)[None])
+
+
 def test_methods_are_transformed_again_as_functions_are(traces: Mock) -> None:
     class Model:
         def __init__(self, scale: float) -> None:

@@ -132,7 +132,8 @@ MOST_KEPT = 16
 def _key_of_repeated(transform: Function, given: dict[str, Any]) -> Hashable:
     """The transform, the function and the options; None if no transform was called with the function before."""
     f, *options = given.get("f"), *((name, type(value), value) for name, value in given.items() if name != "f")
-    inside = f._run if isinstance(f, Transformed) else f  # pyright: ignore[reportPrivateUsage]
+    # What a subclass runs is the user's function, without the rule that the object has.
+    inside = f._run if type(f) is Transformed else f  # pyright: ignore[reportPrivateUsage]
     parts = (inside.__self__, inside.__func__) if isinstance(inside, MethodType) else (inside,)
     address = id(parts[0])
     found = _TRANSFORMED.get(address)
