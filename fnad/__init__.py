@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from fnad.api.functions.lowered import ShapeDtypeStruct, eval_shape
     from fnad.api.functions.map import map  # noqa: A004
     from fnad.api.functions.ode import odeint
+    from fnad.api.functions.register_rule import register_rule
     from fnad.api.functions.save_load import load, save
     from fnad.api.functions.sparse import sparse_hessian, sparse_jacobian
     from fnad.api.functions.stop_gradient import stop_gradient
@@ -103,6 +104,7 @@ __all__ = [
     "odeint",
     "optim",
     "random",
+    "register_rule",
     "remat",
     "root",
     "save",
@@ -148,6 +150,7 @@ _MODULES = {
     "lowered": ("ShapeDtypeStruct", "eval_shape"),
     "map": ("map",),
     "ode": ("odeint",),
+    "register_rule": ("register_rule",),
     "save_load": ("load", "save"),
     "sparse": ("sparse_hessian", "sparse_jacobian"),
     "stop_gradient": ("stop_gradient",),

@@ -1,4 +1,4 @@
-"""Functions of bottleneck on traced values, as those of math (`fnad.trace.standard`): reductions that NumPy has too.
+"""Functions of bottleneck on traced values, by `fnad.register_rule`: reductions that NumPy has too.
 
 Packages use them for their speed; otherwise they equal NumPy's functions. Others, as moving windows, have no rule.
 """
@@ -11,7 +11,8 @@ from importlib import import_module
 import numpy as np
 
 from fnad.trace.dispatch import call_function
-from fnad.trace.standard import STANDARD, Function
+from fnad.trace.stand_ins import register
+from fnad.trace.standard import Function
 
 SAME = ("median", "nanargmax", "nanargmin", "nanmax", "nanmean", "nanmedian", "nanmin", "nanstd", "nansum", "nanvar")
 OWN: dict[str, Function] = {
@@ -28,7 +29,5 @@ def of_array(compute: Function) -> Function:
 
 with suppress(ImportError):  # of bottleneck, which is optional
     _bottleneck = import_module("bottleneck")
-    STANDARD.update(
-        (getattr(_bottleneck, name), of_array(compute))
-        for name, compute in {**{name: getattr(np, name) for name in SAME}, **OWN}.items()
-    )
+    for _name, _compute in {**{name: getattr(np, name) for name in SAME}, **OWN}.items():
+        register(getattr(_bottleneck, _name), of_array(_compute))

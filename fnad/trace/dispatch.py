@@ -304,21 +304,11 @@ def no_rule(name: str, function: Any) -> UnsupportedFunctionError:
             remedy="np.vectorize calls a function as often, and returns an array of numbers",
         )
     remedy = "compose it from functions that have one"
-    if (key := _key(name, function)) is not None:
-        remedy += (
-            f", or add a rule, which takes symbols and composes primitives and rules: @fnad.numpy.implements({key}), "
-            'see "How to add a rule" in CONTRIBUTING.md'
-        )
+    is_named = "." in name and name.replace(".", "").isidentifier()
+    is_method = isinstance(getattr(function, "__self__", None), np.ufunc) and function.__name__ != "__call__"
+    if is_named and not is_method:  # which is a new object at each look
+        remedy += f", or give it a rule: fnad.register_rule({name}, rule)"
     return UnsupportedFunctionError.here(f"{name} has no rule for traced values", remedy=remedy)
-
-
-def _key(name: str, function: Any) -> str | None:
-    """The line that a user writes to enter a rule; None for a function that is in no module."""
-    owner = getattr(function, "__self__", None)
-    if isinstance(owner, np.ufunc) and function.__name__ != "__call__":
-        name, _, method = name.rpartition(".")
-        return f'({name}, "{method}")' if "." in name else None
-    return name if "." in name and name.replace(".", "").isidentifier() else None
 
 
 def undefined_elements(name: str) -> UnsupportedFunctionError:

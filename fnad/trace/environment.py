@@ -54,6 +54,10 @@ FAST = (dict.get, getattr, member, content_of, kind)
 
 GONE = repeat(MISSING)
 
+RULES_GIVEN = "fnad.register_rule"
+REGISTERED = {RULES_GIVEN: 0}
+"""The number of rules that users have registered. Every trace reads it, so none is used again that lacks a rule."""
+
 
 class Change(NamedTuple):
     """A change of a value since it was read, with its place."""
@@ -85,6 +89,7 @@ class Environment:
         self._failed: Read | None = None
         self._groups: list[tuple[Any, ...]] = []
         self._grouped = 0
+        self.read(dict.get, REGISTERED, RULES_GIVEN)
 
     def end(self) -> None:
         """End the recording: if the function itself has changed what it read, its run is not to be repeated."""

@@ -55,8 +55,8 @@ from fnad.words import WORDS, alike, word_for_keyword
 
 ARRAY = "NumPy's functions take traced values as they are; stack several with np.stack or fnad.numpy.array"
 NUMBER = (
-    "NumPy's functions take traced values, and so do float and those of math where a name of theirs is called; for "
-    "other code there is fnad.callback"
+    "NumPy's functions take traced values, and so do float and those of math where a name of theirs is called; "
+    "fnad.register_rule gives other functions a rule, fnad.callback calls them without a derivative"
 )
 INDEX = (
     "sizes and loop counts have to be known while tracing; to read an ordinary array at a traced index, write "

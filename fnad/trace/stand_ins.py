@@ -34,6 +34,7 @@ from fnad.trace.classes import CLASSES
 from fnad.trace.conversion import own_function
 from fnad.trace.dispatch import call, call_function, go_straight
 from fnad.trace.entering import OPERATORS, holds_traced, operand
+from fnad.trace.environment import REGISTERED, RULES_GIVEN
 from fnad.trace.handle import Handle
 from fnad.trace.libraries import is_library, is_trusted, package_of
 from fnad.trace.listed import Listed, as_array
@@ -72,6 +73,21 @@ MADE: dict[int, tuple[Any, Any]] = {}
 def enter(original: Any, make: Make) -> None:
     """Replace a function or a class by the result of `make` for it."""
     STAND_INS[id(original)] = original, make
+
+
+def register(function: Any, rule: Callable[..., Any]) -> None:
+    """Have traces call a rule in the place of a function where an argument is traced."""
+
+    def making(_: Any) -> Callable[..., Any]:
+        @functools.wraps(function, updated=())
+        def call(*args: Any, **kwargs: Any) -> Any:
+            return (UPWARD.callee(rule) if holds_traced((args, kwargs)) else function)(*args, **kwargs)
+
+        return call
+
+    enter(function, making)
+    MADE.pop(id(function), None)
+    REGISTERED[RULES_GIVEN] += 1
 
 
 def standing_for(value: Any) -> Any:

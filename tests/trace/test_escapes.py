@@ -22,8 +22,8 @@ V = np.array([1.0, 2.0, 3.0])
 TABLE = np.arange(3.0)
 
 NUMBER = (
-    "NumPy's functions take traced values, and so do float and those of math where a name of theirs is called; for "
-    "other code there is fnad.callback"
+    "NumPy's functions take traced values, and so do float and those of math where a name of theirs is called; "
+    "fnad.register_rule gives other functions a rule, fnad.callback calls them without a derivative"
 )
 UNDECIDED = (
     "it depends on arguments that have no numbers yet, as those of the body of a loop or of many rows of vmap: choose "
@@ -350,8 +350,7 @@ def test_a_function_without_a_rule():
 
     assert message(UnsupportedFunctionError, f, V) == (
         f"numpy.packbits has no rule for traced values\n{where(f)}\n"
-        "  compose it from functions that have one, or add a rule, which takes symbols and composes primitives and "
-        'rules: @fnad.numpy.implements(numpy.packbits), see "How to add a rule" in CONTRIBUTING.md'
+        "  compose it from functions that have one, or give it a rule: fnad.register_rule(numpy.packbits, rule)"
     )
 
 
