@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
+from time import perf_counter
 from types import ModuleType
 from typing import Any
 from weakref import WeakValueDictionary
@@ -200,9 +201,9 @@ def by_weight(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], float]], None]:
-    """Return `clock(now)`, which replaces the clock by which programs become hot."""
-    return lambda now: monkeypatch.setattr(tiers, "perf_counter", now)
+def by_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have programs become hot by the time that they took."""
+    monkeypatch.setattr(tiers, "perf_counter", perf_counter)
 
 
 OPTIMISED = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -107,11 +106,10 @@ def test_what_takes_longer_to_interpret_than_to_compile_is_compiled_at_once(comp
     assert len(compilations) == 1
 
 
-@pytest.mark.usefixtures("_by_weight")
+@pytest.mark.usefixtures("_by_weight", "by_time")
 def test_a_loop_that_takes_long_is_given_up_and_compiled(
-    compilations: list[str], monkeypatch: pytest.MonkeyPatch, clock: Callable[[Callable[[], float]], None]
+    compilations: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    clock(time.perf_counter)
     monkeypatch.setattr(TieredProgram, "expected_cost", lambda self: 0.01)
     assert jit(lambda x: fnad.fori_loop(0, 1_000_000, lambda i, c: c + 1.0, x))(0.5) == 1_000_000.5
     assert len(compilations) == 1

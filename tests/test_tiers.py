@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from itertools import count
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -35,7 +35,6 @@ from fnad.transforms.pipeline import simplify
 from tests.steps import steps
 
 X = np.array([1.0, 2.0, 3.0])
-Clock = Callable[[Callable[[], float]], None]
 
 
 class Native:
@@ -53,6 +52,19 @@ class Native:
 
 def example(name: str = "example") -> Program:
     return trace(lambda x: [mul(sin(x), x)], Aval(F64, (3,)), name=name)
+
+
+SECONDS = 0.04
+"""The least time that the interpreter takes for `slow()`."""
+
+
+def slow() -> Program:
+    @partial(fnad.external, result=lambda x: x)
+    def slowly(x: Any) -> Any:
+        time.sleep(SECONDS)
+        return np.sin(x) * x
+
+    return fnad.make_program(slowly)(X).program
 
 
 Costs = Callable[..., None]
@@ -107,14 +119,15 @@ def test_cold_programs_are_interpreted_and_hot_ones_compiled(zeros: Zeros) -> No
     assert len(zeros.given) == 1
 
 
-def test_a_slow_program_is_compiled_when_it_has_cost_as_much(zeros: Zeros, clock: Clock) -> None:
-    program = TieredProgram(example())
-    clock(count(0.0, 0.04).__next__)
-    zeros.costs(program=0.1)
-    for _ in range(3):
-        program.executor()([X])
-        assert zeros.given == []
+@pytest.mark.usefixtures("by_time")
+def test_a_slow_program_is_compiled_when_it_has_cost_as_much(zeros: Zeros) -> None:
+    program = TieredProgram(slow())
+    zeros.costs(program=6 * SECONDS)
     program.executor()([X])
+    assert zeros.given == []
+    for _ in range(5):
+        program.executor()([X])
+    assert_array_equal(program.executor()([X])[0], np.zeros(3))
     assert len(zeros.given) == 1
 
 
@@ -209,11 +222,11 @@ def test_calls_interpret_a_program_as_it_is_until_the_background_has_simplified_
     assert threads == {"fnad compiler"}
 
 
-def test_a_call_waits_for_what_takes_at_most_as_long_as_two_calls(compiler: Compiler, clock: Clock) -> None:
-    clock(count(0.0, 0.1).__next__)
-    for cost, expected in ((0.21, EXPECTED), (0.19, 0.0)):
-        compiler.costs(program=cost, lowered=cost / 2)
-        program = TieredProgram(example())
+@pytest.mark.usefixtures("by_time")
+def test_a_call_waits_for_what_takes_at_most_as_long_as_two_calls(compiler: Compiler) -> None:
+    for cost, expected in ((1e3 * SECONDS, EXPECTED), (SECONDS, 0.0)):
+        compiler.costs(program=cost, lowered=cost)
+        program = TieredProgram(slow())
         program.executor()([X])
         assert result(program) == expected
         compiler.may_end.set()
@@ -352,11 +365,9 @@ def test_what_cannot_be_lowered_is_interpreted(backend: Callable[..., Costs]) ->
     assert len(attempts) == 1
 
 
-def test_a_loop_with_effects_is_not_run_again_from_its_start(
-    backend: Callable[..., Costs], clock: Clock, compiled_in_background: None
-) -> None:
+@pytest.mark.usefixtures("by_time", "compiled_in_background")
+def test_a_loop_with_effects_is_not_run_again_from_its_start(backend: Callable[..., Costs]) -> None:
     """The interpreter gives up a loop that takes long, but not after effects, which would happen twice."""
-    clock(time.perf_counter)
     backend(compile_program)(program=0.01)
     seen: list[int] = []
 
