@@ -277,7 +277,7 @@ def test_other_arguments_that_change_are_seen(traces: Mock, derivative: Function
         expected.append(factor * a * power * X ** (power - 1))
         assert_array_equal(gradient(X, data, thing, power=power), expected[-1])
         assert_array_equal(gradient(X, data.copy(), thing, power=power), expected[-1])
-    assert traces.call_count == 2 + 3
+    assert traces.call_count == 2 + 3 + 1  # one in vain, with a traced integer that turns out to be used
 
 
 def test_python_decides_by_the_values_at_hand(traces: Mock, derivative: Function) -> None:

@@ -17,7 +17,7 @@ from fnad.errors import ArgumentTypeError, UsedAfterTraceError
 from fnad.ir.builder import Builder, Captured, current_builder, is_tracing
 from fnad.ir.program import Atom, Source, Var
 from fnad.ir.symbol import Symbol
-from fnad.ir.types import Aval, dtype_name, native_dtype
+from fnad.ir.types import Aval, aval_of, dtype_name, native_dtype
 from fnad.placement import is_on_device
 from fnad.records import NamedTuple
 from fnad.trace.shadow import Raised, Shadow
@@ -65,8 +65,9 @@ class Trace(Builder):
 
     `values` are those for the arguments at hand, in the outermost trace, else in the trace around this one; `guards`
     are what Python was told of them, `contents` the values that it was told whole. `writes` are those into traced
-    arrays, in order; `changed` are the arrays of which inner functions wrote into copies. `is_differentiated` marks the
-    trace of a function for its derivative. `raised` makes the values of an inner trace.
+    arrays, in order; `changed` are the arrays of which inner functions wrote into copies; `drawn` became inputs while
+    the function ran. `is_differentiated` marks the trace of a function for its derivative. `raised` makes the values of
+    an inner trace.
     """
 
     is_differentiated = False
@@ -79,6 +80,7 @@ class Trace(Builder):
         self.contents: set[Atom] = set()
         self.writes: list[Write] = []
         self.changed: list[Array] = []
+        self.drawn: list[Array] = []
         self._arrays: dict[int, tuple[Array, Array]] = {}  # each with its snapshot: a symbol would refer to the trace
         self._small: dict[Hashable, Array] = {}
 
@@ -88,6 +90,11 @@ class Trace(Builder):
         assert isinstance(symbol.atom, Var)
         self.values.enter(symbol.atom, value)
         return symbol
+
+    def draw(self, array: Array) -> Symbol:
+        """Add an input that stands for an array which was drawn while the function runs."""
+        self.drawn.append(array)
+        return self.argument(aval_of(array), array)
 
     def capture(self, value: Captured) -> Symbol:
         """The input that stands for a value from outside; of an array, for its present content."""

@@ -32,7 +32,15 @@ from typing import Any, cast
 
 import numpy as np
 
-from fnad.trace.libraries import in_library, is_machinery, is_table, is_testing, is_trusted, is_users
+from fnad.trace.libraries import (
+    in_library,
+    is_machinery,
+    is_machinery_class,
+    is_table,
+    is_testing,
+    is_trusted,
+    is_users,
+)
 from fnad.trace.parts import CONSTANTS, elements_of
 
 PURE_BUILTINS = (
@@ -195,8 +203,11 @@ def effect_of_object(value: Any) -> str | None:
     kind = cast("type[Any]", type(value))
     if is_table(value) or issubclass(kind, HARMLESS):
         return None
+    if kind.__name__ == "cython_function_or_method" and str(value.__module__).startswith("numpy.random"):
+        return None  # the state of its generator is compared
     if in_library(getattr(kind, "__module__", "")):
-        has_state = bool(getattr(value, "__dict__", None)) and elements_of(value) is None
+        is_listed = elements_of(value) is not None or is_machinery_class(kind)  # all of its attributes are compared
+        has_state = bool(getattr(value, "__dict__", None)) and not is_listed
         return f"a {kind.__name__} is read" if has_state else _effect_of_calling(value)
     own = (
         part for base in kind.__mro__ if is_users(base) for name, part in vars(base).items() if name not in DESCRIBED

@@ -22,6 +22,7 @@ import numpy as np
 from fnad.ir.program import Source
 from fnad.records import NamedTuple
 from fnad.trace.capture import Array
+from fnad.trace.effects import DRAW
 from fnad.trace.generators import draws_numbers
 from fnad.trace.parts import CONSTANTS, CONTAINERS, MISSING
 from fnad.trace.reads import (
@@ -57,6 +58,11 @@ GONE = repeat(MISSING)
 RULES_GIVEN = "fnad.register_rule"
 REGISTERED = {RULES_GIVEN: 0}
 """The number of rules that users have registered. Every trace reads it, so none is used again that lacks a rule."""
+
+
+def is_generator(read: Read) -> bool:
+    """True if the state of a generator of random numbers was read."""
+    return read.way is pickled and draws_numbers(read.owner)
 
 
 class Change(NamedTuple):
@@ -212,9 +218,14 @@ class Environment:
     @property
     def has_drawn(self) -> bool:
         """True if a generator of random numbers has drawn some since it was read."""
-        return any(
-            read.way is pickled and draws_numbers(read.owner) and not read.holds() for read in self.reads.values()
-        )
+        return any(is_generator(read) and not read.holds() for read in self.reads.values())
+
+    @property
+    def has_only_drawn(self) -> bool:
+        """True if nothing that was read has changed, or is read anew at each call, but generators of random numbers."""
+        changed = [read for read in self.reads.values() if not read.holds()]
+        draws = [*map(is_generator, changed), *[met.what == DRAW for met in self.met if met.anew]]
+        return bool(draws) and all(draws) and all(read.is_counted() for read in self.counted.values())
 
     def restored_arrays(self) -> Iterator[tuple[str, Source | None]]:
         """Restore the content of arrays that was changed since it was read; the names of these arrays, with a line."""

@@ -40,6 +40,7 @@ from fnad.trace.capture import READ
 from fnad.trace.compiled import converted_on_traced, of_compiled, of_numba
 from fnad.trace.conversion import HOOKS, converted, converted_code, facts_in, own_function
 from fnad.trace.dispatch import is_written
+from fnad.trace.draws import drawing_again
 from fnad.trace.entering import constructing, entered, operand
 from fnad.trace.handle import Handle
 from fnad.trace.libraries import is_entered, is_numba_class, is_of_numba, is_standard, is_trusted, is_users
@@ -192,7 +193,7 @@ def of_method(method: MethodType) -> Any:
     METHODS.enter_class(type(method.__self__))
     module = str(getattr(own, "__module__", ""))
     is_numpys = module.startswith("numpy.random") and type(own) is not FunctionType
-    draw: Any = drawing(method) if is_numpys else method
+    draw: Any = drawing(drawing_again(method)) if is_numpys else method
     if UNDOING.values and module.startswith(("random", "numpy.random")):
         kept(method.__self__)
         if own.__name__ == "shuffle":

@@ -28,10 +28,10 @@ from fnad.trace.user_methods import exchanged
 class Traced(NamedTuple):
     """The findings of a trace.
 
-    `program` takes the leaves, then the values of `captured`: what arrays contained when they were first used, or
-    symbols of the trace around this one. `guards` are what Python was told of values of the program. `baked` has the
-    arrays that shapes in the program depend on (masks, numbers of repetitions), each with its content. `writes` are
-    those into traced arrays.
+    `program` takes the leaves, then the values of `captured`: what was drawn, what arrays contained when they were
+    first used, or symbols of the trace around this one. `guards` are what Python was told of values of the program.
+    `baked` has the arrays that shapes in the program depend on (masks, numbers of repetitions), each with its content.
+    `writes` are those into traced arrays.
     """
 
     program: Program
@@ -75,7 +75,7 @@ def trace_function(
     if trace.guards:
         program = Program(program.name, program.inputs, program.equations, program.outputs, frozenset(trace.guards))
     guards, baked, writes = trace.guards.values(), trace.baked, trace.writes
-    return Traced(program, tuple(trace.captured), tuple(guards), tuple(baked), tuple(writes))
+    return Traced(program, (*trace.drawn, *trace.captured), tuple(guards), tuple(baked), tuple(writes))
 
 
 def _run(call: Callable[[list[Tracer]], Sequence[Any]], leaves: list[Tracer]) -> Sequence[Any]:

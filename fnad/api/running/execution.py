@@ -185,7 +185,7 @@ def in_trace(
         return function(*trees)
     leaves, structure = leaves_of(trees, lambda i: names[i] if i < len(names) else f"args[{i - len(names)}]")
 
-    def traced() -> Staged:
+    def traced(_: Sequence[Any] = ()) -> Staged:
         received = Received(f)
 
         def call(tracers: Sequence[Tracer]) -> Any:

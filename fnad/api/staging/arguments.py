@@ -67,6 +67,7 @@ from fnad.numpy.operands import as_symbol, as_weak
 from fnad.placement import is_on_device
 from fnad.records import NamedTuple
 from fnad.trace.capture import mark_differentiated, same_bits
+from fnad.trace.draws import Varying
 from fnad.trace.hooks import replaced
 from fnad.trace.labelled import Labelled, labelled
 from fnad.trace.loading import read
@@ -389,6 +390,8 @@ def _copy(value: Any) -> Any:
         return _handle(value)
     if isinstance(value, np.ndarray):
         return value.copy()
+    if type(value) is Varying:
+        return value.received()
     return Tracer(as_symbol(value)) if is_on_device(value) else read(value)  # whose methods know no traced values
 
 

@@ -1,0 +1,202 @@
+"""Runs of a function whose random draws are inputs of its trace, so that the trace can be used again.
+
+A draw from a generator of NumPy changes the generator. If a function has no other effect, a later call can make the
+same draws, in their order, and use the trace. For this the function runs with a traced value in the place of each draw:
+what Python decides by it is a guard, and what needs a number is an error.
+
+Nothing else may be done with a generator: to read its state, copy it or make another one ends the run. So does any
+effect, before it happens. Behind the run, copies of the generators draw again. If they give other numbers, or end in
+another state, code of a library has drawn too.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Generator
+from contextlib import contextmanager
+from functools import wraps
+from types import MethodType
+from typing import Any, NoReturn, cast
+
+import numpy as np
+
+from fnad import forks
+from fnad.ir.builder import current_builder
+from fnad.ir.types import NAMES
+from fnad.numpy.operands import as_weak
+from fnad.records import NamedTuple
+from fnad.trace.capture import Array, Trace, same_bits
+from fnad.trace.generators import draws_numbers
+from fnad.trace.handle import Handle
+from fnad.trace.parts import CONSTANTS
+from fnad.trace.reads import pickled
+from fnad.trace.recording import RECORDING, Recorder
+from fnad.trace.writes import DRAWING
+from fnad.upward import UPWARD
+
+OTHERS = {"bit_generator", "bytes", "get_state", "seed", "set_state", "shuffle", "spawn"}
+"""The attributes of generators that are no draws of new numbers."""
+
+
+class NotRepeatableRun(BaseException):
+    """Ends a run that does more than draw: no `except` of user code is meant to catch it."""
+
+
+class Draw(NamedTuple):
+    """A draw from a generator, or without one an integer that is only passed on; `array` is what came of it."""
+
+    array: Array
+    generator: Any = None
+    name: str = ""
+    args: tuple[Any, ...] = ()
+    kwargs: Any = None
+
+    def of(self, generator: Any) -> Array:
+        """The array of the same draw from a generator."""
+        return self.array if generator is None else np.asarray(getattr(generator, self.name)(*self.args, **self.kwargs))
+
+
+class DrawRecorder(Recorder):
+    """A recorder for a run in which draws are traced.
+
+    `draws` are those of the latest outermost trace, in the order of the inputs that stand for them.
+    """
+
+    def __init__(self) -> None:
+        self.draws: list[Draw] = []
+        self._root: Trace | None = None
+        self._generators: dict[int, tuple[Any, Any, bytes]] = {}
+        super().__init__(seeks_effects=True)
+        python, numpy = forks.loaded("random"), forks.loaded("numpy.random")
+        self._watch(python and python._inst)
+        self._watch(numpy and numpy.mtrand._rand)
+
+    @property
+    def effect(self) -> str | None:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return None
+
+    @effect.setter
+    def effect(self, effect: str | None) -> None:
+        if effect is not None:
+            refuse()
+
+    @contextmanager
+    def active(self) -> Generator[None]:
+        with RECORDING.holding(self):
+            yield
+        self._note_imports()
+
+    def attribute(self, owner: Any, name: str) -> None:
+        if draws_numbers(owner) and (name in OTHERS or name[:1] == "_"):
+            refuse()
+        super().attribute(owner, name)
+
+    def call(self, function: Any) -> bool:
+        if str(getattr(function, "__module__", "")).startswith("numpy.random") and not self._is_draw(function):
+            refuse()
+        return super().call(function)
+
+    def _is_draw(self, function: Any) -> bool:
+        is_bound = isinstance(function, MethodType) and id(function.__self__) in self._generators
+        return is_bound and function.__name__ not in OTHERS
+
+    def _follow_content(self, value: Any) -> None:
+        if draws_numbers(value):
+            self._watch(value)
+        else:
+            super()._follow_content(value)
+
+    def _watch(self, generator: Any) -> None:
+        """Keep the state of a generator from outside, to compare and to restore it."""
+        if generator is not None and id(generator) not in self._generators:
+            state = (functions_of(generator) or refuse())[0](generator)
+            self._generators[id(generator)] = generator, state, pickled(generator)
+
+    def draw(self, method: MethodType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The traced value for what a method draws from a generator from outside."""
+        args, kwargs = _snapshot(args), dict(zip(kwargs, map(_snapshot, kwargs.values()), strict=True))
+        value = method(*args, **kwargs) if self._is_draw(method) else refuse()
+        is_array = type(value) is np.ndarray and value.dtype in NAMES
+        if not (is_array or type(value) is float) or any(value is given for given in (*args, *kwargs.values())):
+            refuse()
+        return self.trace(
+            Draw(np.asarray(value), method.__self__, method.__name__, args, kwargs), is_number=not is_array
+        )
+
+    def trace(self, draw: Draw, *, is_number: bool) -> Any:
+        """The traced value for a draw; a Python number gives way to arrays."""
+        builder = root = current_builder()
+        while isinstance(root, Trace) and root.outer is not None and root.outer.alive:
+            root = root.outer
+        if not isinstance(root, Trace):
+            refuse()
+        if root is not self._root:
+            self._root, self.draws = root, []
+        self.draws.append(draw)
+        symbol = builder.lift(root.draw(draw.array))
+        if is_number:
+            return UPWARD.handle_of(as_weak(symbol), is_scalar=True)
+        return UPWARD.fresh_handle_of(symbol, False)
+
+    def is_repeatable(self) -> bool:
+        """True if copies of the generators draw the same, and end as these do; the others are compared from now on."""
+        copies = {key: pickle.loads(before) for key, (_, _, before) in self._generators.items()}
+        drawn = {id(draw.generator) for draw in self.draws}
+        if not all(same_bits(draw.of(copies.get(id(draw.generator))), draw.array) for draw in self.draws):
+            return False
+        for key, (generator, _, _) in self._generators.items():
+            if pickled(copies[key]) != pickled(
+                pickle.loads(pickled(generator))
+            ):  # of a copy too: no text is in it twice
+                return False
+            if key not in drawn and key in self.kept:
+                self.environment.read(pickled, generator)
+        return True
+
+    def restore(self) -> None:
+        """Give the generators the state that they had."""
+        for generator, state, _ in self._generators.values():
+            functions_of(generator)[1](generator, state)
+
+
+class Varying:
+    """An integer argument that was another one in the call before."""
+
+    def __init__(self, value: int) -> None:
+        self._value = value
+
+    def received(self) -> Any:
+        """The traced value in its place."""
+        recorder = _draw_recorder() or refuse()
+        return recorder.trace(Draw(np.array(self._value, np.int64)), is_number=True)
+
+
+def refuse() -> NoReturn:
+    """End the run."""
+    raise NotRepeatableRun
+
+
+def functions_of(generator: Any) -> Any:
+    """The functions that return and set the state of a generator, if there are some."""
+    kind = type(generator)
+    return DRAWING.get(f"{kind.__module__}.{kind.__qualname__}")
+
+
+def drawing_again(method: MethodType) -> Any:
+    """A method of a generator, with traced results in a run for that."""
+    recorder = _draw_recorder()
+    return method if recorder is None else wraps(method)(lambda *args, **kwargs: recorder.draw(method, args, kwargs))
+
+
+def _draw_recorder() -> DrawRecorder | None:
+    return next((recorder for recorder in RECORDING.values if isinstance(recorder, DrawRecorder)), None)
+
+
+def _snapshot(value: Any) -> Any:
+    """An argument of a draw as it is now; a traced value or another object ends the run."""
+    if isinstance(value, (*CONSTANTS, type)) and not issubclass(type(value), Handle):
+        return value
+    if type(value) is np.ndarray and not value.dtype.hasobject:
+        return value.copy()
+    kind, parts = type(value), cast("Any", value)
+    return kind(map(_snapshot, parts)) if kind in (list, tuple) else refuse()
