@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import fnad
 from fnad.errors import DomainError
-from tests.control.truth import check, compare_values
+from tests.control.truth import check_each, compare_values
 
 X = np.array([0.7, -1.1, 0.4])
 ways = pytest.mark.parametrize("executor", ["interpreter", "compiled"])
@@ -124,8 +124,7 @@ def _slope(cond, x):
 @pytest.mark.parametrize("name", CASES)
 def test_a_branch_is_that_of_python(name):
     f, arguments = CASES[name]
-    for args in arguments:
-        check(*both(f), *args, compiled=1 + (name == "a branch in a branch"))
+    check_each(*both(f), arguments, compiled=1 + (name == "a branch in a branch"))
 
 
 def test_numbers_of_python_take_the_dtype_of_the_other_branch():
@@ -170,8 +169,7 @@ def test_switch_of_one_branch_leaves_the_operand_of_its_caller_alone():
 def test_second_derivatives_of_a_switch():
     branches = [np.sin, np.exp, lambda x: x * x * x]
     f = lambda x, i: fnad.switch(i, branches, x)  # noqa: E731
-    for i in range(3):
-        check(f, lambda x, i: branches[i](x), 0.6, np.int64(i))
+    check_each(f, lambda x, i: branches[i](x), [(0.6, np.int64(i)) for i in range(3)])
 
 
 # ---- only one branch runs --------------------------------------------------------------------------------------------

@@ -30,9 +30,8 @@ adjoints = pytest.mark.parametrize("adjoint", ["discrete", "continuous"])
 A = np.array([[-0.3, 1.0], [-1.0, -0.1]])
 Y0 = np.array([1.0, 0.5])
 TIMES = {
-    "forwards": np.array([0.0, 0.5, 1.7, 3.0]),
-    "backwards": np.array([2.0, 1.5, -0.5]),
-    "repeated": np.array([0.5, 0.5, 1.0, 1.0]),
+    "forwards and repeated": np.array([0.0, 0.0, 0.5, 1.7, 1.7]),
+    "backwards": np.array([1.0, 0.8, -0.5]),
     "one": np.array([1.0]),
 }
 times = pytest.mark.parametrize("name", TIMES)
@@ -89,7 +88,7 @@ def test_second_derivatives_in_all_nestings(adjoint: str) -> None:
     t = np.array([0.2, 1.1])
 
     def f(s: Any) -> Any:
-        return fnad.odeint(lambda y, t: s * y, 1.0, s * t, rtol=1e-11, atol=1e-11, adjoint=adjoint)[-1]
+        return fnad.odeint(lambda y, t: s * y, 1.0, s * t, rtol=1e-9, atol=1e-9, adjoint=adjoint)[-1]
 
     value = np.exp(0.9 * 1.3**2)
     first, second = 1.8 * 1.3 * value, (1.8 + (1.8 * 1.3) ** 2) * value
@@ -174,10 +173,11 @@ def test_continuous_adjoint_of_a_damped_equation_takes_close_times_or_ends_in_an
         return fnad.odeint(van_der_pol, np.array([2.0, 0.0]), np.linspace(0, 15, count), mu, adjoint=adjoint)[-1, 0]
 
     gradient = fnad.jit(fnad.grad(f), static_argnums=(1, 2))
-    expected = gradient(5.0, 4, "discrete")
-    np.testing.assert_allclose(gradient(5.0, 61, "continuous"), expected, rtol=1e-5)
-    with raises(ConvergenceError, "odeint did not come to the next time"):
-        gradient(5.0, 4, "continuous")
+    with fnad.config.override(executor="compiled"):
+        expected = gradient(5.0, 4, "discrete")
+        np.testing.assert_allclose(gradient(5.0, 61, "continuous"), expected, rtol=1e-5)
+        with raises(ConvergenceError, "odeint did not come to the next time"):
+            gradient(5.0, 4, "continuous")
 
 
 # ---- what it takes and returns ---------------------------------------------------------------------------------------
@@ -251,13 +251,15 @@ def test_times_that_are_traced(adjoint: str) -> None:
 @adjoints
 def test_compiled_twice_and_unchanged(adjoint: str) -> None:
     f = fnad.jit(fnad.value_and_grad(lambda a, y0, t: np.sum(linear(a, y0, t, adjoint))))
-    a, y0, t = A.copy(), Y0.copy(), TIMES["forwards"].copy()
-    first, second = f(a, y0, t), f(a, y0, t)
+    times = TIMES["backwards"]
+    a, y0, t = A.copy(), Y0.copy(), times.copy()
+    with fnad.config.override(executor="compiled"):
+        first, second, others = f(a, y0, t), f(a, y0, t), f(2 * a, y0, t)
     for one, other in zip(first, second, strict=True):
         np.testing.assert_array_equal(one, other)
-    for given, kept in ((a, A), (y0, Y0), (t, TIMES["forwards"])):
+    for given, kept in ((a, A), (y0, Y0), (t, times)):
         np.testing.assert_array_equal(given, kept)
-    np.testing.assert_allclose(f(2 * a, y0, t)[0], np.sum(exact(2 * A, Y0, t)), rtol=1e-8)
+    np.testing.assert_allclose(others[0], np.sum(exact(2 * A, Y0, t)), rtol=1e-8)
 
 
 def test_solution_that_stands_still_and_one_that_starts_at_zero() -> None:
@@ -323,16 +325,18 @@ def raises(kind: type[Exception], *parts: str) -> Any:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("jit", [False, True])
-def test_a_pole_and_too_few_steps(jit: bool) -> None:
-    wrap = fnad.jit if jit else lambda f: f
+@pytest.mark.parametrize("executor", ["interpreter", "compiled"])
+def test_a_pole_and_too_few_steps(executor: Any) -> None:
     for f, options in (
         (lambda y, t: y * y, {}),
         (lambda y, t: y + np.nan, {}),
         (lambda y, t: -y, {"max_steps": 3}),
     ):
-        solve = wrap(lambda y0, f=f, options=options: fnad.odeint(f, y0, [0.0, 2.0], **options))
-        with raises(ConvergenceError, "odeint did not come to the next time in max_steps=", "or its steps vanished"):
+        solve = fnad.jit(lambda y0, f=f, options=options: fnad.odeint(f, y0, [0.0, 2.0], **options))
+        with (
+            fnad.config.override(executor=executor),
+            raises(ConvergenceError, "odeint did not come to the next time in max_steps=", "or its steps vanished"),
+        ):
             solve(1.0)
 
 

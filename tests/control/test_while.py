@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import fnad
 from fnad.errors import ControlFlowWarning, LoopLimitError
-from tests.control.truth import check
+from tests.control.truth import check, check_each
 
 X = np.array([0.7, -1.1, 0.4])
 ways = pytest.mark.parametrize("executor", ["interpreter", "compiled"])
@@ -110,8 +110,7 @@ DEEP = ("collatz", "a loop in a loop")
 @pytest.mark.parametrize("name", CASES)
 def test_a_loop_is_that_of_python(name):
     f, arguments = CASES[name]
-    for i, args in enumerate(arguments):
-        check(*both(f), *args, compiled=1 + (name in DEEP and i == 0))
+    check_each(*both(f), arguments, compiled=1 + (name in DEEP))
 
 
 @pytest.mark.slow

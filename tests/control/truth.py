@@ -9,6 +9,7 @@ a program of second derivatives is large, so that few of them are compiled.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import product
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -35,19 +36,27 @@ WIDE = float(np.finfo(np.longdouble).eps)
 
 def check(f: Function, in_python: Function, *args: Any, order: int = 2, compiled: int = 1) -> None:
     """Compare values and derivatives up to this order with those of Python; compile what is up to order `compiled`."""
-    xs = [np.asarray(arg)[()] for arg in args]
-    us, vs = ([_along(x, seed + i) for i, x in enumerate(xs)] for seed in (1, 100))
-    expected = truth(in_python, xs, us, vs, order)
-    compare_values(f(*args), in_python(*args))
+    check_each(f, in_python, [args], order=order, compiled=compiled)
+
+
+def check_each(
+    f: Function, in_python: Function, cases: Sequence[Sequence[Any]], order: int = 2, compiled: int = 1
+) -> None:
+    """Compare the same for several arguments of the same shapes and dtypes, which share jitted functions."""
+    arguments = [[np.asarray(arg)[()] for arg in args] for args in cases]
+    us, vs = ([_along(x, seed + i) for i, x in enumerate(arguments[0])] for seed in (1, 100))
+    expected = [truth(in_python, xs, us, vs, order) for xs in arguments]
+    for args in cases:
+        compare_values(f(*args), in_python(*args))
     for n, ways in enumerate((first_derivatives, second_derivatives)[:order], start=1):
         derived = fnad.jit(lambda *given, ways=ways: (f(*given), ways(f, given, us, vs)))
-        for executor in ("interpreter", "compiled")[: 1 + (n <= compiled)]:
+        for executor, (xs, true) in product(
+            ("interpreter", "compiled")[: 1 + (n <= compiled)], zip(arguments, expected, strict=True)
+        ):
             with fnad.config.override(executor=executor):
                 value, found = derived(*xs)
             compare_values(value, in_python(*xs))
-            _compare(
-                found, expected[n - 1], n, max([precision(real_dtype(x.dtype)) for x in xs if is_inexact(x.dtype)])
-            )
+            _compare(found, true[n - 1], n, max([precision(real_dtype(x.dtype)) for x in xs if is_inexact(x.dtype)]))
 
 
 def compare_values(result: Any, expected: Any) -> None:
