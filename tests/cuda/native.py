@@ -188,11 +188,14 @@ CALLBACKS: dict[str, Any] = {
     "up": ctypes.CFUNCTYPE(NUMBER, *[NUMBER] * 4)(MEETING.up),
     "idx": ctypes.CFUNCTYPE(NUMBER, *[NUMBER] * 4)(MEETING.idx),
 }
-COMPILED: dict[str, tuple[Callable[..., None], Any]] = {}
+COMPILED: dict[str, tuple[Callable[..., None], bool, Any]] = {}
 
 
-def compiled(launch: Launch) -> Callable[..., None]:
-    """A kernel as a function of the addresses of its arrays, a thread and a block; equal ones are compiled once."""
+def compiled(launch: Launch) -> tuple[Callable[..., None], bool]:
+    """A kernel as a function of the addresses of its arrays, a thread and a block; equal ones are compiled once.
+
+    And True if a thread waits for others.
+    """
     key = f"{launch.kernel.name}: {plain_text(launch.kernel)}"
     if key not in COMPILED:
         llvm.initialize_native_target()
@@ -200,18 +203,24 @@ def compiled(launch: Launch) -> Callable[..., None]:
         for name, function in CALLBACKS.items():
             llvm.add_symbol(name, ctypes.cast(function, ctypes.c_void_p).value)
         host = llvm.Target.from_default_triple().create_target_machine(opt=0)  # LLVM's passes have run
-        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(host_text(launch)), host)
+        text = host_text(launch)
+        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(text), host)
         engine.finalize_object()
         types = [ctypes.c_void_p] * len(launch.kernel.parameters) + [NUMBER, NUMBER]
         function = ctypes.CFUNCTYPE(None, *types)(engine.get_function_address(launch.kernel.name))
-        COMPILED[key] = function, engine  # which owns the code
-    return COMPILED[key][0]
+        waits = re.search(rf"call \w+ @({'|'.join(CALLBACKS)})\(", text) is not None
+        COMPILED[key] = function, waits, engine  # which owns the code
+    return COMPILED[key][:2]
 
 
 def run(launch: Launch, addresses: Sequence[int], warp: int = 32) -> None:
     """Run a launch on arrays at addresses, block after block."""
-    function = compiled(launch)
+    function, waits = compiled(launch)
     for block in range(launch.blocks):
+        if not waits:
+            for n in range(launch.threads):
+                function(*addresses, n, block)
+            continue
         MEETING.begin(launch.threads, warp)
         threads = [Thread(target=function, args=(*addresses, n, block)) for n in range(launch.threads)]
         for thread in threads:

@@ -340,7 +340,7 @@ PROGRAMS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "long loop": (stepped, (SMALL,)),
     "products at the counter": (recurrent, (DRAWN.standard_normal((5, 20, 20)) / 9, np.eye(20) / 3)),
     "backwards": (backwards, (np.stack([LONGER, -LONGER, LONGER**2]),)),
-    "unknown length": (halved, (SMALL, 1e-30)),
+    "unknown length": (halved, (SMALL, 1e-9)),
     "branches": (chosen, (LONGER, 1)),
     "residual stacks": (fnad.value_and_grad(grown), (LONGER, 18)),
     "calls of a library": (solved, (SYSTEM, LONGER, 3)),

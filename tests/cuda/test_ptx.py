@@ -28,6 +28,7 @@ from fnad.transforms.pipeline import simplify
 from tests.catalogue.cases import CASES
 from tests.cuda import test_graphs as graphs
 from tests.cuda.test_grid import layer_norm, log_sum_exp, plan_of, softmax
+from tests.together import drawn
 
 
 def program_of(package: str, name: str) -> Path | None:
@@ -94,9 +95,9 @@ def letter(kind: Kind) -> str:
 
 
 def launches() -> Iterator[Launch]:
-    """A kernel of the catalogue for each feature: those that add one."""
+    """The kernels of a case of each operation that have a feature of their own."""
     seen: set[object] = set()
-    for case in {(c.primitive.name, tuple(a.dtype for a in c.avals)): c for c in reversed(CASES)}.values():
+    for case in drawn(CASES, lambda case: case.primitive.name):
         try:
             plan = DevicePlan(lower(case.program(), CUDA), CUDA)
         except LoweringError:
