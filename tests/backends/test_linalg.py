@@ -25,6 +25,7 @@ from fnad.ops.eigenvalues import eigvals
 from fnad.ops.least_squares import qr
 from fnad.ops.linalg import inv, lu, row_order, solve
 from fnad.transforms.interpret import interpret
+from tests.together import some_of
 
 NATIVE = [p for p in PRIMITIVES.values() if isinstance(p.lower, Library) and p.lower.native and not p.effect]
 ROUNDED = {
@@ -55,11 +56,21 @@ def is_computed(primitive: Primitive, sample: Sample) -> bool:
     return is_large and routine is not None and all(x.size and x.dtype.kind in routine.kinds for x in operands)
 
 
+def by_kind(primitive: Primitive) -> dict[str, list[tuple[int, Sample]]]:
+    """The samples that a routine computes, with their numbers, by the dtypes of their operands."""
+    found: dict[str, list[tuple[int, Sample]]] = {}
+    for n, sample in enumerate(primitive.samples()):
+        if is_computed(primitive, sample):
+            kind = "".join(np.asarray(operand).dtype.char for operand in sample.operands)
+            found.setdefault(kind, []).append((n, sample))
+    return found
+
+
 SAMPLES = [
     pytest.param(primitive, sample, id=f"{primitive.name}-{n}")
     for primitive in NATIVE
-    for n, sample in enumerate(primitive.samples())
-    if is_computed(primitive, sample)
+    for kind, samples in by_kind(primitive).items()
+    for n, sample in some_of(samples, f"{primitive.name} {kind}", 2)
 ]
 
 
