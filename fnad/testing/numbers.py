@@ -205,7 +205,7 @@ def pullback(run: Run, program: Program, xs: Arrays, cts: Arrays) -> list[Array]
     return run(joint(program, marks(program)), [*xs, *cts])[len(program.outputs) :]
 
 
-def check_transposed(run: Run, program: Program, xs: Arrays, order: int = 1) -> None:
+def check_transposed(run: Run, program: Program, xs: Arrays) -> None:
     """Assert <ct, J dx> = <Jᵀ ct, dx> in random directions, and the avals of both; raises AssertionError.
 
     >>> from fnad.ir.parser import parse_program
@@ -213,8 +213,18 @@ def check_transposed(run: Run, program: Program, xs: Arrays, order: int = 1) -> 
     >>> check_transposed(interpret, square, [np.array(3.0)])
     """
     dxs = [direction(aval, seed) for seed, aval in enumerate(program.in_avals) if is_inexact(aval.dtype)]
+    check_pullback(run, program, xs, dxs, pushforward(run, program, xs, dxs))
+
+
+def check_pullback(run: Run, program: Program, xs: Arrays, dxs: Arrays, dys: Arrays, order: int = 1) -> None:
+    """Assert <ct, dys> = <Jᵀ ct, dxs> for tangents of a program, and the avals of both; raises AssertionError.
+
+    >>> from fnad.ir.parser import parse_program
+    >>> square = parse_program("square(a: f64[]) -> f64[] { b: f64[] = mul(a, a) return b }")
+    >>> check_pullback(interpret, square, [np.array(3.0)], [np.array(1.0)], [np.array(6.0)])
+    """
     cts = [direction(aval, -seed - 1 & 0xFFFF) for seed, aval in enumerate(cotangent_avals(program))]
-    dys, x_cts = pushforward(run, program, xs, dxs), pullback(run, program, xs, cts)
+    x_cts = pullback(run, program, xs, cts)
     for derivative, primal in zip([*dys, *x_cts], [*cts, *dxs], strict=True):
         assert (derivative.dtype, derivative.shape) == (primal.dtype, primal.shape), "a derivative has another aval"
     narrowest = max((real_dtype(x.dtype) for x in [*dxs, *cts]), key=precision, default=np.dtype(np.float64))

@@ -5,32 +5,25 @@ from __future__ import annotations
 import numpy as np
 
 from fnad.ir.primitive import NonDifferentiable
-from fnad.testing import SCALE, Run, assert_close, check_transposed, direction, pullback, pushforward, tolerance
+from fnad.testing import SCALE, Run, assert_close, direction, pullback, pushforward, tolerance
+from fnad.testing.numbers import check_pullback
 from tests.catalogue.cases import CASES, SMOOTH, Case, has_derivative, is_differentiable, over
 from tests.catalogue.truth import directions, first_order
 
 CONSTANT = [c for c in CASES if isinstance(c.primitive.derivative, NonDifferentiable) and is_differentiable(c)]
 
 
-def check_forward_mode(case: Case, run: Run) -> None:
+def check_first_derivatives(case: Case, run: Run) -> None:
     dxs = directions(case, 0)
     (found,) = pushforward(run, case.program(), case.operands, dxs)
     expected, error = first_order(case, dxs)
     assert_close(found, expected, max(tolerance(found.dtype, 1), error), SCALE)
+    check_pullback(run, case.program(), case.operands, dxs, [found])
 
 
 @over(SMOOTH)
-def test_forward_mode_is_the_difference(case: Case, run: Run):
-    check_forward_mode(case, run)
-
-
-def check_reverse_mode(case: Case, run: Run) -> None:
-    check_transposed(run, case.program(), case.operands)
-
-
-@over(SMOOTH)
-def test_reverse_mode_is_the_transpose(case: Case, run: Run):
-    check_reverse_mode(case, run)
+def test_forward_mode_is_the_difference_and_reverse_mode_its_transpose(case: Case, run: Run):
+    check_first_derivatives(case, run)
 
 
 def check_zero(case: Case, run: Run) -> None:

@@ -213,11 +213,11 @@ def test_row_57_deviation_of_a_constant(dtype: Any) -> None:
 
 @pytest.mark.slow
 def test_row_58_cotangent_of_a_broadcast_number() -> None:
-    ones = np.ones(2**25, np.float32)
+    ones = np.ones(2**24 + 2**20, np.float32)  # from 2**24 on a sum of ones in order is the same number
     for executor in ("interpreter", "compiled"):
         with config.override(executor=executor):
             gradient = grad(lambda x, ones: np.sum(x * ones))(np.float32(3), ones)
-            assert (gradient, gradient.dtype) == (33554432, np.float32)
+            assert (gradient, gradient.dtype) == (2**24 + 2**20, np.float32)
 
 
 def test_row_59_division_by_zero_and_signs_of_zero() -> None:

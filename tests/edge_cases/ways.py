@@ -1,8 +1,8 @@
 """Values, gradients and Hessians in every way a user can ask for them; all have to say the same.
 
 A function is given as a user writes it, with arguments that are arrays or numbers. Its gradient is one flat vector over
-all of them, its Hessian a matrix. Each transform is run by itself, in the interpreter and compiled, and all of them
-together as one jitted function. And all of it once more where the function is called in a loop or in a branch.
+all of them, its Hessian a matrix. All transforms are run together as one jitted function, in the interpreter and
+compiled, and some by themselves. And some once more where the function is called in a loop or in a branch.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ def check(
     """Assert the value and derivatives of a function with one output element.
 
     `forward` is the gradient by forward mode, where that is another. With `hessian`, the second derivative is compared
-    by each nesting of the modes. Where Python decides by a traced value, it cannot be in a loop: `inside` is False.
+    by each nesting of the modes under `jit`, and by one that is drawn without it. Where Python decides by a traced
+    value, it cannot be in a loop: `inside` is False.
     What loops and branches do is the same for all dtypes: arguments in float32 are not taken there, and not to the
     simulated device, where one direction is enough.
     """
@@ -54,23 +55,22 @@ def check(
     with np.errstate(all="ignore"):
         plain = f(*xs)
     compare(plain, value, err_msg="numpy")
-    along = first_derivative if hessian is None else both_derivatives
-    expected = dict.fromkeys(GRADIENTS, gradient) | {"value": value}
-    rows = {"jvp": gradient if forward is None else forward} | dict.fromkeys(NESTINGS, hessian)
-    compiled = jit(lambda xs, dxs: reverse(f, xs) | along(f, xs, dxs))
+    nestings = {} if hessian is None else NESTINGS
+    drawn = dict([drawn_of(nestings, f, xs)]) if nestings else {}
+    compiled = jit(lambda xs, dxs: value_and_flat_gradient(f, *xs) | along(f, xs, dxs, nestings))
     if inside and all(np.asarray(x).dtype != np.float32 for x in xs):
-        check_inside(compare, f, xs, value, gradient, rows["jvp"], hessian)
+        check_inside(compare, f, xs, value, gradient, gradient if forward is None else forward, hessian)
     with config.override(executor="interpreter"):
-        backwards = reverse(f, xs)
-    assert_like(backwards["value"], plain)
-    for name, found in backwards.items():
-        compare(found, expected[name], err_msg=name)
+        way, by_way = drawn_of(GRADIENTS, f, xs)
+        compare(flat_like(by_way(f, xs), xs), gradient, err_msg=way)
     for n, dxs in enumerate(basis(xs)):
-        expected |= {name: row[n] for name, row in rows.items() if row is not None}
+        expected = {"value": value, "gradient": gradient, "jvp": (gradient if forward is None else forward)[n]}
+        expected |= dict.fromkeys(nestings, None if hessian is None else hessian[n])
         with config.override(executor="interpreter"):
             ways = {"jit ": compiled(tuple(xs), dxs)}
             if n == 0:  # the trace is the same in all directions
-                ways[""] = along(f, xs, dxs)
+                ways[""] = value_and_flat_gradient(f, *xs) | along(f, xs, dxs, drawn)
+                assert_like(ways[""]["value"], plain)
         with config.override(executor="compiled"):
             ways["compiled jit "] = compiled(tuple(xs), dxs)
         if DEVICE or (n == 0 and xs[0].dtype != np.float32 and is_for_a_device(f, xs)):
@@ -119,7 +119,7 @@ def check_inside(
 
     A rule that is wrong in one of the places is wrong for many functions.
     """
-    place, enclose = Random(f"{name_of(f)} {xs} {together.DRAW}").choice(list(INSIDE.items()))
+    place, enclose = drawn_of(INSIDE, f, xs)
     g = enclose(f)
     with config.override(executor="interpreter"):
         first = basis(xs)[0]
@@ -127,15 +127,15 @@ def check_inside(
         if hessian is not None:
             compare(along_gradient(g, xs, first), hessian[0], err_msg=f"second derivatives {place}")
     with config.override(executor="compiled" if enclose is in_a_scan else "interpreter"):
-        found, compiled = jit(partial(value_and_flat_gradient, g))(*xs)
-    compare(found, value, err_msg=f"value {place}")
-    compare(compiled, gradient, err_msg=f"jit grad {place}")
+        found = jit(partial(value_and_flat_gradient, g))(*xs)
+    compare(found["value"], value, err_msg=f"value {place}")
+    compare(found["gradient"], gradient, err_msg=f"jit grad {place}")
 
 
-def value_and_flat_gradient(f: Function, *xs: Any) -> tuple[Any, Any]:
+def value_and_flat_gradient(f: Function, *xs: Any) -> dict[str, Any]:
     """Return the value of a function and its gradient as a vector."""
     value, parts = value_and_grad(f, every(xs))(*xs)
-    return value, flat(parts)
+    return {"value": value, "gradient": flat_like(parts, xs)}
 
 
 def assert_like(found: Any, plain: Any) -> None:
@@ -145,36 +145,35 @@ def assert_like(found: Any, plain: Any) -> None:
 
 # ---- ways ------------------------------------------------------------------------------------------------------------
 
-GRADIENTS = ("grad", "grad of jit", "value_and_grad", "vjp")
-NESTINGS = ("forward over reverse", "reverse over reverse", "reverse over forward", "forward over forward")
+GRADIENTS: dict[str, Callable[[Function, Sequence[Any]], Any]] = {
+    "grad": lambda f, xs: grad(f, every(xs))(*xs),
+    "grad of jit": lambda f, xs: grad(jit(f), every(xs))(*xs),
+    "vjp": lambda f, xs: by_pullback(f, xs),
+}
+"""The functions of reverse mode beside `value_and_grad`, of which one is drawn."""
+
+NESTINGS: dict[str, Callable[[Function, Sequence[Any], Sequence[Any]], Any]] = {
+    "forward over reverse": lambda f, xs, dxs: flat(jvp(grad(f, every(xs)), xs, dxs)[1]),
+    "reverse over reverse": lambda f, xs, dxs: along_gradient(f, xs, dxs),
+    "reverse over forward": lambda f, xs, dxs: flat(grad(directional(f, dxs), every(xs))(*xs)),
+    "forward over forward": lambda f, xs, dxs: np.stack([jvp(directional(f, dxs), xs, vs)[1] for vs in basis(xs)]),
+}
+"""The ways to the product of the Hessian and a direction."""
 
 
-def reverse(f: Function, xs: Sequence[Any]) -> dict[str, Any]:
-    """Return the value, and the gradient by each function of reverse mode."""
+def drawn_of(ways: dict[str, Any], f: Function, xs: Sequence[Any]) -> tuple[str, Any]:
+    """Return one of some ways, which the name of the function draws."""
+    return Random(f"{name_of(f)} {xs} {together.DRAW}").choice(list(ways.items()))
+
+
+def by_pullback(f: Function, xs: Sequence[Any]) -> Any:
     output, pullback = vjp(f, *xs)
-    value, gradient = value_and_grad(f, every(xs))(*xs)
-    found = (grad(f, every(xs))(*xs), grad(jit(f), every(xs))(*xs), gradient, pullback(np.ones_like(output)))
-    for parts in found:
-        for part, x in zip(parts, xs, strict=True):
-            assert (np.shape(part), part.dtype) == (np.shape(x), x.dtype)
-    return {"value": value, **dict(zip(GRADIENTS, map(flat, found), strict=True))}
+    return pullback(np.ones_like(output))
 
 
-def first_derivative(f: Function, xs: Sequence[Any], dxs: Sequence[Any]) -> dict[str, Any]:
+def directional(f: Function, dxs: Sequence[Any]) -> Function:
     """Return the product of the gradient and the direction, by forward mode."""
-    return {"jvp": np.sum(jvp(f, xs, dxs)[1])}
-
-
-def second_derivative(f: Function, xs: Sequence[Any], dxs: Sequence[Any]) -> dict[str, Any]:
-    """Return the product of the Hessian and the direction, by each nesting of the modes."""
-    directional = lambda *xs: np.sum(jvp(f, xs, dxs)[1])  # noqa: E731
-    found = (
-        flat(jvp(grad(f, every(xs)), xs, dxs)[1]),
-        along_gradient(f, xs, dxs),
-        flat(grad(directional, every(xs))(*xs)),
-        np.stack([jvp(directional, xs, vs)[1] for vs in basis(xs)]),
-    )
-    return dict(zip(NESTINGS, found, strict=True))
+    return lambda *xs: np.sum(jvp(f, xs, dxs)[1])
 
 
 def along_gradient(f: Function, xs: Sequence[Any], dxs: Sequence[Any]) -> Any:
@@ -186,8 +185,9 @@ def along_gradient(f: Function, xs: Sequence[Any], dxs: Sequence[Any]) -> Any:
     return flat(grad(along, every(xs))(*xs))
 
 
-def both_derivatives(f: Function, xs: Sequence[Any], dxs: Sequence[Any]) -> dict[str, Any]:
-    return first_derivative(f, xs, dxs) | second_derivative(f, xs, dxs)
+def along(f: Function, xs: Sequence[Any], dxs: Sequence[Any], nestings: dict[str, Any]) -> dict[str, Any]:
+    """Return the derivatives in a direction: by forward mode, and by each of these nestings."""
+    return {"jvp": directional(f, dxs)(*xs)} | {name: nesting(f, xs, dxs) for name, nesting in nestings.items()}
 
 
 # ---- in loops and branches -------------------------------------------------------------------------------------------
@@ -239,6 +239,13 @@ def basis(xs: Sequence[Any]) -> list[tuple[Any, ...]]:
             parts[i].flat[position] = 1
             directions.append(tuple(part[()] for part in parts))
     return directions
+
+
+def flat_like(parts: Sequence[Any], xs: Sequence[Any]) -> Any:
+    """Return a gradient as one vector, which has the shapes and dtypes of the arguments."""
+    for part, x in zip(parts, xs, strict=True):
+        assert (np.shape(part), part.dtype) == (np.shape(x), x.dtype)
+    return flat(parts)
 
 
 def flat(arrays: Sequence[Any]) -> Any:

@@ -2,7 +2,6 @@
 the second derivatives in the same way, and all of it in native code."""
 
 import warnings
-from collections import Counter
 from functools import cache
 
 import numpy as np
@@ -17,7 +16,8 @@ from fnad.ir.types import aval_of, is_inexact
 from fnad.kernel.plan import Plan
 from fnad.lower.lowering import lower
 from fnad.ops.autodiff import stop_gradient
-from fnad.testing import assert_close, check_transposed, direction, marks, precision, pushforward, tolerance
+from fnad.testing import assert_close, direction, marks, precision, pushforward, tolerance
+from fnad.testing.numbers import check_pullback
 from fnad.trace.tracing import trace_function
 from fnad.transforms.interpret import interpret
 from fnad.transforms.joint import cotangent_avals, joint
@@ -96,11 +96,7 @@ def test_derivatives_of_calls_are_differences(name):
     found = pushforward(interpret, program, operands, dxs)
     for tangent, (expected, allowed) in zip(found, quotient(values), strict=True):
         assert_close(tangent, expected, allowed, scale=1e-2)
-    check_transposed(interpret, program, operands)
-
-
-Pair = tuple[str | None, str, int, bool]
-"""What makes an operand, what takes it and at which place, and whether others take it too."""
+    check_pullback(interpret, program, operands, dxs, found)
 
 
 def step_of(equation):
@@ -108,32 +104,26 @@ def step_of(equation):
     return "elementwise" if isinstance(equation.primitive.lower, Scalar) else equation.primitive.name
 
 
+def steps(program):
+    """Return the names of the primitives of a program."""
+    return {step_of(equation) for equation in program.equations}
+
+
 def pairs(program):
-    """Return what meets in a program."""
-    taken = Counter(id(atom) for equation in program.equations for atom in equation.operands)
+    """Return which primitives make operands for which."""
     makers = {id(result): step_of(equation) for equation in program.equations for result in equation.results}
-    return {
-        (
-            makers.get(id(atom)),
-            step_of(equation),
-            0 if isinstance(equation.primitive.lower, Scalar) else place,
-            taken[id(atom)] > 1,
-        )
-        for equation in program.equations
-        for place, atom in enumerate(equation.operands)
-    }
+    return {(makers.get(id(atom)), step_of(equation)) for equation in program.equations for atom in equation.operands}
 
 
-def has_news(program, known):
-    """True if a pair of the program is not among the known ones, to which they are added."""
-    found = pairs(program)
+def has_news(found, known):
+    """True if something found is not among what is known, to which it is added."""
     if found <= known:
         return False
     known.update(found)
     return True
 
 
-DERIVED = set[Pair]()
+DERIVED = set()
 """The pairs of which this process has taken second derivatives."""
 
 
@@ -145,23 +135,24 @@ def test_second_derivatives_of_calls_are_differences(name):
     """
     xs = DIFFERENTIABLE[name][1:]
     program, operands = program_of(name)
-    if not has_news(program, DERIVED):
+    if not has_news(pairs(program), DERIVED):
         return
     tangents, dxs, vs = jvp(program, marks(program)), directions(program, len(xs), 0), directions(program, len(xs), 9)
 
     def values(h):
         return inexact(interpret(tangents, [*moved(operands, vs, h), *dxs]))
 
-    found = pushforward(interpret, tangents, [*operands, *dxs], [*vs, *[np.zeros_like(dx) for dx in dxs]])
+    along = [*vs, *[np.zeros_like(dx) for dx in dxs]]
+    found = pushforward(interpret, tangents, [*operands, *dxs], along)
     for tangent, (expected, allowed) in zip(found, quotient(values), strict=True):
         assert_close(tangent, expected, allowed, scale=1e-1)
-    check_transposed(interpret, tangents, [*operands, *dxs], order=2)
+    check_pullback(interpret, tangents, [*operands, *dxs], along, found, order=2)
 
 
 # ---- native code -----------------------------------------------------------------------------------------------------
 
-TARGETS = ((CPU, set[Pair]()), (OF_LARGE_ARRAYS, set[Pair]()))
-"""The targets, each with the pairs that have been compiled for it in this process."""
+TARGETS = ((CPU, steps, set()), (OF_LARGE_ARRAYS, pairs, set()))
+"""The targets, each with what a program has to have, and with what has been compiled for it in this process."""
 
 
 @pytest.mark.slow
@@ -175,14 +166,14 @@ def test_calls_and_gradients_compiled_are_interpreted(names):
     """Value, and gradient where there is one, in native code against the interpreter.
 
     LLVM's passes, to which loops are alike, are left out: tests of single primitives and random programs run them.
-    A call made of the same pairs as those before would be compiled into such loops as theirs: it is compiled as large
-    arrays are, once.
+    Each primitive is compiled as of small arrays; each pair that meets in a call, of which there may be one loop, as of
+    large ones.
     """
     with together() as check:
         for name in names:
             with check(name):
                 program, operands = program_of(name)
-                target = next((target for target, known in TARGETS if has_news(program, known)), None)
+                target = next((target for target, parts, known in TARGETS if has_news(parts(program), known)), None)
                 if target is None:
                     continue
                 whole = simplify(joint(program, marks(program)) if name in DIFFERENTIABLE else program)

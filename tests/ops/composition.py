@@ -16,8 +16,7 @@ from tests.catalogue import test_second_derivatives as second
 from tests.catalogue.cases import Case
 
 CHECKS = (
-    first.check_forward_mode,
-    first.check_reverse_mode,
+    first.check_first_derivatives,
     second.check_second_derivatives,
 )
 

@@ -61,26 +61,26 @@ def directions(case: Case) -> list[Any]:
 
 
 def check(case: Case, *, in_reverse: bool) -> None:
-    """Values, forward mode against differences, reverse mode against forward mode."""
+    """Values, and the derivative in one mode against differences."""
     expected = np.asarray(case.function(*case.args))
     us = directions(case)
-    value, pushed = fnad.jvp(case.function, tuple(case.args), tuple(us))
+    by_difference = slope(case, us)
+    weights = np.random.default_rng(8).standard_normal(expected.shape)
+    if in_reverse:
+        value, pullback = fnad.vjp(case.function, *case.args)
+        found = sum(np.sum(g * u) for g, u in zip(pullback(weights[()]), us, strict=True))
+        by_difference, size = np.sum(weights * by_difference), np.sum(np.abs(weights * by_difference))
+    else:
+        value, found = fnad.jvp(case.function, tuple(case.args), tuple(us))
+        size = np.max(np.abs(by_difference), initial=0.0)
     np.testing.assert_allclose(value, expected, rtol=case.rtol, atol=1e-14)
     assert np.shape(value) == expected.shape
-    by_difference = slope(case, us)
-    scale = np.max(np.abs(by_difference), initial=1.0)
-    np.testing.assert_allclose(pushed, by_difference, rtol=case.precision, atol=case.precision * scale)
-    if not in_reverse:
-        return
-    weights = np.random.default_rng(8).standard_normal(expected.shape)
-    pulled = fnad.grad(lambda *xs: np.sum(weights * case.function(*xs)), argnums=tuple(range(len(us))))(*case.args)
-    both = sum(np.sum(g * u) for g, u in zip(pulled, us, strict=True))
-    np.testing.assert_allclose(both, np.sum(weights * pushed), rtol=1e-9, atol=1e-12 * scale)
+    np.testing.assert_allclose(found, by_difference, rtol=case.precision, atol=case.precision * max(size, 1.0))
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_values_and_derivatives(name: str) -> None:
-    """Of a third of the calls, which are drawn, in reverse mode too."""
+    """Of a third of the calls, which are drawn, in reverse mode."""
     in_reverse = some_of(range(len(CASES[name])), name, (len(CASES[name]) + 2) // 3)
     with together() as named, override(executor="interpreter"):
         for i, case in enumerate(CASES[name]):
@@ -90,8 +90,8 @@ def test_values_and_derivatives(name: str) -> None:
 
 @pytest.mark.parametrize("name", CASES)
 def test_calls_of_an_own_name_compile_to_its_values(name: str) -> None:
-    """A third of the calls of a name, which are drawn, in one compiled function."""
-    cases = some_of(CASES[name], name, (len(CASES[name]) + 2) // 3)
+    """A sixth of the calls of a name, which are drawn, in one compiled function."""
+    cases = some_of(CASES[name], name, (len(CASES[name]) + 5) // 6)
     compiled: Any = fnad.jit(lambda args: [case.function(*xs) for case, xs in zip(cases, args, strict=True)])
     for case, found in zip(cases, compiled([tuple(case.args) for case in cases]), strict=True):
         np.testing.assert_allclose(found, case.function(*case.args), rtol=case.rtol, atol=1e-14)
