@@ -216,7 +216,7 @@ def is_of_arrays(case: Case) -> bool:
     return bool(is_plain) and case.primitive.name not in ROUNDED_OTHERWISE | RUN_BY_PYTHON
 
 
-OF_ARRAYS = some(distinct(is_of_arrays), 3)
+OF_ARRAYS = some(distinct(is_of_arrays), 2)
 
 
 def filled(case: Case, pool: str, rng: np.random.Generator) -> list[Array]:
@@ -397,7 +397,7 @@ DECOMPOSED = distinct(lambda case: case.primitive.name in REBUILT and all(np.siz
 def check_decomposition(case: Case) -> None:
     run = compile_program(trace(lambda *inputs: case.applied(inputs), *case.avals, name=case.primitive.name))
     rng = np.random.default_rng(case.number)
-    for _ in range(4):
+    for _ in range(2):
         (a,) = filled(case, "scaled", rng)
         if case.primitive.name.startswith("eigh") or case.primitive.name == "eigvalsh":
             a = a + adjoint(a)

@@ -9,8 +9,7 @@ For φ(x) = <ct, f(x)> and directions u, v each way gives <ct, D²f(x)[u, v]>:
 
 What comes beside it, the first derivatives, has to agree too.
 
-Two samples of each primitive that differ in more than their numbers are drawn for it, and the others are checked by
-reverse over reverse.
+One sample of each primitive is drawn for it, and three others are checked by reverse over reverse.
 """
 
 from __future__ import annotations
@@ -86,9 +85,9 @@ def check_second_derivatives(case: Case, run: Run) -> None:
             assert_close(ct_ct, tangent, tolerance(ct_ct.dtype, 1), SCALE)
 
 
-WIDEST = some(widest_of_each_form(SMOOTH), 2)
+WIDEST = some(widest_of_each_form(SMOOTH), 1)
 CHOSEN = set(map(str, WIDEST))
-OTHERS = [case for case in SMOOTH if str(case) not in CHOSEN]
+OTHERS = some([case for case in SMOOTH if str(case) not in CHOSEN], 3)
 
 
 @over(WIDEST)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -63,9 +63,8 @@ def hessian(run: Run, function: Function, *xs: Any) -> Any:
     """Return the Hessian of a scalar function, which all four nestings of the modes have to agree on."""
     program, arrays = program_of(function, *xs), [np.asarray(x) for x in xs]
     directions = basis(arrays)
-    ways = [forward_over_reverse, reverse_over_reverse, reverse_over_forward]
-    first, *others = [np.array([way(run, program, arrays, v) for v in directions]) for way in ways]
-    others.append(np.array([[forward_twice(run, program, arrays, u, v) for u in directions] for v in directions]))
+    ways = (forward_over_reverse, reverse_over_reverse, reverse_over_forward, forward_twice)
+    first, *others = [way(run, program, arrays, directions) for way in ways]
     for other in others:
         np.testing.assert_allclose(other, first, rtol=1e-6, atol=1e-12)
     return first
@@ -79,23 +78,34 @@ def _zeros(arrays: list[Any]) -> list[Any]:
     return [np.zeros_like(array) for array in arrays]
 
 
-def forward_over_reverse(run: Run, program: Program, xs: list[Any], v: list[Any]) -> Any:
-    cts = _ones(program)
-    return flat(pushforward(run, joint(program, marks(program)), [*xs, *cts], [*v, *_zeros(cts)])[len(cts) :])
+Transform: TypeAlias = Callable[[Program, Sequence[bool]], Program]
 
 
-def reverse_over_reverse(run: Run, program: Program, xs: list[Any], v: list[Any]) -> Any:
-    cts = _ones(program)
-    return flat(pullback(run, joint(program, marks(program)), [*xs, *cts], [*_zeros(cts), *v])[: len(v)])
+def _nested(outer: Transform, inner: Transform, program: Program) -> tuple[Program, int]:
+    """Return the derivative of a derivative, and where its last results begin."""
+    first = inner(program, marks(program))
+    return outer(first, marks(first)), len(first.outputs)
 
 
-def reverse_over_forward(run: Run, program: Program, xs: list[Any], v: list[Any]) -> Any:
-    cts = _ones(program)
-    return flat(pullback(run, jvp(program, marks(program)), [*xs, *v], [*_zeros(cts), *cts])[: len(v)])
+def forward_over_reverse(run: Run, program: Program, xs: list[Any], vs: list[list[Any]]) -> Any:
+    """Return the products of the Hessian with these directions; as do the functions below."""
+    (whole, start), cts = _nested(jvp, joint, program), _ones(program)
+    return np.array([flat(run(whole, [*xs, *cts, *v, *_zeros(cts)])[start + len(cts) :]) for v in vs])
 
 
-def forward_twice(run: Run, program: Program, xs: list[Any], u: list[Any], v: list[Any]) -> Any:
-    return np.sum(pushforward(run, jvp(program, marks(program)), [*xs, *v], [*u, *_zeros(v)])[1])
+def reverse_over_reverse(run: Run, program: Program, xs: list[Any], vs: list[list[Any]]) -> Any:
+    (whole, start), cts = _nested(joint, joint, program), _ones(program)
+    return np.array([flat(run(whole, [*xs, *cts, *_zeros(cts), *v])[start : start + len(v)]) for v in vs])
+
+
+def reverse_over_forward(run: Run, program: Program, xs: list[Any], vs: list[list[Any]]) -> Any:
+    (whole, start), cts = _nested(joint, jvp, program), _ones(program)
+    return np.array([flat(run(whole, [*xs, *v, *_zeros(cts), *cts])[start : start + len(v)]) for v in vs])
+
+
+def forward_twice(run: Run, program: Program, xs: list[Any], vs: list[list[Any]]) -> Any:
+    whole, start = _nested(jvp, jvp, program)
+    return np.array([[np.sum(run(whole, [*xs, *v, *u, *_zeros(v)])[start + 1]) for u in vs] for v in vs])
 
 
 def flat(arrays: Any) -> Any:

@@ -108,8 +108,7 @@ def test_row_14_second_derivatives_at_the_origin_are_not_finite(dtype: Any, run:
     """They are infinite: a finite number there would be wrong in silence."""
     zeros = [np.zeros((), dtype), np.zeros((), dtype)]
     program = program_of(hypot, *zeros)
-    for i, v in enumerate(basis(zeros)):
-        assert not np.isfinite(forward_over_reverse(run, program, zeros, v)[i])
+    assert not np.isfinite(np.diag(forward_over_reverse(run, program, zeros, basis(zeros)))).any()
 
 
 @floats

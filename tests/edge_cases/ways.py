@@ -48,15 +48,15 @@ def check(
     `forward` is the gradient by forward mode, where that is another. With `hessian`, the second derivative is compared
     by each nesting of the modes under `jit`, and by one that is drawn without it. Where Python decides by a traced
     value, it cannot be in a loop: `inside` is False.
-    What loops and branches do is the same for all dtypes: arguments in float32 are not taken there, and not to the
-    simulated device, where one direction is enough.
+    What nestings, loops and branches do is the same for all dtypes: arguments in float32 take one nesting and are not
+    taken there, nor to the simulated device, where one direction is enough.
     """
     compare = partial(np.testing.assert_allclose, rtol=rtol, atol=atol)
     with np.errstate(all="ignore"):
         plain = f(*xs)
     compare(plain, value, err_msg="numpy")
-    nestings = {} if hessian is None else NESTINGS
-    drawn = dict([drawn_of(nestings, f, xs)]) if nestings else {}
+    drawn = {} if hessian is None else dict([drawn_of(NESTINGS, f, xs)])
+    nestings = NESTINGS if drawn and xs[0].dtype != np.float32 else drawn
     compiled = jit(lambda xs, dxs: value_and_flat_gradient(f, *xs) | along(f, xs, dxs, nestings))
     if inside and all(np.asarray(x).dtype != np.float32 for x in xs):
         check_inside(compare, f, xs, value, gradient, gradient if forward is None else forward, hessian)

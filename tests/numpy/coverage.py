@@ -19,7 +19,7 @@ import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -188,6 +188,7 @@ def marks(known: Met | None) -> tuple[str, ...]:
     return (CHECKED, derivative, derivative, derivative, CHECKED, UNCHECKED)
 
 
+@cache
 def rows() -> dict[str, dict[str, tuple[str, ...]]]:
     """Return the marks of every function that has a rule, by module and name."""
     known = met()

@@ -25,7 +25,7 @@ from tests.numpy.coverage import MODULES, public, rule_of
 from tests.numpy.generated_calls import SEVERAL_AXES, call_of, split
 from tests.together import in_groups
 
-CALLS = int(os.environ.get("FNAD_CALLS", "8"))
+CALLS = int(os.environ.get("FNAD_CALLS", "5"))
 ULPS = 2000
 
 WITHOUT_NUMBERS = {"common_type", "result_type", "min_scalar_type", "empty", "empty_like", "fromiter"}
@@ -214,7 +214,7 @@ def test_bodies_of_numpy_itself_compute_when_traced():
     with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
         for function in bodies:
             module, name = function.__module__, function.__name__
-            for number in range(10):
+            for number in range(CALLS):
                 found = difference(f"{module}.{name}", function, number)
                 assert not found or is_known(name, found), (name, number, found)
 

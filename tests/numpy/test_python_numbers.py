@@ -119,11 +119,11 @@ def unlike(found: list[Any], expected: list[Any]) -> str | None:
 
 @in_groups("function", functions().values(), list(functions()))
 def test_a_python_number_beside_a_traced_one(function: Any) -> None:
-    """Half of the numbers, which are drawn, each traced too or not."""
+    """A third of the numbers, which are drawn, each traced too or not."""
     random = Random(function.__name__)
     with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"), together() as check:
         for name, form in FORMS.items():
-            for dtype, number in some_of(BESIDE, f"{function.__name__} {name}", len(BESIDE) // 2):
+            for dtype, number in some_of(BESIDE, f"{function.__name__} {name}", len(BESIDE) // 3):
                 is_traced = random.random() < 0.5
                 with check((name, dtype, number, is_traced)):
                     found = difference(function, form, np.dtype(dtype).type(3), number, is_traced=is_traced)

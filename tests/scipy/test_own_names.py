@@ -436,7 +436,7 @@ MET: list[tuple[Callable[[Any], Any], Callable[[Any], Any], float]] = [
 
 @pytest.mark.slow
 def test_at_bounds_and_constraints_what_is_met_is_held() -> None:
-    h = 1e-3
+    h, twice = 1e-3, some_of(range(len(MET)), "second derivatives", 6)
     with together() as named:
         for i, (found, closed, at) in enumerate(MET):
             first = sum(weight * (closed(at + k * h) - closed(at - k * h)) for k, weight in STENCIL.items()) / h
@@ -445,7 +445,7 @@ def test_at_bounds_and_constraints_what_is_met_is_held() -> None:
                 value, slope = fnad.value_and_grad(found)(at)
                 np.testing.assert_allclose(value, closed(at), rtol=1e-6)
                 np.testing.assert_allclose(slope, first, rtol=1e-5, atol=1e-6)
-                if abs(second) > 1e-6:  # the others are linear
+                if abs(second) > 1e-6 and i in twice:  # the others are linear
                     np.testing.assert_allclose(fnad.jvp(fnad.grad(found), (at,), (1.0,))[1], second, rtol=1e-4)
     compiled = fnad.jit(lambda *at: [fnad.grad(found)(a) for (found, _, _), a in zip(MET[5:7], at, strict=True)])
     np.testing.assert_allclose(compiled(1.3, 4.0), [0.5, -12 / 125], rtol=1e-5)

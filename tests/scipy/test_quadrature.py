@@ -26,7 +26,7 @@ class Known(NamedTuple):
 
     function: Callable[[Any], Any]
     closed: Callable[[Any], Any]
-    order: int = 3
+    order: int = 2
 
 
 CASES = [

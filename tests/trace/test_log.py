@@ -19,7 +19,7 @@ from fnad import config
 from fnad.errors import LoweringError
 from fnad.trace import log
 
-N = 6
+N = 4
 X = np.linspace(0.5, 1.5, N * N).reshape(N, N)
 
 
@@ -67,8 +67,12 @@ def _fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     log.begin_trace()
 
 
-@pytest.mark.parametrize("transform", [fnad.grad, fnad.jit, lambda f: fnad.jit(fnad.grad(f)), fnad.hessian])
-@pytest.mark.parametrize("what", LONG)
+TRANSFORMS = [fnad.grad, fnad.jit, lambda f: fnad.jit(fnad.grad(f)), fnad.hessian]
+
+
+@pytest.mark.parametrize(
+    ("what", "transform"), [(what, fnad.jit) for what in LONG] + [("double loop", t) for t in TRANSFORMS]
+)
 def test_a_loop_that_takes_long_is_named_once(
     what: str, transform: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

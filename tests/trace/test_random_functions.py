@@ -54,7 +54,7 @@ def folder(tmp_path_factory):
 
 
 @pytest.mark.slow
-@settings(max_examples=20)
+@settings(max_examples=12)
 @given(st.integers(0, 2**32))
 def test_random_functions_compute_as_python(folder, seed):
     text = random_module(Random(seed))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from fnad.ops.linalg import inv, solve
 from fnad.ops.matrix import transposed
 from fnad.transforms.factorizations import factored_once
 from fnad.transforms.interpret import interpret
+from tests.together import some_of
 
 FUNCTIONS: dict[str, tuple[Callable[..., list[Any]], int]] = {
     "one system": (lambda a, b: [solve(a, b)], 0),
@@ -37,6 +39,9 @@ FUNCTIONS: dict[str, tuple[Callable[..., list[Any]], int]] = {
 }
 
 
+SHAPES, COLUMNS = ((3, 3), (1, 1), (2, 5, 5)), (1, 3)
+
+
 def program_of(function: Callable[..., list[Any]], *operands: Any) -> Program:
     return trace(function, *[aval_of(operand) for operand in operands])
 
@@ -46,19 +51,25 @@ def factorizations(program: Program) -> int:
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8", "c8", "c16"])
-@pytest.mark.parametrize(("function", "count"), FUNCTIONS.values(), ids=FUNCTIONS)
-def test_shared_matrices_are_factored_once(function: Any, count: int, dtype: str) -> None:
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_shared_matrices_are_factored_once(name: str, dtype: str) -> None:
+    """In native code of one shape, which is drawn."""
+    compiled = some_of([*product(SHAPES, COLUMNS)], f"{name} {dtype}")
+    function, count = FUNCTIONS[name]
     rng = np.random.default_rng(0)
     tolerance = 2e-5 if np.dtype(dtype).char in "fF" else 1e-12
-    for shape in ((3, 3), (1, 1), (2, 5, 5)):
+    for shape in SHAPES:
         a = rng.standard_normal(shape) + (1j * rng.standard_normal(shape) if dtype[0] == "c" else 0)
-        for columns in (1, 3):
+        for columns in COLUMNS:
             operands = [a.astype(dtype), rng.standard_normal((*shape[:-1], columns)).astype(dtype)]
             program = program_of(function, *operands)
             shared = factored_once(program)
             assert factorizations(shared) == count
             expected = interpret(program, operands)
-            for found in (interpret(shared, operands), compile_program(program)(operands)):
+            ways = [interpret(shared, operands)]
+            if (shape, columns) in compiled:
+                ways.append(compile_program(program)(operands))
+            for found in ways:
                 for x, y in zip(found, expected, strict=True):
                     np.testing.assert_allclose(x, y, rtol=tolerance, atol=tolerance * np.abs(y).max())
 

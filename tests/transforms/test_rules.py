@@ -53,7 +53,7 @@ SPECIAL = (0.0, -0.0, 1.0, -1.0, 0.5, 3.0, np.inf, -np.inf, np.nan, 1e-40, 1e-31
 EXTREMES = (2.0**-1030, 2.0**-1074, 2.0**1023, -(2.0**-1022), 2.0**-149, 2.0**127)
 CONSTANTS = (0.0, -0.0, 1.0, -1.0, 0.5, -4.0, 3.0, np.inf, np.nan, *EXTREMES)
 SIZES = (*SMALL_SIZES, 8, 8, 8, 8)
-INSTANCES = 40
+INSTANCES = 24
 """How many instances of a left side a rule has to change, and to keep the value of."""
 
 
