@@ -28,6 +28,8 @@ DTYPES: dict[str, Dtype] = {
     "c128": np.dtype(np.complex128),
 }
 NAMES: dict[Dtype, str] = {dtype: name for name, dtype in DTYPES.items()}
+SCALARS: dict[type[Any], Dtype] = {np.dtype(code).type: np.dtype(code) for code in "?bBhHiIlLqQfdFD"}
+"""NumPy's classes of numbers of these dtypes; one size may have two, as those of C's `long` and `long long`."""
 
 UNKNOWN = -1
 """The length of a leading axis that is known only at run time: that of a residual stack, one row per iteration."""
@@ -60,8 +62,7 @@ def native_dtype(dtype: Any) -> Dtype:
         found = in_native_order(np.dtype(dtype))
     except TypeError as error:
         raise DtypeError(str(error), remedy=f"give one of {', '.join(map(str, NAMES))}") from None
-    dtype_name(found)
-    return found
+    return DTYPES[dtype_name(found)]
 
 
 def is_inexact(dtype: Dtype) -> bool:
@@ -128,7 +129,7 @@ def _new_aval(dtype: Dtype, shape: Shape) -> Aval:
         found = known and known()
         if found is None:
             found = object.__new__(Aval)
-            found.dtype, found.shape = dtype, shape
+            found.dtype, found.shape = DTYPES.get(NAMES.get(dtype, ""), dtype), shape  # of equal dtypes one
             _AVALS[dtype, shape] = ref(found, partial(_forget, (dtype, shape)))
         return found
 

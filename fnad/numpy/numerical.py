@@ -230,11 +230,12 @@ def _on_line(x: Symbol, xp: Symbol, fp: Symbol, j: Symbol) -> Symbol:
     slopes = pad(div(rise, run), low=(1,), high=(1,), interior=(0,))
     after = minimum(arithmetic.add(j, full_like(j, 1)), full_like(j, n - 1))
     x0, x1, y0, y1 = gather(xp, j), gather(xp, after), gather(fp, j), gather(fp, after)
-    slope = _slope_at(eq(x, x0), slopes, j)
+    is_point = eq(x, x0)
+    slope = _slope_at(is_point, slopes, j)
     from_first = arithmetic.add(mul(slope, sub(x, x0)), y0)
     from_second = arithmetic.add(mul(slope, sub(x, x1)), y1)
-    is_flat = bitwise_and(isnan(from_second), eq(y0, y1))
-    return select(isnan(from_first), select(is_flat, y0, from_second), from_first)
+    is_first = select(is_point, is_point, bitwise_and(isnan(from_second), eq(y0, y1)))
+    return select(isnan(from_first), select(is_first, y0, from_second), from_first)
 
 
 def _slope_at(is_point: Symbol, slopes: Symbol, j: Symbol) -> Symbol:

@@ -12,7 +12,7 @@ import numpy as np
 
 from fnad.errors import UnsupportedFunctionError
 from fnad.ir.symbol import Symbol
-from fnad.ir.types import DTYPES, Dtype
+from fnad.ir.types import SCALARS, Dtype
 from fnad.numpy.operands import as_symbol
 from fnad.trace.dispatch import call, call_function, on_traced
 
@@ -64,7 +64,7 @@ def iterated(op: Any, flags: Any = None, op_flags: Any = None, **options: Any) -
 
 
 CLASSES: dict[type, Callable[..., Any]] = {
-    **{dtype.type: on_traced(dtype.type, cast(dtype)) for dtype in DTYPES.values()},
+    **{kind: on_traced(kind, cast(dtype)) for kind, dtype in SCALARS.items()},
     np.ndenumerate: on_traced(np.ndenumerate, enumerated),
     np.nditer: on_traced(np.nditer, iterated),
 }

@@ -219,14 +219,15 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: di
         if where is not True:
             raise undefined_elements(ufunc_name(ufunc, method))
         return call_with_options(ufunc_name(ufunc, method), rule, inputs, kwargs)
-    if not isinstance(outs[0], Handle):
-        if is_call and outs[0].dtype == object:
+    ordinary = [out for out in outs if out is not None and not isinstance(out, Handle)]
+    if ordinary:
+        if is_call and ordinary[0].dtype == object:
             return import_module("fnad.trace.objects").in_place(ufunc, inputs, {"out": outs, "where": where, **kwargs})
-        raise ordinary_out(outs[0])
+        raise ordinary_out(ordinary[0])
     result = call_with_options(ufunc_name(ufunc, method), rule, inputs, kwargs)
     if method in REDUCING:
         check_shape_of_out(ufunc_name(ufunc, method), result, outs[0])
-    return store_all(ufunc_name(ufunc, method), result, outs, where)
+    return store_all(ufunc_name(ufunc, method), result, outs, where, kwargs.get("casting", SAME_KIND))
 
 
 def ufunc_name(ufunc: np.ufunc, method: str) -> str:
@@ -337,7 +338,7 @@ def call_with_options(name: str, rule: Rule, args: Sequence[Any], kwargs: Argume
         return result
     if name not in SPREADING:
         check_shape_of_out(name, result, out)
-    return store_all(name, result, (out,), True)
+    return store_all(name, result, (out,), True, options.get("casting", SAME_KIND))
 
 
 def ordinary_out(out: Any) -> FnadError:
@@ -416,17 +417,22 @@ def write_into(name: str, writer: Rule, args: Sequence[Any], kwargs: Arguments) 
     assign(writer, *args, **kwargs)
 
 
-def store_all(name: str, result: Any, outs: Sequence[Any], where: Any) -> Any:
+SAME_KIND = "same_kind"
+"""What NumPy allows where nothing is said."""
+
+
+def store_all(name: str, result: Any, outs: Sequence[Any], where: Any, casting: Any) -> Any:
     """Store the results of a ufunc into those outs that are given; return what the call returns."""
     if not isinstance(result, tuple):
-        return store(name, result, outs[0], where)
-    return tuple(r if out is None else store(name, r, out, where) for r, out in zip(result, outs, strict=True))
+        return store(name, result, outs[0], where, casting)
+    pairs = zip(result, outs, strict=True)
+    return tuple(r if out is None else store(name, r, out, where, casting) for r, out in pairs)
 
 
-def store(name: str, result: Any, out: Any, where: Any = True) -> Any:
+def store(name: str, result: Any, out: Any, where: Any = True, casting: Any = SAME_KIND) -> Any:
     """Write a result into `out`, cast and broadcast as NumPy does; return it, or what takes its place."""
     if not isinstance(out, Handle):
-        return UPWARD.handle_of(call(stored, (name, result, out, where), {}).symbol)
+        return UPWARD.handle_of(call(stored, (name, result, out, where, casting), {}).symbol)
     out.check_writeable()
-    out.write(call(stored, (name, result, out, where), {}).symbol)
+    out.write(call(stored, (name, result, out, where, casting), {}).symbol)
     return out

@@ -7,7 +7,7 @@ from array import array
 from collections import UserList
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from types import NoneType
+from types import BuiltinFunctionType
 from typing import Any
 
 import numpy as np
@@ -140,10 +140,15 @@ def unmasked(value: Any) -> Any:
     return value
 
 
+UNLIKE = (str, bytes, dict, set, frozenset, slice, BuiltinFunctionType)
+"""Classes with an `__eq__` of their own, by which an object is unlike every number."""
+
+
 def unlike(ufunc: Callable[..., Any], x: Any, y: Any) -> Any:
-    """The comparison of an array with None or a string, element by element: they differ."""
+    """The comparison of an array with an object that is unlike every number, as None, element by element."""
     array, other = (x, y) if isinstance(x, Handle) else (y, x)
-    if ufunc not in (np.equal, np.not_equal) or array.is_scalar or not isinstance(other, (str, bytes, NoneType)):
+    is_unlike = isinstance(other, UNLIKE) or type(other).__eq__ is object.__eq__
+    if ufunc not in (np.equal, np.not_equal) or array.is_scalar or not is_unlike:
         return NotImplemented
     return call(constant, (ufunc is np.not_equal, BOOL, array.aval.shape), {})
 

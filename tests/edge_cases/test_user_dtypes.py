@@ -318,3 +318,20 @@ def test_derivatives_through_halves() -> None:
     ):
         with pytest.raises(errors.DtypeError, match=r"(?s)float16, which is not supported.*test_user_dtypes\.py"):
             jit(refused)(x)
+
+
+def test_integers_of_c_that_have_a_class_of_their_own_compute_as_those_of_their_size() -> None:
+    """NumPy has two classes for one size where C's `long` and `long long` are of one size."""
+    y = np.array([1, 2], np.int16)
+    kinds = (np.longlong, np.ulonglong, np.long, np.ulong, np.intc, np.uintc)
+    for kind in kinds:
+        x = np.array([5, 6], kind)
+        for f in (
+            lambda x, y: x[0] + y[1],
+            lambda x, _: x @ x,
+            lambda x, y: (x * y)[0],
+            lambda _, y: np.longlong(y[1]),
+        ):
+            found = jit(f)(x, y)
+            assert (found.dtype, found) == (f(x, y).dtype, f(x, y))
+    assert type(jit(lambda t: t + 1)(np.uint64(5))) is np.uint64

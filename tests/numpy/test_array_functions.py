@@ -6,6 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+from fnad import config, jit
 from fnad.ir.types import DTYPES
 from fnad.numpy.joining import runs_of
 from fnad.numpy.products import WITHOUT_PLANES
@@ -201,3 +202,15 @@ def test_runs_of_positions_are_the_positions():
         positions = rng.integers(3, size=size)
         runs = [first + step * np.arange(length) for first, step, length in runs_of(positions)]
         np.testing.assert_array_equal(np.concatenate([*runs, np.zeros(0, int)]), positions)
+
+
+def test_interp_has_numpys_value_at_points_and_between_them_where_some_are_infinite_or_nan():
+    rng = np.random.default_rng(0)
+    at = np.array([-np.inf, 0, 0.5, 1, 2, 2.5, 3, 5, 5.5, 6, np.inf, np.nan])
+    points = np.sort(rng.integers(0, 6, (100, 6)).astype(float), axis=1)
+    points[::4, 0], points[1::4, -1], points[2::8, -1] = -np.inf, np.inf, np.nan
+    values = rng.choice([0, 1, 2.5, np.nan, np.inf, -np.inf, 3], points.shape)
+    with config.override(executor="interpreter"):
+        run = jit(lambda points, values: np.interp(at, points, values))
+        for xp, fp in zip(points, values, strict=True):
+            np.testing.assert_allclose(run(xp, fp), np.interp(at, xp, fp), rtol=1e-13)

@@ -152,6 +152,32 @@ def test_casting_of_ufuncs_and_clip():
             fnad.jit(f)(x)
 
 
+@pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning")
+@pytest.mark.parametrize("casting", ["no", "equiv", "safe", "same_kind", "unsafe"])
+def test_a_result_is_cast_to_its_out_as_the_option_casting_allows(casting):
+    for given, wanted in [("f4", "f8"), ("f8", "f4"), ("f8", "i4"), ("c16", "f8"), ("i8", "i2"), ("?", "u1")]:
+        x = np.array([1, 2, 0]).astype(given)
+
+        def doubled(x, dtype=wanted):
+            return np.add(x, x, out=np.zeros_like(x, dtype=dtype), casting=casting)
+
+        if np.can_cast(given, wanted, casting):
+            np.testing.assert_array_equal(fnad.jit(doubled)(x), doubled(x), strict=True)
+        else:
+            with pytest.raises(DtypeError, match=f"with casting rule '{casting}'"):
+                fnad.jit(doubled)(x)
+
+
+def test_the_results_of_a_ufunc_that_have_an_out_are_stored_in_it():
+    def f(x):
+        whole, rest = np.zeros_like(x), np.zeros_like(x)
+        found = [*np.divmod(x, 0.3, out=(None, rest)), *np.divmod(x, 0.4, out=(whole, None)), *np.modf(x, None, rest)]
+        return [*found, whole, rest]
+
+    for found, expected in zip(fnad.jit(f)(X), f(X), strict=True):
+        np.testing.assert_array_equal(found, expected, strict=True)
+
+
 def test_complex_numbers_that_are_nearly_real():
     """A path each, since the dtype depends on the values."""
 

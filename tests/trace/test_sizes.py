@@ -166,6 +166,7 @@ COMPARED = {
     "None": lambda v: (v == None, v != None),  # noqa: E711
     "reflected": lambda v: (None == v, "a" != v),  # noqa: E711, SIM300
     "a string": lambda v: (v == "a", v != "a", v == b"a"),
+    "objects": lambda v: (v == ..., v != object(), v == {}, {1} != v, v == int, v != len, v == slice(1)),  # noqa: E721
     "0-d": lambda v: (np.array(v[0]) == "a", np.array(v[0]) != None),  # noqa: E711
     "identity": lambda v: v * (2.0 if v is None else 3.0) * (1.0 if v[0] is not None else 5.0),
     "scalars": lambda v: v * (2.0 if v[0] == None else 3.0) * (1.0 if v[0] != "a" else 5.0),  # noqa: E711
