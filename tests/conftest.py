@@ -51,6 +51,7 @@ if sys.dont_write_bytecode:  # each process of a test would compile all that it 
 
 os.environ["FNAD_CACHE_DIR"] = ""  # what a test compiles it compiles itself, in processes of its own too
 
+from fnad.api.functions.jit import Compiled
 from fnad.backends import tiers
 from fnad.backends.background import Background
 from fnad.backends.cpu import families
@@ -227,6 +228,14 @@ def _compiled_plainly(request: pytest.FixtureRequest) -> Iterator[None]:
         if request.path.name in PLAIN or OPTIMISED.isdisjoint((request.path.name, request.path.parent.name)):
             patch.setattr(families, "compile_kernel", compile_plainly)
             patch.setattr(families, "_FAMILIES", PLAIN_FAMILIES)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _compiled_anew() -> Iterator[None]:
+    """Compile a function anew at each `jit(f)`: tests change how it is compiled, and several have one function."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Compiled, "is_shared", False)
         yield
 
 

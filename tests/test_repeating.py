@@ -26,6 +26,7 @@ from numpy import where
 from numpy.testing import assert_array_equal
 
 import fnad
+from fnad.api.functions.jit import Compiled
 from fnad.api.running import execution, reused_traces
 from fnad.trace import recording
 
@@ -539,6 +540,66 @@ def test_a_function_and_what_has_its_own_rule_have_traces_of_their_own(derivativ
         np.testing.assert_allclose(fnad.grad(of_vjp)(X), [50.0, 50.0])
         np.testing.assert_allclose(fnad.vmap(fnad.grad(ruled))(X[None]), [[100.0, 100.0]])
         np.testing.assert_allclose(fnad.vmap(fnad.grad(f))(X[None]), np.cos(X)[None])
+
+
+@pytest.fixture
+def shared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets `jit` of the same function return the same object, as it does outside of tests."""
+    monkeypatch.setattr(Compiled, "is_shared", True)
+
+
+@pytest.mark.usefixtures("shared")
+def test_jit_of_the_same_function_again_has_its_traces() -> None:
+    weights, runs = np.array([2.0, 3.0]), []
+
+    class Model:
+        def __init__(self, scale: float) -> None:
+            self.scale = scale
+
+        def loss(self, x: Any, n: Any = 1) -> Any:
+            runs.append(n)
+            return np.sum(x * weights) * self.scale * n
+
+    models = [Model(1.0), Model(2.0)]
+    for i in range(8):
+        models[1].scale = 2.0 + (i > 5)
+        for model in models:
+            assert fnad.jit(model.loss)(i * X) == i * 8.0 * model.scale
+            assert fnad.jit(model.loss, static_argnums=1)(i * X, 4) == i * 32.0 * model.scale
+            assert_array_equal(fnad.jit(fnad.grad(model.loss))(X), weights * model.scale)
+    assert len(runs) <= 3 * (2 * 4 + 1)
+    assert fnad.jit(Model(3.0).loss)(X) == 24.0
+
+
+@pytest.mark.usefixtures("shared")
+def test_jit_of_what_has_its_own_rule_is_another_one() -> None:
+    def f(x: Any) -> Any:
+        return np.sum(np.sin(x))
+
+    for i in range(5):
+        ruled = fnad.custom_jvp(f)
+        ruled.defjvp(lambda primals, tangents, i=i: (f(primals[0]), (10.0 + i) * np.sum(tangents[0])))
+        for _ in range(3):
+            np.testing.assert_allclose(fnad.grad(fnad.jit(ruled))(X), [10.0 + i] * 2)
+            np.testing.assert_allclose(fnad.jit(fnad.grad(ruled))(X), [10.0 + i] * 2)
+            np.testing.assert_allclose(fnad.jit(fnad.grad(f))(X), np.cos(X), rtol=1e-15)
+            np.testing.assert_allclose(fnad.grad(fnad.jit(f))(X), np.cos(X), rtol=1e-15)
+            np.testing.assert_allclose(fnad.jit(functools.partial(f))(X), f(X), rtol=1e-15)
+        ruled.defjvp(lambda primals, tangents: (f(primals[0]), 7.0 * np.sum(tangents[0])))
+        np.testing.assert_allclose(fnad.jit(fnad.grad(ruled))(X), [7.0] * 2)
+
+
+@pytest.mark.usefixtures("shared")
+def test_what_is_compiled_once_is_not_kept() -> None:
+    def f(x: Any) -> Any:
+        return x * 2.0
+
+    fnad.grad(f)(1.0)
+    compiled = weakref.ref(fnad.jit(f))
+    gc.collect()
+    assert compiled() is None
+    assert fnad.jit(f) is fnad.jit(f)
+    assert fnad.jit(f, device="cpu") is not fnad.jit(f)
 
 
 def test_methods_are_transformed_again_as_functions_are(traces: Mock) -> None:

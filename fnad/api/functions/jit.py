@@ -109,6 +109,7 @@ def jit(
     The first call traces and interprets, and compiles at once if interpretation would take longer; the second compiles.
     `jit(f).lower(*args).compile()` compiles in any case. Where Python decides by traced scalars (`if x > 0`, `while`,
     `range(n)`), each path is a program of its own: `paths()` lists them. Inside another transform, `jit(f)` is `f`.
+    From the second `jit(f)` with these options on, the result is the same object, as long as it is among the last 16.
 
     Parameters:
         f (function): It may be a method, inside or outside `classmethod` and `staticmethod`. What it reads from its
@@ -173,6 +174,7 @@ def make_program(f: Function, static_argnums: Places = (), static_argnames: Plac
 class Compiled(Transformed, Generic[P, R]):
     """The result of `jit`: the function with its traces."""
 
+    is_shared = True
     __slots__ = ("_again", "_donated", "_f", "_has_receivers", "_paths", "_receivers", "_retraced", "_statics")
 
     def __init__(self, f: Function, options: dict[str, Any], statics: Statics, donated: frozenset[int]) -> None:

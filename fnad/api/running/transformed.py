@@ -117,11 +117,11 @@ def _again(transform: Function, f: Function, options: dict[str, Any]) -> Any:
 
 # ---- transforms of the same function, again --------------------------------------------------------------------------
 
-_TRANSFORMED: dict[int, ref[Any]] = {}
-"""The functions that transforms were called with, and the objects of such methods, by identity."""
+_TRANSFORMED: dict[tuple[Function, int], ref[Any]] = {}
+"""The functions that transforms were called with, and the objects of such methods, by transform and identity."""
 
 _KEPT: dict[Hashable, Function] = {}
-"""The functions, with their traces, that run transforms which are made more than once, as by `grad(f)(x)` in a loop.
+"""The runners, with their traces, of transforms that are made more than once, as by `grad(f)(x)` in a loop.
 
 That of a function's first transform is not kept, because many functions are made for one call, and refer to arrays.
 """
@@ -130,12 +130,12 @@ MOST_KEPT = 16
 
 
 def _key_of_repeated(transform: Function, given: dict[str, Any]) -> Hashable:
-    """The transform, the function and the options; None if no transform was called with the function before."""
+    """The transform, the function and the options; None if the transform was not called with the function before."""
     f, *options = given.get("f"), *((name, type(value), value) for name, value in given.items() if name != "f")
     # What a subclass runs is the user's function, without the rule that the object has.
     inside = f._run if type(f) is Transformed else f  # pyright: ignore[reportPrivateUsage]
     parts = (inside.__self__, inside.__func__) if isinstance(inside, MethodType) else (inside,)
-    address = id(parts[0])
+    address = transform, id(parts[0])
     found = _TRANSFORMED.get(address)
     if found is None or found() is not parts[0]:
         with suppress(TypeError):  # a class may have no weak references
@@ -189,7 +189,8 @@ def with_options(transform: Function) -> Any:
 
     The options `argnames` and `wrt`, where a transform has them, are carried out here (`fnad.api.staging.selection`).
 
-    A plain function that it returns is that which a `Transformed` runs; anything else is what it returns.
+    A plain function that it returns is that which a `Transformed` runs; anything else is what it returns, for the same
+    function again the same object if its class `is_shared`.
     """
     names = tuple(inspect.signature(transform).parameters)
     known = frozenset(names)
@@ -204,11 +205,10 @@ def with_options(transform: Function) -> Any:
         given = dict(zip(names, args, strict=False)) | options
         key = _key_of_repeated(made, given)
         run = _KEPT.get(key) or _result(transform, names, args, options)
-        if not isinstance(run, FunctionType):
-            return run
-        if key is not None:
+        is_function = isinstance(run, FunctionType)
+        if key is not None and (is_function or getattr(type(run), "is_shared", False)):
             _keep(key, run)
-        return Transformed(made, given.pop("f"), given, run)
+        return Transformed(made, given.pop("f"), given, run) if is_function else run
 
     return made
 
