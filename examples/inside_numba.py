@@ -134,6 +134,22 @@ def solve(feeds, found):
 
 
 @numba.njit(cache=True)
+def eliminated(a, b):
+    """The solution of a small system whose diagonal is large enough for no exchange of rows."""
+    for i in range(len(b)):
+        for j in range(i + 1, len(b)):
+            part = a[j, i] / a[i, i]
+            for k in range(i, len(b)):
+                a[j, k] -= part * a[i, k]
+            b[j] -= part * b[i]
+    for i in range(len(b) - 1, -1, -1):
+        for k in range(i + 1, len(b)):
+            b[i] -= a[i, k] * b[k]
+        b[i] /= a[i, i]
+    return b
+
+
+@numba.njit(cache=True)
 def integrate(u, stop, steps):
     """Backward Euler steps of growing length, with two steps of Newton's method in each."""
     rates, jacobian, eye = np.empty(3), np.empty((3, 3)), np.eye(3)
@@ -144,7 +160,7 @@ def integrate(u, stop, steps):
         new = u.copy()
         for _ in range(2):
             robertson_by_fnad(new, rates, jacobian)
-            new -= np.linalg.solve(eye - size * jacobian, new - u - size * rates)
+            new -= eliminated(eye - size * jacobian, new - u - size * rates)
         u = new
     return u
 

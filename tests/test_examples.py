@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -38,7 +39,16 @@ def printed_by(*arguments: str, folder: Path = ROOT) -> str:
 
 @pytest.fixture
 def run_here(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
-    """Return `run_here(name, *arguments)`, which runs an example in this process and returns what it prints."""
+    """Return `run_here(name, *arguments)`, which runs an example in this process and returns what it prints.
+
+    Pictures are of few points, and nothing in them is moved apart, which would take half a second each.
+    """
+    with suppress(ImportError):
+        figure = import_module("matplotlib.figure").Figure
+        save = figure.savefig
+        monkeypatch.setattr(
+            figure, "savefig", lambda self, file, **_: self.set_layout_engine("none") or save(self, file, dpi=20)
+        )
 
     def run(name: str, *arguments: str) -> str:
         monkeypatch.setattr(sys, "argv", [name, *arguments])
@@ -68,19 +78,19 @@ def test_the_gallery_names_each_example() -> None:
     assert [path.name for path in (ROOT / "examples").rglob("*.py") if path.name not in gallery] == []
 
 
-def test_linear_regression_finds_the_line(tmp_path: Path) -> None:
+def test_linear_regression_finds_the_line(tmp_path: Path, run_here: Callable[..., str]) -> None:
     pytest.importorskip("matplotlib")
-    printed = run("linear_regression.py", "--plot", str(tmp_path / "line.png"))
-    assert (tmp_path / "line.png").stat().st_size > 10_000
+    printed = run_here("linear_regression.py", "--plot", str(tmp_path / "line.png"))
+    assert (tmp_path / "line.png").read_bytes().startswith(b"\x89PNG")
     assert vector_after("weight", printed) == pytest.approx([1.5, -2.0, 0.5], abs=5e-3)
     assert number_after("bias  ", printed) == pytest.approx(0.7, abs=5e-3)
     assert number_after("loss", printed) < 2e-4
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("by", ["processes", "joblib"])
-def test_partitions_find_the_weights_in_processes(by: str) -> None:
-    printed = run("partitions.py", "--by", by, "--parts", "3", "--rows", "2000")
+@pytest.mark.parametrize(("by", "workers"), [("processes", "1"), ("joblib", "2")])
+def test_partitions_find_the_weights_in_processes(by: str, workers: str) -> None:
+    printed = run("partitions.py", "--by", by, "--workers", workers, "--parts", "3", "--rows", "2000")
     assert float(printed.split()[-1]) < 0.3
 
 
@@ -132,16 +142,16 @@ def test_exp_sin_agrees_with_the_textbook() -> None:
 
 
 @pytest.mark.slow
-def test_vector_output_explains_and_pulls_back() -> None:
-    printed = run("vector_output.py")
+def test_vector_output_explains_and_pulls_back(run_here: Callable[..., str]) -> None:
+    printed = run_here("vector_output.py")
     assert "vjp" in printed.partition("\ny ")[0], "the error names the way out"
     assert vector_after("pulled back", printed) == vector_after("2x + cos(x)", printed)
     assert vector_after("weighted", printed) == pytest.approx(vector_after("by grad", printed))
 
 
 @pytest.mark.slow
-def test_python_control_flow_has_the_derivatives_of_the_textbook() -> None:
-    printed = run("python_control_flow.py")
+def test_python_control_flow_has_the_derivatives_of_the_textbook(run_here: Callable[..., str]) -> None:
+    printed = run_here("python_control_flow.py")
     roots, huber = printed.split("     x ")
     for line in roots.splitlines()[1:]:
         a, root, slope, exact, curvature, exact_curvature = map(float, line.split())
@@ -158,7 +168,7 @@ def test_python_control_flow_has_the_derivatives_of_the_textbook() -> None:
 def test_logistic_regression_converges(tmp_path: Path, run_here: Callable[..., str]) -> None:
     pytest.importorskip("matplotlib")
     printed = run_here("logistic_regression.py", "--plot", str(tmp_path / "margins.png"))
-    assert (tmp_path / "margins.png").stat().st_size > 10_000
+    assert (tmp_path / "margins.png").read_bytes().startswith(b"\x89PNG")
     assert number_after("loss at the start", printed) == pytest.approx(0.693147)
     assert number_after("gradient there", printed) < 1e-3
     assert number_after("not seen before", printed) >= 95
@@ -168,11 +178,11 @@ def test_logistic_regression_converges(tmp_path: Path, run_here: Callable[..., s
 def test_digits_learns_to_read_draws_and_follows_its_seed(tmp_path: Path, run_here: Callable[..., str]) -> None:
     pytest.importorskip("matplotlib")
     picture = tmp_path / "digits.png"
-    printed = run_here("digits.py", "--epochs", "3", "--seed", "3", "--plot", str(picture))
-    assert number_after("\ntest accuracy", printed) >= 93
+    printed = run_here("digits.py", "--epochs", "1", "--seed", "3", "--plot", str(picture))
+    assert number_after("\ntest accuracy", printed) >= 85
     assert len(re.findall(r"^ +\d .* %$", printed, re.MULTILINE)) == 10, "a line for each digit"
     assert picture.read_bytes().startswith(b"\x89PNG")
-    again = run_here("digits.py", "--epochs", "3", "--seed", "3")
+    again = run_here("digits.py", "--epochs", "1", "--seed", "3")
     assert re.sub(r"trained in \S+", "", again) in re.sub(r"trained in \S+", "", printed)
 
 
@@ -180,8 +190,8 @@ def test_digits_learns_to_read_draws_and_follows_its_seed(tmp_path: Path, run_he
 def test_cnn_learns_to_read_and_draws(tmp_path: Path, run_here: Callable[..., str]) -> None:
     pytest.importorskip("matplotlib")
     picture = tmp_path / "cnn.png"
-    printed = run_here("cnn.py", "--epochs", "2", "--plot", str(picture))
-    assert number_after("\ntest accuracy", printed) >= 55
+    printed = run_here("cnn.py", "--epochs", "1", "--plot", str(picture))
+    assert number_after("\ntest accuracy", printed) >= 30, "10 are those of a guess"
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
@@ -189,9 +199,9 @@ def test_cnn_learns_to_read_and_draws(tmp_path: Path, run_here: Callable[..., st
 def test_char_rnn_learns_and_writes(tmp_path: Path, run_here: Callable[..., str]) -> None:
     pytest.importorskip("matplotlib")
     picture = tmp_path / "sonnets.png"
-    printed = run_here("char_rnn.py", "--steps", "20", "--plot", str(picture))
-    assert number_after("bits a letter", printed) < 4.5, "5.9 are those of 58 letters that are equally likely"
-    assert number_after("in text not seen", printed) < 4.5
+    printed = run_here("char_rnn.py", "--steps", "10", "--plot", str(picture))
+    assert number_after("bits a letter", printed) < 4.6, "5.9 are those of 58 letters that are equally likely"
+    assert number_after("in text not seen", printed) < 4.6
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
@@ -222,8 +232,8 @@ def test_neural_ode_fits_the_hares_and_lynxes(tmp_path: Path, run_here: Callable
     """The rates of Lotka and Volterra are near those of Carpenter's case study, 0.55, 0.028, 0.024 and 0.80."""
     pytest.importorskip("matplotlib")
     picture = tmp_path / "lynx.png"
-    printed = run_here("neural_ode.py", "--steps", "100", "--plot", str(picture))
-    assert number_after("Lotka-Volterra: error", printed) == pytest.approx(0.22, abs=0.01)
+    printed = run_here("neural_ode.py", "--steps", "50", "--plot", str(picture))
+    assert number_after("Lotka-Volterra: error", printed) == pytest.approx(0.25, abs=0.01)
     assert number_after("hares'  =", printed) == pytest.approx(0.55, abs=0.06)
     assert number_after("lynxes' =", printed) == pytest.approx(0.024, abs=0.002)
     assert number_after("network: error", printed) < 0.75
@@ -234,8 +244,8 @@ def test_neural_ode_fits_the_hares_and_lynxes(tmp_path: Path, run_here: Callable
 def test_burgers_nears_the_solution(tmp_path: Path, run_here: Callable[..., str]) -> None:
     pytest.importorskip("matplotlib")
     picture = tmp_path / "burgers.png"
-    printed = run_here("burgers.py", "--steps", "100", "--plot", str(picture))
-    assert number_after("relative error", printed) < 0.5, "it begins at 0.63"
+    printed = run_here("burgers.py", "--steps", "20", "--plot", str(picture))
+    assert number_after("relative error", printed) < 0.55, "it begins at 0.63"
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
