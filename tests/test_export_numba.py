@@ -17,6 +17,7 @@ from numba.core.runtime.nrt import rtsys
 import fnad
 from fnad.backends.standalone import native
 from tests.test_export import PROGRAMS, called, exported
+from tests.together import some_of
 
 SMALL = (
     "division of floats",
@@ -30,7 +31,7 @@ SMALL = (
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize("name", some_of(SMALL, "bits", 3))
 def test_programs_within_numba_code_have_the_bits_of_the_object_code(name: str) -> None:
     found, given, expected = exported(name)
     assert native.LoadedFunction(found._standalone).text is not None
@@ -105,7 +106,7 @@ def test_references_of_arrays_are_counted() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("size", [3, 9])
+@pytest.mark.parametrize("size", some_of([3, 9], "memory"))
 def test_results_may_share_memory_with_arguments(size: int) -> None:
     reverse = fnad.export(lambda x: (x[::-1] * 2, np.cumsum(x)), np.ones(size)).njit_into()
 

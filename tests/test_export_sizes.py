@@ -22,6 +22,7 @@ import fnad.api.functions.save_load
 from fnad.errors import ArgumentTypeError, ExportError
 from fnad.ir.size import EXAMPLE, SizeScope, at_sizes, slice_bounds
 from fnad.tree import leaves
+from tests.together import some_of
 
 S = fnad.ShapeDtypeStruct
 SIZES = (0, 1, 2, 3, 5, 17, 300)
@@ -227,7 +228,11 @@ def check_by_address(call: Callable[..., int], case: Case) -> None:
         check(made, expected, case, n)
 
 
-@pytest.mark.parametrize("name", [*CASES][::2] if GCC else CASES)
+NATIVE = set(some_of([*CASES], "native", 12)) if GCC else {*CASES}
+"""The cases that fnad compiles; gcc compiles the others."""
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if name in NATIVE])
 def test_native_exports_of_any_size_compute_as_the_function(name: str) -> None:
     check_by_address(exported(name).cfunc().call, CASES[name])
 
@@ -239,7 +244,7 @@ def test_a_program_is_the_same_from_a_file(name: str, tmp_path: Path) -> None:
     loaded = fnad.load(tmp_path / "file")
     assert str(loaded.program) == str(found.program)
     assert [way[2:3] + way[4:] for way in loaded.sizes.ways] == [way[2:3] + way[4:] for way in found.sizes.ways]
-    if name in ("moments", "gradient of rosenbrock", "a reciprocal"):
+    if name in ("moments", "a reciprocal"):
         check_by_address(loaded.cfunc().call, CASES[name])
 
 
@@ -267,9 +272,8 @@ def test_the_python_module_and_calls(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(GCC is None, reason="there is no gcc")
 def test_c_exports_of_any_size_compute_as_the_function(tmp_path: Path) -> None:
-    """Of the cases that are not compiled by fnad."""
     sources: list[str] = []
-    cases = dict([*CASES.items()][1::2])
+    cases = {name: case for name, case in CASES.items() if name not in NATIVE}
     for n, name in enumerate(cases):
         found = exported(name)
         text = found.c_source().replace(f"{found.name}(", f"program{n}(").replace(f"{found.name}_", f"program{n}_")
@@ -287,7 +291,7 @@ def test_c_exports_of_any_size_compute_as_the_function(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["gradient of rosenbrock", "moments", "extrema", "products"])
+@pytest.mark.parametrize("name", ["extrema", *some_of(["gradient of rosenbrock", "moments", "products"], "Numba")])
 def test_numba_exports_of_any_size_compute_as_the_function(name: str) -> None:
     case, function = CASES[name], exported(name).njit()
     for n in SIZES:
@@ -400,7 +404,7 @@ def test_decisions_of_sizes_are_those_of_numbers(seed: int) -> None:
     """Within the intervals of a scope, comparisons, quotients and slices are those of the numbers."""
     random = np.random.default_rng(seed)
     decided = 0
-    for _ in range(300):
+    for _ in range(150):
         scope = SizeScope(("n", "m"))
         n, m = scope.sizes["n"], scope.sizes["m"]
         a, b, c, d, e = map(int, random.integers(-6, 7, size=5))
@@ -425,7 +429,7 @@ def test_decisions_of_sizes_are_those_of_numbers(seed: int) -> None:
                 given = slice(part.start, at_sizes(part.stop, point))
                 numbers = tuple(at_sizes(size, point) for size in found) if isinstance(found, tuple) else found
                 assert numbers == DECISIONS[name](x, y, given, own, other), (name, left, right, point)
-    assert decided > 50
+    assert decided > 25
 
 
 def test_a_remainder_that_is_negative_in_the_narrowed_intervals_is_refused() -> None:
