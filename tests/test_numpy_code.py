@@ -2,7 +2,7 @@
 
 The gradients of each piece in `examples/numpy_code` are compared with those of NumPy alone: by the complex step where
 the code is holomorphic, else by differences. Reverse and forward mode, in the interpreter or compiled, which is drawn.
-Every other piece is run on a simulated device, too.
+Two that are drawn are run on a simulated device, too.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from numpy.testing import assert_allclose
 
 from fnad import config, grad, jit, jvp, to_host, value_and_grad
 from tests.gpu import simulated
+from tests.together import some_of
 
 FOLDER = Path(__file__).parents[1] / "examples" / "numpy_code"
 Function = Callable[..., Any]
@@ -232,7 +233,7 @@ def test_gradients_of_numpy_code_are_true(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [*CASES][::2])
+@pytest.mark.parametrize("name", some_of([*CASES], "device", 2))
 def test_on_the_threads_of_a_device(name: str) -> None:
     case = CASES[name](load(name))
     derivatives = jit(value_and_grad(case.f, tuple(range(len(case.xs)))))

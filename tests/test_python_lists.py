@@ -385,10 +385,10 @@ def arguments(seed: int) -> tuple[Any, float, Any, float]:
 def test_lists_of_one_loop(f: Callable[..., Any], traces: int) -> None:
     values, both = jit(f), jit(fnad.value_and_grad(f, (0, 1)))
     with fnad.config.override(executor="interpreter"):
-        for seed in range(12):
+        for seed in range(7):
             x, a, dx, da = arguments(seed)
             value, (gx, ga) = both(x, a)
-            for found in (value, values(x, a)) if seed < 3 else (value,):
+            for found in (value, values(x, a)) if seed < 2 else (value,):
                 assert found == pytest.approx(f(x, a), rel=1e-12)
             exact = f(x + 1e-30j * dx, a + 1e-30j * da).imag / 1e-30
             assert gx @ dx + ga * da == pytest.approx(exact, rel=1e-9, abs=1e-12)
@@ -446,7 +446,7 @@ def test_derivatives_of_all_kinds() -> None:
 def test_rows_have_their_own_lists(f: Callable[..., Any]) -> None:
     values, slopes = jit(vmap(f)), jit(grad(lambda x, a: vmap(f)(x, a).sum(), (0, 1)))
     with fnad.config.override(executor="interpreter"):
-        for seed in range(3):
+        for seed in range(2):
             rows = [arguments(10 * seed + i)[:2] for i in range(4)]
             x, a = np.stack([row[0] for row in rows]), np.array([row[1] for row in rows])
             np.testing.assert_allclose(values(x, a), [f(*row) for row in rows], rtol=1e-12)
@@ -505,9 +505,9 @@ def test_what_needs_the_length_is_a_list() -> None:
     assert loops_of(value) == 1
 
 
-def test_one_program_for_a_thousand_calls() -> None:
+def test_one_program_for_two_hundred_calls() -> None:
     value, slope, rng = jit(summed), jit(grad(summed, (0, 1))), np.random.default_rng(0)
-    for _ in range(1000):
+    for _ in range(200):
         x = rng.normal(size=150)
         value(x, 0.1)
         slope(x, 0.1)
