@@ -13,23 +13,34 @@ SLOW = (
 )
 
 
-def loaded(statement: str, among: tuple[str, ...]) -> list[str]:
-    """Return which of these modules a statement loads beyond NumPy."""
-    program = f"""
-import sys, numpy
-before = set(sys.modules)
-{statement}
-print(*sorted(set({among}) & (set(sys.modules) - before)))
-"""
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    return done.stdout.split()
-
-
-@pytest.mark.parametrize(
-    ("names", "unwanted"), [("fnad; fnad.grad; fnad.numpy", HEAVY + SLOW), ("fnad.cli.command", HEAVY)]
+LATER = (
+    *("fnad.api.functions.explain", "fnad.control.ode", "fnad.control.reroll", "fnad.control.scan"),
+    *("fnad.ops.bessel", "fnad.ops.catalogue", "fnad.transforms.cancellation", "fnad.transforms.nonfinite"),
+    *("fnad.numpy.scipy_ufuncs", "fnad.transforms.spectral", "fnad.transforms.split"),
 )
-def test_import_loads_nothing_heavy_or_slow(names: str, unwanted: tuple[str, ...]) -> None:
-    assert loaded(f"import {names}", unwanted) == []
+STEPS = {
+    "import fnad; fnad.grad; fnad.numpy": HEAVY + SLOW,
+    "fnad.grad(lambda x: numpy.sum(numpy.sin(x) * x))(numpy.ones(3))": LATER,
+    "fnad.sparse_jacobian(lambda u: u[1:] * u[:-1])(numpy.arange(9.0))": ("numba",),
+}
+"""Statements, one after the other, and the modules that they and those before do not load."""
+
+
+def loaded(*statements: str) -> list[set[str]]:
+    """Return the modules that are loaded beyond NumPy's after each of some statements."""
+    program = "import sys, numpy\nbefore = set(sys.modules)\n"
+    program += "".join(f"{statement}\nprint(*set(sys.modules) - before)\n" for statement in statements)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    return [set(line.split()) for line in done.stdout.splitlines()]
+
+
+def test_programs_load_nothing_heavy_or_slow_that_they_do_not_need() -> None:
+    for found, (statement, unwanted) in zip(loaded(*STEPS), STEPS.items(), strict=True):
+        assert found.isdisjoint(unwanted), statement
+
+
+def test_the_command_loads_nothing_heavy() -> None:
+    assert loaded("import fnad.cli.command")[0].isdisjoint(HEAVY)
 
 
 def test_without_a_transform_only_settings_and_the_store_are_loaded() -> None:
@@ -52,25 +63,6 @@ print(*sorted(set(Upward.__annotations__) - set(vars(UPWARD))))
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.split() == []
-
-
-@pytest.mark.slow
-def test_the_sparse_jacobian_of_a_stencil_loads_no_numba() -> None:
-    stencil = "import fnad; fnad.sparse_jacobian(lambda u: u[1:] * u[:-1])(numpy.arange(9.0))"
-    assert loaded(stencil, ("numba",)) == []
-
-
-LATER = (
-    *("fnad.api.functions.explain", "fnad.control.ode", "fnad.control.reroll", "fnad.control.scan"),
-    *("fnad.ops.bessel", "fnad.ops.catalogue", "fnad.transforms.cancellation", "fnad.transforms.nonfinite"),
-    *("fnad.numpy.scipy_ufuncs", "fnad.transforms.spectral", "fnad.transforms.split"),
-)
-
-
-@pytest.mark.slow
-def test_a_gradient_loads_no_special_functions_no_solvers_and_no_loops() -> None:
-    gradient = "import fnad; fnad.grad(lambda x: numpy.sum(numpy.sin(x) * x))(numpy.ones(3))"
-    assert loaded(gradient, LATER) == []
 
 
 def test_what_is_imported_later_is_there() -> None:
@@ -144,12 +136,14 @@ assert fnad.grad(lambda x: statistics.mean(x))(1.0) == 3.0
 def test_garbage_is_collected_as_before() -> None:
     """What the user has frozen stays so, and a collector that is off."""
     program = """
-import gc, sys, numpy
-{before}
-state = gc.isenabled(), gc.get_freeze_count() > 0
-import fnad
-fnad.grad, fnad.numpy
-assert state == (gc.isenabled(), gc.get_freeze_count() > 0)
+import gc, os, sys, numpy
+for before in (lambda: None, gc.freeze, gc.disable):
+    if not os.fork():
+        before()
+        state = gc.isenabled(), gc.get_freeze_count() > 0
+        import fnad
+        fnad.grad, fnad.numpy
+        os._exit(state != (gc.isenabled(), gc.get_freeze_count() > 0))
+    assert os.wait()[1] == 0, before
 """
-    for before in ("", "gc.freeze()", "gc.disable()"):
-        subprocess.run([sys.executable, "-c", program.format(before=before)], check=True)
+    subprocess.run([sys.executable, "-W", "ignore", "-c", program], check=True)
