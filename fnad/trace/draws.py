@@ -12,11 +12,11 @@ another state, code of a library has drawn too.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from functools import wraps
+from functools import partial, wraps
 from types import MethodType
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -27,8 +27,6 @@ from fnad.numpy.operands import as_weak
 from fnad.records import NamedTuple
 from fnad.trace.capture import Array, Trace, same_bits
 from fnad.trace.generators import draws_numbers
-from fnad.trace.handle import Handle
-from fnad.trace.parts import CONSTANTS
 from fnad.trace.reads import pickled
 from fnad.trace.recording import RECORDING, Recorder
 from fnad.trace.writes import DRAWING
@@ -43,17 +41,20 @@ class NotRepeatableRun(BaseException):
 
 
 class Draw(NamedTuple):
-    """A draw from a generator, or without one an integer that is only passed on; `array` is what came of it."""
+    """A draw by a method of a generator, or without one an integer that is passed on; `array` is what came of it."""
 
     array: Array
-    generator: Any = None
-    name: str = ""
+    method: Any = None
     args: tuple[Any, ...] = ()
     kwargs: Any = None
 
-    def of(self, generator: Any) -> Array:
-        """The array of the same draw from a generator."""
-        return self.array if generator is None else np.asarray(getattr(generator, self.name)(*self.args, **self.kwargs))
+    def again(self) -> Array:
+        """The array of the next draw."""
+        return self.array if self.method is None else np.asarray(self.method(*self.args, **self.kwargs))
+
+    def of(self, generator: Any) -> Draw:
+        """The same draw from another generator."""
+        return self._replace(method=getattr(generator, self.method.__name__))
 
 
 class DrawRecorder(Recorder):
@@ -65,7 +66,7 @@ class DrawRecorder(Recorder):
     def __init__(self) -> None:
         self.draws: list[Draw] = []
         self._root: Trace | None = None
-        self._generators: dict[int, tuple[Any, Any, bytes]] = {}
+        self._generators: dict[int, tuple[Any, bytes, Callable[[], None]]] = {}
         super().__init__(seeks_effects=True)
         python, numpy = forks.loaded("random"), forks.loaded("numpy.random")
         self._watch(python and python._inst)
@@ -109,19 +110,20 @@ class DrawRecorder(Recorder):
     def _watch(self, generator: Any) -> None:
         """Keep the state of a generator from outside, to compare and to restore it."""
         if generator is not None and id(generator) not in self._generators:
-            state = (functions_of(generator) or refuse())[0](generator)
-            self._generators[id(generator)] = generator, state, pickled(generator)
+            kind = type(generator)
+            take, give = DRAWING.get(f"{kind.__module__}.{kind.__qualname__}") or refuse()
+            self._generators[id(generator)] = generator, pickled(generator), partial(give, generator, take(generator))
 
     def draw(self, method: MethodType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The traced value for what a method draws from a generator from outside."""
-        args, kwargs = _snapshot(args), dict(zip(kwargs, map(_snapshot, kwargs.values()), strict=True))
-        value = method(*args, **kwargs) if self._is_draw(method) else refuse()
+        if not self._is_draw(method):
+            refuse()
+        args, kwargs = pickle.loads(pickled((args, kwargs)))  # their content may change; a traced value has no pickle
+        value = method(*args, **kwargs)
         is_array = type(value) is np.ndarray and value.dtype in NAMES
         if not (is_array or type(value) is float) or any(value is given for given in (*args, *kwargs.values())):
             refuse()
-        return self.trace(
-            Draw(np.asarray(value), method.__self__, method.__name__, args, kwargs), is_number=not is_array
-        )
+        return self.trace(Draw(np.asarray(value), method, args, kwargs), is_number=not is_array)
 
     def trace(self, draw: Draw, *, is_number: bool) -> Any:
         """The traced value for a draw; a Python number gives way to arrays."""
@@ -140,23 +142,22 @@ class DrawRecorder(Recorder):
 
     def is_repeatable(self) -> bool:
         """True if copies of the generators draw the same, and end as these do; the others are compared from now on."""
-        copies = {key: pickle.loads(before) for key, (_, _, before) in self._generators.items()}
-        drawn = {id(draw.generator) for draw in self.draws}
-        if not all(same_bits(draw.of(copies.get(id(draw.generator))), draw.array) for draw in self.draws):
+        copies = {key: pickle.loads(before) for key, (_, before, _) in self._generators.items()}
+        drawn = [draw for draw in self.draws if draw.method is not None]
+        if not all(same_bits(draw.of(copies[id(draw.method.__self__)]).again(), draw.array) for draw in drawn):
             return False
         for key, (generator, _, _) in self._generators.items():
-            if pickled(copies[key]) != pickled(
-                pickle.loads(pickled(generator))
-            ):  # of a copy too: no text is in it twice
+            own = pickle.loads(pickled(generator))  # a copy too, for the generator may have equal texts more than once
+            if pickled(copies[key]) != pickled(own):
                 return False
-            if key not in drawn and key in self.kept:
+            if key in self.kept and not any(draw.method.__self__ is generator for draw in drawn):
                 self.environment.read(pickled, generator)
         return True
 
     def restore(self) -> None:
         """Give the generators the state that they had."""
-        for generator, state, _ in self._generators.values():
-            functions_of(generator)[1](generator, state)
+        for _, _, give in self._generators.values():
+            give()
 
 
 class Varying:
@@ -176,12 +177,6 @@ def refuse() -> NoReturn:
     raise NotRepeatableRun
 
 
-def functions_of(generator: Any) -> Any:
-    """The functions that return and set the state of a generator, if there are some."""
-    kind = type(generator)
-    return DRAWING.get(f"{kind.__module__}.{kind.__qualname__}")
-
-
 def drawing_again(method: MethodType) -> Any:
     """A method of a generator, with traced results in a run for that."""
     recorder = _draw_recorder()
@@ -190,13 +185,3 @@ def drawing_again(method: MethodType) -> Any:
 
 def _draw_recorder() -> DrawRecorder | None:
     return next((recorder for recorder in RECORDING.values if isinstance(recorder, DrawRecorder)), None)
-
-
-def _snapshot(value: Any) -> Any:
-    """An argument of a draw as it is now; a traced value or another object ends the run."""
-    if isinstance(value, (*CONSTANTS, type)) and not issubclass(type(value), Handle):
-        return value
-    if type(value) is np.ndarray and not value.dtype.hasobject:
-        return value.copy()
-    kind, parts = type(value), cast("Any", value)
-    return kind(map(_snapshot, parts)) if kind in (list, tuple) else refuse()

@@ -112,7 +112,7 @@ class ReusedTrace(NamedTuple):
 
     def on(self, operands: Sequence[Operand]) -> Staged:
         """The trace on other values, after its draws."""
-        values = [*operands, *[draw.of(draw.generator) for draw in self.draws]]
+        values = [*operands, *[draw.again() for draw in self.draws]]
         return self.staged._replace(operands=[*values, *self.staged.operands[len(values) :]])
 
 
@@ -256,7 +256,7 @@ def _is_independent(staged: Staged, draws: Sequence[Draw], varying: int) -> bool
         for outputs in (guards, (*guards, *staged.program.outputs))
     ]
     inputs = staged.program.inputs[staged.leaves :]
-    integers = [var for var, draw in zip(inputs, draws, strict=False) if draw.generator is None]
+    integers = [var for var, draw in zip(inputs, draws, strict=False) if draw.method is None]
     is_unused = not any(asked[var] for var in inputs[: len(draws)]) and not any(used[var] for var in integers)
     return is_unused and len(integers) == varying and not any(value.is_weak for value in staged.auxiliary.traced)
 
