@@ -51,6 +51,7 @@ if sys.dont_write_bytecode:  # each process of a test would compile all that it 
 
 os.environ["FNAD_CACHE_DIR"] = ""  # what a test compiles it compiles itself, in processes of its own too
 
+from fnad import config
 from fnad.api.functions.jit import Compiled
 from fnad.backends import tiers
 from fnad.backends.background import Background
@@ -237,6 +238,21 @@ def _compiled_anew() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Compiled, "is_shared", False)
         yield
+
+
+INTERPRETED = {"nn", "optim", "trace", "test_user_arguments.py", "test_user_tracing.py"}
+"""Folders and files of tests of the front end, whose programs are interpreted unless a test asks for native code."""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _interpreted(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Compile nothing where only the front end is tested."""
+    if INTERPRETED.isdisjoint((request.path.name, request.path.parent.name)):
+        yield
+        return
+    config.set_default(executor="interpreter")
+    yield
+    config.set_default(executor="auto")
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import pytest
 
 import fnad.control  # pyright: ignore[reportUnusedImport] registers the primitives
 import fnad.ops  # noqa: F401 # pyright: ignore[reportUnusedImport] registers the primitives
@@ -160,9 +161,11 @@ def over(cases: Iterable[Case]) -> Callable[..., Any]:
     return in_groups("case", cases)
 
 
-def by_primitive(cases: Iterable[Case]) -> Callable[..., Any]:
-    """Run a test for each primitive, on those of these cases that are its."""
+def by_primitives(cases: Iterable[Case], count: int = 8) -> Callable[..., Any]:
+    """Run a test for each so many primitives, on those of these cases that are theirs."""
     found: dict[str, list[Case]] = {}
     for case in cases:
         found.setdefault(case.primitive.name, []).append(case)
-    return in_groups("cases", found.values(), list(found))
+    groups = [list(found)[start : start + count] for start in range(0, len(found), count)]
+    values = [[case for name in names for case in found[name]] for names in groups]
+    return pytest.mark.parametrize("cases", values, ids=map(" ".join, groups))
