@@ -56,6 +56,9 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").g
 
 NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
 
+INTERPRETED = {"implicit"}
+"""Pages whose programs are long and run a few times, and say nothing of how they run."""
+
 FENCE = re.compile(r"^(?P<shown><!-- not run -->\n)?```(?P<kind>[^\n`]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 NUMBER = re.compile(r"(?<![\w.])-?\d+\.\d*(?:e[+-]?\d+)?")
 CHECKER = doctest.OutputChecker()
@@ -83,7 +86,8 @@ def executed(page: Path) -> Iterator[tuple[Block, str, str]]:
     What the page declares and sets is forgotten afterwards.
     """
     text = page.read_text(encoding="utf-8")
-    with own_rules_forgotten(), patch.dict(PRIMITIVES), patch.dict(UFUNCS), np.printoptions():
+    executor = fnad.config.override(executor="interpreter" if page.stem in INTERPRETED else "auto")
+    with executor, own_rules_forgotten(), patch.dict(PRIMITIVES), patch.dict(UFUNCS), np.printoptions():
         yield from executed_blocks(page, text, blocks(text))
 
 
