@@ -418,7 +418,7 @@ def write_into(name: str, writer: Rule, args: Sequence[Any], kwargs: Arguments) 
 
 
 SAME_KIND = "same_kind"
-"""What NumPy allows where nothing is said."""
+"""The casts that NumPy allows where nothing is said."""
 
 
 def store_all(name: str, result: Any, outs: Sequence[Any], where: Any, casting: Any) -> Any:
