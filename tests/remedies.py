@@ -28,17 +28,23 @@ def remedies() -> dict[str, str]:
     """Each remedy as a regular expression, with the place where it stands."""
     found: dict[str, str] = {}
     texts = {_name(file): file.read_text() for file in sorted(PACKAGE.rglob("*.py"))}
-    modules = {name: ast.parse(text) for name, text in texts.items() if "remedy" in text}
-    takers = {name: dict(_takers(ast.walk(module))) for name, module in modules.items()}
+    modules = {name: _read(text) for name, text in texts.items() if "remedy" in text}
+    takers = {name: dict(_takers(within)) for name, (_, within) in modules.items()}
     names = "|".join({name for within in takers.values() for name in within})
     called = re.compile(rf"\bFailureKind\.|(?<![.\w])({names})\(")
-    modules |= {name: ast.parse(text) for name, text in texts.items() if name not in modules and called.search(text)}
-    for name, module in modules.items():
-        constants, within = dict(_constants(module)), [node for node in ast.walk(module) if isinstance(node, READ)]
+    modules |= {name: _read(text) for name, text in texts.items() if name not in modules and called.search(text)}
+    for name, (module, within) in modules.items():
+        constants = dict(_constants(module))
         for expression in _expressions(within, takers.get(name, {}) | dict(_imported(within, takers))):
             for pattern in _patterns(expression, constants):
                 found.setdefault(pattern, f"{name}:{expression.lineno}")
     return {pattern: place for pattern, place in found.items() if re.search("[a-z]{3}", pattern)}
+
+
+def _read(text: str) -> tuple[ast.Module, list[ast.AST]]:
+    """The tree of a module, and its nodes of the kinds that are read."""
+    module = ast.parse(text)
+    return module, [node for node in ast.walk(module) if isinstance(node, READ)]
 
 
 def _name(file: Path) -> str:

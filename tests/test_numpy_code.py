@@ -256,7 +256,7 @@ def test_one_import_makes_no_difference_to_numpy(name: str) -> None:
 
 
 @pytest.mark.slow
-@pieces
+@pytest.mark.parametrize("name", some_of([*CASES], "prints", 5))
 def test_what_it_prints(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     load(name).main()
     label, low, high = PRINTED[name]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import math
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -383,12 +384,14 @@ def arguments(seed: int) -> tuple[Any, float, Any, float]:
 @pytest.mark.slow
 @pytest.mark.parametrize(("f", "traces"), ONE, ids=lambda f: getattr(f, "__name__", ""))
 def test_lists_of_one_loop(f: Callable[..., Any], traces: int) -> None:
+    """Values with slopes, and of every other function without."""
     values, both = jit(f), jit(fnad.value_and_grad(f, (0, 1)))
+    has_values = random.Random(f.__name__).random() < 0.5
     with fnad.config.override(executor="interpreter"):
         for seed in range(7):
             x, a, dx, da = arguments(seed)
             value, (gx, ga) = both(x, a)
-            for found in (value, values(x, a)) if seed < 2 else (value,):
+            for found in (value, values(x, a)) if seed < 3 and has_values else (value,):
                 assert found == pytest.approx(f(x, a), rel=1e-12)
             exact = f(x + 1e-30j * dx, a + 1e-30j * da).imag / 1e-30
             assert gx @ dx + ga * da == pytest.approx(exact, rel=1e-9, abs=1e-12)

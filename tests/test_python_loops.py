@@ -597,14 +597,14 @@ def slope_along(f: Callable[..., Any], x: Any, a: float, dx: Any, da: float, h: 
 
 @pytest.mark.parametrize(("f", "traces"), ONE, ids=lambda f: getattr(f, "__name__", ""))
 def test_python_loops_traced_as_one_compute_as_python(f: Callable[..., Any], traces: int) -> None:
-    """Values, which native code computes of one in five functions, and with slopes."""
+    """Values with slopes, and of every other function without; native code computes those of one in six."""
     values, both = jit(f), jit(fnad.value_and_grad(f, (0, 1)))
-    executor = random.Random(f.__name__).choice(["auto", *["interpreter"] * 4])
+    executor = random.Random(f.__name__).choice(["auto", "interpreter", "interpreter", None, None, None])
     for seed in range(CALLS):
         (x, a), (dx, da) = arguments(seed), arguments(seed + CALLS)
         value, (gx, ga) = both(x, a)
         assert value == pytest.approx(f(x, a), rel=1e-12)
-        if seed < 2:
+        if seed < 3 and executor is not None:
             with fnad.config.override(executor=executor):
                 assert values(x, a) == pytest.approx(f(x, a), rel=1e-12)
         assert gx @ dx + ga * da == pytest.approx(slope_along(f, x, a, dx, da), rel=1e-6, abs=1e-7)
@@ -1172,6 +1172,8 @@ def test_what_cannot_be_one_loop_stays_paths(f: Callable[..., Any], why: str | N
     for seed in range(CALLS):
         given = arguments(seed)
         assert values(*given) == pytest.approx(f(*given), rel=1e-12)
+        if seed > 1:
+            continue
         gx, ga = slopes(*given)
         assert gx @ given[0] + ga == pytest.approx(slope_along(f, *given, given[0], 1.0), rel=1e-6, abs=1e-7)
     assert loops_of(values) == 0
