@@ -209,13 +209,16 @@ def by_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 OPTIMISED = {
-    *("backends", "cli", "cuda", "exports", "kernel", "lower", "ops", "random"),
+    *("backends", "cli", "exports", "kernel", "ops", "random"),
     *("test_closed_forms.py", "test_disk.py", "test_export.py", "test_extremes.py", "test_forks.py", "test_log.py"),
     *("test_profile.py", "test_random_programs.py", "test_tiers.py"),
 }
 """Folders and files of tests whose programs LLVM optimises; others check rules, and it would take half of the time."""
 
-PLAIN = {"test_across.py", "test_families.py", "test_linalg.py", "test_row_tiles.py", "test_zero_size.py"}
+PLAIN = {
+    *("test_control.py", "test_families.py", "test_linalg.py", "test_random_rows.py", "test_sorting.py"),
+    *("test_threads.py", "test_zero_size.py"),
+}
 """Files in these folders whose programs are not optimised: they check the loops that fnad makes, or calls of LAPACK."""
 
 PLAIN_FAMILIES: WeakValueDictionary[str, families.Family] = WeakValueDictionary()

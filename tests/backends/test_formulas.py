@@ -20,6 +20,7 @@ from fnad.backends.llvm.formulas.definition import Formula, defined
 from fnad.backends.llvm.scalar import llvm_type
 from fnad.scalar.operations import OPERATIONS
 from tests.kernel_text import compile_source
+from tests.together import some_of
 
 Array = np.ndarray[Any, Any]
 INF, NAN = np.inf, np.nan
@@ -222,7 +223,7 @@ def floor_of(case: Case, x: Array) -> Array:
 def test_formulas_are_as_accurate_as_stated(case: Case, letter: str) -> None:
     dtype = np.dtype(letter)
     if letter == "f":
-        x = np.arange(0, 2**32, 40_009, np.uint64).astype(np.uint32).view(np.float32)
+        x = np.arange(0, 2**32, 120_011, np.uint64).astype(np.uint32).view(np.float32)
         with np.errstate(all="ignore"):
             true = case.f64(x.astype("f8"))
     else:
@@ -256,8 +257,12 @@ def test_the_parts_of_an_exponential_add_up_to_more_digits(letter: str, least: f
 
 @pytest.mark.parametrize(("case", "letter"), BY_DTYPE)
 def test_special_values_are_those_of_c99(case: Case, letter: str) -> None:
+    """Also without LLVM's passes, in one precision."""
     x, expected = (np.array(column, letter) for column in zip(*case.values, strict=True))
-    for engine in (optimized(case, x.dtype)[1], link(codegen.object_code(codegen.plain(loop_of(case, x.dtype))))):
+    engines = [optimized(case, x.dtype)[1]]
+    if letter in some_of(case.dtypes, case.name):
+        engines.append(link(codegen.object_code(codegen.plain(loop_of(case, x.dtype)))))
+    for engine in engines:
         found = evaluated(engine, x)
         np.testing.assert_array_equal(found, expected)
         numbers = ~np.isnan(expected)
@@ -310,7 +315,7 @@ def program(s, q, y):
 @pytest.mark.parametrize("letter", "fd")
 def test_zeta_is_accurate_on_vectors(letter: str) -> None:
     """Also where the argument is large, the exponent next to 1, and the function close to its first term."""
-    rng, n = np.random.default_rng(0), 64
+    rng, n = np.random.default_rng(0), 32
     s = np.concatenate([rng.uniform(1, 4, n), rng.uniform(1, 60, n), 1.001 + np.exp(rng.uniform(-9, 3, n))])
     q = np.concatenate([rng.uniform(0, 4, n), rng.uniform(0, 60, n), np.exp(rng.uniform(-3, 10, n))])
     s, q = (np.maximum(x, 2.0**-10).astype(letter) for x in (s, q))
@@ -349,7 +354,7 @@ def test_functions_of_pairs_are_accurate_on_vectors_of_f32(name: str) -> None:
     rng, n = np.random.default_rng(0), 96
     exponents = np.concatenate([rng.uniform(-3, 3, (n, 2)), rng.uniform(-60, 60, (n, 2))])
     a, b = np.append(np.exp(exponents), 1 + rng.uniform(-1e-6, 1e-6, (n, 2)), axis=0).astype("f4").T.copy()
-    with mpmath.workdps(150):
+    with mpmath.workdps(100):
         pairs = zip(a.tolist(), b.tolist(), strict=True)
         true = np.array([float(mpmath.re(OF_PAIRS[name](*map(mpmath.mpf, pair)))) for pair in pairs])
     found, code = by_pairs(name, a, b)

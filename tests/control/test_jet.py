@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import factorial
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 import fnad
 from fnad.control.jet import jet, varying
 from fnad.errors import NonDifferentiableArgumentError, TangentError
-from fnad.ir.primitive import PRIMITIVES, Primitive
+from fnad.ir.primitive import PRIMITIVES, Primitive, Scalar
 from fnad.ir.program import Program
 from fnad.ir.types import is_inexact
 from fnad.testing import tolerance
@@ -21,7 +22,6 @@ from tests.catalogue.cases import Case, cases_of, has_derivative
 from tests.together import in_groups, some_of
 
 X = np.linspace(0.4, 1.6, 5)
-ORDER = 3
 
 DIFFERENTIABLE = [p for p in PRIMITIVES.values() if any(map(has_derivative, cases_of(p)))]
 
@@ -37,22 +37,27 @@ def nested(program: Program, wrt: list[bool], order: int) -> tuple[Program, list
     return pushed, [*places, [len(inner.outputs) + inexact.index(i) for i in places[-1] if i in inexact]]
 
 
-def derivatives_by_nesting(program: Program, wrt: list[bool], arrays: list[Any], speeds: list[Any]) -> list[list[Any]]:
-    pushed, (_, *places) = nested(program, wrt, ORDER)
-    results = interpret(pushed, [*arrays, *speeds * ORDER])
+def derivatives_by_nesting(
+    program: Program, order: int, wrt: list[bool], arrays: list[Any], speeds: list[Any]
+) -> list[list[Any]]:
+    pushed, (_, *places) = nested(program, wrt, order)
+    results = interpret(pushed, [*arrays, *speeds * order])
     return [[results[i] for i in of_order] for of_order in places]
 
 
-def derivatives_by_jet(program: Program, wrt: list[bool], arrays: list[Any], speeds: list[Any]) -> list[list[Any]]:
+def derivatives_by_jet(
+    program: Program, order: int, wrt: list[bool], arrays: list[Any], speeds: list[Any]
+) -> list[list[Any]]:
     rest = iter(speeds)
     given: list[Any] = []
     for array, mark in zip(arrays, wrt, strict=True):
-        given += [array, next(rest), *[np.zeros_like(array)] * (ORDER - 1)] if mark else [array]
-    results = iter(interpret(jet(program, ORDER, wrt), given))
-    curves = [[next(results) for _ in range(ORDER + 1 if v else 1)] for v in varying([program], wrt)]
+        given += [array, next(rest), *[np.zeros_like(array)] * (order - 1)] if mark else [array]
+    results = iter(interpret(jet(program, order, wrt), given))
+    curves = [[next(results) for _ in range(order + 1 if v else 1)] for v in varying([program], wrt)]
     outputs = [(c, aval) for c, aval in zip(curves, program.out_avals, strict=True) if is_inexact(aval.dtype)]
-    factorials = [1, 2, 6]
-    return [[c[k] * factorials[k - 1] if len(c) > 1 else np.zeros_like(c[0]) for c, _ in outputs] for k in (1, 2, 3)]
+    return [
+        [c[k] * factorial(k) if len(c) > 1 else np.zeros_like(c[0]) for c, _ in outputs] for k in range(1, order + 1)
+    ]
 
 
 def smooth_cases(primitive: Primitive) -> list[Case]:
@@ -63,13 +68,15 @@ def smooth_cases(primitive: Primitive) -> list[Case]:
 @pytest.mark.slow
 @in_groups("primitive", [p for p in DIFFERENTIABLE if smooth_cases(p)], ids=str)
 def test_a_primitive_has_the_derivatives_of_nested_forward_mode(primitive: Primitive) -> None:
+    """To third order if it works element by element, otherwise to second: nested programs are large."""
+    order = 3 if isinstance(primitive.lower, Scalar) else 2
     for case in smooth_cases(primitive):
         rng = np.random.default_rng(0)
         arrays = [np.asarray(x) for x in case.operands]
         wrt = [is_inexact(x.dtype) for x in arrays]
         speeds = [np.asarray(rng.uniform(-1, 1, x.shape).astype(x.dtype)) for x in arrays if is_inexact(x.dtype)]
-        found = derivatives_by_jet(case.program(), wrt, arrays, speeds)
-        expected = derivatives_by_nesting(case.program(), wrt, arrays, speeds)
+        found = derivatives_by_jet(case.program(), order, wrt, arrays, speeds)
+        expected = derivatives_by_nesting(case.program(), order, wrt, arrays, speeds)
         for of_found, of_expected in zip(found, expected, strict=True):
             for one, other in zip(of_found, of_expected, strict=True):
                 scale = np.abs(other).max(initial=1.0)

@@ -55,7 +55,8 @@ def example(name: str, **sizes: Any) -> Any:
 
 
 def check(f: Any, *args: Any) -> None:
-    wanted = fnad.jit(f)(*args)
+    with fnad.config.override(executor="interpreter"):
+        wanted = fnad.jit(f)(*args)
     found = fnad.to_host(fnad.jit(f, device="cuda")(*fnad.to_device(args)))
     for a, b in zip(fnad.tree.leaves(found), fnad.tree.leaves(wanted), strict=True):
         assert (a.dtype, np.shape(a)) == (np.asarray(b).dtype, np.shape(b))
@@ -101,8 +102,8 @@ def test_logistic_regression_on_the_device_is_that_of_the_host() -> None:
 
 @pytest.mark.slow
 def test_digits_on_the_device_are_those_of_the_host(capfd: pytest.CaptureFixture[str]) -> None:
-    module = example("digits", SIZES=(64, 12, 10), BATCH=8)
-    check(module.training(IMAGES[:16], LABELS[:16], IMAGES[16:], LABELS[16:], 2), KEY)
+    module = example("digits", SIZES=(64, 6, 10), BATCH=5)
+    check(module.training(IMAGES[:10], LABELS[:10], IMAGES[16:], LABELS[16:], 2), KEY)
     check_printed_twice(capfd)
 
 
@@ -110,7 +111,7 @@ def test_digits_on_the_device_are_those_of_the_host(capfd: pytest.CaptureFixture
 def test_cnn_on_the_device_is_that_of_the_host() -> None:
     module = example("cnn", CHANNELS=(1, 2, 3), DENSE=12)
     params = module.initial_parameters(DRAWN)
-    check(fnad.value_and_grad(module.loss), params, IMAGES[:2].reshape(2, 8, 8), LABELS[:2])
+    check(fnad.value_and_grad(module.loss), params, IMAGES[:1].reshape(1, 8, 8), LABELS[:1])
 
 
 @pytest.mark.slow
@@ -133,7 +134,7 @@ def test_neural_ode_on_the_device_is_that_of_the_host() -> None:
 
     def total(rates: Any) -> Any:
         params = {"model": rates, "start": module.LOGARITHMS[0]}
-        return np.sum(module.path(module.lotka_volterra, params, module.YEARS[:3]))
+        return np.sum(module.path(module.lotka_volterra, params, module.YEARS[:2]))
 
     check(fnad.value_and_grad(total), np.log([0.5, 0.02, 0.8, 0.02]))
 

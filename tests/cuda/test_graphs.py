@@ -23,7 +23,7 @@ DRAWN = np.random.default_rng(0)
 LONG, LONGER = DRAWN.standard_normal(80), DRAWN.standard_normal(2100)
 """More than one block does in a loop: of a device of few threads, and of a GPU."""
 
-SMALL = DRAWN.standard_normal((20, 24)) / 9
+SMALL = DRAWN.standard_normal((20, 16)) / 9
 
 
 @pytest.fixture

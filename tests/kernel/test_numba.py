@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from itertools import cycle
 from typing import Any
 
 import numba
@@ -81,22 +80,32 @@ def operands_of(name: str, dtype: str) -> list[Array]:
 KINDS = ("b1", "i1 u8", "f4 f8", "c16")
 
 
+def operands_and_result(place: int, dtypes: str) -> tuple[str, list[Array], np.dtype[Any]] | None:
+    """Return operands of the operation at a place of the table, of one of these dtypes, and the dtype of its result.
+
+    None if it has no such operands.
+    """
+    dtype = dtypes.split()[place % len(dtypes.split())]
+    operands = operands_of(TABLE[place].name, dtype)
+    try:
+        result = TABLE[place].result(*(operand.dtype for operand in operands))
+    except OperandError:
+        return None
+    assert isinstance(result, np.dtype)
+    return dtype, operands, result
+
+
 def cases(dtypes: str) -> list[tuple[str, list[Array], np.dtype[Any]]]:
     """Return the operations on operands of these dtypes, one after the other, with the dtypes of their results."""
     found: list[tuple[str, list[Array], np.dtype[Any]]] = []
-    for operation, dtype in zip(TABLE, cycle(dtypes.split()), strict=False):
-        has_forms = operation.name in BY_KIND
-        if operation.name in OF_FNAD or not (has_forms or dtypes in some_of(KINDS, operation.name, 2)):
+    for place, operation in enumerate(TABLE):
+        possible = [] if operation.name in OF_FNAD else [k for k in KINDS if operands_and_result(place, k)]
+        if dtypes not in (possible if operation.name in BY_KIND else some_of(possible, operation.name)):
             continue
-        operands = operands_of(operation.name, dtype)
-        try:
-            result = operation.result(*(operand.dtype for operand in operands))
-        except OperandError:
-            continue
+        dtype, operands, result = operands_and_result(place, dtypes)  # type: ignore[misc]
         if operation.name in DTYPES and np.dtype(dtype).kind in "fc" and DTYPES[operation.name].kind in "iu":
             least = 0 if operation.name == "u64" else -100
             operands = [operand[(np.abs(operand) < 100) & (operand.real >= least)] for operand in operands]
-        assert isinstance(result, np.dtype)
         found.append((operation.name, operands, result))
     return found
 
@@ -105,7 +114,7 @@ def cases(dtypes: str) -> list[tuple[str, list[Array], np.dtype[Any]]]:
 def test_numba_computes_each_operation_as_native_code(dtypes: str) -> None:
     """One kernel for all operations, with one loop for each size: Numba's front end takes long for both.
 
-    Each operation is in the kernels of two kinds of numbers, which are drawn, or of all if it has a form for each.
+    Each operation is in the kernel of a kind of numbers, which is drawn, or in all if it has a form for each.
     """
     signs = {operation.name: operation.symbol for operation in TABLE}
     lines: defaultdict[int, list[str]] = defaultdict(list)
