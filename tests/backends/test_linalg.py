@@ -120,6 +120,13 @@ def test_the_printed_kernel_gives_them_in_python(primitive: Primitive, monkeypat
                 np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
 
 
+def test_pivots_of_complex_numbers_have_the_largest_sum_of_parts() -> None:
+    a = np.array([[1.0, 2.0], [0.5 + 2.0j, 1.0]])
+    program = program_of(lu, Sample((a,)))
+    for found, expected in zip(compile_program(program)([a]), interpret(program, [a]), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-15)
+
+
 def test_eigenvalues_in_single_precision_are_those_of_a_matrix_within_its_rounding() -> None:
     a = (np.random.default_rng(0).standard_normal((60, 60)) + 2 * np.eye(60)).astype(np.float32)
     program = program_of(eigvals, Sample((a,)))
