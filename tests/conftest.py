@@ -243,7 +243,7 @@ def _compiled_anew() -> Iterator[None]:
         yield
 
 
-INTERPRETED = {"nn", "optim", "trace", "test_user_arguments.py", "test_user_tracing.py"}
+INTERPRETED = {"nn", "numpy", "optim", "trace", "test_user_arguments.py", "test_user_tracing.py"}
 """Folders and files of tests of the front end, whose programs are interpreted unless a test asks for native code."""
 
 

@@ -10,7 +10,7 @@ import fnad
 from fnad.errors import DomainError, TracerEscapeError
 from tests.numpy.against_numpy import NAMES, check, check_error, check_or_refused, sample, traced
 from tests.numpy.ordering_calls import K, N, V, X
-from tests.together import in_groups
+from tests.together import in_groups, some_of
 
 # ---- every dtype -----------------------------------------------------------------------------------------------------
 
@@ -22,14 +22,15 @@ OVER = ("nanmean", "nanvar", "nanstd", "nanmax", "nanmin", "nansum", "nanprod", 
 @pytest.mark.parametrize("name", ALONG)
 def test_along_an_axis(name, dtype):
     options = {"kind": "stable"} if name == "argsort" else {}
-    for axis in (None, 0, 1, -1):
+    for axis in some_of((None, 0, 1, -1), f"{name} {dtype}", 2):
         check_or_refused(partial(getattr(np, name), axis=axis, **options), sample((2, 3, 2), dtype))
 
 
 @in_groups("dtype", NAMES)
 @pytest.mark.parametrize("name", OVER)
 def test_orders_over_axes_are_numpys(name, dtype):
-    for axis in (None, 0, -1, (0, 2)):
+    """Over some axes, which are drawn."""
+    for axis in some_of((None, 0, -1, (0, 2)), f"{name} {dtype}", 2):
         check_or_refused(partial(getattr(np, name), axis=axis), sample((2, 3, 2), dtype))
         check_or_refused(partial(getattr(np, name), axis=axis, keepdims=True), sample((2, 1, 2), dtype))
 

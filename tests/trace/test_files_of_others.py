@@ -12,6 +12,7 @@ import pytest
 import fnad
 from fnad.trace.conversion import with_hooks
 from fnad.trace.rewriting import Hooked
+from tests.together import some_of
 
 
 class Converting(importlib.machinery.SourceFileLoader):
@@ -72,12 +73,13 @@ def test_files_of_the_standard_library(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["test_division", "test_interval"])
 def test_files_of_mpmath(name):
+    """Six of their tests, which are drawn."""
     module = module_of(f"mpmath.tests.{name}")
     tests = [test for key, test in vars(module).items() if key.startswith("test_")]
     assert len(tests) > 5
 
     def run():
-        for test in tests:
+        for test in some_of(tests, name, 6):
             mpmath.mp.prec = mpmath.iv.prec = 53
             mpmath.mp.pretty = mpmath.iv.pretty = False
             test()
