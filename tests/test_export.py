@@ -152,11 +152,7 @@ def check(found: list[Any], expected: list[np.ndarray], name: str) -> None:
         assert_allclose(np.asarray(x), y, rtol=tolerance, atol=tolerance, err_msg=name)
 
 
-IN_C = {*some_of([*PROGRAMS], "C", 30)} if GCC else set[str]()
-"""The programs of which not native code is run, but C."""
-
-
-@pytest.mark.parametrize("name", [name for name in PROGRAMS if name not in IN_C])
+@pytest.mark.parametrize("name", some_of([*PROGRAMS], "native", 15) if GCC else PROGRAMS)
 def test_native_code_by_address(name: str) -> None:
     found, given, expected = exported(name)
     check(called(found.cfunc().call, given, expected), expected, name)
@@ -174,7 +170,7 @@ def test_the_python_module_as_plain_python(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(GCC is None, reason="there is no gcc")
 def test_exported_c_sources_compute_as_the_function(tmp_path: Path) -> None:
-    made = [(name, *exported(name)) for name in PROGRAMS if name in IN_C]
+    made = [(name, *exported(name)) for name in PROGRAMS]
     for n, (_, found, _, _) in enumerate(made):
         found.name = f"program{n}"
         found.c(tmp_path / f"program{n}.c")
