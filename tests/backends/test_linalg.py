@@ -120,7 +120,12 @@ def test_the_printed_kernel_gives_them_in_python(primitive: Primitive, monkeypat
                 np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
 
 
-def test_pivots_of_complex_numbers_have_the_largest_sum_of_parts() -> None:
+@pytest.mark.parametrize("in_python", [False, True])
+def test_pivots_of_complex_numbers_have_the_largest_sum_of_parts(
+    in_python: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if in_python:
+        monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
     a = np.array([[1.0, 2.0], [0.5 + 2.0j, 1.0]])
     program = program_of(lu, Sample((a,)))
     for found, expected in zip(compile_program(program)([a]), interpret(program, [a]), strict=True):
