@@ -59,6 +59,7 @@ def fromiter(iter: Any, dtype: Any, count: int = -1) -> Any:  # noqa: A002  # Nu
 def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Any:
     values: Any = UPWARD.handle_of(as_symbol(x))
     conditions = [_condition(condition, values.shape) for condition in _listed(condlist, values.ndim)]
+    funclist = [*handle(funclist)]
     if len(conditions) == len(funclist) - 1:
         conditions.append(~reduce(np.logical_or, conditions))
     if len(conditions) != len(funclist):

@@ -385,6 +385,7 @@ SELECTING = {
             np.piecewise(x, [x < 0.3, x > 0.6], [-1, lambda v: v**2]),
             np.piecewise(x, [x < 0.3, x > 0.6], [lambda v: -v, lambda v: v**2, lambda v: v * 10]),
             np.piecewise(x[0], x[0] > 0.5, [np.sin, lambda v: v - v.mean()]),
+            np.piecewise(x[1], [x[1] < 0.3, x[1] > 0.6], x[0, :3]),
             np.piecewise(x, [np.arange(12).reshape(3, 4) > 3], [lambda v, k: v - v.mean() + k], 2),
         ),
         X,
