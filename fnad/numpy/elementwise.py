@@ -77,9 +77,9 @@ def _loop_of(ufunc: np.ufunc, operands: Sequence[Any], dtype: Any, casting: Any)
 
 
 def _resolve(ufunc: np.ufunc, dtypes: Sequence[Any], dtype: Any, casting: Any) -> tuple[Dtype, ...]:
-    if all(isinstance(d, type) for d in dtypes):  # Python numbers alone
-        dtypes = [PYTHON_DTYPES[d] for d in dtypes]
     given = None if dtype is None else np.dtype(dtype)
+    if (given is None or ufunc.nin == 1) and all(isinstance(d, type) for d in dtypes):  # Python numbers alone
+        dtypes = [PYTHON_DTYPES[d] for d in dtypes]
     signature = (None,) * ufunc.nin + (given,) * ufunc.nout
     try:
         resolved = ufunc.resolve_dtypes((*dtypes, *(None,) * ufunc.nout), signature=signature, casting=casting)

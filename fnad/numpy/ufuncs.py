@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from fnad.errors import DtypeError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, DTYPES, Dtype, is_inexact
 from fnad.numpy import lexicographic
@@ -247,7 +248,10 @@ U8, U64 = DTYPES["u8"], DTYPES["u64"]
 def _comparison(ufunc: np.ufunc, compare: Compute, of_complex: Compute) -> None:
     """Enter the rule of a comparison that is `compare` on real numbers of one dtype."""
 
-    def rule(x: Any, y: Any, dtype: Any = None) -> Symbol:  # numpy has only bool here
+    def rule(x: Any, y: Any, dtype: Any = None) -> Symbol:
+        if np.dtype(dtype or bool) != BOOL:
+            what = f"No loop matching the specified signature and casting was found for ufunc {ufunc.__name__}"
+            raise DtypeError(what, remedy="leave dtype= out: comparisons give bools")
         x, y = (as_symbol(operand) if isinstance(operand, (list, tuple)) else operand for operand in (x, y))
         x, y = by_value(x, y), by_value(y, x)
         if out_of_range(x, y) or out_of_range(y, x):

@@ -152,6 +152,25 @@ def test_casting_of_ufuncs_and_clip():
             fnad.jit(f)(x)
 
 
+@pytest.mark.parametrize("dtype", ["?", "u1", "i2", "i8", "f4", "f8", "c8"])
+def test_the_dtype_of_a_ufunc_is_that_of_its_loop_for_python_numbers_too(dtype):
+    for ufunc in (np.add, np.power, np.arctan2, np.maximum, np.negative, np.sqrt, np.equal, np.isnan):
+        for x in (2, True, 2.5, 1 + 2j, np.array([1.0, 4.0])):
+
+            def f(x, ufunc=ufunc):
+                return ufunc(*[x] * ufunc.nin, dtype=dtype)
+
+            try:
+                expected = f(x)
+            except TypeError:
+                with pytest.raises(TypeError):
+                    fnad.jit(f)(x)
+            else:
+                found = fnad.jit(f)(x)
+                np.testing.assert_allclose(found, expected, rtol=1e-6)
+                assert found.dtype == expected.dtype
+
+
 @pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning")
 @pytest.mark.parametrize("casting", ["no", "equiv", "safe", "same_kind", "unsafe"])
 def test_a_result_is_cast_to_its_out_as_the_option_casting_allows(casting):
