@@ -12,6 +12,7 @@ import traceback
 from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any, cast
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -294,6 +295,7 @@ def test_no_pair_where_has_aux_wants_one() -> None:
         ("abc", "x is of type str", CONSTANT),
         ({"a": "abc"}, "x['a'] is of type str", CONTAINERS),
         (object(), "x is of type object", CONTAINERS),
+        (mock.MagicMock(), "x is of type unittest.mock.MagicMock", CONTAINERS),
         ({"a": [1.0, decimal.Decimal(1)]}, "x['a'][1] is of type decimal.Decimal", CONTAINERS),
         ((1.0, {1.0, 2.0}), "x[1] is of type set", CONTAINERS),
         (lambda: 0, "x is of type function", CONSTANT),

@@ -222,7 +222,7 @@ def array_of(value: Any) -> Array:
         )
     if is_on_device(value):
         return _adopted(value)
-    if hasattr(value, "to_numpy"):  # a Series or DataFrame, of which a program takes the values
+    if hasattr(type(value), "to_numpy"):  # a Series or DataFrame, of which a program takes the values
         return _values(value)
     if _is_memory(value):
         return _native_array(_shared(value))
