@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from functools import cache
 from threading import Event, current_thread, main_thread
-from types import CodeType, ModuleType
+from types import CodeType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
@@ -222,7 +222,7 @@ def array_of(value: Any) -> Array:
         )
     if is_on_device(value):
         return _adopted(value)
-    if hasattr(type(value), "to_numpy"):  # a Series or DataFrame, of which a program takes the values
+    if isinstance(getattr(value, "to_numpy", None), MethodType):  # a Series or DataFrame
         return _values(value)
     if _is_memory(value):
         return _native_array(_shared(value))
