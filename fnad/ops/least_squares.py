@@ -11,7 +11,11 @@ vectors from tall-skinny QR", 2014).
 
 The pseudoinverse P has dP = -P dA P + P Pᴴ dAᴴ (I - A P) + (I - P A) dAᴴ Pᴴ P at constant rank. The formula is equation
 4.12 of Golub & Pereyra, "The differentiation of pseudo-inverses and nonlinear least squares problems whose variables
-separate", 1973.
+separate", 1973. It takes the singular values that are left out for 0, which they are but for rounding.
+
+A larger `rcond` leaves out others. With A = U S Vᴴ and M = Uᴴ dA V, dP is then V N Uᴴ between the vectors of U and V,
+and as above outside of them. For two values that are kept, N is -M / (σᵢ σⱼ). For σ that is kept and τ that is not,
+their vectors turn towards each other, and N is (Mᴴ + M τ / σ) / (σ² - τ²). For two that are not kept it is 0.
 """
 
 from __future__ import annotations
@@ -28,12 +32,13 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, Aval, is_complex
 from fnad.ops import linalg
 from fnad.ops.arithmetic import add, div, mul, sub
-from fnad.ops.comparison import gt, select
+from fnad.ops.comparison import bitwise_and, eq, gt, ne, select
 from fnad.ops.constructors import check_one_dtype, matrix_primitive
 from fnad.ops.conversion import complex_, convert_to
-from fnad.ops.eigenvalues import eigh, svd
+from fnad.ops.eigenvalues import eigh, svd, svdvals
 from fnad.ops.matrix import (
     adjoint,
+    along_columns,
     along_rows,
     beside,
     check_matrices,
@@ -44,12 +49,13 @@ from fnad.ops.matrix import (
     identity_like,
     imaginary_part,
     matmul,
+    row_and_column,
     rows,
     strictly_lower,
     transposed,
 )
 from fnad.ops.piecewise import abs_
-from fnad.ops.reduction import reduce_max
+from fnad.ops.reduction import reduce_max, reduce_or
 from fnad.ops.shape import broadcast_in_dim, concatenate, constant, ones_like, sample, zeros_like
 
 # ---- qr ------------------------------------------------------------------------------------------------------------
@@ -166,7 +172,54 @@ def _push_pinv(results: Any, primals: Any, tangents: Any, *, rcond: float, is_he
         a, da = hermitian_of(a, is_lower=True), hermitian_of(da, is_lower=True)
     of_range = matmul(matmul(p, matmul(adjoint(p), adjoint(da))), _without_range(a, p))
     of_kernel = matmul(_without_range(p, a), matmul(adjoint(da), matmul(adjoint(p), p)))
-    return [add(sub(of_range, matmul(matmul(p, da), p)), of_kernel)]
+    dp = add(sub(of_range, matmul(matmul(p, da), p)), of_kernel)
+    return [_push_cut(p, a, da, rcond, dp) if _leaves_out(rcond, a) else dp]
+
+
+def _leaves_out(rcond: float, a: Symbol) -> bool:
+    """True if `rcond` may leave out more than rounding makes of a singular value that is 0."""
+    return rcond > _rounding(a)
+
+
+def _rounding(a: Symbol) -> float:
+    return 16 * max(a.shape[-2:]) * float(np.finfo(a.dtype).eps)
+
+
+def _is_cut(a: Symbol, rcond: float) -> Symbol:
+    """True for a matrix of which singular values other than 0 are left out."""
+    values = svdvals(a)
+    left_out = ne(_inverse_of_large(values, _rounding(a)), _inverse_of_large(values, rcond))
+    return reduce_or(left_out, axes=(values.ndim - 1,))
+
+
+def _over(is_cut: Symbol, x: Symbol) -> Symbol:
+    return broadcast_in_dim(is_cut, shape=x.shape, dims=tuple(range(x.ndim - 2)))
+
+
+def _push_cut(p: Symbol, a: Symbol, da: Symbol, rcond: float, otherwise: Symbol) -> Symbol:
+    """The tangent of a pseudoinverse that leaves out singular values other than 0, or `otherwise` if they are 0.
+
+    If they are, another matrix takes the place of a, because their vectors may have no derivative.
+    """
+    is_cut = _is_cut(a, rcond)
+    number = convert_to(row_and_column(a)[0], a.dtype)
+    a = select(_over(is_cut, a), a, mul(identity_like(a), add(number, ones_like(number))))
+    u, s, vh = svd(a, full=False)
+    uh, v = adjoint(u), adjoint(vh)
+    m = matmul(uh, matmul(da, v))
+    inverse = _inverse_of_large(s, rcond)
+    left = select(eq(inverse, zeros_like(s)), s, zeros_like(s))
+    row, column = along_rows(inverse, m), along_columns(inverse, m)
+    of_one, of_both = add(row, column), mul(row, column)
+    is_mixed = bitwise_and(ne(of_one, zeros_like(m)), eq(of_both, zeros_like(m)))
+    ratio = mul(add(along_rows(left, m), along_columns(left, m)), of_one)
+    rest = sub(ones_like(m), select(is_mixed, mul(ratio, ratio), zeros_like(m)))
+    towards = select(is_mixed, div(mul(of_one, of_one), rest), zeros_like(m))
+    n = add(mul(towards, adjoint(m)), mul(sub(mul(towards, ratio), of_both), m))
+    dah, ph = adjoint(da), adjoint(p)
+    of_range = matmul(matmul(p, matmul(ph, dah)), _without_range(u, uh))
+    of_kernel = matmul(_without_range(v, vh), matmul(dah, matmul(ph, p)))
+    return select(_over(is_cut, p), add(matmul(v, matmul(n, uh)), add(of_range, of_kernel)), otherwise)
 
 
 def _without_range(x: Symbol, y: Symbol) -> Symbol:
@@ -226,6 +279,10 @@ def _push_lstsq(results: Any, primals: Any, tangents: Any, *, rcond: float) -> l
     p = pinv(a, rcond=rcond, is_hermitian=False)
     if da is None:
         return [matmul(p, db)]
+    if _leaves_out(rcond, a):
+        (dp,) = _push_pinv((p,), (a,), (da,), rcond=rcond, is_hermitian=False)
+        dx = matmul(dp, b)
+        return [dx if db is None else add(dx, matmul(p, db))]
     residual = sub(b, matmul(a, x))
     inside = sub(matmul(adjoint(p), matmul(adjoint(da), residual)), matmul(da, x))
     outside = matmul(_without_range(p, a), matmul(adjoint(da), matmul(adjoint(p), x)))

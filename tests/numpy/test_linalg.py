@@ -335,3 +335,30 @@ def test_residuals_that_numpy_does_not_give() -> None:
     np.testing.assert_allclose(grad(lambda b: np.sum(la.lstsq(a, b)[0]))(b), np.full(3, 1 / 3), rtol=1e-14)
     with pytest.raises(DomainError, match="no residuals of a matrix that is not of full rank"):
         grad(lambda b: np.sum(la.lstsq(a, b)[1]))(b)
+
+
+@pytest.mark.parametrize("executor", ["interpreter", "compiled"])
+@pytest.mark.parametrize("dtype", [float, complex])
+@pytest.mark.parametrize("shape", [(3, 3), (5, 3), (3, 4)])
+def test_derivatives_where_singular_values_are_left_out(shape: Any, dtype: Any, executor: str) -> None:
+    """Of A = U S Vᴴ, whose U and V turn by dU = X U and dV = Y V, with X and Y skew-Hermitian, and S moves by dS."""
+    rng = np.random.default_rng(0)
+    x, y, a, b = (rng.normal(size=s).astype(dtype) for s in ((shape[0],) * 2, (shape[1],) * 2, shape, shape[:1]))
+    if dtype is complex:
+        x, y, a = x + 1j * x.T[::-1], y + 1j * y.T[::-1], a + 1j * a[::-1]
+    x, y = x - x.conj().T, y - y.conj().T
+    u, _, vh = np.linalg.svd(a, full_matrices=False)
+    s, ds = np.array([1.0, 0.7, 0.2]), np.array([0.3, -1.1, 2.0])
+    a, p = (u * s) @ vh, (vh.conj().T * [1, 1 / 0.7, 0]) @ u.conj().T
+    da = x @ a - a @ y + (u * ds) @ vh
+    dp = y @ p - p @ x - (vh.conj().T * [0.3, -1.1 / 0.49, 0]) @ u.conj().T
+    with config.override(executor=executor):
+        found = jit(lambda a, da: jvp(lambda a: (la.pinv(a, 0.5), la.lstsq(a, b, 0.5)[0]), (a,), (da,)))(a, da)
+    for one, wanted in zip(optree.tree_leaves(found), (p, p @ b, dp, dp @ b), strict=True):
+        np.testing.assert_allclose(one, wanted, rtol=1e-12, atol=1e-13)
+    if shape == (3, 3) and dtype is float:
+        h, m = (u * [1.0, -0.7, 0.2]) @ u.T, rng.normal(size=(3, 3))
+        dh, q = x @ h - h @ x + (u * ds) @ u.T, (u * [1, -1 / 0.7, 0]) @ u.T
+        dq = x @ q - q @ x - (u * [0.3, -1.1 / 0.49, 0]) @ u.T
+        slope = grad(lambda h: np.sum(m * la.pinv(h, 0.5, hermitian=True)))(h)
+        np.testing.assert_allclose(np.sum(slope * dh), np.sum(m * dq), rtol=1e-12)
