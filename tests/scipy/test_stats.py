@@ -513,3 +513,11 @@ def test_compiled_as_interpreted(name: str):
     (value, gradient), (compiled_value, compiled_gradient) = results
     assert compiled_value == pytest.approx(value, rel=1e-13)
     np.testing.assert_allclose(compiled_gradient, gradient, rtol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("name", ["gmean", "zscore", "hmean", "skew", "sem"])
+def test_a_summary_of_no_sample_is_scipys(name: str) -> None:
+    function = getattr(scipy.stats, name)
+    for x in (np.empty(0), np.empty((0, 3))):
+        np.testing.assert_array_equal(fnad.jit(lambda x: function(x))(x), function(x))
