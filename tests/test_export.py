@@ -401,7 +401,7 @@ BY_CALL: dict[str, Callable[[Any], Any]] = {
     "njit": lambda found: found.njit(),
     "the module in Numba": lambda found: as_numba(found)[found.name],
 }
-LOSSY = [
+LOSSY: list[tuple[Any, Any, str]] = [
     *((np.int64(3), 2.5, "njit"), (np.int8(3), 300, "njit")),
     *((np.uint8(1), -1, "the module in Numba"), (np.True_, 2, "the module in Numba")),
 ]

@@ -50,6 +50,7 @@ def state(rng: Any) -> bytes:
 def runs_of(f: Function, make: Function, traces: Mock, others: Function = lambda i: ()) -> int:
     """Compare gradients with those of a transform that is new at each call; return how often the function ran."""
     ours, plain, count = make(), make(), 0
+    value = expected = (np.nan, None)
     gradient = fnad.value_and_grad(lambda x, *args: f(x, ours, *args))
     for i in range(CALLS):
         before = traces.call_count

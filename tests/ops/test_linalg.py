@@ -184,7 +184,7 @@ TRIANGLES = {
 }
 
 
-def drawn(avals: Any) -> list[Any]:
+def cotangents(avals: Any) -> list[Any]:
     return [sample(aval.shape, aval.dtype, seed) for seed, aval in enumerate(avals, 9)]
 
 
@@ -198,12 +198,12 @@ def test_row_27_nothing_is_read_but_a_triangle(name: str, dtype: Any, run: Run):
     rest = rest if dtype == C128 else rest.real
     program = program_of(function, a)
     gradients = joint(program, (True,))
-    cts = drawn(program.out_avals)
+    cts = cotangents(program.out_avals)
     for whole, xs in ((program, [a]), (gradients, [a, *cts])):
         others = [a + rest, *xs[1:]]
         for mine, others_ in zip(run(whole, xs), run(whole, others), strict=True):
             np.testing.assert_array_equal(mine, others_)
-        pulled = pullback(run, whole, xs, drawn(whole.out_avals))[0]
+        pulled = pullback(run, whole, xs, cotangents(whole.out_avals))[0]
         np.testing.assert_array_equal(pulled, triangle(pulled))
         np.testing.assert_array_equal(np.diagonal(pulled, axis1=1, axis2=2).imag, 0)
         for pushed in pushforward(run, whole, xs, [rest, *map(np.zeros_like, xs[1:])]):
@@ -215,7 +215,7 @@ def test_row_27_nothing_is_read_but_a_triangle(name: str, dtype: Any, run: Run):
 def test_row_27_gradient_of_a_function_of_the_hermitian_part_is_hermitian(name: str, dtype: Any, run: Run):
     a = positive((3, 3), dtype)
     program = program_of(lambda a: TRIANGLES[name][1](hermitian(a)), a)
-    (found,) = pullback(run, program, [a], drawn(program.out_avals))
+    (found,) = pullback(run, program, [a], cotangents(program.out_avals))
     np.testing.assert_allclose(found, conjugate_transpose(found), rtol=1e-12)
 
 
