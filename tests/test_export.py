@@ -11,6 +11,7 @@ import sys
 import textwrap
 from collections.abc import Callable
 from functools import cache
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -401,14 +402,14 @@ BY_CALL: dict[str, Callable[[Any], Any]] = {
     "njit": lambda found: found.njit(),
     "the module in Numba": lambda found: as_numba(found)[found.name],
 }
-LOSSY: list[tuple[Any, Any, str]] = [
+LOSSY = [
     *((np.int64(3), 2.5, "njit"), (np.int8(3), 300, "njit")),
     *((np.uint8(1), -1, "the module in Numba"), (np.True_, 2, "the module in Numba")),
 ]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("example", "value", "form"), drawn(LOSSY, lambda case: case[2]))
+@pytest.mark.parametrize(("example", "value", "form"), drawn(LOSSY, itemgetter(2)))
 def test_a_number_that_its_type_does_not_have_is_an_error(example: Any, value: Any, form: str) -> None:
     function = BY_CALL[form](fnad.export(lambda i: i + i, example))
     assert function(example) == example + example
