@@ -20,7 +20,7 @@ import platform
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from importlib import import_module
 from pathlib import Path
 from time import perf_counter
@@ -243,19 +243,19 @@ def _compiled_anew() -> Iterator[None]:
         yield
 
 
-INTERPRETED = {"nn", "numpy", "optim", "trace", "test_user_arguments.py", "test_user_tracing.py"}
-"""Folders and files of tests of the front end, whose programs are interpreted unless a test asks for native code."""
+INTERPRETED = {"control", "nn", "numpy", "optim", "trace", "test_user_arguments.py", "test_user_tracing.py"}
+"""Folders and files whose programs are interpreted unless a test asks for native code.
+
+They test the front end, and control flow, of which `tests/backends/test_control.py` checks what is compiled.
+"""
 
 
 @pytest.fixture(autouse=True, scope="module")
 def _interpreted(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Compile nothing where only the front end is tested."""
-    if INTERPRETED.isdisjoint((request.path.name, request.path.parent.name)):
+    """Compile nothing that need not be compiled."""
+    is_compiled = INTERPRETED.isdisjoint((request.path.name, request.path.parent.name))
+    with nullcontext() if is_compiled else config.override(executor="interpreter"):
         yield
-        return
-    config.set_default(executor="interpreter")
-    yield
-    config.set_default(executor="auto")
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -178,7 +178,7 @@ def _push_pinv(results: Any, primals: Any, tangents: Any, *, rcond: float, is_he
 
 def _leaves_out(rcond: float, a: Symbol) -> bool:
     """True if `rcond` may leave out more than rounding makes of a singular value that is 0."""
-    return rcond > _rounding(a)
+    return 0 not in a.shape[-2:] and rcond > _rounding(a)
 
 
 def _rounding(a: Symbol) -> float:

@@ -55,10 +55,6 @@ FAST = (dict.get, getattr, member, content_of, kind)
 
 GONE = repeat(MISSING)
 
-RULES_GIVEN = "fnad.register_rule"
-REGISTERED = {RULES_GIVEN: 0}
-"""The number of rules that users have registered. Every trace reads it, so none is used again that lacks a rule."""
-
 
 def is_generator(read: Read) -> bool:
     """True if the state of a generator of random numbers was read."""
@@ -95,7 +91,6 @@ class Environment:
         self._failed: Read | None = None
         self._groups: list[tuple[Any, ...]] = []
         self._grouped = 0
-        self.read(dict.get, REGISTERED, RULES_GIVEN)
 
     def end(self) -> None:
         """End the recording: if the function itself has changed what it read, its run is not to be repeated."""

@@ -34,7 +34,6 @@ from fnad.trace.classes import CLASSES
 from fnad.trace.conversion import own_function
 from fnad.trace.dispatch import call, call_function, go_straight
 from fnad.trace.entering import OPERATORS, holds_traced, operand
-from fnad.trace.environment import REGISTERED, RULES_GIVEN
 from fnad.trace.handle import Handle
 from fnad.trace.libraries import is_library, is_trusted, package_of
 from fnad.trace.listed import Listed, as_array
@@ -87,7 +86,6 @@ def register(function: Any, rule: Callable[..., Any]) -> None:
 
     enter(function, making)
     MADE.pop(id(function), None)
-    REGISTERED[RULES_GIVEN] += 1
 
 
 def standing_for(value: Any) -> Any:

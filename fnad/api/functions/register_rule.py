@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from fnad.api.running.transformed import forget_traces
 from fnad.api.staging.leaves import Function, check_function
 from fnad.trace.stand_ins import register
 
@@ -32,3 +33,4 @@ def register_rule(function: Any, rule: Function) -> None:
     """
     check_function(rule, "register_rule")
     register(function, rule)
+    forget_traces()
