@@ -17,14 +17,12 @@ from __future__ import annotations
 import gc
 import os
 import platform
-import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext, suppress
 from importlib import import_module
 from pathlib import Path
 from time import perf_counter
-from types import ModuleType
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -133,22 +131,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item in chosen]
 
 
-ASIDE: dict[str, ModuleType] = {}
-"""Test modules that are not in `sys.modules` while tests of other modules run."""
-
-
 def pytest_collection_finish() -> None:
-    """Put test modules aside, except those that others import, and leave all tests out of garbage collections.
-
-    A trace searches all modules of user code. Beside the 240 that are collected, tests took three times as long.
-    """
-    sources = [file.read_text() for file in Path(__file__).parent.rglob("*.py")]
-    lines = [line for source in sources for line in re.findall("^from tests.*", source, re.MULTILINE)]
-    imported = {name for line in lines for name in re.findall(r"\btest_\w+", line)}
-    for name in list(sys.modules):
-        last = name.rpartition(".")[2]
-        if name.startswith("tests.") and last.startswith("test_") and last not in imported:
-            ASIDE[name] = sys.modules.pop(name)
     leave_out()
 
 
@@ -159,17 +142,6 @@ def leave_out() -> None:
         pass
     gc.collect()
     gc.freeze()
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_protocol(item: pytest.Item) -> None:
-    """Put the module of the test back, and that of the test before aside."""
-    own = getattr(getattr(item, "module", None), "__name__", "")
-    if own not in sys.modules:
-        for name in ASIDE.keys() & sys.modules.keys():
-            del sys.modules[name]
-        if own in ASIDE:
-            sys.modules[own] = ASIDE[own]
 
 
 IN_BACKGROUND, IS_HEAVY = Background.compile, tiers.TieredProgram.is_heavy
