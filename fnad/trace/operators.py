@@ -7,7 +7,7 @@ from array import array
 from collections import UserList
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from types import BuiltinFunctionType
+from types import BuiltinFunctionType, NoneType
 from typing import Any
 
 import numpy as np
@@ -140,8 +140,8 @@ def unmasked(value: Any) -> Any:
     return value
 
 
-UNLIKE = (str, bytes, dict, set, frozenset, slice, BuiltinFunctionType)
-"""Classes with an `__eq__` of their own, by which an object is unlike every number."""
+UNLIKE = (str, bytes, dict, set, frozenset, slice, BuiltinFunctionType, NoneType)
+"""Classes with an `__eq__` of their own, None's from Python 3.12 on, by which an object is unlike every number."""
 
 
 def unlike(ufunc: Callable[..., Any], x: Any, y: Any) -> Any:
