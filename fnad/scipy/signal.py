@@ -143,6 +143,13 @@ def centered(x: Symbol, shape: Shape) -> Symbol:
 # ---- recursive filters -----------------------------------------------------------------------------------------------
 
 
+def _of_one_float(*values: Any) -> list[Any]:
+    """The arrays of values in their common dtype, f64 for integers."""
+    arrays = list(map(XP.asarray, values))
+    dtype = np.result_type(*[array.dtype for array in arrays])
+    return [array.astype(dtype if dtype.kind in "fc" else F64) for array in arrays]
+
+
 @on_values_of_scipy
 def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     """The y with a₀ yₙ + a₁ yₙ₋₁ + … = b₀ xₙ + b₁ xₙ₋₁ + … along an axis, which solves a banded triangular system.
@@ -152,32 +159,32 @@ def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     >>> lfilter([1.0], [1.0, -0.5], [1.0, 0.0, 0.0])
     array([1.  , 0.5 , 0.25])
     """
-    b, a = XP.atleast_1d(XP.asarray(b)), XP.atleast_1d(XP.asarray(a))
-    x = XP.moveaxis(XP.asarray(x), axis, 0)
+    b, a, x, *rest = _of_one_float(XP.atleast_1d(b), XP.atleast_1d(a), x, *([] if zi is None else [zi]))
+    x = XP.moveaxis(x, axis, 0)
     b, a = b / a[0], a / a[0]
-    state = None if zi is None else XP.moveaxis(XP.asarray(zi), axis, 0)
+    state = XP.moveaxis(rest[0], axis, 0) if rest else None
     forced = _delayed_sum(b, x, 0)
     n = x.shape[0]
     if state is not None:
         head = min(state.shape[0], n)
         shape = (n - head, *x.shape[1:])
         start = XP.broadcast_to(state[:head], (head, *x.shape[1:]))
-        forced = forced + XP.concatenate([start, XP.zeros(shape)])
+        forced = forced + XP.concatenate([start, XP.zeros(shape, x.dtype)])
     y = _without_feedback(a, forced)
     found = XP.moveaxis(y, 0, axis)
     if state is None:
         return found
     order = max(b.shape[0], a.shape[0]) - 1
     later = [_state_behind(a, b, x, y, state, k) for k in range(order)]
-    final = XP.stack(later) if later else XP.zeros((0, *x.shape[1:]))
+    final = XP.stack(later) if later else XP.zeros((0, *x.shape[1:]), x.dtype)
     return found, XP.moveaxis(final, 0, axis)
 
 
 def _delayed_sum(weights: Any, x: Any, first: int) -> Any:
     """The sum of weights[k] x[n - k], k >= first, along the first axis; before its first element x is 0."""
-    n, total = x.shape[0], XP.zeros(x.shape)
+    n, total = x.shape[0], XP.zeros(x.shape, x.dtype)
     for k in range(first, min(weights.shape[0], n)):
-        total = total + XP.concatenate([XP.zeros((k, *x.shape[1:])), weights[k] * x[: n - k]])
+        total = total + XP.concatenate([XP.zeros((k, *x.shape[1:]), x.dtype), weights[k] * x[: n - k]])
     return total
 
 
@@ -195,7 +202,7 @@ def _without_feedback(a: Any, forced: Any) -> Any:
 def _state_behind(a: Any, b: Any, x: Any, y: Any, state: Any, k: int) -> Any:
     """Element k of the state behind the last element."""
     n = x.shape[0]
-    total = XP.zeros(x.shape[1:])
+    total = XP.zeros(x.shape[1:], x.dtype)
     for j in range(k + 1, min(n + k, max(a.shape[0], b.shape[0]) - 1) + 1):
         at = n + k - j
         if j < b.shape[0]:
@@ -254,11 +261,12 @@ def upfirdn(h: Any, x: Any, up: int = 1, down: int = 1, axis: int = -1) -> Any:
     >>> upfirdn([1.0, 1.0], [1.0, 2.0], up=2)
     array([1., 1., 2., 2.])
     """
-    given, weights = XP.moveaxis(XP.asarray(x), axis, 0), XP.asarray(h)
+    weights, x = _of_one_float(h, x)
+    given = XP.moveaxis(x, axis, 0)
     n, rest = given.shape[0], given.shape[1:]
-    between = XP.zeros((n, up - 1, *rest))
+    between = XP.zeros((n, up - 1, *rest), x.dtype)
     apart = XP.reshape(XP.concatenate([given[:, None], between], axis=1), (n * up, *rest))
-    behind = XP.zeros((weights.shape[0] - 1, *rest))
+    behind = XP.zeros((weights.shape[0] - 1, *rest), x.dtype)
     filtered = _delayed_sum(weights, XP.concatenate([apart[: (n - 1) * up + 1], behind]), 0)
     return XP.moveaxis(filtered[::down], 0, axis)
 
