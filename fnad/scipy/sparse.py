@@ -91,10 +91,14 @@ def triplets(matrix: Any) -> Triplets:
 
 
 def _places(coords: Any) -> tuple[Any, Any]:
-    if len(coords) != 2:
-        raise ShapeError(f"a sparse array of {len(coords)} dimension(s) has no rule for traced elements")
+    _check_dimensions(len(coords))
     rows, columns = map(_known, coords)
     return rows, columns
+
+
+def _check_dimensions(number: int) -> None:
+    if number != 2:
+        raise ShapeError(f"a sparse array of {number} dimension(s) has no rule for traced elements")
 
 
 def _known(places: Any) -> Any:
@@ -341,7 +345,10 @@ def _given(self: Any, arg1: Any, shape: Any) -> tuple[Triplets, Any]:
     if _is_sparse(arg1):
         return triplets(arg1), arg1.shape
     if not isinstance(arg1, tuple):
-        dense = XP.atleast_2d(XP.asarray(arg1))
+        dense = XP.asarray(arg1)
+        if isinstance(self, _scipy().sparray):  # a matrix has two dimensions
+            _check_dimensions(dense.ndim)
+        dense = XP.atleast_2d(dense)
         rows, columns = (at.reshape(-1) for at in np.indices(dense.shape))
         return Triplets(XP.reshape(dense, (-1,)), rows, columns), dense.shape
     data, *places = arg1

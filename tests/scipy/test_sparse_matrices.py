@@ -149,3 +149,10 @@ def test_plain_matrices_are_scipys_in_a_trace() -> None:
         assert_allclose(fnad.grad(f)(X), csr(ELEMENTS).T @ np.ones(4) * sl.spsolve(csc(ELEMENTS), B)[0])
     assert sp.csr_matrix((ELEMENTS, (ROWS, COLUMNS))).__class__ is sp.csr_matrix
     assert_array_equal(csr(ELEMENTS).toarray(), csc(ELEMENTS).toarray())
+
+
+def test_a_sparse_array_of_one_dimension_is_refused_and_a_matrix_of_it_is_a_row() -> None:
+    for kind in (sp.coo_array, sp.csr_array, sp.dok_array):
+        with pytest.raises(FnadError, match=r"a sparse array of 1 dimension\(s\) has no rule"):
+            fnad.jit(lambda x, kind=kind: kind(x).toarray())(X[:4])
+    assert_array_equal(fnad.jit(lambda x: sp.csr_matrix(x).toarray())(X[:4]), [X[:4]])
