@@ -28,8 +28,6 @@ DTYPES: dict[str, Dtype] = {
     "c128": np.dtype(np.complex128),
 }
 NAMES: dict[Dtype, str] = {dtype: name for name, dtype in DTYPES.items()}
-SCALARS: dict[type[Any], Dtype] = {np.dtype(code).type: np.dtype(code) for code in "?bBhHiIlLqQfdFD"}
-"""NumPy's classes of numbers of these dtypes; one size may have two, as those of C's `long` and `long long`."""
 
 UNKNOWN = -1
 """The length of a leading axis that is known only at run time: that of a residual stack, one row per iteration."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from fnad.errors import UnsupportedFunctionError
 from fnad.ir.symbol import Symbol
-from fnad.ir.types import SCALARS, Dtype
+from fnad.ir.types import Dtype
 from fnad.numpy.operands import as_symbol
 from fnad.trace.dispatch import call, call_function, on_traced
 
@@ -63,8 +63,11 @@ def iterated(op: Any, flags: Any = None, op_flags: Any = None, **options: Any) -
     return (tuple(values) if len(values) > 1 else values[0] for values in elements)
 
 
+CODES = "?bBhHiIlLqQfdFD"
+"""NumPy's characters for its numbers; one size may have two, as those of C's `long` and `long long`."""
+
 CLASSES: dict[type, Callable[..., Any]] = {
-    **{kind: on_traced(kind, cast(dtype)) for kind, dtype in SCALARS.items()},
+    **{dtype.type: on_traced(dtype.type, cast(dtype)) for dtype in map(np.dtype, CODES)},
     np.ndenumerate: on_traced(np.ndenumerate, enumerated),
     np.nditer: on_traced(np.nditer, iterated),
 }

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from fnad.ir.symbol import Symbol
-from fnad.ir.types import SCALARS
+from fnad.ir.types import DTYPES
 from fnad.numpy.operands import NUMBERS, PYTHON_TYPES, WeakSymbol
 from fnad.trace.handle import Handle
 from fnad.upward import UPWARD
 
-KINDS: tuple[type[Any], ...] = (np.ndarray, *SCALARS, *NUMBERS)
+KINDS: tuple[type[Any], ...] = (np.ndarray, *[dtype.type for dtype in DTYPES.values()], *NUMBERS)
 """The classes that traced values stand for."""
 
 OWN = {"__doc__", "__module__", "__qualname__", "__slots__", "__dict__", "__weakref__"}

@@ -20,10 +20,10 @@ from fnad.api.running.forms import CallForm
 from fnad.api.running.paths import TracedPath
 from fnad.api.staging.leaves import Array, Structure, array_of, flatten, to_user
 from fnad.backends.base import ANOTHER, CallBefore, TreeShape
-from fnad.ir.types import NAMES, SCALARS
+from fnad.ir.types import NAMES
 from fnad.placement import is_drivers
 
-NUMBERS = {*map(id, (bool, int, float, complex, *SCALARS))}
+NUMBERS = {*map(id, (bool, int, float, complex, *(dtype.type for dtype in NAMES)))}
 """Types, by identity, of numbers that are as good as any other of the type, except an int that is too large."""
 
 INTEGERS = range(-(2**63), 2**63)
