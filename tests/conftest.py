@@ -216,7 +216,7 @@ def _compiled_anew() -> Iterator[None]:
 
 
 INTERPRETED = {"control", "nn", "numpy", "optim", "trace", "test_user_arguments.py", "test_user_tracing.py"}
-"""Folders and files whose programs are interpreted unless a test asks for native code.
+"""Folders and files whose programs are interpreted unless a test sets the executor.
 
 They test the front end, and control flow, of which `tests/backends/test_control.py` checks what is compiled.
 """

@@ -92,7 +92,7 @@ class Trace(Builder):
         return symbol
 
     def draw(self, array: Array) -> Symbol:
-        """Add an input that stands for an array which was drawn while the function runs."""
+        """Add an input with the value of an array that was drawn while the function runs."""
         self.drawn.append(array)
         return self.argument(aval_of(array), array)
 

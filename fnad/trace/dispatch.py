@@ -418,7 +418,7 @@ def write_into(name: str, writer: Rule, args: Sequence[Any], kwargs: Arguments) 
 
 
 SAME_KIND = "same_kind"
-"""The casts that NumPy allows where nothing is said."""
+"""NumPy's default for `casting`."""
 
 
 def store_all(name: str, result: Any, outs: Sequence[Any], where: Any, casting: Any) -> Any:

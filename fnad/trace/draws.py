@@ -60,7 +60,7 @@ class Draw(NamedTuple):
 class DrawRecorder(Recorder):
     """A recorder for a run in which draws are traced.
 
-    `draws` are those of the latest outermost trace, in the order of the inputs that stand for them.
+    `draws` are those of the latest outermost trace, in the order of the inputs that replace them.
     """
 
     def __init__(self) -> None:

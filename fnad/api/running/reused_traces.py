@@ -251,13 +251,13 @@ def _keep(
 def _is_independent(staged: Staged, draws: Sequence[Draw], varying: int) -> bool:
     """True if no guard depends on a draw, no number beside the result is one, and integers that vary are not used."""
     guards = tuple(guard.atom for guard in staged.guards)
-    asked, used = [
+    in_guards, used = [
         use_counts(dce(replace(staged.program, outputs=outputs)))
         for outputs in (guards, (*guards, *staged.program.outputs))
     ]
     inputs = staged.program.inputs[staged.leaves :]
     integers = [var for var, draw in zip(inputs, draws, strict=False) if draw.method is None]
-    is_unused = not any(asked[var] for var in inputs[: len(draws)]) and not any(used[var] for var in integers)
+    is_unused = not any(in_guards[var] for var in inputs[: len(draws)]) and not any(used[var] for var in integers)
     return is_unused and len(integers) == varying and not any(value.is_weak for value in staged.auxiliary.traced)
 
 
