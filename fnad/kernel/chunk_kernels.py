@@ -32,7 +32,6 @@ from fnad.kernel.statements import (
     walk,
 )
 from fnad.kernel.steps import Chunk
-from fnad.kernel.sums_apart import sums_apart
 from fnad.kernel.unroll import unroll
 from fnad.kernel.writer import array_of, counter
 from fnad.lower.loop_ir import Item, LibraryCall, effects, touched
@@ -93,7 +92,7 @@ def chunk_kernel(
     stacks: Sequence[Buffer],
 ) -> Kernel:  # fmt: skip
     """The kernel of a chunk, without stores into `unread` buffers."""
-    body = sums_apart(with_plain_products(layout.place(split(live(statements, unread)))))
+    body = with_plain_products(layout.place(split(live(statements, unread))))
     used = arrays_of(body)
     sizes = [Assign((size,), Load(SIZES, integer(k))) for k, size in enumerate(SIZE) if size in used]
     located = [locate(stack, stacks) for stack in stacks if array_of(stack) in used]

@@ -15,12 +15,11 @@ from fnad.kernel.plain_products import with_plain_products
 from fnad.kernel.python_source import kernel_text, namespace, plain_text
 from fnad.kernel.routines import compensated_add
 from fnad.kernel.statements import Kernel, Statement
-from fnad.kernel.sums_apart import sums_apart
 from fnad.kernel.unroll import unroll
 from fnad.scalar.operation import OperandError
 from tests.kernel_text import parse_kernel
 
-F32, F64, I64 = np.dtype("f4"), np.dtype("f8"), np.dtype("i8")
+F64, I64 = np.dtype("f8"), np.dtype("i8")
 
 
 def kernel(body: str) -> Kernel:
@@ -110,71 +109,6 @@ def test_a_split_loop_does_what_it_did(slope: int, bounds: str) -> None:
             names["k"](np.arange(40.0), written, None, np.array([3, 38]), None)
         assert found[0].any()
         np.testing.assert_array_equal(*found)
-
-
-# ---- sums apart --------------------------------------------------------------------------------------------------
-
-
-def summed(inner: str, length: int) -> Kernel:
-    lines = "".join(f"        {line}\n" for line in inner.split("\n"))
-    source = f"""
-def k(x, y, z, out):
-    a = f64(3)
-    b = f64(0)
-    for i in range({length}):
-{lines}    out[0] = a
-    out[1] = b
-"""
-    return parse_kernel(source, "k", [F32, F32, F32, F64])
-
-
-APART = {
-    "a value": "v = exp(x[i])\ny[i] = v\na = accumulate(a, f64(v))",
-    "two": "v = exp(x[i])\ny[i] = v\nw = tanh(v)\n"
-    "z[2 + i] = w\na = accumulate(a, f64(w + v))\nb = accumulate(b, f64(v))",
-    "a value of sums alone": "v = exp(x[i])\ny[i] = v\nw = v * v\na = accumulate(a, f64(w))\nb = accumulate(b, f64(w))",
-    "beside another": "v = exp(x[i])\ny[i] = v\na = accumulate(a, f64(x[i]))",
-    "with others": "v = log(x[i])\na = accumulate(a, f64(v * x[i + 1]))\ny[i + 3] = v",
-}
-TOGETHER = {
-    "not stored": "v = exp(x[i])\ny[i] = v * v\na = accumulate(a, f64(v))",
-    "in one place": "v = exp(x[i])\ny[i * 0] = v\na = accumulate(a, f64(v))",
-    "overwritten": "v = exp(x[i])\ny[i] = v\ny[i + 1] = x[i]\na = accumulate(a, f64(v))",
-    "of what was there": "v = exp(x[i])\na = accumulate(a, f64(v * y[i]))\ny[i] = v",
-    "of one that another needs": "v = exp(x[i])\ny[i] = v\na = accumulate(a, f64(v))\nb = accumulate(b, a)",
-    "a running sum": "v = exp(x[i])\ny[i] = v\na = accumulate(a, f64(v))\nz[i] = f32(a)",
-    "no function": "v = x[i] * x[i]\ny[i] = v\na = accumulate(a, f64(v))",
-    "a function of its own": "v = exp(x[i])\ny[i] = v\na = accumulate(a, f64(exp(v)))",
-}
-
-
-@pytest.mark.parametrize("inner", APART.values(), ids=APART)
-def test_sums_apart_are_what_they_were(inner: str) -> None:
-    whole = summed(inner, 100)
-    parts = sums_apart(whole.body)
-    assert text(parts).count("for ") == 2
-    assert not any("exp" in text([part]) and "accumulate" in text([part]) for part in parts)
-    assert_equal_results(whole, parts)
-
-
-@pytest.mark.parametrize("length", [100, 10, 10**5])
-@pytest.mark.parametrize("inner", [*TOGETHER.values(), *APART.values()], ids=[*TOGETHER, *APART])
-def test_sums_stay_where_they_need_the_loop(inner: str, length: int) -> None:
-    if length != 100 or inner in TOGETHER.values():
-        whole = summed(inner, length)
-        assert text(sums_apart(whole.body)) == text(whole.body)
-
-
-def assert_equal_results(whole: Kernel, parts: list[Statement]) -> None:
-    x = np.random.default_rng(0).uniform(0.5, 2, 110).astype(F32)
-    found = [[np.zeros(110, F32), np.zeros(110, F32), np.zeros(2)] for _ in range(2)]
-    for arrays, statements in zip(found, (whole.body, parts), strict=True):
-        names = dict(namespace())
-        exec(kernel_text(Kernel("k", whole.parameters, statements)), names)
-        names["k"](x, *arrays)
-    assert found[0][2].any()
-    for before, after in zip(*found, strict=True):
-        np.testing.assert_array_equal(before, after)
 
 
 # ---- plain products ----------------------------------------------------------------------------------------------
