@@ -1,4 +1,4 @@
-"""Without `jit` a trace is used again after the same random draws: numbers and states are those of a plain run."""
+"""A trace is used again after the same random draws: numbers and states are those of a plain run."""
 
 from __future__ import annotations
 
@@ -348,6 +348,109 @@ def test_threads_share_a_generator() -> None:
         thread.join()
     plain = np.random.default_rng(1)
     assert sorted(found) == sorted(plain.normal() for _ in range(150)) or len(set(found)) == 150
+
+
+# ---- under jit -------------------------------------------------------------------------------------------------------
+
+
+def traces_of_jit(f: Function, make: Function, caplog: pytest.LogCaptureFixture) -> int:
+    """Compare calls of a compiled function with plain ones; return how often it was traced to the end."""
+    ours, plain = make(), make()
+
+    def drawing(x: Any) -> Any:
+        return f(x, ours)
+
+    compiled = fnad.jit(drawing)
+    caplog.clear()
+    for i in range(CALLS):
+        found, expected = compiled(X + 0.1 * i), f(X + 0.1 * i, plain)
+        np.testing.assert_allclose(found, expected, rtol=1e-13)
+        assert np.shape(found) == np.shape(expected)
+        assert state(ours) == state(plain)
+    return sum("traced drawing" in record.message for record in caplog.records)
+
+
+@pytest.fixture
+def _logged(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "fnad")
+
+
+@pytest.mark.usefixtures("_logged")
+@pytest.mark.parametrize("maker", MAKERS)
+@pytest.mark.parametrize("name", REPEATED)
+def test_a_compiled_function_that_draws_is_traced_twice(
+    name: str, maker: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert traces_of_jit(REPEATED[name], lambda: MAKERS[maker](7), caplog) == 2
+
+
+@pytest.mark.usefixtures("_logged")
+@pytest.mark.filterwarnings("ignore::fnad.errors.RetraceWarning")
+@pytest.mark.parametrize("name", [name for name in RUN | OF_GENERATOR if name != "set state"])
+def test_a_compiled_function_that_does_more_than_draw_is_traced_at_each_call(
+    name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert traces_of_jit((RUN | OF_GENERATOR)[name], lambda: np.random.default_rng(7), caplog) >= CALLS
+    if name in RUN:
+        assert traces_of_jit(RUN[name], lambda: np.random.RandomState(7), caplog) >= CALLS
+
+
+def test_draws_of_compiled_code_are_those_of_a_plain_run() -> None:
+    """Native code runs, for arrays, numbers and what is drawn as a result; other reads are compared as ever."""
+    ours, plain = Model(3), Model(3)
+
+    def f(x: Any, model: Model) -> Any:
+        return model.loss(x), model.rng.normal(size=2), model.draw()
+
+    with fnad.config.override(executor="compiled"):
+        compiled = fnad.jit(lambda x: f(x, ours))
+        for i in range(40):
+            if i % 7 == 6:
+                ours.scale = plain.scale = float(i % 3)
+            if i == 30:
+                ours.rng, plain.rng = np.random.default_rng(1), np.random.default_rng(1)
+            found, expected = compiled(X + 0.1 * i), f(X + 0.1 * i, plain)
+            for ours_, plain_ in zip(found, expected, strict=True):
+                np.testing.assert_allclose(ours_, plain_, rtol=1e-14)
+            assert state(ours.rng) == state(plain.rng)
+    assert len({path.runs for path in compiled.paths()}) > 1
+
+
+def test_a_training_step_of_a_method_under_jit_draws_at_each_call() -> None:
+    class Net:
+        def __init__(self) -> None:
+            self.rng = np.random.default_rng(2)
+
+        @fnad.jit
+        def step(self, w: Any) -> Any:
+            def loss(w: Any) -> Any:
+                return np.sum(np.tanh(w * (self.rng.uniform(size=3) < 0.5)))
+
+            return w - 0.1 * fnad.grad(loss)(w)
+
+    net, plain = Net(), np.random.default_rng(2)
+    w = expected = X
+    for _ in range(9):
+        kept = plain.uniform(size=3) < 0.5
+        expected = expected - 0.1 * kept / np.cosh(expected * kept) ** 2
+        w = net.step(w)
+        np.testing.assert_allclose(w, expected, rtol=1e-13)
+
+
+@pytest.mark.filterwarnings("ignore::fnad.errors.RetraceWarning")
+def test_what_a_compiled_function_has_changed_besides_is_undone() -> None:
+    ours, plain, calls = np.random.default_rng(1), np.random.default_rng(1), list[int]()
+
+    def f(x: Any) -> Any:
+        noise = ours.normal(size=3)
+        calls.append(len(calls))
+        return np.sum(x * noise)
+
+    compiled = fnad.jit(f)
+    for i in range(5):
+        np.testing.assert_allclose(compiled(X), np.sum(X * plain.normal(size=3)), rtol=1e-14)
+        assert state(ours) == state(plain)
+        assert calls == list(range(i + 1))
 
 
 # ---- integers that vary ----------------------------------------------------------------------------------------------

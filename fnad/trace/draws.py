@@ -12,7 +12,7 @@ another state, code of a library has drawn too.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from functools import partial, wraps
 from types import MethodType
@@ -139,6 +139,12 @@ class DrawRecorder(Recorder):
         if is_number:
             return UPWARD.handle_of(as_weak(symbol), is_scalar=True)
         return UPWARD.fresh_handle_of(symbol, False)
+
+    def repeated_draws(self) -> Sequence[Draw]:
+        """The draws, if later calls can make them and do nothing else; else the run ends."""
+        if not (self.environment.holds() and self.is_repeatable()):
+            refuse()
+        return self.draws
 
     def is_repeatable(self) -> bool:
         """True if copies of the generators draw the same, and end as these do; the others are compared from now on."""

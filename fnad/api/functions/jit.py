@@ -13,6 +13,7 @@ from __future__ import annotations
 import warnings
 import weakref
 from collections.abc import Callable, Hashable, Sequence
+from contextlib import suppress
 from enum import Enum
 from functools import partial
 from types import FunctionType
@@ -57,12 +58,13 @@ from fnad.ir.types import Dtype, Shape, aval_of
 from fnad.signals import refuse_handlers
 from fnad.store import now
 from fnad.trace.capture import READ
+from fnad.trace.draws import DrawRecorder, NotRepeatableRun
 from fnad.trace.environment import Environment
 from fnad.trace.labelled import Labels, is_labelled, labels_of
 from fnad.trace.recording import Recorder
 from fnad.trace.source import current_source
 from fnad.trace.tracer import Tracer
-from fnad.trace.writes import UNDOING, Writes
+from fnad.trace.writes import UNDOING, Writes, undoing
 from fnad.tracebacks import boundary, leave_out_own_frames
 
 if TYPE_CHECKING:
@@ -109,6 +111,7 @@ def jit(
     The first call traces and interprets, and compiles at once if interpretation would take longer; the second compiles.
     `jit(f).lower(*args).compile()` compiles in any case. Where Python decides by traced scalars (`if x > 0`, `while`,
     `range(n)`), each path is a program of its own: `paths()` lists them. Inside another transform, `jit(f)` is `f`.
+    What `f` draws from a generator of NumPy is drawn anew at each call.
     From the second `jit(f)` with these options on, the result is the same object, as long as it is among the last 16.
 
     Parameters:
@@ -242,7 +245,7 @@ class Compiled(Transformed, Generic[P, R]):
                 raise
             self._has_receivers = True
             return self.lower(*args, **kwargs)
-        traced = self._trace(leaves, structure, form, args, kwargs, PythonLoops())
+        traced = self._trace(leaves, structure, form, args, kwargs, PythonLoops(), Recorder())
         return TracedCall(self._f, traced, structure, leaves, names, len(form.positions))
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any], failures: tuple[FailedPath, ...] = ()) -> Any:
@@ -270,8 +273,9 @@ class Compiled(Transformed, Generic[P, R]):
             before = paths.known[0] if paths.known and not failures else None
             paths.loops.mark(failures)
             form_or_all = form or CallForm(tuple(range(len(args))), ())
-            taken = self._trace(leaves, structure, form_or_all, args, kwargs, paths.loops)
-            if before is not None:
+            trace = partial(self._trace, leaves, structure, form_or_all, args, kwargs, paths.loops)
+            taken = self._trace_draws(trace, paths, before) or trace(Recorder())
+            if before is not None and not taken.draws:
                 self._check_traces(before.environment, taken.environment)
             try:
                 results = paths.run_new(taken, arrays, failures)
@@ -338,9 +342,9 @@ class Compiled(Transformed, Generic[P, R]):
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
         loops: PythonLoops,
+        recorder: Recorder,
     ) -> TracedPath:
         fixed = dict(enumerate(args)) | kwargs
-        recorder = Recorder()
         for value in (self._f, *[fixed[place] for place, _ in form.static]):
             recorder.follow(value)
 
@@ -368,16 +372,38 @@ class Compiled(Transformed, Generic[P, R]):
             )
         environment, trace = recorder.environment, traces[-1]()
         environment.end()
+        draws = recorder.repeated_draws() if isinstance(recorder, DrawRecorder) else ()
         if trace is not None:  # nothing else has it but values of it that are stored somewhere
             for each in writes:
                 each.check_stored(trace, recorder.kept)
         if any(isinstance(key, Receiver) for _, key in form.static):
             environment = environment.released()
-        captured = cast("Sequence[Array]", staged.operands[len(leaves) :])  # no trace is around this one
+        captured = cast("Sequence[Array]", staged.operands[len(leaves) + len(draws) :])  # no trace is around this one
         given = self._given_away(structure, form) if self._donated else ()
         return TracedPath(
-            staged.program, staged.guards, captured, staged.output, environment, written, read, given, loops.version
+            *(staged.program, staged.guards, captured, staged.output, environment),
+            *(written, read, given, loops.version, draws),
         )
+
+    def _trace_draws(
+        self, trace: Callable[[Recorder], TracedPath], paths: Paths, before: TracedPath | None
+    ) -> TracedPath | None:
+        """The path of a function that did nothing but draw since the one before, with the draws as inputs.
+
+        None if they cannot be inputs; then what the run did is undone, and this signature is traced at each call.
+        """
+        if before is None or not paths.may_draw or not (before.draws or before.environment.has_only_drawn):
+            return None
+        recorder = DrawRecorder()
+        with undoing() as changes:
+            with suppress(Exception, NotRepeatableRun):  # the run that follows raises what the function does
+                path = trace(recorder)
+                if not (path.guards or path.written):
+                    return path
+            changes.undo()
+            recorder.restore()
+        paths.may_draw = False
+        return None
 
     def _given_away(self, structure: Structure, form: CallForm) -> tuple[int, ...]:
         """The positions of the leaves of donated arguments."""

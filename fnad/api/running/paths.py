@@ -36,6 +36,7 @@ from fnad.ir.primitive import GuardCheck
 from fnad.ir.program import Program, Source
 from fnad.ir.walk import acts_outside, has_effect
 from fnad.trace.capture import Guard
+from fnad.trace.draws import Draw
 from fnad.trace.environment import Environment
 from fnad.trace.guards import guarded
 from fnad.trace.source import ends_loop
@@ -55,6 +56,7 @@ IF = "choose with fnad.cond or np.where"
 class TracedPath:
     """One trace: its program and guards, what it takes beside the arguments, its output, what was read from outside.
 
+    It takes `draws`, which are made at each run (`fnad.trace.draws`), and behind these the arrays that are `captured`.
     `written` are the arguments that it writes into, which have to be apart from each other and from arrays `outside`.
     `version` says what was known of loops that decide: a trace that knows more takes the place of one with its answers.
     """
@@ -70,7 +72,9 @@ class TracedPath:
         outside: Sequence[Array],
         donated: tuple[int, ...] = (),
         version: tuple[int, ...] = (),
+        draws: Sequence[Draw] = (),
     ) -> None:
+        self.draws = draws
         self.version = version
         self.donated = donated
         self.device = config.current().device
@@ -121,7 +125,13 @@ class TracedPath:
 
     def run(self, arrays: Sequence[Array]) -> list[Array]:
         """The outputs for these arguments; raise `GuardFailed` where another path has to be taken."""
-        operands = [*arrays, *self.captured]
+        return self._run(self._operands(arrays))
+
+    def _operands(self, arrays: Sequence[Array]) -> list[Array]:
+        """The operands of the program for these arguments, with new draws."""
+        return [*arrays, *[draw.again() for draw in self.draws], *self.captured]
+
+    def _run(self, operands: list[Array]) -> list[Array]:
         *deciding, run = self._executors()
         for decide in deciding:
             decide(operands)
@@ -134,7 +144,7 @@ class TracedPath:
         native = self.programs[0].ready()
         if native is None:
             return None
-        operands = [*arrays, *self.captured]
+        operands = self._operands(arrays)
         try:
             results = native(operands)
         except (DeviceError, PlacementError, GuardFailed):
@@ -150,13 +160,13 @@ class TracedPath:
 
         If it `is_checked`, raise `GuardFailed` where the program decides otherwise than the trace.
         """
+        operands = [*arrays, *[draw.array for draw in self.draws], *self.captured]
         if not self.guards:
-            return self.run(arrays)
+            return self._run(operands)
         if is_checked or config.current().executor == "compiled" or self.device != "cpu":
             with suppress(GuardFailed):  # See Note [Fallback]
-                return self.run(arrays)
+                return self._run(operands)
         self.runs = self.next_run()
-        operands = [*arrays, *self.captured]
         *deciding, run = self._interpreters if is_checked else [staged(self.traced).executor()]
         for decide in deciding:
             decide(operands)
@@ -197,6 +207,7 @@ class Paths:
     def __init__(self) -> None:
         self.known: tuple[TracedPath, ...] = ()
         self.loops = PythonLoops()
+        self.may_draw = True
         self._latest: TracedPath | None = None
         self._following: dict[TracedPath | None, TracedPath] = {}
         self._successors: dict[tuple[TracedPath, tuple[int, int]], TracedPath] = {}

@@ -95,7 +95,7 @@ class Ready:
     def _made_direct(self, args: tuple[Any, ...]) -> Callable[..., Any] | None:
         path = self.path
         conditions = path.environment.conditions()
-        if conditions is None or path.output.halves:
+        if conditions is None or path.output.halves or path.draws:
             return None
         values, structure = flatten(args)
         trees, output = tree_of(structure), path.output
