@@ -137,6 +137,7 @@ REPEATED: dict[str, Function] = {
     "covariance": lambda x, rng: np.sum(x * rng.multivariate_normal(np.zeros(3), np.eye(3))),
     "name": lambda x, rng: np.sum(x * getattr(rng, "nor" + "mal")(size=3)),
     "identity": lambda x, rng: np.sum(x * rng.normal(size=3)) * (2.0 if rng == rng else 3.0),
+    "many numbers": lambda x, rng: np.sum(x) * np.mean(rng.normal(size=40_000)),
     "distribution": lambda x, rng: np.sum(norm.logpdf(x * rng.normal(size=3), 0.0, 1.3)),
 }
 

@@ -43,7 +43,7 @@ class NotRepeatableRun(BaseException):
 class Draw(NamedTuple):
     """A draw by a method of a generator, or without one an integer that is passed on; `array` is what came of it."""
 
-    array: Array
+    array: Any
     method: Any = None
     args: tuple[Any, ...] = ()
     kwargs: Any = None
@@ -51,6 +51,10 @@ class Draw(NamedTuple):
     def again(self) -> Array:
         """The array of the next draw."""
         return self.array if self.method is None else np.asarray(self.method(*self.args, **self.kwargs))
+
+    def without_numbers(self) -> Draw:
+        """The same draw, without the numbers that came of it, which may be many."""
+        return self if self.method is None else self._replace(array=None)
 
     def of(self, generator: Any) -> Draw:
         """The same draw from another generator."""

@@ -94,13 +94,12 @@ class Decisions:
 
 
 class ReusedTrace(NamedTuple):
-    """A trace that may be used again, after the same draws."""
+    """A trace that may be used again; among the operands of `staged` are the draws to make first."""
 
     staged: Staged
     fixed: list[Any]
     environment: Environment
     decisions: Decisions | None
-    draws: Sequence[Draw] = ()
 
     def fits(self, fixed: Sequence[Any], operands: Sequence[Operand]) -> bool:
         """True if the function would do the same again."""
@@ -112,8 +111,8 @@ class ReusedTrace(NamedTuple):
 
     def on(self, operands: Sequence[Operand]) -> Staged:
         """The trace on other values, after its draws."""
-        values = [*operands, *[draw.again() for draw in self.draws]]
-        return self.staged._replace(operands=[*values, *self.staged.operands[len(values) :]])
+        behind: list[Any] = self.staged.operands[len(operands) :]
+        return self.staged._replace(operands=[*operands, *[x.again() if type(x) is Draw else x for x in behind]])
 
 
 class ReusedTraces:
@@ -168,7 +167,7 @@ class ReusedTraces:
         kept, recorder = list(map(fixed, others)), Recorder(seeks_effects=True)
         staged = self._run(recorder, kept, others, make)
         is_kept, environment = _is_worth_keeping(kept, staged), recorder.environment
-        if is_kept and recorder.effect in (None, DRAW) and environment.has_only_drawn:
+        if _is_like_new(staged) and recorder.effect in (None, DRAW) and environment.has_only_drawn:
             self._only_draws = True
         elif recorder.effect is not None or not is_kept:
             self._give_up()
@@ -182,7 +181,8 @@ class ReusedTraces:
         with undoing() as changes:
             try:
                 staged = self._run(recorder, kept, given, make)
-                is_kept = _is_worth_keeping(kept, staged) and _is_independent(staged, recorder.draws, kept.count(ANY))
+                is_kept = _is_worth_keeping(kept, staged, len(recorder.draws))
+                is_kept = is_kept and _is_independent(staged, recorder.draws, kept.count(ANY))
                 if is_kept and recorder.environment.holds():
                     if recorder.is_repeatable():
                         _keep(known, staged, kept, recorder.environment, recorder.draws)
@@ -245,7 +245,9 @@ def _keep(
     known: list[ReusedTrace], staged: Staged, kept: list[Any], environment: Environment, draws: Sequence[Draw] = ()
 ) -> None:
     decisions = Decisions(staged) if staged.guards else None
-    known[:] = [ReusedTrace(staged, kept, environment, decisions, draws), *known[: TRACES - 1]]
+    drawn, behind = [draw.without_numbers() for draw in draws], staged.operands[staged.leaves + len(draws) :]
+    staged = staged._replace(operands=[*staged.operands[: staged.leaves], *drawn, *behind])
+    known[:] = [ReusedTrace(staged, kept, environment, decisions), *known[: TRACES - 1]]
 
 
 def _is_independent(staged: Staged, draws: Sequence[Draw], varying: int) -> bool:
@@ -261,10 +263,16 @@ def _is_independent(staged: Staged, draws: Sequence[Draw], varying: int) -> bool
     return is_unused and len(integers) == varying and not any(value.is_weak for value in staged.auxiliary.traced)
 
 
-def _is_worth_keeping(fixed: Sequence[Any], staged: Staged) -> bool:
-    """True if a run changes no argument and returns no object, and its trace holds few arrays beside its equations."""
-    if staged.writes or not staged.auxiliary.is_fresh:
+def _is_like_new(staged: Staged) -> bool:
+    """True if a run changes no argument and returns no object."""
+    return not staged.writes and staged.auxiliary.is_fresh
+
+
+def _is_worth_keeping(fixed: Sequence[Any], staged: Staged, draws: int = 0) -> bool:
+    """True if a run is like new, and its trace holds few arrays beside its equations and draws, which it loses."""
+    if not _is_like_new(staged):
         return False
-    kept = [*[value.content for value in fixed if type(value) is Remembered], *staged.operands]
+    operands = staged.operands[: staged.leaves] + staged.operands[staged.leaves + draws :]
+    kept = *[value.content for value in fixed if type(value) is Remembered], *operands
     size = sum(array.nbytes for array in kept if isinstance(array, np.ndarray))
     return size <= LARGE or size <= min(MOST, PER_EQUATION * sum(1 for _ in all_equations(staged.program)))
