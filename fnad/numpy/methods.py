@@ -88,8 +88,7 @@ def reshape(a: Symbol, *shape: Any, order: str = "C", copy: Any = None) -> Array
 
 def transpose(a: Symbol, *axes: Any) -> ArrayView:
     """The axes in another order, given as one tuple or as several numbers; reversed if none is given."""
-    order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
-    return manipulation.transpose(a, None if order == () else order)
+    return manipulation.transpose(a, axes[0] if len(axes) == 1 else axes or None)
 
 
 def conjugate(a: Symbol) -> Any:

@@ -437,7 +437,7 @@ def axes_of(axis: Any, ndim: int) -> Ints:
 
 def reduced_axes(axis: Any, ndim: int) -> Ints:
     """The axes that a ufunc reduces: of no dimensions it takes 0 and -1 for none."""
-    is_none = ndim == 0 and isinstance(axis, int) and axis in (0, -1)
+    is_none = ndim == 0 and isinstance(axis, (int, np.integer)) and axis in (0, -1)
     return () if is_none else axes_of(axis, ndim)
 
 

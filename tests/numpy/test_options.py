@@ -217,3 +217,14 @@ AXES = (np.sum, np.std, np.median, np.cumsum, np.sort, np.flip, np.argmax, np.ex
 def test_an_axis_may_be_an_array_without_dimensions(function):
     given = {np.roll: {"shift": ONE}}.get(function, {})
     check(lambda x: function(x, axis=ONE, **given), sample((2, 3), "f64"))
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.uint8])
+def test_axes_are_integers_of_any_kind(kind):
+    check(lambda x: x.transpose(kind(0)), sample((6,), "f64"))
+    check(lambda x: (np.sum(x[0], axis=kind(0)), np.squeeze(x[1], axis=kind(0))), sample((6,), "f64"))
+
+
+def test_the_method_transpose_takes_all_axes_or_none():
+    check(lambda x: (x.transpose(), x.transpose(None), x.transpose(1, 0), x.transpose((1, 0))), sample((2, 3), "f64"))
+    check_error(lambda x: x.transpose(()), sample((2, 3), "f64"))
