@@ -160,7 +160,11 @@ def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     array([1.  , 0.5 , 0.25])
     """
     b, a, x, *rest = _of_one_float(XP.atleast_1d(b), XP.atleast_1d(a), x, *([] if zi is None else [zi]))
-    x = XP.moveaxis(x, axis, 0)
+    x, order = XP.moveaxis(x, axis, 0), max(b.shape[0], a.shape[0]) - 1
+    if not b.size:
+        raise ShapeError("Parameter b is not a non-empty 1d array")
+    if rest and (rest[0].ndim != x.ndim or rest[0].shape[axis] != order):
+        raise ShapeError(f"Unexpected shape for zi: expected {order} along the axis, found {rest[0].shape}")
     b, a = b / a[0], a / a[0]
     state = XP.moveaxis(rest[0], axis, 0) if rest else None
     forced = _delayed_sum(b, x, 0)
@@ -174,7 +178,6 @@ def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     found = XP.moveaxis(y, 0, axis)
     if state is None:
         return found
-    order = max(b.shape[0], a.shape[0]) - 1
     later = [_state_behind(a, b, x, y, state, k) for k in range(order)]
     final = XP.stack(later) if later else XP.zeros((0, *x.shape[1:]), x.dtype)
     return found, XP.moveaxis(final, 0, axis)
@@ -212,6 +215,47 @@ def _state_behind(a: Any, b: Any, x: Any, y: Any, state: Any, k: int) -> Any:
     return total + state[n + k] if n + k < state.shape[0] else total
 
 
+def _over_first(b: Any, a: Any, *others: Any) -> list[Any]:
+    """Coefficients over a₀, of one length; SciPy divides only if a₀ is not 1, and so has no derivative by it at 1."""
+    b, a, *rest = _of_one_float(XP.atleast_1d(b), XP.atleast_1d(a), *others)
+    n = max(b.shape[0], a.shape[0])
+    return [*(_of_length(n, c / a[0]) for c in (b, a)), *(_of_length(n - 1, c) for c in rest)]
+
+
+def _of_length(n: int, x: Any) -> Any:
+    """The first n elements of a vector, with zeros behind it if it is shorter."""
+    return XP.concatenate([x[:n], XP.zeros(max(n - x.shape[0], 0), x.dtype)])
+
+
+@on_values_of_scipy
+def lfilter_zi(b: Any, a: Any) -> Any:
+    """The state of `lfilter` in which the response to a step is constant.
+
+    >>> lfilter_zi([1.0], [1.0, -0.5])
+    array([1.])
+    """
+    a = XP.atleast_1d(a)
+    while len(a) > 1 and a[0] == 0.0:
+        a = a[1:]
+    b, a = _over_first(b, a)
+    order, dtype = b.shape[0] - 1, b.dtype
+    shifted = np.eye(order, dtype=dtype) - np.eye(order, k=1, dtype=dtype)
+    return XP.linalg.solve(shifted + a[1:, None] * np.eye(1, order, dtype=dtype), b[1:] - a[1:] * b[0])
+
+
+@on_values_of_scipy
+def lfiltic(b: Any, a: Any, y: Any, x: Any = None) -> Any:
+    """The state of `lfilter` behind its results y and the elements x before them, the last ones first.
+
+    >>> lfiltic([1.0], [1.0, -0.5], [4.0])
+    array([2.])
+    """
+    b, a, y, x = _over_first(b, a, y, [] if x is None else x)
+    if len(x) == 0:
+        return x
+    return (XP.convolve(b[1:], x[::-1]) - XP.convolve(a[1:], y[::-1]))[len(x) - 1 :]
+
+
 @on_values_of_scipy
 def detrend(data: Any, axis: int = -1, type: str = "linear", bp: Any = 0, overwrite_data: bool = False) -> Any:
     """The data along an axis without its mean, or without a line of least squares for each part between breakpoints.
@@ -246,7 +290,12 @@ def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     >>> sosfilt([[1.0, 0.0, 0.0, 1.0, -0.5, 0.0]], [1.0, 0.0, 0.0])
     array([1.  , 0.5 , 0.25])
     """
-    sections, states = XP.asarray(sos), []
+    sections, states, shape = XP.atleast_2d(sos), [], list(np.shape(x))
+    shape[axis] = 2
+    if sections.ndim != 2 or sections.shape[1] != 6:
+        raise ShapeError("sos array must be shape (n_sections, 6)")
+    if zi is not None and np.shape(zi) != (len(sections), *shape):
+        raise ShapeError(f"Invalid zi shape: expected {(len(sections), *shape)}, found {np.shape(zi)}")
     for i in range(sections.shape[0]):
         found = lfilter(sections[i, :3], sections[i, 3:], x, axis, None if zi is None else XP.asarray(zi)[i])
         x, state = (found, None) if zi is None else found
@@ -262,6 +311,8 @@ def upfirdn(h: Any, x: Any, up: int = 1, down: int = 1, axis: int = -1) -> Any:
     array([1., 1., 2., 2.])
     """
     weights, x = _of_one_float(h, x)
+    if weights.ndim != 1 or not weights.size:
+        raise ShapeError("h must be 1-D with non-zero length")
     given = XP.moveaxis(x, axis, 0)
     n, rest = given.shape[0], given.shape[1:]
     between = XP.zeros((n, up - 1, *rest), x.dtype)

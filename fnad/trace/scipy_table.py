@@ -28,7 +28,8 @@ TABLE["scipy.fft"] = {"fnad.scipy.fft": (
     "rfft2", "rfftn",
 )}
 TABLE["scipy.signal"] = {"fnad.scipy.signal": (
-    "convolve", "convolve2d", "correlate", "detrend", "fftconvolve", "lfilter", "sosfilt", "upfirdn",
+    "convolve", "convolve2d", "correlate", "detrend", "fftconvolve", "lfilter", "lfilter_zi", "lfiltic", "sosfilt",
+    "upfirdn",
 )}
 TABLE["scipy.spatial.distance"] = {"fnad.scipy.spatial.distance": (
     "cdist", "correlation", "cosine", "pdist", "squareform",

@@ -9,7 +9,9 @@ import pytest
 import scipy.signal
 
 import fnad
+from fnad.errors import ShapeError
 
+X = np.array([0.3, -0.7, 1.1, 0.4])
 SINGLE = np.array([1.0, 0.5], np.float32)
 SECTION = np.array([[1, 0.5, 0.1, 1, 0.2, 0.1]], np.float32)
 FILTERS: dict[str, Any] = {
@@ -33,3 +35,43 @@ def test_filters_have_scipys_values_and_dtype(name: str) -> None:
         found, expected = fnad.jit(lambda x: FILTERS[name](x))(x), FILTERS[name](x)
         assert found.dtype == expected.dtype
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
+STEPS = {
+    "lfilter_zi": lambda b, a: scipy.signal.lfilter_zi(b, a),
+    "lfiltic": lambda b, a: scipy.signal.lfiltic(b, a, X[:2], X[2:]),
+    "filtfilt": lambda b, a: scipy.signal.filtfilt(b, a, np.linspace(0.0, 1.0, 12)),
+}
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_states_of_filters_have_a_derivative_by_a_first_coefficient_of_1(name: str) -> None:
+    b, a, step = np.array([0.5, 1.0, 0.2]), np.array([1.0, -0.4, 0.3]), 1e-6
+    found = fnad.jacobian(STEPS[name], argnums=1)(b, a)[:, 0]
+    above, below = (STEPS[name](b, a + change * np.eye(3)[0]) for change in (step, -step))
+    np.testing.assert_allclose(found, (above - below) / (2 * step), rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(fnad.jit(STEPS[name])(b, a), STEPS[name](b, a), rtol=1e-12)
+
+
+REFUSED = {
+    "a state that is too long": lambda x: scipy.signal.lfilter([1.0], [1.0, 0.5], x, zi=np.ones(2)),
+    "a state with other axes": lambda x: scipy.signal.lfilter([1.0], [1.0, 0.5], x, zi=np.ones((1, 1))),
+    "no coefficients": lambda x: scipy.signal.lfilter([], [1.0, 0.5], x),
+    "states of other sections": lambda x: scipy.signal.sosfilt(SECTION, x, zi=np.ones((2, 2))),
+    "sections of five coefficients": lambda x: scipy.signal.sosfilt([[1.0, 0.5, 0.2, 1.0, 0.3]], x),
+    "no weights": lambda x: scipy.signal.upfirdn([], x),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_filters_refuse_shapes_that_scipy_refuses(name: str) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011 - the texts differ
+        REFUSED[name](X)
+    with pytest.raises(ShapeError):
+        fnad.jit(REFUSED[name])(X)
+
+
+def test_one_section_may_be_a_row() -> None:
+    np.testing.assert_allclose(
+        fnad.jit(lambda x: scipy.signal.sosfilt(SECTION[0], x))(X), scipy.signal.sosfilt(SECTION[0], X), rtol=1e-14
+    )
