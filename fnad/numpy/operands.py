@@ -110,7 +110,8 @@ def as_symbol(value: Operand, dtype: Dtype | None = None) -> Symbol:
     elif is_on_device(value):
         symbol = current_builder().capture(_adopted(value))
     else:
-        array = UPWARD.callee(np.asarray)(value)
+        array = UPWARD.callee(value.__array__)() if hasattr(type(value), "__array__") else np.asarray(value)
+        array = getattr(array, "symbol", array)  # of a handle, which the method of user code may return
         if array.dtype.kind not in "biufc":
             raise ArgumentTypeError(f"{type(value).__name__} is not an array or a number")
         symbol = as_symbol(array)

@@ -251,7 +251,9 @@ def without_labels(operands: Sequence[Any]) -> tuple[Labels | None, tuple[Any, .
 
 def beside(ufunc: Any, operands: Sequence[Any]) -> Any:
     """The result of an operator or ufunc on a traced value and a table from outside, with labels of its own."""
-    table = next(operand for operand in operands if is_labelled(operand))
+    table = next((operand for operand in operands if is_labelled(operand)), None)
+    if table is None:
+        raise refused("an operation with an Index or an array of pandas")
     if ufunc is np.matmul and len(table.axes) > 1:
         return product(*operands) if table is operands[0] else NotImplemented
     result = call_function(ufunc, tuple(map(array_of, operands)), {})

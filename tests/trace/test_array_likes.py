@@ -96,3 +96,18 @@ def test_a_python_number_leaves_an_array_like_to_python():
 def test_what_is_no_array_of_numbers_is_refused():
     with pytest.raises(fnad.errors.ArgumentTypeError, match="object is not an array or a number"):
         fnad.grad(lambda x: np.sum(np.multiply(x, object())))(X)
+
+
+JOINS = {
+    "alone": lambda like, x: np.sum(np.asarray(like) ** 2),
+    "product": lambda like, x: np.sum(x * like),
+    "dot": lambda like, x: np.dot(like, x),
+    "joined": lambda like, x: np.sum(np.concatenate([like, x]) ** 3),
+}
+
+
+@pytest.mark.parametrize("use", JOINS.values(), ids=JOINS)
+def test_an_object_may_have_a_traced_array(use):
+    value, gradient = fnad.value_and_grad(lambda x: use(Column(x * 2.0), x))(X)
+    assert value == use(Column(X * 2.0), X)
+    np.testing.assert_array_equal(gradient, fnad.grad(lambda x: use(np.multiply(x, 2.0), x))(X))

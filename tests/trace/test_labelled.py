@@ -122,6 +122,8 @@ REFUSED: dict[str, Any] = {
     "a column by number": (lambda d: d[0].sum(), FRAME),
     "columns": (lambda d: sum(1.0 for _ in d), FRAME),
     "a label in it": (lambda s: 1.0 if 2 in s else 0.0, PLAIN),
+    "an Index": (lambda x: (x * pandas.Index([1.0, 2.0, 3.0])).sum(), W),
+    "an array of pandas": (lambda x: (pandas.array([1.0, 2.0, 3.0]) + x).sum(), W),
 }
 
 
