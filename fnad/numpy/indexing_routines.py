@@ -102,8 +102,9 @@ def take_along_axis(arr: Any, indices: Any, axis: Any) -> Symbol:
     if index.ndim != x.ndim:
         raise ShapeError("`indices` and `arr` must have the same number of dimensions")
     at = axis_of(axis, x.ndim)
-    shape = tuple(index.shape[i] if i == at else n for i, n in enumerate(x.shape))
+    shape = tuple(m if i == at or n == 1 else n for i, (n, m) in enumerate(zip(x.shape, index.shape, strict=True)))
     index = broadcast_to(within(index, x.shape[at], "raise", at), shape)
+    x = broadcast_to(x, (*shape[:at], x.shape[at], *shape[at + 1 :]))
     return gather(x, *[index if i == at else iota(dtype=I64, shape=shape, axis=i) for i in range(x.ndim)])
 
 

@@ -126,6 +126,7 @@ CHOOSING = {
     "take by mode": (lambda x: (x.take([7, -8], mode="wrap"), x.take([7, -8], mode="clip")), X),
     "take_along_axis": (lambda x: (np.take_along_axis(x, np.argmax(x, 1, keepdims=True), 1), x), X),
     "take_along_axis, broadcast": (lambda x: np.take_along_axis(x, np.array([[2, 0]]), axis=1), X),
+    "take_along_axis of a row": (lambda x: np.take_along_axis(x[:1], np.array([[2, 0], [1, 1]]), axis=1), X),
     "nan_to_num": (lambda n: (np.nan_to_num(n), np.nan_to_num(n / 0, nan=1.0, posinf=2.0)), N),
 }
 
