@@ -17,9 +17,10 @@ from numpy.linalg import LinAlgError
 from fnad.errors import MatrixError
 from fnad.ir.primitive import Library, Pull, Sample
 from fnad.ir.symbol import Symbol
-from fnad.ir.types import F64, Aval
+from fnad.ir.types import F64, Aval, is_complex
 from fnad.ops.arithmetic import mul, neg
 from fnad.ops.constructors import INEXACT, by_name, check_dtype, check_one_dtype, matrix_primitive
+from fnad.ops.conversion import convert, real
 from fnad.ops.linalg import IF_NOT_POSITIVE, IF_SINGULAR, by_lapack, each_matrix
 from fnad.ops.matrix import check_matrices, rows
 from fnad.ops.shape import concatenate, pad, reduce_sum, reshape_to, sample
@@ -125,3 +126,12 @@ def definite_band(ab: Any, *, lower: bool) -> Any:
     from scipy.linalg import cholesky_banded  # noqa: PLC0415 - moved out of `import fnad`
 
     return each_matrix(lambda band: (cholesky_banded(band, lower=lower, check_finite=False), band)[1], ab, ab)
+
+
+def hermitian_band(ab: Symbol, *, lower: bool) -> Symbol:
+    """The diagonals of `definite_band` with a real main one, of which LAPACK reads no imaginary part."""
+    if is_complex(ab.dtype):
+        at = 0 if lower else ab.shape[-2] - 1
+        diagonal = convert(real(rows(ab, at, at + 1)), dtype=ab.dtype)
+        ab = concatenate(rows(ab, 0, at), diagonal, rows(ab, at + 1, ab.shape[-2]), axis=ab.ndim - 2)
+    return definite_band(ab, lower=lower)

@@ -207,7 +207,7 @@ def solveh_banded(ab: Any, b: Any, lower: bool = False) -> Any:
     band, y = floating(ab, b)
     check_matrices("solveh_banded", band.aval)
     k = band.shape[-2] - 1
-    band = banded.definite_band(band, lower=bool(lower))
+    band = banded.hermitian_band(band, lower=bool(lower))
     mirrored = conjugate(banded.transposed_band(band, *((k, 0) if lower else (0, k))))
     parts = (rows(mirrored, 0, k), band) if lower else (band, rows(mirrored, 1, k + 1))
     whole = concatenate(*parts, axis=band.ndim - 2)

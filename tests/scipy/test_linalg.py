@@ -292,3 +292,18 @@ def test_what_cannot_be_detrended() -> None:
     for options in ({"type": "quadratic"}, {"bp": [9]}, {"bp": [-1]}):
         with pytest.raises(ShapeError):
             jit(lambda x, options=options: scipy.signal.detrend(x, **options))(np.ones(5))
+
+
+@pytest.mark.parametrize("lower", [False, True])
+def test_solveh_banded_reads_the_real_part_of_the_diagonal(lower: bool) -> None:
+    diagonal, beside = np.array([4.0 + 0.5j, 5.0 - 0.3j, 6.0 + 0.7j]), np.array([1.0 + 0.2j, -0.5j])
+    band = np.stack([diagonal, [*beside, 0.0]] if lower else [[0.0, *beside], diagonal])
+    f = lambda ab: linalg.solveh_banded(ab, np.array([1.0, 2.0j, 3.0]), lower=lower)  # noqa: E731
+    np.testing.assert_allclose(jit(f)(band), f(band), rtol=1e-14)
+    loss = lambda ab: np.sum(np.abs(f(ab)) ** 2)  # noqa: E731
+    found, step = grad(loss)(band), 1e-6
+    for i in np.ndindex(band.shape):
+        for part, change in ((found[i].real, step), (-found[i].imag, 1j * step)):
+            by = np.zeros_like(band)
+            by[i] = change
+            np.testing.assert_allclose(part, (loss(band + by) - loss(band - by)) / (2 * step), rtol=1e-6, atol=1e-9)
