@@ -521,3 +521,12 @@ def test_a_summary_of_no_sample_is_scipys(name: str) -> None:
     function = getattr(scipy.stats, name)
     for x in (np.empty(0), np.empty((0, 3))):
         np.testing.assert_array_equal(fnad.jit(lambda x: function(x))(x), function(x))
+
+
+@pytest.mark.parametrize("name", ["pdf", "logpdf", "cdf", "sf", "ppf", "isf"])
+@pytest.mark.parametrize("distribution", [scipy.stats.norm, scipy.stats.expon, scipy.stats.uniform])
+def test_the_result_for_a_number_is_a_number(name: str, distribution: Any) -> None:
+    for x in (np.float64(0.3), np.array(0.3)):
+        found, expected = fnad.jit(getattr(distribution, name))(x), getattr(distribution, name)(x)
+        assert type(found) is type(expected) is np.float64
+        np.testing.assert_allclose(found, expected, rtol=1e-14)

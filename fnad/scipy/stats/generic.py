@@ -214,8 +214,8 @@ def _standard(formulas: Any, args: Any, kwargs: Any) -> tuple[Any, Any, Any, Any
 
 
 def _checked(value: Any, valid: Any) -> Any:
-    """A value, nan with derivative nan where the parameters are not allowed."""
-    return value if _is_known(valid, True) else value * XP.where(valid, 1.0, np.nan)
+    """A value, nan with derivative nan where the parameters are not allowed; a number where it has no dimensions."""
+    return XP.asarray(value if _is_known(valid, True) else value * XP.where(valid, 1.0, np.nan))[()]
 
 
 def _is_known(value: Any, constant: Any) -> bool:
@@ -331,7 +331,7 @@ def _quantile(name: str) -> Method:
             low, high = high, low
         value = getattr(formulas, f"_{name}")(q, *shapes) * scale + loc
         ends = XP.where(q == 0, low, XP.where(q == 1, high, np.nan))
-        return XP.where(valid, XP.where((q > 0) & (q < 1), value, ends), np.nan)
+        return XP.where(valid, XP.where((q > 0) & (q < 1), value, ends), np.nan)[()]
 
     compute.__name__ = name
     return compute
