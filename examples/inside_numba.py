@@ -61,9 +61,9 @@ robertson_by_fnad = fnad.export(lambda u: (robertson(u), fnad.jacobian(robertson
 
 @numba.njit(cache=True)
 def energy_by_hand(w, value, slope):
-    slope[:] = w
     total = 0.0
     for k in range(5):
+        slope[k] = w[k]
         total += 0.5 * w[k] ** 2
     for i in range(200):
         z = 0.0
@@ -101,11 +101,11 @@ def robertson_by_hand(u, rates, jacobian):
 def sample(steps, leaps, size, rng):
     """The mean of the samples of Hamiltonian Monte Carlo, and the part of the moves that was accepted."""
     w, mean, accepted = np.zeros(5), np.zeros(5), 0
-    before, after, force, slope = np.empty(()), np.empty(()), np.empty(5), np.empty(5)
+    before, after, slope = np.empty(()), np.empty(()), np.empty(5)
     energy_by_fnad(w, before, slope)
     for _ in range(steps):
         moved, momentum = w.copy(), rng.standard_normal(5)
-        force[:] = slope
+        force = slope.copy()
         start = before[()] + 0.5 * np.sum(momentum**2)
         for _ in range(leaps):
             momentum -= 0.5 * size * force
@@ -113,8 +113,7 @@ def sample(steps, leaps, size, rng):
             energy_by_fnad(moved, after, force)
             momentum -= 0.5 * size * force
         if np.log(rng.random()) < start - after[()] - 0.5 * np.sum(momentum**2):
-            w, before[()], accepted = moved, after[()], accepted + 1
-            slope[:] = force
+            w, slope, before[()], accepted = moved, force, after[()], accepted + 1
         mean += w / steps
     return mean, accepted / steps
 
