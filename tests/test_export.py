@@ -27,7 +27,7 @@ from fnad.cli import main
 from fnad.config import override
 from fnad.errors import ExportError
 from fnad.tree import leaves
-from tests.together import drawn, some_of
+from tests.together import drawn, in_groups, some_of
 
 RNG = np.random.default_rng(1)
 X, Y, M = RNG.normal(size=5), RNG.uniform(0.5, 2.0, 5), RNG.normal(size=(4, 3))
@@ -159,7 +159,7 @@ def test_native_code_by_address(name: str) -> None:
     check(called(found.cfunc().call, given, expected), expected, name)
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@in_groups("name", PROGRAMS)
 def test_the_python_module_as_plain_python(name: str) -> None:
     found, given, expected = exported(name)
     namespace = as_plain_python(found)

@@ -15,6 +15,7 @@ import optree
 import pytest
 
 from fnad.records import NamedTuple, dataclass
+from tests.together import in_groups
 
 
 class Point(NamedTuple):
@@ -244,7 +245,7 @@ DATACLASS_CASES: list[Callable[[dict[str, Any]], Any]] = [
 ]
 
 
-@pytest.mark.parametrize("n", range(len(DATACLASS_CASES)))
+@in_groups("n", range(len(DATACLASS_CASES)))
 def test_dataclasses_are_as_those_of_the_standard_library(n: int) -> None:
     assert DATACLASS_CASES[n](OURS) == DATACLASS_CASES[n](STANDARD)
 

@@ -61,7 +61,7 @@ def together() -> Generator[Named]:
         raise ExceptionGroup("checks failed", failures)
 
 
-SIZE = 16
+SIZE = 32
 """The cases in a group; `--quick` sets it to 1."""
 
 

@@ -25,7 +25,7 @@ from fnad.ops.eigenvalues import eigvals
 from fnad.ops.least_squares import qr
 from fnad.ops.linalg import inv, lu, row_order, solve
 from fnad.transforms.interpret import interpret
-from tests.together import some_of
+from tests.together import in_groups, some_of
 
 NATIVE = [p for p in PRIMITIVES.values() if isinstance(p.lower, Library) and p.lower.native and not p.effect]
 ROUNDED = {
@@ -66,12 +66,12 @@ def by_kind(primitive: Primitive) -> dict[str, list[tuple[int, Sample]]]:
     return found
 
 
-SAMPLES = [
-    pytest.param(primitive, sample, id=f"{primitive.name}-{n}")
+SAMPLES = {
+    f"{primitive.name}-{n}": (primitive, sample)
     for primitive in NATIVE
     for kind, samples in by_kind(primitive).items()
     for n, sample in some_of(samples, f"{primitive.name} {kind}", 2)
-]
+}
 
 
 def program_of(primitive: Primitive, sample: Sample) -> Program:
@@ -94,7 +94,7 @@ def test_all_routines_are_there_and_used() -> None:
     assert used == LINALG.keys()
 
 
-@pytest.mark.parametrize(("primitive", "sample"), SAMPLES)
+@in_groups(("primitive", "sample"), SAMPLES.values(), ids=[*SAMPLES])
 def test_the_values_are_those_of_numpy(primitive: Primitive, sample: Sample) -> None:
     program, operands = program_of(primitive, sample), [np.asarray(operand) for operand in sample.operands]
     run = compile_program(program)

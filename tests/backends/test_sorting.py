@@ -14,7 +14,7 @@ from fnad.ir.builder import trace
 from fnad.ir.types import Aval
 from fnad.kernel.steps import Chunk
 from fnad.ops.sorting import SHORT, argsort
-from tests.together import drawn
+from tests.together import drawn, in_groups
 
 SPECIAL = (np.nan, -np.nan, 0.0, -0.0, np.inf, -np.inf, 5e-324)
 
@@ -37,7 +37,7 @@ LENGTHS = (1, 2, 3, 7, 16, 17, 31, 32, 33, 100, 1000, 4097)
 DRAWN = drawn(product(LENGTHS, ("f8", "f4", "i8", "i4", "?")), lambda case: case[0], 2)
 
 
-@pytest.mark.parametrize(("n", "dtype"), DRAWN)
+@in_groups(("n", "dtype"), DRAWN)
 def test_the_order_is_the_stable_one(n: int, dtype: str) -> None:
     x, run = numbers(dtype, 2, n), sorts((2, n), dtype, 1, stable=True)
     assert all(isinstance(step, Chunk) for step in run.plan.steps)

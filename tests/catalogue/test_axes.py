@@ -200,17 +200,13 @@ def extremes(dtype: np.dtype[Any]) -> Any:
     return np.array(numbers, dtype)
 
 
-def bounded_cases() -> list[Any]:
+def bounded_cases() -> list[Case]:
     cases = [c for c in CASES if without_regions(c.primitive) and c.operands]
     results = [(c, c.program().out_avals[0].dtype) for c in cases]
-    return [
-        pytest.param(c, id=str(c))
-        for c, dtype in results
-        if is_inexact(dtype) and c.primitive.bounded(dtype, *[a.dtype for a in c.avals])
-    ]
+    return [c for c, dtype in results if is_inexact(dtype) and c.primitive.bounded(dtype, *[a.dtype for a in c.avals])]
 
 
-@pytest.mark.parametrize("case", bounded_cases())
+@in_groups("case", bounded_cases())
 def test_bounded_primitives_are_finite_at_finite_operands(case: Case) -> None:
     operands = np.meshgrid(*[extremes(aval.dtype) for aval in case.avals])
     assert np.isfinite(case.evaluate(*operands)).all()

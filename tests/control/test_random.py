@@ -23,6 +23,7 @@ from fnad.transforms.joint import joint
 from fnad.transforms.jvp import jvp
 from fnad.transforms.pipeline import simplify, sweep
 from tests.random_control import random_control_program
+from tests.together import in_groups
 
 SEEDS = range(24)
 
@@ -57,7 +58,7 @@ def test_passes_keep_values_and_derivatives(seed: int) -> None:
         assert equal_up_to_names(parse_program(print_program(passed)), passed)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@in_groups("seed", SEEDS)
 def test_derivatives_of_what_was_simplified(seed: int) -> None:
     program, arguments = random_control_program(Random(seed), library=True)
     for derive, avals in ((joint, program.out_avals), (jvp, program.in_avals)):
@@ -80,7 +81,7 @@ def assert_dual(program: Program, arguments: Sequence[Any], seed: int, allowed: 
     assert abs(pairing(cts, pushed) - pairing(pulled, dxs)) <= allowed * size
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@in_groups("seed", SEEDS)
 def test_forward_and_reverse_are_transposes_to_second_order(seed: int) -> None:
     program, arguments = random_control_program(Random(seed), library=True)
     assert_dual(program, arguments, seed, rounding(program))

@@ -19,7 +19,7 @@ from numpy.testing import assert_array_equal
 import fnad
 from fnad import config, errors, grad, jit, jvp, value_and_grad, vjp
 from fnad.api.staging.aliasing import WORK, shares_memory
-from tests.together import some_of, together
+from tests.together import in_groups, some_of, together
 
 Function = Callable[..., Any]
 executors = pytest.mark.parametrize("executor", ["interpreter", "compiled"])
@@ -414,7 +414,7 @@ ARRAYS: dict[str, Callable[[], Any]] = {
 
 
 @executors
-@pytest.mark.parametrize("name", ARRAYS)
+@in_groups("name", ARRAYS)
 def test_row_40_arrays_of_all_kinds(name: str, executor: Any) -> None:
     x = ARRAYS[name]()
     f = lambda x: np.sum(np.sin(x) * x)  # noqa: E731

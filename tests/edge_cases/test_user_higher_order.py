@@ -12,6 +12,7 @@ import pytest
 from fnad import config, errors, grad, jit, jvp, stop_gradient, value_and_grad, vjp
 from fnad.testing import assert_close, tolerance
 from tests.edge_cases.ways import check
+from tests.together import in_groups
 
 floats = pytest.mark.parametrize("dtype", [np.float64, np.float32])
 
@@ -35,7 +36,7 @@ def test_row_47_perturbations_are_not_confused(executor: Any) -> None:
             assert outer(lambda x, d=inner: x * d(lambda y: x + y)(1.0))(1.0) == 1
 
 
-@pytest.mark.parametrize(("a", "b", "c"), list(product(["grad", "jvp", "vjp"], repeat=3)))
+@in_groups(("a", "b", "c"), list(product(["grad", "jvp", "vjp"], repeat=3)))
 def test_row_47_three_deep(a: str, b: str, c: str) -> None:
     """By hand: d/dz of x y² z³ at z = y is 3 x y⁴, d/dy of that at y = x is 12 x⁴."""
     d, e, f = DERIVATIVES[a], DERIVATIVES[b], DERIVATIVES[c]

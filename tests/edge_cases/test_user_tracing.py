@@ -21,6 +21,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from fnad import config, errors, grad, jit, jvp, value_and_grad, vjp
+from tests.together import in_groups
 
 pytestmark = pytest.mark.filterwarnings("ignore::fnad.errors.RetraceWarning")  # what is read changes on purpose
 
@@ -391,7 +392,7 @@ REFUSED = {
 TEXT = {"str", "format"}
 
 
-@pytest.mark.parametrize("name", sorted(ESCAPES.keys() - REFUSED - TEXT))
+@in_groups("name", sorted(ESCAPES.keys() - REFUSED - TEXT))
 def test_row_66_derivative_is_right(name: str) -> None:
     f, x = ESCAPES[name], X + 0.25  # where nothing jumps
     value, gradient = value_and_grad(f)(x)

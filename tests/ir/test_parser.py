@@ -5,6 +5,7 @@ from fnad.ir.parser import parse_program
 from fnad.ir.printer import print_program
 from fnad.ir.program import Literal
 from tests.ir.programs import LOSS, declare
+from tests.together import in_groups
 
 
 def test_layout_comments_and_trailing_commas_are_free() -> None:
@@ -95,7 +96,7 @@ ERRORS = [
 ]
 
 
-@pytest.mark.parametrize(("right", "wrong", "message"), ERRORS)
+@in_groups(("right", "wrong", "message"), ERRORS)
 def test_errors_give_line_and_column(right: str, wrong: str, message: str) -> None:
     assert right in LOSS
     with pytest.raises(ParseError) as caught:

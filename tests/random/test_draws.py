@@ -13,6 +13,7 @@ import fnad
 from fnad import draws, errors, random
 from fnad.random.continuous import between
 from fnad.random.integers import high_product
+from tests.together import in_groups
 
 KEY = random.key(11)
 LOGITS = np.random.default_rng(0).normal(size=(5, 4, 6))
@@ -67,7 +68,7 @@ def test_traced_draws_are_the_untraced_to_the_bit(name):
     assert_array_equal(found, expected, strict=True)
 
 
-@pytest.mark.parametrize("name", CALLS)
+@in_groups("name", CALLS)
 def test_a_draw_does_not_change_what_it_is_given(name):
     kept = LOGITS.copy(), P.copy(), KEY.copy()
     CALLS[name](KEY)

@@ -20,12 +20,13 @@ from fnad.scipy import linalg, signal
 from tests.edge_cases.ways import check as check_everywhere
 from tests.numpy.against_numpy import check, check_error, sample, traced
 from tests.numpy.linalg_calls import hermitian, regular
+from tests.together import in_groups
 
 A = regular((3, 3))
 V = sample(3, "f64", 1)
 
 
-@pytest.mark.parametrize("name", linalg.__all__)
+@in_groups("name", linalg.__all__)
 def test_names_are_those_of_scipy(name: str) -> None:
     ours, scipys = getattr(linalg, name), getattr(scipy.linalg, name)
     assert ours.__doc__

@@ -188,7 +188,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
 }
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@in_groups("name", FUNCTIONS)
 def test_functions_of_scipy_special_traced_are_scipys(name: str):
     function, operands = FUNCTIONS[name]
     if name.startswith("factorial of neg") or np.ndim(function(*operands)) == 0 or "with sign" in name:

@@ -271,7 +271,7 @@ def test_derivative_of_the_entropy_of_counts():
 FIXED = [(name, method, operand) for name, case in ALL.items() for method in methods(name) for operand in case.fixed]
 
 
-@pytest.mark.parametrize(("name", "method", "operand"), FIXED)
+@in_groups(("name", "method", "operand"), FIXED)
 def test_no_formula_is_an_error_that_names_the_parameter(name: str, method: str, operand: str):
     names, xs = operands(name)
     way = names.index(operand)

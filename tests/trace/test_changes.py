@@ -14,6 +14,7 @@ import fnad
 from fnad import jit
 from fnad.errors import RetraceWarning
 from fnad.trace.environment import Environment
+from tests.together import in_groups
 
 
 class First:
@@ -116,7 +117,7 @@ def environment_of(run: Any) -> Environment:
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # NumPy's, to set a shape or dtype
-@pytest.mark.parametrize("name", [*CASES, *NAMES])
+@in_groups("name", [*CASES, *NAMES])
 def test_what_has_changed(name: str) -> None:
     global value  # noqa: PLW0603
     kept, change, expected = (CASES | NAMES)[name]

@@ -23,6 +23,7 @@ import pytest
 import fnad
 from fnad.errors import ArgumentTypeError, RetraceWarning, TracerEscapeError
 from fnad.trace.standard import STANDARD
+from tests.together import in_groups
 
 DTYPE, OF_FLOATS = np.float64, float
 
@@ -97,7 +98,7 @@ def derivatives(f, point, places):
     return [difference(f, point, i) for i in places]
 
 
-@pytest.mark.parametrize("name", CASES)
+@in_groups("name", CASES)
 def test_values_and_derivatives(name):
     f, point = CASES[name]
     floats = tuple(i for i, x in enumerate(point) if isinstance(x, float))
@@ -108,7 +109,7 @@ def test_values_and_derivatives(name):
     assert fnad.value_and_grad(f)(*numpys)[0] == found
 
 
-@pytest.mark.parametrize("name", CASES)
+@in_groups("name", CASES)
 def test_where_no_value_is_known(name):
     """In the body of a loop the same function has the same values and derivatives."""
     f, point = CASES[name]

@@ -103,9 +103,7 @@ SLICED = {
 OWN = np.arange(6.0)
 
 
-@pytest.mark.parametrize(
-    "name", [*[name for name in CALLS if name != " arange by a step"], *[f"slice {name}" for name in SLICED]]
-)
+@in_groups("name", [*[name for name in CALLS if name != " arange by a step"], *[f"slice {name}" for name in SLICED]])
 def test_a_size_that_depends_on_values(name):
     """Each is a path, in a function that is differentiated and in one that is compiled."""
     call = CALLS.get(name) or SLICED[name.removeprefix("slice ")]

@@ -19,6 +19,7 @@ import fnad
 from fnad.errors import ArgumentTypeError, TracerEscapeError, UnsupportedFunctionError
 from fnad.trace.tracer import Tracer
 from tests.numpy.against_numpy import check
+from tests.together import in_groups
 
 T = np.float64(0.7)
 V = np.array([1.0, 2.0, 3.0])
@@ -102,9 +103,7 @@ VECTORIZED = {
 }
 
 
-@pytest.mark.parametrize(
-    "call", [*CALLS.values(), *CLASSES.values(), *VECTORIZED.values()], ids=[*CALLS, *CLASSES, *VECTORIZED]
-)
+@in_groups("call", [*CALLS.values(), *CLASSES.values(), *VECTORIZED.values()], ids=[*CALLS, *CLASSES, *VECTORIZED])
 def test_stand_ins_compute_as_the_functions_of_numpy(call):
     check(*call)
 

@@ -28,6 +28,7 @@ from fnad.transforms.differentiation import joint
 from fnad.transforms.min_cut import SINK, SOURCE, Network
 from fnad.transforms.residuals import LONGEST, chosen, price_of
 from fnad.transforms.split import partition
+from tests.together import in_groups
 
 SEEDS = range(40)
 
@@ -49,7 +50,7 @@ def cuts(count, edges):
         yield sides, sum(capacity for a, b, capacity in edges if sides[a] and not sides[b])
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@in_groups("seed", SEEDS)
 def test_no_cut_costs_less_and_none_as_little_has_fewer_nodes_with_the_source(seed):
     count, edges = random_network(seed)
     network = Network()
@@ -137,7 +138,7 @@ def early(program):
     return values
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@in_groups("seed", SEEDS)
 def test_no_choice_has_a_smaller_total(seed):
     program = random_joint(seed)
     parts = partition(program, 2, 1)
