@@ -519,7 +519,7 @@ def test_each_function_interpreted_has_its_true_derivatives(name: str) -> None:
     np.testing.assert_array_equal(x, truth.x)
 
 
-@pytest.mark.parametrize("name", sorted(FUNCTIONS)[::2])
+@pytest.mark.parametrize("name", sorted(FUNCTIONS)[::3])
 def test_each_function_compiled_has_its_true_derivatives(name: str) -> None:
     f, truth = FUNCTIONS[name][0], truth_of(name)
     with config.override(executor="compiled"):

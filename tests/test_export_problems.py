@@ -143,7 +143,7 @@ REFUSED: dict[str, tuple[Callable[..., Any], tuple[Any, ...], str]] = {
     ),
 }
 GCC = shutil.which("gcc")
-FLAGS = ["-std=c99", "-O1", "-fwrapv", "-fopenmp-simd", "-Wall", "-Werror", "-Wno-unused"]
+FLAGS = ["-std=c99", "-O0", "-fwrapv", "-fopenmp-simd", "-Wall", "-Werror", "-Wno-unused"]
 
 
 @cache

@@ -145,7 +145,7 @@ def test_a_child_that_is_forked_while_another_thread_compiles(monkeypatch: pytes
 
     def slowly(module: Any) -> Any:
         begun.set()
-        time.sleep(0.3)
+        time.sleep(0.1)
         return optimized(module)
 
     monkeypatch.setattr(codegen, "optimized", slowly)
@@ -167,7 +167,7 @@ def test_a_fork_waits_for_what_the_background_compiles_and_forgets_the_rest(monk
 
     def slowly(module: Any) -> Any:
         begun.set()
-        time.sleep(0.3)
+        time.sleep(0.1)
         return optimized(module)
 
     monkeypatch.setattr(codegen, "optimized", slowly)
@@ -275,7 +275,7 @@ class Slow:
     @forks.cached_property
     def number(self) -> int:
         self.begun.set()
-        time.sleep(0.3)
+        time.sleep(0.1)
         return 3
 
 

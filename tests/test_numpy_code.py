@@ -233,7 +233,7 @@ def test_gradients_of_numpy_code_are_true(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", some_of([*CASES], "device", 2))
+@pytest.mark.parametrize("name", some_of([*CASES], "device"))
 def test_on_the_threads_of_a_device(name: str) -> None:
     case = CASES[name](load(name))
     derivatives = jit(value_and_grad(case.f, tuple(range(len(case.xs)))))

@@ -262,7 +262,7 @@ def test_a_notebook_has_one_output(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("_soon")
 def test_a_compiled_loop_is_shown_while_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     def f(w: Any) -> Any:
-        return fnad.fori_loop(0, 4_000, lambda i, w: progress(4_000) or w + 1e-9 * np.sin(w), w)
+        return fnad.fori_loop(0, 1_000, lambda i, w: progress(1_000) or w + 1e-9 * np.sin(w), w)
 
     terminal, texts, compiled = Terminal(), [], jit(f)
     monkeypatch.setattr(sys, "stderr", terminal)
@@ -270,8 +270,8 @@ def test_a_compiled_loop_is_shown_while_it_runs(monkeypatch: pytest.MonkeyPatch)
         while len(texts) < 4:  # the machine may be busy, or faster
             compiled(np.linspace(0.0, 1.0, 50_000))
             texts = terminal.getvalue().split("\r\x1b[K")[1:]
-    assert texts[-1].startswith("step: 4000 in ")
-    assert len({text for text in texts if text.startswith("step ") and " of 4000" in text}) > 1
+    assert texts[-1].startswith("step: 1000 in ")
+    assert len({text for text in texts if text.startswith("step ") and " of 1000" in text}) > 1
 
 
 @pytest.mark.slow
@@ -282,7 +282,7 @@ def test_commands_show_long_work_on_a_terminal_alone(
 ) -> None:
     terminal = Terminal() if is_terminal else io.StringIO()
     (tmp_path / "slow.py").write_text(
-        "import time\ndef f(x):\n    time.sleep(0.01)\n    return x * x\n", encoding="utf-8"
+        "import time\ndef f(x):\n    time.sleep(0.003)\n    return x * x\n", encoding="utf-8"
     )
     monkeypatch.setattr(sys, "stderr", terminal)
     assert run(["check", f"{tmp_path}/slow.py:f", "--values", "2.0"]) == 0

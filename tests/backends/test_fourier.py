@@ -64,7 +64,7 @@ LENGTHS = drawn(product(SMOOTH + BY_ROTATION + BY_CHIRP, ("c16", "c8")), lambda 
 @pytest.mark.parametrize(("n", "dtype"), LENGTHS)
 def test_transforms_along_each_axis(n: int, dtype: str):
     """Some transforms along an axis of an array whose shape is drawn, in a precision that is drawn."""
-    transforms = some_of(TRANSFORMS, f"{n} transforms", 4)
+    transforms = some_of(TRANSFORMS, f"{n} transforms", 3)
     shapes = Random(f"{n} {dtype}").sample(SHAPES, len(transforms))
     arrays = [random((*before, n, *after), dtype) for before, after in shapes]
 

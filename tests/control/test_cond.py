@@ -11,6 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import fnad
 from fnad.errors import DomainError
 from tests.control.truth import check_each, compare_values
+from tests.together import some_of
 
 X = np.array([0.7, -1.1, 0.4])
 ways = pytest.mark.parametrize("executor", ["interpreter", "compiled"])
@@ -120,11 +121,17 @@ def _slope(cond, x):
     return np.cos(x) if x > 0 else np.exp(x)
 
 
+DEEP = "a branch in a branch"
+"""The one of which second derivatives are compiled too."""
+COMPILED = {DEEP, *some_of([*CASES], "compiled branches", len(CASES) // 3)}
+"""Those of which first ones are compiled: `tests/backends/test_control.py` compiles others."""
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_a_branch_is_that_of_python(name):
     f, arguments = CASES[name]
-    check_each(*both(f), arguments, compiled=1 + (name == "a branch in a branch"))
+    check_each(*both(f), arguments, compiled=(name in COMPILED) + (name == DEEP))
 
 
 def test_numbers_of_python_take_the_dtype_of_the_other_branch():

@@ -134,7 +134,7 @@ def by_scipy(p: Any, t: Any) -> Any:
 @pytest.mark.slow
 @adjoints
 def test_predators_and_prey(adjoint: str) -> None:
-    p, t = np.array([0.5, 0.028, 0.84, 0.026]), np.linspace(0, 10, 6)
+    p, t = np.array([0.5, 0.028, 0.84, 0.026]), np.linspace(0, 6, 4)
 
     def f(p: Any) -> Any:
         y = fnad.odeint(lotka_volterra_traced, np.array([30.0, 4.0]), t, p, rtol=1e-10, atol=1e-10, adjoint=adjoint)

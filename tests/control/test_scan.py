@@ -9,6 +9,7 @@ import pytest
 
 import fnad
 from tests.control.truth import check
+from tests.together import some_of
 
 X = np.array([0.7, -1.1, 0.4])
 ROWS = np.array([[0.5, -0.25], [1.5, 0.75], [-0.5, 1.25]])
@@ -316,12 +317,14 @@ def gradient_of_inner():
 
 DEEP = ("captured matrix, reverse", "swapped carries", "a loop in a loop that both capture", "a triangle of loops")
 """Those of which second derivatives are compiled too."""
+COMPILED = {*DEEP, *some_of([*CASES], "compiled scans", len(CASES) // 3)}
+"""Those of which first ones are compiled: `tests/backends/test_control.py` compiles others."""
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_loop_is_that_of_python(name):
     loop, in_python, args = CASES[name]
-    check(loop, in_python, *args, compiled=1 + (name in DEEP))
+    check(loop, in_python, *args, compiled=(name in COMPILED) + (name in DEEP))
 
 
 # ---- lengths ---------------------------------------------------------------------------------------------------------

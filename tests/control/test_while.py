@@ -11,6 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import fnad
 from fnad.errors import ControlFlowWarning, LoopLimitError
 from tests.control.truth import check, check_each
+from tests.together import some_of
 
 X = np.array([0.7, -1.1, 0.4])
 ways = pytest.mark.parametrize("executor", ["interpreter", "compiled"])
@@ -105,12 +106,14 @@ CASES: dict[str, tuple[Any, list[tuple[Any, ...]]]] = {
 }
 DEEP = ("collatz", "a loop in a loop")
 """Those of which second derivatives are compiled too."""
+COMPILED = {*DEEP, *some_of([*CASES], "compiled loops", len(CASES) // 3)}
+"""Those of which first ones are compiled: `tests/backends/test_control.py` compiles others."""
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_loop_is_that_of_python(name):
     f, arguments = CASES[name]
-    check_each(*both(f), arguments, compiled=1 + (name in DEEP))
+    check_each(*both(f), arguments, compiled=(name in COMPILED) + (name in DEEP))
 
 
 @pytest.mark.slow

@@ -34,7 +34,7 @@ def form(case: Case) -> tuple[object, ...]:
 
 
 ELEMENTWISE, OTHERS = ([c for c in CASES if isinstance(c.primitive.lower, Scalar) == flag] for flag in (True, False))
-DRAWN = [*drawn(ELEMENTWISE, form), *drawn(OTHERS, form, 2)]
+DRAWN = [*drawn(ELEMENTWISE, form), *drawn(OTHERS, form)]
 
 
 @pytest.mark.slow

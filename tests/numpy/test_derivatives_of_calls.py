@@ -166,11 +166,11 @@ def test_calls_and_gradients_compiled_are_interpreted(names):
     """Value, and gradient where there is one, in native code against the interpreter.
 
     LLVM's passes, to which loops are alike, are left out: tests of single primitives and random programs run them.
-    Of the calls half are drawn. Each of their primitives is compiled as of small arrays; each pair that meets in one,
-    of which there may be one loop, as of large ones.
+    Of the calls a third are drawn. Each of their primitives is compiled as of small arrays; each pair that meets in
+    one, of which there may be one loop, as of large ones.
     """
     with together() as check:
-        for name in some_of(names, names[0], len(names) // 2):
+        for name in some_of(names, names[0], len(names) // 3):
             with check(name):
                 program, operands = program_of(name)
                 target = next((target for target, parts, known in TARGETS if has_news(parts(program), known)), None)

@@ -135,8 +135,10 @@ def test_tails_of_functions_and_derivatives_keep_their_digits(name: str, order: 
     check(*ELEMENTWISE[name], product(WAYS, repeat=order), dtype, executor)
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize(("name", "text"), [(name, text) for name, texts in WRITTEN_OUT.items() for text in texts])
+@pytest.mark.parametrize(
+    ("name", "text", "dtype"),
+    [(name, text, *some_of((np.float64, np.float32), text)) for name, texts in WRITTEN_OUT.items() for text in texts],
+)
 def test_tails_of_functions_written_out_keep_their_digits(name: str, text: str, dtype: Any):
     written, truths = WRITTEN_OUT[name][text], ELEMENTWISE[name][1]
     check(value(written), truths, [()], dtype, "compiled")
@@ -261,7 +263,7 @@ def test_tails_of_functions_of_rows_keep_their_digits(name: str, dtype: Any, exe
     nestings: list[tuple[int, Function]] = [(0, value(function))]
     for order in (1, 2):
         ways = list(product((fnad.jacfwd, fnad.jacrev), repeat=order))
-        ways = ways if name in ("softmax", "log_softmax") else ways[:2]
+        ways = ways if name in ("softmax", "log_softmax") and executor == "interpreter" else ways[:2]
         nestings += [(order, reduce(lambda f, derive: derive(f), way, function)) for way in ways]
     compiled = fnad.jit(lambda x: [derivative(x) for _, derivative in nestings])
     rows = ROWS if name in ("softmax", "log_softmax") else [row for row in ROWS if len(row) == 3]
