@@ -56,14 +56,13 @@ import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ContextDecorator
 from contextvars import ContextVar
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias, get_args
 from weakref import ref
 
 from fnad.errors import SettingError
-from fnad.records import dataclass
 from fnad.tracebacks import FILTERED, boundary
 
 ExecutorName: TypeAlias = Literal["auto", "interpreter", "compiled"]
@@ -88,8 +87,6 @@ CORES = _cores()
 @dataclass(frozen=True, slots=True)
 class Settings:
     """The settings in force.
-
-    Raises `SettingError` for a value that does not exist.
 
     >>> Settings(executor="compiled")
     Settings(executor='compiled', device='cpu', matmul_precision='float32', scatter_add='deterministic',
@@ -116,7 +113,8 @@ class Settings:
         """The settings on which compiled code depends."""
         return (self.device,) if self.device == "cpu" else (self.device, self.scatter_add)
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
+        """Raise `SettingError` for a value that does not exist."""
         for name, kind in CHOICES.items():
             value, choices = getattr(self, name), get_args(kind)
             if value not in choices:
@@ -290,7 +288,9 @@ def _kept(settings: Settings, /, **changes: Any) -> Settings:
     for name in changes:
         if name not in Settings.__slots__:
             raise SettingError(f"there is no setting {name!r}", remedy=f"the settings are: {names}")
-    return Settings(**{name: getattr(settings, name) for name in Settings.__slots__} | changes)
+    changed = replace(settings, **changes)
+    changed.check()
+    return changed
 
 
 if not TYPE_CHECKING:

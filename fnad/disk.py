@@ -32,11 +32,10 @@ from functools import cache
 from hashlib import blake2b
 from pathlib import Path
 from time import time
-from typing import BinaryIO, TypeAlias, TypeVar
+from typing import BinaryIO, NamedTuple, TypeAlias, TypeVar
 
 from fnad import config
 from fnad.errors import CacheWarning
-from fnad.records import NamedTuple
 from fnad.version import __version__
 
 T = TypeVar("T")

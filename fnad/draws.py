@@ -15,11 +15,9 @@ from __future__ import annotations
 
 import math
 from functools import reduce
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
-
-from fnad.records import NamedTuple
 
 Value: TypeAlias = Any
 """Numbers with Python's operators: u64 or f64, arrays of them or an instruction's result."""

@@ -23,13 +23,12 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from itertools import count
 from operator import methodcaller
-from typing import Any, Protocol, TypeAlias, TypeVar, cast
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, cast
 from weakref import WeakValueDictionary
 
 from fnad import config, forks
 from fnad.blocks import Holding, SharedBlocks
 from fnad.codes import forget_codes
-from fnad.records import NamedTuple
 
 T = TypeVar("T")
 

@@ -49,7 +49,7 @@ import sys, fnad
 print(*sorted(name for name in sys.modules if name.startswith("fnad.")))
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    light = ("blocks", "codes", "config", "errors", "forks", "records", "signals", "store", "tracebacks")
+    light = ("blocks", "codes", "config", "errors", "forks", "signals", "store", "tracebacks")
     light += ("upward", "version")
     assert done.stdout.split() == [f"fnad.{name}" for name in light]
 

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, cast
 
 import numpy as np
 
 from fnad import config
 from fnad.ir.program import Program
-from fnad.records import NamedTuple, dataclass
 
 if TYPE_CHECKING:
     from fnad.lower.loop_ir import LoopProgram  # not before a program is compiled

@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Sequence
 from types import MethodType
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -26,7 +26,6 @@ from fnad.cli.usage import UsageError, one_line
 from fnad.errors import ParseError
 from fnad.ir.types import Aval, is_inexact
 from fnad.numpy.operands import PYTHON_DTYPES
-from fnad.records import NamedTuple
 from fnad.testing.numbers import direction
 
 

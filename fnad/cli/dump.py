@@ -6,6 +6,7 @@ Without a derivative that is what `jit` runs, with the guards of the path; with 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from types import FunctionType
 from typing import Any
 
@@ -18,7 +19,6 @@ from fnad.api.staging.leaves import Function
 from fnad.cli.calls import Differentiable, checked_argnums, given_call
 from fnad.cli.load import UserFunction, load_target, user_code
 from fnad.cli.usage import UsageError
-from fnad.records import dataclass
 from fnad.trace.conversion import text_with_hooks
 from fnad.trace.libraries import is_trusted
 

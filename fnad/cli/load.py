@@ -14,11 +14,10 @@ from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from operator import attrgetter
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from fnad.cli.usage import UsageError, one_line
 from fnad.errors import FnadError
-from fnad.records import NamedTuple
 from fnad.words import alike
 
 

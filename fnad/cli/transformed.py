@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import Callable, Sequence
 from inspect import Parameter, Signature
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -22,7 +22,6 @@ from fnad.cli.load import load_target, user_code
 from fnad.cli.usage import UsageError
 from fnad.ir.size import is_size
 from fnad.ir.types import is_inexact
-from fnad.records import NamedTuple
 
 T = TypeVar("T")
 OF_A_FUNCTION = {"grad": grad, "value_and_grad": value_and_grad, "jacobian": jacobian}

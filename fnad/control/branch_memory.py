@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import compress
 from math import prod
+from typing import NamedTuple
 
 from fnad.blocks import LocalBlocks
 from fnad.control.closures import Closed, closed
@@ -29,7 +30,6 @@ from fnad.ir.walk import use_counts
 from fnad.ops.comparison import select
 from fnad.ops.indexing import dynamic_slice, dynamic_update_slice
 from fnad.ops.shape import Ints, reshape, reshape_to
-from fnad.records import NamedTuple
 from fnad.transforms.dce import dce
 
 SCALAR = {"add", "sub", "mul", "neg", "convert", "select", "lt", "le", "gt", "ge", "eq", "ne", "bitwise_and"}

@@ -6,7 +6,7 @@ What the functions use from around them becomes operands of the equation, so tha
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -22,7 +22,6 @@ from fnad.ir.types import Aval
 from fnad.numpy.operands import as_symbol
 from fnad.ops.comparison import bitwise_not
 from fnad.ops.shape import full_like
-from fnad.records import NamedTuple
 
 Function: TypeAlias = Callable[..., Symbols]
 

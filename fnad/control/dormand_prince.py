@@ -12,7 +12,7 @@ problems in chemical reaction kinetics", 1981).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -30,7 +30,6 @@ from fnad.ops.piecewise import abs_, maximum, minimum
 from fnad.ops.power import pow_
 from fnad.ops.reduction import reduce_and
 from fnad.ops.shape import broadcast_to, concatenate, constant, full_like, ones_like, reduce_sum, zeros_like
-from fnad.records import NamedTuple
 
 Dynamics: TypeAlias = Callable[[Symbol, Symbol], Symbol]
 """The derivative of y: f(t, y)."""

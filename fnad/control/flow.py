@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import chain, compress
 from operator import attrgetter
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from fnad.control.repeats import Lines, View, before
 from fnad.control.rolled import FEWEST, SMALLEST, weight
 from fnad.ir.program import Atom, Literal, Source, Var
-from fnad.records import NamedTuple, dataclass
 
 FARTHEST = 3
 """From how many blocks before a value may come."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import compress
+from typing import NamedTuple
 
 from fnad.control.signatures import Flags, Symbols
 from fnad.ir.builder import inline, rebuilt
@@ -17,7 +18,6 @@ from fnad.ir.primitive import ArgFold, Contraction, Cumulative, Fold, Library, S
 from fnad.ir.program import Atom, Equation, Literal, Program, Var
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import is_inexact
-from fnad.records import NamedTuple
 from fnad.transforms.dce import dce, has_effect
 from fnad.transforms.pipeline import simplify
 

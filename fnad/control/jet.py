@@ -13,7 +13,7 @@ with each order.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cache, partial
 from itertools import compress
 from typing import Any, TypeAlias
@@ -35,7 +35,6 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval, is_inexact
 from fnad.ops.arithmetic import mul
 from fnad.ops.shape import constant, zeros_like
-from fnad.records import dataclass
 from fnad.transforms.dce import dce
 from fnad.transforms.jvp import add_tangents, push
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import chain, compress
-from typing import TypeAlias, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from fnad.control.invariant import LoopPart, Specialized, specialized, unchanged
 from fnad.control.partition import Parts, partitioned
@@ -36,7 +36,6 @@ from fnad.ir.program import Equation, Params, Program
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval
 from fnad.ops.shape import zeros_like
-from fnad.records import NamedTuple
 from fnad.transforms.differentiation import joint, jvp
 from fnad.transforms.joint import Cotangent
 from fnad.transforms.pipeline import simplify

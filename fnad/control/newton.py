@@ -10,6 +10,7 @@ Line searches halve the step until what is to become small has become smaller, b
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,7 +25,6 @@ from fnad.ops.elementary import sqrt
 from fnad.ops.piecewise import abs_, minimum
 from fnad.ops.reduction import reduce_max
 from fnad.ops.shape import constant, full_like, ones_like, zeros_like
-from fnad.records import NamedTuple
 
 SMALLEST = 2.0**-40
 """The part of a step below which a line search gives up."""

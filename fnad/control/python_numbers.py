@@ -12,13 +12,12 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from fnad.control.ways import Way
 from fnad.ir.program import Atom, Equation, Literal
-from fnad.records import NamedTuple
 
 FAR, STEP = 2**60, 2**20
 """The largest value of a number that grows by at most `STEP` in a step: a loop takes fewer than 2**40 steps."""

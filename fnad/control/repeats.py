@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from itertools import chain, compress, count
 from operator import attrgetter
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -23,7 +23,6 @@ from fnad.ir.primitive import IndexMap, Primitive
 from fnad.ir.program import Atom, Equation, Program
 from fnad.ir.walk import acts_outside
 from fnad.ops.shape import reshape, slice_
-from fnad.records import NamedTuple
 
 DEEPEST = 6
 """The most steps of a view; one of more is an array of its own."""

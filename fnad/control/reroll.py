@@ -18,7 +18,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from operator import attrgetter, is_
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,7 +32,6 @@ from fnad.ir.program import Atom, Equation, Literal, Program, Source
 from fnad.ir.symbol import Symbol
 from fnad.ir.walk import all_equations
 from fnad.ops.shape import concatenate, reshape, slice_
-from fnad.records import NamedTuple
 from fnad.transforms.batching import batched
 from fnad.transforms.dce import dce
 

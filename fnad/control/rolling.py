@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,7 +20,6 @@ from fnad.ops.arithmetic import add, mul
 from fnad.ops.conversion import convert
 from fnad.ops.indexing import dynamic_slice, dynamic_update_slice
 from fnad.ops.shape import broadcast_in_dim, concatenate, iota, reshape, reverse, slice_, transpose
-from fnad.records import NamedTuple
 
 
 class Written:

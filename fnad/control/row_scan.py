@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import compress
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,7 +21,6 @@ from fnad.ir.types import I64, Aval
 from fnad.ir.walk import use_counts
 from fnad.ops.indexing import dynamic_update_slice
 from fnad.ops.shape import Ints, iota, reshape, reshape_to, slice_
-from fnad.records import NamedTuple
 from fnad.transforms.dce import dce
 
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -32,7 +32,6 @@ from fnad.ir.ranges import NONZERO, Range, Singular
 from fnad.ir.types import BOOL, is_complex
 from fnad.ops.comparison import bitwise_and, bitwise_not, bitwise_or, eq, ge, gt, le, lt, ne, select
 from fnad.ops.piecewise import abs_
-from fnad.records import NamedTuple
 
 STEPS = 4
 """The number of steps of a loop that are followed before ranges are widened."""

@@ -17,10 +17,11 @@ there every result depends on every operand.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from itertools import accumulate, compress
 from math import prod
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy.sparse import csr_array, eye_array, kron, vstack
@@ -32,7 +33,6 @@ from fnad.ir import primitive as kinds
 from fnad.ir.axes import Contract, Elementwise, Opaque
 from fnad.ir.program import Atom, Equation, Literal, Program, Var
 from fnad.ir.types import Aval, is_inexact
-from fnad.records import NamedTuple, dataclass
 from fnad.transforms.sparsity import aligned_axes, patterns, shared_groups
 
 Array: TypeAlias = "np.ndarray[Any, Any]"

@@ -14,7 +14,7 @@ checkpoint computes again is the value that was tapped before.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -31,7 +31,6 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval, is_inexact
 from fnad.ir.walk import all_equations
 from fnad.ops.shape import full_like
-from fnad.records import NamedTuple
 from fnad.transforms.joint import Cotangent
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from fnad.control.signatures import Symbols
 from fnad.ir.symbol import Symbol
@@ -11,7 +12,6 @@ from fnad.ops.arithmetic import mul
 from fnad.ops.conversion import convert_to
 from fnad.ops.elementary import sqrt
 from fnad.ops.shape import broadcast_to, concatenate, reduce_sum, reshape_to, slice_axis
-from fnad.records import NamedTuple
 
 
 class Raveling(NamedTuple):

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import reduce
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -26,7 +26,6 @@ from fnad.ir.program import Atom, Equation, Literal, Source, Var
 from fnad.ir.symbol import Symbol
 from fnad.ops.comparison import bitwise_and, bitwise_or, eq, lt, select
 from fnad.ops.shape import reshape, slice_
-from fnad.records import NamedTuple
 
 T = TypeVar("T")
 

@@ -7,9 +7,7 @@ and which elements of its Jacobian can be nonzero (`fnad/transforms/sparsity.py`
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
-
-from fnad.records import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 AxisPairs: TypeAlias = tuple[tuple[int, int], ...]
 """The pairs of an operand's and a result's axis along which index i of the one affects only index i of the other."""

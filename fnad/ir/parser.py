@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, NamedTuple
 
 from fnad.ir.constant import parse_scalar
 from fnad.ir.primitive import PRIMITIVES, Primitive
@@ -16,7 +16,6 @@ from fnad.ir.program import Atom, Equation, Literal, Program, Var
 from fnad.ir.reader import Reader, Token
 from fnad.ir.types import Aval
 from fnad.ir.verifier import INFERENCE_ERRORS, infer_results
-from fnad.records import NamedTuple
 
 
 def parse_program(text: str, sizes: Mapping[str, int] | None = None) -> Program:

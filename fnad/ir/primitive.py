@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, MutableMapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from importlib import import_module
 from types import FrameType
-from typing import Any, ParamSpec, TypeAlias
+from typing import Any, NamedTuple, ParamSpec, TypeAlias
 
 from fnad.errors import FnadError, UnsupportedFunctionError
 from fnad.ir.axes import Along, Axes, Contract, Elementwise, Opaque, Over
@@ -26,7 +26,6 @@ from fnad.ir.builder import current_builder
 from fnad.ir.program import Params, Program
 from fnad.ir.ranges import Bounds, Singular
 from fnad.ir.types import Aval, Dtype
-from fnad.records import NamedTuple, dataclass
 from fnad.scalar.template import check
 
 Array: TypeAlias = Any

@@ -39,7 +39,7 @@ from __future__ import annotations
 import linecache
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -47,7 +47,6 @@ import numpy as np
 from fnad.ir.constant import scalar_text
 from fnad.ir.printer import print_program
 from fnad.ir.types import Aval, aval_of
-from fnad.records import dataclass
 
 if TYPE_CHECKING:
     from fnad.ir.primitive import Primitive

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import product
-from typing import Any, TypeAlias
-
-from fnad.records import NamedTuple, dataclass
+from typing import Any, NamedTuple, TypeAlias
 
 INF = float("inf")
 

@@ -12,11 +12,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from typing import NoReturn, TypeVar
+from typing import NamedTuple, NoReturn, TypeVar
 
 from fnad.errors import ParseError
 from fnad.ir.types import DTYPES, UNKNOWN, Aval, Dtype
-from fnad.records import NamedTuple
 
 Item = TypeVar("Item")
 

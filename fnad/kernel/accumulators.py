@@ -14,13 +14,13 @@ Note [Accurate sums]
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from math import prod
 from typing import TypeAlias
 
 from fnad.ir.size import estimate
 from fnad.ir.types import Dtype
 from fnad.lower.loop_ir import ArgReduce, BufferStore, Effect, NestLoop, Reduce, Scan, Update
-from fnad.records import dataclass
 
 Folded: TypeAlias = Reduce | ArgReduce | Scan
 

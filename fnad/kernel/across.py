@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from fnad.ir.types import BOOL, Dtype
@@ -21,7 +21,6 @@ from fnad.kernel.writer import Writer, block_of, counter, local
 from fnad.lower.across import folds_columns
 from fnad.lower.loop_ir import ArgReduce, Effect, NestLoop, Reduce
 from fnad.lower.nodes import Branch, Checked, Node, ScalarOperation, children, indices
-from fnad.records import dataclass
 from fnad.scalar.operation import INDEX, Pointer
 
 TOGETHER, STATEMENTS = 4, 24

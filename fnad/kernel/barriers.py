@@ -12,7 +12,7 @@ different elements (`lower/independence.py`).
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 from fnad.kernel.device import BARRIER, THREAD, WARP_BARRIER
 from fnad.kernel.python_source import is_barrier
@@ -35,7 +35,6 @@ from fnad.kernel.statements import (
     subexpressions,
     walk,
 )
-from fnad.records import dataclass
 from fnad.scalar.operations import EQUAL
 
 ALL = "all threads"

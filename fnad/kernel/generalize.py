@@ -12,7 +12,7 @@ and nothing has to be proved of sizes: code is run with the numbers of a kernel 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -22,7 +22,6 @@ from fnad.kernel.fourier import FOURIER
 from fnad.kernel.linalg import LINALG
 from fnad.kernel.python_source import plain_text
 from fnad.kernel.routines import LOCAL_ARRAYS
-from fnad.records import dataclass
 from fnad.scalar.operation import BOOL, Dtype, Pointer
 from fnad.scalar.template import CASTS
 

@@ -9,13 +9,13 @@ longer than several launches.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from fnad.kernel.build import by_number
 from fnad.kernel.statements import COUNTERS, STATUS, Expression, If, Load, Return, Statement, Store, integer
 from fnad.kernel.writer import Writer, array_of
 from fnad.lower.loop_ir import SequentialFor, SequentialWhile, Switch
 from fnad.lower.nodes import BufferLoad
-from fnad.records import NamedTuple
 from fnad.scalar.operation import INDEX
 
 ENDED, GOES_ON = 0, 1

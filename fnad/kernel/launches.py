@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TypeAlias
 
@@ -43,7 +43,6 @@ from fnad.lower.interchange import products_apart
 from fnad.lower.into_products import into_products
 from fnad.lower.nodes import Buffer, BufferLoad
 from fnad.lower.target import Target
-from fnad.records import dataclass
 from fnad.scalar.operation import Operation
 from fnad.scalar.scipy_ufunc import UfuncOperation
 

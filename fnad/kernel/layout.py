@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from fnad.kernel.statements import Assign, Expression, Load, Name, Statement, Store
-from fnad.records import dataclass
 from fnad.scalar.operation import Pointer
 
 

@@ -16,7 +16,7 @@ that a single one far from the others does not become the pivot. Large means do 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from fnad.ir.types import Aval
 from fnad.kernel.accumulators import Folded
@@ -28,7 +28,6 @@ from fnad.lower.independence import chain
 from fnad.lower.loop_ir import Item, NestLoop, Reduce, effect_loads, effects, writes
 from fnad.lower.nodes import Buffer, BufferLoad, Node, Nodes, ScalarOperation, all_nodes, indices, loads
 from fnad.lower.sharing import loop_effects
-from fnad.records import dataclass
 from fnad.scalar.operations import MULTIPLY, OPERATIONS, SUBTRACT
 from fnad.scalar.template import cast_to
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from fnad.kernel import statements as code
-from fnad.records import NamedTuple
 from fnad.scalar.operation import Kind
 from fnad.scalar.operations import ADD, DIVIDE, MULTIPLY, STRONG_MULTIPLY, SUBTRACT
 

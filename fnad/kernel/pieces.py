@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from fnad.kernel import accumulators
 from fnad.kernel import statements as code
@@ -21,7 +21,6 @@ from fnad.lower.loop_ir import Item, NestLoop, Reduce, Scan, Update
 from fnad.lower.nodes import BufferLoad
 from fnad.lower.sharing import loop_effects, size
 from fnad.lower.target import Target
-from fnad.records import dataclass
 from fnad.scalar.operation import INDEX
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from fnad.ir.types import BOOL
 from fnad.kernel.routines import GEMM, GEMV
@@ -12,7 +12,6 @@ from fnad.kernel.writer import Writer, array_of, end_of, plus
 from fnad.lower import loop_ir, tiles
 from fnad.lower.loop_ir import NestLoop
 from fnad.lower.nodes import Buffer
-from fnad.records import dataclass
 from fnad.scalar.operation import INDEX
 
 PARTS = 64

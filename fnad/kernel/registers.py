@@ -11,14 +11,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import TypeAlias, TypeGuard
 
 from fnad.kernel import statements as code
 from fnad.kernel.forward import stored_arrays
 from fnad.kernel.writer import local
-from fnad.records import dataclass
 from fnad.scalar.operation import Dtype, Pointer
 
 LONGEST = 32

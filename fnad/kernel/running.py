@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from math import isqrt
 from typing import TYPE_CHECKING
@@ -48,7 +49,6 @@ from fnad.kernel.statements import (
 from fnad.kernel.writer import block_of, counter, local, plus
 from fnad.lower.loop_ir import NestLoop, Reduce, Scan
 from fnad.lower.sharing import vector_width
-from fnad.records import dataclass
 from fnad.scalar.operation import INDEX
 from fnad.scalar.operations import ADD, FLOOR_DIVIDE, REMAINDER
 

@@ -8,11 +8,12 @@ second kernel adds to each of the latter, in order, what the parts after it have
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from fnad.kernel import statements as code
 from fnad.kernel.device_build import DeviceBuilder
 from fnad.kernel.writer import array_of, counter
 from fnad.lower.loop_ir import NestLoop, Update
-from fnad.records import dataclass
 from fnad.scalar.operation import BOOL, INDEX
 from fnad.scalar.operations import LOGICAL_NOT, MAX, MIN
 

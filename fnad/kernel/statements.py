@@ -17,7 +17,7 @@ operations are those of one table (`fnad.scalar`): nothing is promoted, a cast i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
 from operator import is_
@@ -27,7 +27,6 @@ import numpy as np
 
 from fnad.ir.program import Source
 from fnad.ir.size import computed, is_size
-from fnad.records import dataclass
 from fnad.scalar import operations as scalar
 from fnad.scalar.operation import INDEX, Dtype, Kind, Operation, Pointer
 

@@ -9,11 +9,11 @@ in Python, and what is native in them becomes chunks again.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from fnad.lower.loop_ir import BufferStore, Control, Item, LibraryCall, effects, touched
 from fnad.lower.nodes import Buffer
-from fnad.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -23,9 +23,8 @@ Note [Blocks that share a strip]
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
-from types import MappingProxyType
 
 from fnad.kernel.accumulators import Folded
 from fnad.kernel.barriers import by_groups
@@ -54,7 +53,6 @@ from fnad.lower.loop_ir import (
 from fnad.lower.nodes import Buffer
 from fnad.lower.sharing import loop_effects, reads_along, roles, size
 from fnad.lower.target import Grid, Target
-from fnad.records import dataclass
 from fnad.scalar.operation import INDEX, Dtype
 from fnad.scalar.operations import ADD, MIN
 
@@ -208,7 +206,7 @@ class Strips(Piece):
     loops: tuple[NestLoop, ...] = ()
     columns: int = 1
     shares: int = 1
-    values: Mapping[Dtype, Name] = MappingProxyType({})
+    values: Mapping[Dtype, Name] = field(default_factory=dict[Dtype, Name])
     marks: Name | None = None
 
     @property

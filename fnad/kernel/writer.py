@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import partial, reduce
 from itertools import count
 from typing import TYPE_CHECKING
@@ -25,7 +25,6 @@ from fnad.lower.loop_ir import NestLoop
 from fnad.lower.nodes import Buffer, Node, loaded
 from fnad.lower.rows import Row
 from fnad.lower.target import Target
-from fnad.records import dataclass
 from fnad.scalar.operation import INDEX, Pointer
 from fnad.scalar.operations import ADD, AND, MIN, SELECT, SUBTRACT
 from fnad.scalar.template import cast_to, instantiate

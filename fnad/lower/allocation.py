@@ -16,17 +16,17 @@ from bisect import bisect_left, insort
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from functools import cache
 from heapq import heappop, heappush
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 from fnad.ir.size import at_least_both, estimate, is_at_least
 from fnad.ir.types import Dtype
 from fnad.lower.index import Index
 from fnad.lower.loop_ir import BufferStore, Control, Item, effects, reads, touched, writes
 from fnad.lower.nodes import Buffer
-from fnad.records import NamedTuple, dataclass
 
 
 @dataclass(slots=True, eq=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
 
@@ -10,7 +11,6 @@ from fnad.ir.types import Aval, Shape
 from fnad.lower.index import Counter, Index
 from fnad.lower.loop_ir import Matrix
 from fnad.lower.nodes import Buffer
-from fnad.records import dataclass
 
 Axes = tuple[int, ...]
 

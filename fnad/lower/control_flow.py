@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import collections
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from fnad.errors import LoweringError, endless
 from fnad.ir.primitive import Cond, ScanLoop, WhileLoop
@@ -30,7 +31,6 @@ from fnad.lower.loop_ir import BufferStore, Item, SequentialFor, SequentialWhile
 from fnad.lower.nodes import Buffer, BufferLoad, Node, loads
 from fnad.lower.recurrences import by_elements
 from fnad.lower.values import Values
-from fnad.records import NamedTuple
 
 
 class Carry(NamedTuple):

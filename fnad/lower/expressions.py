@@ -9,7 +9,7 @@ program around it, and its elements are pulled there.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from fnad.errors import LoweringError
@@ -22,7 +22,6 @@ from fnad.lower.faults import Fault, out_of_range
 from fnad.lower.index import Index, Loaded, as_index, flatten
 from fnad.lower.nodes import Buffer, Condition, IndexValue, Node, Nodes
 from fnad.lower.target import Target
-from fnad.records import dataclass
 from fnad.scalar.operations import MULTIPLY
 
 Indices: TypeAlias = Sequence[Index]

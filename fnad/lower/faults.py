@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from fnad.errors import FnadError, OutOfRangeError
 from fnad.ir.program import Source
-from fnad.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

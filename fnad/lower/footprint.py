@@ -10,12 +10,12 @@ Note [Aligned accesses]
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from fnad.lower.independence import independent
 from fnad.lower.index import Counter, Index
 from fnad.lower.loop_ir import Item, LibraryCall, Product, controls, effects, reads, writes
 from fnad.lower.nodes import Buffer
-from fnad.records import dataclass
 
 
 @dataclass(slots=True)

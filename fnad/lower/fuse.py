@@ -12,7 +12,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from fnad.ir.size import estimate, is_same
@@ -20,7 +20,6 @@ from fnad.lower.footprint import Footprint, aligned, footprint
 from fnad.lower.loop_ir import Item, NestLoop
 from fnad.lower.nodes import Buffer
 from fnad.lower.parallel import is_parallel
-from fnad.records import dataclass
 
 CANDIDATES = 8
 """The number of nests tried among those that share data with a new one."""

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from fnad.ir.primitive import Cond, DynamicUpdate, ScanLoop, Scatter, ScatterRuns, WhileLoop
 from fnad.ir.program import Atom, Equation, Program, Var
-from fnad.records import NamedTuple
 
 SMALL = 4
 """A part of an array is small if it fits into it this many times."""

@@ -15,13 +15,13 @@ follow: with these the address of a reshape of a row-major array becomes that of
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import reduce
 from math import prod
 from typing import Any, TypeAlias
 
 from fnad.ir.size import common_divisor, divided
 from fnad.ir.types import Shape
-from fnad.records import dataclass
 
 Range: TypeAlias = tuple[int, int]
 """The least and the greatest value."""

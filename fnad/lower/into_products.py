@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from math import isfinite
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -37,7 +37,6 @@ from fnad.lower.loop_ir import (
     writes,
 )
 from fnad.lower.nodes import Buffer, BufferLoad, Node, ScalarConstant, ScalarOperation
-from fnad.records import NamedTuple
 from fnad.scalar.operation import Operation
 from fnad.scalar.operations import ADD, MULTIPLY, NEGATIVE, SUBTRACT
 

@@ -12,7 +12,7 @@ a loop with all that is in it. Control flow is outside of nests, and each level 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -24,7 +24,6 @@ from fnad.ir.types import Dtype, Shape
 from fnad.lower.faults import Fault
 from fnad.lower.index import Index, counter
 from fnad.lower.nodes import Buffer, BufferLoad, Node, loaded, loads
-from fnad.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from fnad.ir import primitive as kinds
@@ -24,7 +25,6 @@ from fnad.ir.types import Shape
 from fnad.lower.expressions import is_inlined
 from fnad.lower.index import as_index, counters
 from fnad.lower.target import Costs
-from fnad.records import dataclass
 
 MANY = 1000
 """The largest ratio of a value's elements to those of its operands, if these stay in the cache."""

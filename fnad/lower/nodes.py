@@ -7,7 +7,7 @@ subexpression is found by identity, and comparing or hashing one costs nothing h
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, TypeAlias
 
@@ -16,7 +16,6 @@ import numpy as np
 from fnad.ir.program import Source
 from fnad.ir.types import Aval, Dtype
 from fnad.lower.index import Index, Loaded, Quotient, Remainder
-from fnad.records import dataclass
 from fnad.scalar.operation import Operation
 from fnad.scalar.template import cast_to, instantiate
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from fnad.ir.size import is_size
 from fnad.lower.across import WIDEST, accesses_of, is_along_row, is_narrow, is_simple, lies_well
@@ -25,7 +25,6 @@ from fnad.lower.loop_ir import BufferStore, Item, NestLoop, Reduce, effects, wri
 from fnad.lower.nodes import Buffer, Nodes
 from fnad.lower.parallel import nanoseconds
 from fnad.lower.rewrite import Rewrite
-from fnad.records import dataclass
 
 TILE = 64
 """The rows of a tile."""

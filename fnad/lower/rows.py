@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache, reduce
 from itertools import chain
 
@@ -20,7 +21,6 @@ from fnad.lower.index import Atom, Counter, Index
 from fnad.lower.loop_ir import Control, Item, NestLoop, Product, effects, touched
 from fnad.lower.nodes import Buffer
 from fnad.lower.tiles import pieces
-from fnad.records import dataclass
 
 SHORTEST = 32
 """The fewest elements of a row, or of the rows of a tile."""

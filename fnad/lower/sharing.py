@@ -7,6 +7,7 @@ is folded if its iterations are independent except for folds over it whose parts
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from math import prod
 from typing import TypeVar
 
@@ -28,7 +29,6 @@ from fnad.lower.loop_ir import (
 )
 from fnad.lower.nodes import Branch, Buffer, BufferLoad, Checked, all_nodes
 from fnad.lower.parallel import is_in_any_order
-from fnad.records import dataclass
 
 T = TypeVar("T")
 

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from fnad.ir.primitive import HOST, Library, Scatter
 from fnad.ir.program import Equation
 from fnad.ir.types import DTYPES, F32, Dtype
-from fnad.records import dataclass
 
 Memory: TypeAlias = Literal["host", "device"]
 

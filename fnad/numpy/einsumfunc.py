@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,7 +22,6 @@ from fnad.numpy.reductions import SUM, reduce
 from fnad.numpy.registry import implements
 from fnad.numpy.views import ArrayView, Permute, Steps, read
 from fnad.ops.shape import reshape_to, transpose_to
-from fnad.records import NamedTuple
 
 Labels = tuple[str, ...]
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import chain
 from types import EllipsisType
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -27,7 +28,6 @@ from fnad.numpy.views import ArrayView, Box, MovingBox, Reshape, Reverse, Steps,
 from fnad.ops.comparison import select
 from fnad.ops.indexing import gather, scatter
 from fnad.ops.shape import Ints, broadcast_to, constant, invert, iota, reshape_to, reverse, transpose_to
-from fnad.records import NamedTuple, dataclass
 
 PART = "for a part of fixed size write x[start + np.arange(size)]"
 COLUMN = "an array has no names of columns: pass that of a DataFrame by itself, df['a'].to_numpy()"

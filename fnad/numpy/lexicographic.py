@@ -7,7 +7,7 @@ the first one if there are several; where equal numbers are the extremum they sh
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,7 +18,6 @@ from fnad.ops import comparison, piecewise, reduction
 from fnad.ops.comparison import bitwise_and, bitwise_not, bitwise_or, eq, isnan, select
 from fnad.ops.conversion import complex_, imag, real
 from fnad.ops.shape import broadcast_to, constant, in_front, iota, reshape_to
-from fnad.records import NamedTuple
 
 Compute = Callable[..., Any]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -37,7 +37,6 @@ from fnad.numpy.views import (
     read,
 )
 from fnad.ops.sliding_windows import windows
-from fnad.records import NamedTuple
 
 # ---- shapes ----------------------------------------------------------------------------------------------------------
 

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -55,7 +56,6 @@ from fnad.ops.shape import (
     transpose_to,
     zeros_like,
 )
-from fnad.records import NamedTuple, dataclass
 from fnad.upward import UPWARD
 
 

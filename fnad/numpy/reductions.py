@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from fnad.ops import cumulative, reduction
 from fnad.ops.arithmetic import add, mul
 from fnad.ops.comparison import bitwise_and, bitwise_or, select
 from fnad.ops.shape import broadcast_to, constant, reduce_sum, reshape_to
-from fnad.records import NamedTuple
 
 U64 = DTYPES["u64"]
 

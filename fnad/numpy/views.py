@@ -10,8 +10,9 @@ so on outwards.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -36,7 +37,6 @@ from fnad.ops.shape import (
     transpose_to,
     zeros_like,
 )
-from fnad.records import NamedTuple, dataclass
 
 
 class ViewStep(Protocol):

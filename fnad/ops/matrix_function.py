@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial, reduce
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -49,7 +49,6 @@ from fnad.ops.piecewise import ceil, maximum, minimum
 from fnad.ops.power import pow_
 from fnad.ops.reduction import reduce_max
 from fnad.ops.shape import broadcast_in_dim, concatenate, constant, full_like, ones_like, reduce_sum, sample, zeros_like
-from fnad.records import NamedTuple
 
 SHAPES = ((2, 2, 2), (1, 1), (0, 0))
 

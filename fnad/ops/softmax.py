@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,7 +34,6 @@ from fnad.ops.constructors import REALS, by_name, check_dtype, elementwise, infe
 from fnad.ops.elementary import log1p
 from fnad.ops.reduction import reduce_max
 from fnad.ops.shape import Ints, broadcast_in_dim, check_axes, full_like, ones_like, reduce_sum, sample, zeros_like
-from fnad.records import NamedTuple
 from fnad.scalar import operations
 from fnad.scalar.operations import NEARLY_ZERO
 

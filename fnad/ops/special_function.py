@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -39,7 +39,6 @@ from fnad.ops.constructors import (
 )
 from fnad.ops.conversion import convert_to
 from fnad.ops.formula import Formula, formula, parse_signature, word
-from fnad.records import NamedTuple
 from fnad.scalar.scipy_ufunc import operation_name, scipy_call
 
 

@@ -6,7 +6,7 @@ there are none yet, which change nothing.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from fnad.optim.linesearch import scale_by_zoom_linesearch
 from fnad.optim.scaling import scale, scale_by_learning_rate
 from fnad.optim.transformation import GradientTransformation, State, chain
 from fnad.optim.trees import Tree, check_like, filled_like
-from fnad.records import NamedTuple
 
 SEARCH = scale_by_zoom_linesearch(20, initial_guess_strategy="one")
 """The line search unless another is given."""

@@ -9,7 +9,7 @@ line search", 2005, equation 4.1).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, cast
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 
@@ -23,7 +23,6 @@ from fnad.flatten_util import ravel_pytree
 from fnad.optim.hyperparameters import Number, check_count, check_positive, named
 from fnad.optim.transformation import GradientTransformationExtraArgs, State
 from fnad.optim.trees import Tree, filled_like
-from fnad.records import NamedTuple
 from fnad.upward import UPWARD
 
 STRATEGIES = ("keep", "one")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -10,7 +10,6 @@ from fnad.api.staging.leaves import map_leaves
 from fnad.optim.hyperparameters import Number, as_dtype_of, check_decay, check_not_negative, named
 from fnad.optim.transformation import GradientTransformation, State
 from fnad.optim.trees import Tree, check_like, filled_like
-from fnad.records import NamedTuple
 
 
 class TraceState(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,7 +12,6 @@ from fnad.errors import UpdateError
 from fnad.optim.hyperparameters import Number, Schedule, as_dtype_of, check_not_negative, check_positive, named
 from fnad.optim.transformation import GradientTransformation, State, stateless
 from fnad.optim.trees import Tree, check_like, check_structure
-from fnad.records import NamedTuple
 from fnad.upward import UPWARD
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from inspect import signature
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -21,7 +21,6 @@ from fnad.api.staging.leaves import map_leaves
 from fnad.errors import UpdateError
 from fnad.optim.hyperparameters import made_again, named
 from fnad.optim.trees import Tree, check_like
-from fnad.records import NamedTuple
 from fnad.tracebacks import boundary
 
 State = Any

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from fnad.records import NamedTuple
 from fnad.scalar.operation import Operation
 
 ATOM = 20

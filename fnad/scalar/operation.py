@@ -10,11 +10,10 @@ scalar), a `Pointer` to scalars, a tuple of dtypes, or None for no result.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-
-from fnad.records import dataclass
 
 Dtype: TypeAlias = np.dtype[Any]
 

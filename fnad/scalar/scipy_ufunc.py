@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache, partial
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 
-from fnad.records import dataclass
 from fnad.scalar.operation import INDEX, Kind, OperandError, Operation, real_dtype
 
 PREFIX = "scipy_"

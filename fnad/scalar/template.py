@@ -12,13 +12,13 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
 from fnad.codes import parsed
-from fnad.records import dataclass
 from fnad.scalar.operation import Dtype, OperandError, Operation
 from fnad.scalar.operations import BINARY, DTYPES, OPERATIONS, UNARY, operation_named
 

@@ -17,13 +17,12 @@ Each type has its a, b and m; w is 2, and 1 at an end where θ is a multiple of 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from fnad.errors import DomainError, ShapeError
 from fnad.numpy.bodies import XP
-from fnad.records import NamedTuple
 from fnad.scipy.rule import body_of, on_values, others_of
 
 # ---- Fourier transforms ----------------------------------------------------------------------------------------------

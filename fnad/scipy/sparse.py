@@ -12,14 +12,13 @@ from functools import cache, partial, wraps
 from importlib import import_module
 from pkgutil import resolve_name
 from types import SimpleNamespace
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
 from fnad.errors import ShapeError, TracerEscapeError, UnsupportedFunctionError
 from fnad.numpy.bodies import XP, Body
 from fnad.numpy.registry import RULES
-from fnad.records import NamedTuple
 from fnad.scipy.rule import others_of
 from fnad.upward import UPWARD
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -25,7 +25,6 @@ from fnad.ir.primitive import Inlined
 from fnad.ir.program import Equation, Literal, Program, Source, Var
 from fnad.ir.types import Aval, is_inexact
 from fnad.ops.autodiff import stop_gradient
-from fnad.records import NamedTuple
 from fnad.testing.numbers import direction, pairing
 from fnad.testing.truth import Array, Truth, derivative, is_smooth, scale_of, silent
 from fnad.transforms.differentiation import joint, jvp

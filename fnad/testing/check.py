@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import starmap
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -40,7 +40,6 @@ from fnad.ir.builder import trace
 from fnad.ir.program import Program
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval, Dtype, aval_of
-from fnad.records import NamedTuple
 from fnad.testing.blame import Blame, first_prefix, wrong_equation
 from fnad.testing.gradients import as_vectors, staged_at
 from fnad.testing.numbers import direction, moved, pairing, precision

@@ -11,11 +11,10 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from fnad.records import NamedTuple
 from fnad.testing.numbers import SCALE, moved, precision, step
 
 Array: TypeAlias = Any

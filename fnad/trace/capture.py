@@ -8,7 +8,7 @@ its next use is a new input there, as NumPy would see it.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -19,7 +19,6 @@ from fnad.ir.program import Atom, Source, Var
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval, aval_of, dtype_name, native_dtype
 from fnad.placement import is_on_device
-from fnad.records import NamedTuple
 from fnad.trace.shadow import Raised, Shadow
 
 Array: TypeAlias = "np.ndarray[Any, Any]"

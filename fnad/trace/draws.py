@@ -16,7 +16,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from functools import partial, wraps
 from types import MethodType
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -24,7 +24,6 @@ from fnad import forks
 from fnad.ir.builder import current_builder
 from fnad.ir.types import NAMES
 from fnad.numpy.operands import as_weak
-from fnad.records import NamedTuple
 from fnad.trace.capture import Array, Trace, same_bits
 from fnad.trace.generators import draws_numbers
 from fnad.trace.reads import pickled

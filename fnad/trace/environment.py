@@ -15,12 +15,11 @@ from collections.abc import Set as AbstractSet
 from itertools import chain, repeat
 from operator import is_
 from types import FunctionType
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from fnad.ir.program import Source
-from fnad.records import NamedTuple
 from fnad.trace.capture import Array
 from fnad.trace.effects import DRAW
 from fnad.trace.generators import draws_numbers

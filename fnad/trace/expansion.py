@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from types import EllipsisType, FunctionType, NoneType
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
 
@@ -31,7 +31,6 @@ from fnad.ir.types import NAMES
 from fnad.numpy.operands import WeakSymbol, contains_symbol
 from fnad.numpy.registry import OF_AVALS, OF_PLACES, UNSET, Bound
 from fnad.numpy.views import ArrayView
-from fnad.records import NamedTuple
 from fnad.trace.capture import TRIED
 from fnad.trace.handle import TRACED
 

@@ -9,13 +9,12 @@ functions make of a value, but element by element, is an array without labels, a
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from fnad.errors import MissingAttributeError, UnsupportedFunctionError
 from fnad.ir.types import BOOL
-from fnad.records import NamedTuple
 from fnad.trace.dispatch import call_function
 from fnad.trace.escape import TABLE
 from fnad.trace.handle import Aside, Handle

@@ -14,7 +14,7 @@ import operator
 from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 from math import prod
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -25,7 +25,6 @@ from fnad.numpy.operands import as_symbol, as_weak
 from fnad.ops.conversion import convert_to
 from fnad.ops.indexing import dynamic_slice, dynamic_update_slice
 from fnad.ops.shape import concatenate, constant, reshape_to, zeros_like
-from fnad.records import NamedTuple
 from fnad.trace.handle import Aside, Elements, Handle
 from fnad.trace.looping import LOOPING, Parted, Refused
 from fnad.trace.operators import is_python_like

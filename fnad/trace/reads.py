@@ -16,13 +16,12 @@ from contextvars import ContextVar
 from functools import partial
 from operator import is_
 from types import BuiltinFunctionType, CellType, FunctionType, MethodType, ModuleType
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from fnad.codes import original_of
 from fnad.ir.content import static_key
-from fnad.records import NamedTuple
 from fnad.trace.capture import SMALL, Array, may_change, same_bits
 from fnad.trace.libraries import is_table, is_users
 from fnad.trace.parts import CONSTANTS, CONTAINERS, MISSING, elements_of, is_own, is_proxy, namespace_of

@@ -12,11 +12,10 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import islice
 from types import CodeType, FrameType, TracebackType
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from fnad.codes import notes_of, original_of, parsed
 from fnad.ir.program import Source
-from fnad.records import NamedTuple
 from fnad.trace.libraries import is_library, package_of
 from fnad.upward import UPWARD
 

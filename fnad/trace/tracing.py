@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,7 +14,6 @@ from fnad.ir.program import Program
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval
 from fnad.numpy.operands import HalfSymbol, as_symbol, as_weak
-from fnad.records import NamedTuple
 from fnad.trace import callbacks, log, objects  # noqa: F401 - for what they enter
 from fnad.trace.capture import Array, Guard, Trace, Write
 from fnad.trace.containers import misused

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Sequence
-from typing import Any
-
-from fnad.records import NamedTuple
+from typing import Any, NamedTuple
 
 
 def reads_in(*nodes: ast.AST | None) -> list[str]:

@@ -20,7 +20,7 @@ from collections.abc import Callable, Container, Generator, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from types import CellType, CodeType, FrameType, FunctionType, MemberDescriptorType, ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import ProxyTypes, ref
 
 import numpy as np
@@ -29,7 +29,6 @@ from fnad.blocks import OWN, Holding, ListedBlocks
 from fnad.errors import MutationError, TracerEscapeError
 from fnad.ir.builder import Builder
 from fnad.ir.program import Source
-from fnad.records import NamedTuple
 from fnad.trace.handle import Handle
 from fnad.trace.libraries import is_trusted, package_of
 from fnad.trace.parts import MISSING, elements_of, namespace_of

@@ -18,6 +18,7 @@ from dataclasses import replace
 from fractions import Fraction
 from heapq import heappop, heappush
 from math import isfinite, prod
+from typing import NamedTuple
 
 from fnad.ir.primitive import Bilinear, Concatenation, Gather, IndexMap, Linear, NonDifferentiable
 from fnad.ir.program import Atom, Equation, Literal, Program, Var
@@ -30,7 +31,6 @@ from fnad.ops.elementary import exp, log, sqrt
 from fnad.ops.indexing import gather
 from fnad.ops.logistic import weighted_exp
 from fnad.ops.shape import broadcast_in_dim, pad, reduce_sum, reshape, slice_, transpose
-from fnad.records import NamedTuple
 from fnad.transforms.by_rows import counted_axes
 from fnad.transforms.sparsity import aligned_axes
 

@@ -9,7 +9,7 @@ of directions has one row for each element of the argument. The diagonals are wr
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -23,7 +23,6 @@ from fnad.ir.types import I64, Aval, Dtype
 from fnad.ops.arithmetic import add
 from fnad.ops.indexing import scatter, scatter_add
 from fnad.ops.shape import broadcast_in_dim, constant, iota, reshape, reshape_to, slice_axis
-from fnad.records import NamedTuple
 from fnad.transforms.activity import active_operands, active_vars
 from fnad.transforms.columns import Tangent, built, pushed
 from fnad.transforms.dce import dce

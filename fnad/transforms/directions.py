@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import cache
+from typing import NamedTuple
 
 from fnad.ir.primitive import Primitive
 from fnad.ir.program import Atom, Equation, Params
@@ -22,7 +23,6 @@ from fnad.ops.arithmetic import add, mul, neg, strong_mul, sub
 from fnad.ops.autodiff import directions
 from fnad.ops.contraction import dot_general, free_axes
 from fnad.ops.shape import Ints, Shape, broadcast_in_dim, constant, pad, reshape, reshape_to, transpose_to, zeros_like
-from fnad.records import NamedTuple
 from fnad.transforms.rewrite import application, constant_of, definition, operands_of
 
 DEEPEST = 40

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from time import perf_counter
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -16,7 +16,6 @@ import numpy as np
 from fnad.blocks import Holding, LocalBlocks
 from fnad.errors import FnadError, OutOfRangeError
 from fnad.ir.program import Atom, Equation, Literal, Params, Program, Source
-from fnad.records import NamedTuple
 
 NEVER = float("inf")
 

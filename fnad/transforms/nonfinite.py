@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from itertools import count
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -25,7 +25,6 @@ from fnad.ir.constant import static_text
 from fnad.ir.primitive import ScanLoop, WhileLoop
 from fnad.ir.program import Atom, Equation, Literal, Program, Source, Var
 from fnad.ir.types import Aval, aval_of
-from fnad.records import NamedTuple
 from fnad.transforms.interpret import NEVER, Run, regions_by
 
 REMEDY = "keep its operands away from there: choose them by np.where, or bound them by np.maximum, before the operation"

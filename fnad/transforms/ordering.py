@@ -13,13 +13,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import count
 from math import prod
+from typing import NamedTuple
 
 from fnad.ir.primitive import Primitive
 from fnad.ir.program import Params, Program
 from fnad.ir.symbol import Symbol
 from fnad.ops.contraction import dot_general, free_axes
 from fnad.ops.shape import Ints, Shape, reshape, slice_, slice_axis, transpose, transpose_to
-from fnad.records import NamedTuple
 from fnad.transforms.dce import dce
 from fnad.transforms.pattern import by_rules
 from fnad.transforms.rewrite import application, rewrite, used_once

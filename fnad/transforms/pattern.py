@@ -23,9 +23,10 @@ import ast
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import product
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 from typing import Literal as OneOf
 
 from fnad.codes import parsed
@@ -36,7 +37,6 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import Dtype
 from fnad.ops.constructors import ANY
 from fnad.ops.shape import broadcast_in_dim
-from fnad.records import NamedTuple, dataclass
 from fnad.transforms.finite import is_finite
 from fnad.transforms.rewrite import Head, Rewrite, application, constant_of, head_of
 

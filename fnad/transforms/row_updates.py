@@ -7,7 +7,7 @@ product with an array reads the array where the updates are, and its sum with an
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from fnad.ir.primitive import Primitive, Scalar
 from fnad.ir.program import Params
@@ -16,7 +16,6 @@ from fnad.ops.arithmetic import add, strong_mul
 from fnad.ops.comparison import select
 from fnad.ops.indexing import gather, scatter_add
 from fnad.ops.shape import Ints, broadcast_in_dim, constant, reduce_sum, zeros_like
-from fnad.records import NamedTuple
 from fnad.transforms.by_rows import counted_axes
 from fnad.transforms.rewrite import Rewriter, application, constant_of, definition, operands_of
 

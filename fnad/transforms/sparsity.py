@@ -7,7 +7,7 @@ axes that the two share. It is exact for data movement, and otherwise the best b
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,6 @@ from fnad.ir.primitive import Accumulation, IndexMap, Primitive
 from fnad.ir.program import Params
 from fnad.ir.types import Aval, Shape
 from fnad.ops.contraction import free_axes
-from fnad.records import NamedTuple
 
 
 class SparsityPattern(NamedTuple):

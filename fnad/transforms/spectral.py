@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial, reduce
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -36,7 +36,6 @@ from fnad.ops.conversion import convert_to
 from fnad.ops.eigenvalues import differences, distinct_vectors, eigh, magnitude, repeated
 from fnad.ops.matrix import adjoint, along_columns, along_rows, diagonal_matrix, hermitian_of, matmul, transposed
 from fnad.ops.shape import constant, ones_like, reshape_to, slice_axis, zeros_like
-from fnad.records import NamedTuple
 from fnad.transforms.dce import dce
 from fnad.transforms.interpret import interpret
 from fnad.transforms.jvp import jvp

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from math import prod
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from fnad.ir.primitive import Primitive, Scalar
 from fnad.ir.program import Atom, Equation, Literal, Program, Var
@@ -24,7 +24,6 @@ from fnad.ops.contraction import dot_general
 from fnad.ops.conversion import complex_, convert, imag, real
 from fnad.ops.eigenvalues import eigh, eigvalsh
 from fnad.ops.shape import broadcast_in_dim, pad, reshape, transpose
-from fnad.records import NamedTuple
 
 
 class Decomposition(NamedTuple):

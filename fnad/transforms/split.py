@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import NamedTuple
 
 from fnad.ir.program import Equation, Program, Var
-from fnad.records import NamedTuple
 from fnad.transforms.dce import dce, effectless
 from fnad.transforms.residuals import chosen, price_of
 

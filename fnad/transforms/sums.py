@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
+from typing import NamedTuple
 
 from fnad.ir.builder import atom_keys
 from fnad.ir.primitive import Primitive
@@ -16,7 +17,6 @@ from fnad.ir.symbol import Symbol
 from fnad.ops.arithmetic import add
 from fnad.ops.indexing import dynamic_slice, dynamic_update_slice, scatter_add
 from fnad.ops.shape import broadcast_in_dim
-from fnad.records import NamedTuple
 
 
 class Part(NamedTuple):

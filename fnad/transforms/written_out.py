@@ -14,6 +14,7 @@ derivatives 0 and inf.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,7 +27,6 @@ from fnad.ops.elementary import exp, log
 from fnad.ops.logistic import weighted_exp
 from fnad.ops.shape import Ints, broadcast_in_dim, reduce_sum, reshape, transpose, zeros_like
 from fnad.ops.softmax import finite_maximum, log_softmax, softmax, spread
-from fnad.records import NamedTuple
 from fnad.transforms.dce import dce
 from fnad.transforms.pattern import by_rules, same_values
 from fnad.transforms.rewrite import application, constant_of, definition, operands_of, rewrite, unreshaped

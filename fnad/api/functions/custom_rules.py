@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import islice
 from pickle import PicklingError
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -33,7 +33,6 @@ from fnad.errors import CustomRuleError
 from fnad.ir.builder import is_tracing
 from fnad.ir.symbol import Symbol
 from fnad.numpy.operands import as_symbol
-from fnad.records import NamedTuple
 from fnad.trace.hooks import callee
 from fnad.tracebacks import boundary
 

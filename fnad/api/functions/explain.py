@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext, suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 from fnad import config
 from fnad.api.functions.jit import Placed
@@ -38,7 +38,6 @@ from fnad.ir.content import content_key
 from fnad.ir.program import Atom, Equation, Program, Source, Var
 from fnad.ir.types import Aval, is_inexact
 from fnad.placement import is_on_host
-from fnad.records import NamedTuple
 from fnad.store import STORE
 from fnad.trace.capture import Write
 from fnad.trace.environment import Met

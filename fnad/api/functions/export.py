@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from fnad.api.functions.jit import Compiled, jit
 from fnad.api.functions.lowered import ShapeDtypeStruct, TracedCall
@@ -44,7 +44,6 @@ from fnad.ir.size import SizeScope, at_sizes, is_same
 from fnad.ir.types import DTYPES, Aval
 from fnad.kernel.statements import MOST_SIZES
 from fnad.numpy.operands import as_symbol
-from fnad.records import NamedTuple
 from fnad.trace.source import is_of_library
 from fnad.tracebacks import OWN, boundary
 

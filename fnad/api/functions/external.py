@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from functools import partial, wraps
 from itertools import starmap
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,7 +31,6 @@ from fnad.errors import CallbackError, CustomRuleError
 from fnad.ir.builder import current_builder, is_tracing
 from fnad.ir.types import Aval, is_inexact
 from fnad.numpy.operands import as_symbol
-from fnad.records import NamedTuple
 from fnad.trace.hooks import callee
 from fnad.trace.source import current_source
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,7 +28,6 @@ from fnad.numpy.operands import as_symbol
 from fnad.ops.arithmetic import neg, sub
 from fnad.ops.conversion import convert_to
 from fnad.ops.shape import reshape_to
-from fnad.records import NamedTuple
 from fnad.trace.source import current_source
 from fnad.transforms.differentiation import gradient, value_and_gradient
 from fnad.transforms.pipeline import simplify

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial, update_wrapper, wraps
 from itertools import accumulate
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -35,7 +35,6 @@ from fnad.ir.size import estimate
 from fnad.ir.types import Aval, is_complex, is_inexact
 from fnad.ops.autodiff import directions
 from fnad.ops.shape import zeros_like
-from fnad.records import NamedTuple
 from fnad.trace.hooks import callee
 from fnad.trace.tracer import Tracer
 from fnad.trace.tracing import symbol_of

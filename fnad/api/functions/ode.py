@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,7 +22,6 @@ from fnad.ir.types import F64, Aval, Dtype
 from fnad.numpy import array
 from fnad.ops.conversion import convert_to
 from fnad.ops.shape import zeros_like
-from fnad.records import NamedTuple
 from fnad.trace.source import current_source
 from fnad.trace.tracing import symbol_of
 

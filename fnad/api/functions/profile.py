@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 from fnad.api.functions.jit import Compiled, jit
 from fnad.api.inspect.tables import columns, html_table
@@ -14,7 +14,6 @@ from fnad.backends.tiers import staged
 from fnad.errors import SettingError
 from fnad.ir.program import Source
 from fnad.ir.walk import acts_outside
-from fnad.records import NamedTuple
 from fnad.tracebacks import boundary
 
 

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import accumulate
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy.sparse import csr_array, vstack
@@ -37,7 +37,6 @@ from fnad.ops.comparison import eq
 from fnad.ops.conversion import convert_to
 from fnad.ops.indexing import gather
 from fnad.ops.shape import broadcast_in_dim, concatenate, copies, iota, reshape_to, slice_axis, zeros_like
-from fnad.records import NamedTuple
 from fnad.store import STORE
 from fnad.tracebacks import boundary
 from fnad.transforms import differentiation

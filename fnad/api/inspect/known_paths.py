@@ -6,13 +6,12 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from math import log10
-from typing import Any
+from typing import Any, NamedTuple
 
 from fnad.api.inspect.axes import axes_for
 from fnad.api.inspect.tables import html_table
 from fnad.api.running.paths import TracedPath
 from fnad.ir.program import Source
-from fnad.records import NamedTuple
 from fnad.trace.capture import Guard
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from math import prod
+from typing import NamedTuple
 
 from fnad.api.inspect.tables import html_table
 from fnad.ir.types import DTYPES
-from fnad.records import NamedTuple
 
 REMARK = re.compile(r"^\s*# (?P<line>(?!decided: ).*?:\d+) in .*?:  ")
 SIZE = re.compile(r": (?P<dtype>[a-z]+\d*)\[(?P<shape>[\d,]*)\] = (?P<primitive>\w+)\(")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,7 +20,6 @@ from fnad.ir.program import Program, Source, Var
 from fnad.lower.allocation import live_ranges
 from fnad.lower.loop_ir import Control, Item, effects
 from fnad.lower.nodes import Buffer
-from fnad.records import NamedTuple
 
 KINDS = ("arguments", "results", "residuals", "temporaries")
 UNITS = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("bytes", 1))

@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from fnad.control.rolled import rolled
 from fnad.ir.builder import inline, trace
 from fnad.ir.program import Program
 from fnad.ir.symbol import Symbol
-from fnad.records import NamedTuple
 from fnad.transforms import differentiation
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from fnad import config
 from fnad.api.running.derivations import AS_IT_IS, Derivation
@@ -29,7 +29,6 @@ from fnad.ir.content import content_key
 from fnad.ir.program import Program
 from fnad.ir.walk import acts_outside, all_equations
 from fnad.placement import on_host
-from fnad.records import NamedTuple, dataclass
 from fnad.store import STORE, uncollected
 from fnad.trace import log
 from fnad.trace.hooks import callee

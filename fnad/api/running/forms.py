@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any
+from typing import Any, NamedTuple
 
 from fnad.api.running.receivers import Receiver, Receivers
 from fnad.api.running.statics import static_key
 from fnad.errors import StaticArgumentError
-from fnad.records import NamedTuple
 
 
 class CallForm(NamedTuple):

@@ -18,7 +18,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -32,7 +32,6 @@ from fnad.ir.program import Program
 from fnad.ir.types import NAMES
 from fnad.ir.walk import all_equations, use_counts
 from fnad.placement import is_on_device, on_host
-from fnad.records import NamedTuple
 from fnad.trace.draws import Draw, DrawRecorder, NotRepeatableRun, Varying
 from fnad.trace.effects import DRAW
 from fnad.trace.environment import Environment

@@ -6,14 +6,13 @@ import dataclasses
 import inspect
 import operator
 from collections.abc import Hashable, Iterator, Sequence
-from typing import Any, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
 from fnad.api.staging.leaves import Function, function_name, type_name
 from fnad.errors import StaticArgumentError
 from fnad.ir.content import static_key as constant_key
-from fnad.records import NamedTuple
 from fnad.trace.escape import nested_too_deeply
 
 Places: TypeAlias = "int | str | Sequence[int | str]"

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from inspect import signature
 from pkgutil import resolve_name
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,7 +31,6 @@ from fnad.ir.program import Program
 from fnad.ir.symbol import Symbol
 from fnad.numpy import array
 from fnad.ops.requirement import require
-from fnad.records import NamedTuple
 from fnad.trace.hooks import callee
 from fnad.trace.tracing import symbol_of, trace_function
 from fnad.trace.wrapping import has_traced

@@ -27,7 +27,7 @@ import operator
 import threading
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 import numpy as np
 
@@ -65,7 +65,6 @@ from fnad.ir.types import NAMES, Aval, in_native_order, is_inexact
 from fnad.numpy.namespace import MAKING, making_traced
 from fnad.numpy.operands import as_symbol, as_weak
 from fnad.placement import is_on_device
-from fnad.records import NamedTuple
 from fnad.trace.capture import mark_differentiated, same_bits
 from fnad.trace.draws import Varying
 from fnad.trace.hooks import replaced

@@ -10,12 +10,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from fnad.errors import ArgumentTypeError
-from fnad.records import NamedTuple
 from fnad.trace.recording import note_attributes
 from fnad.trace.tracer import Tracer
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,7 +12,6 @@ from fnad.errors import FnadError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval, Dtype, is_inexact
 from fnad.numpy.operands import as_symbol
-from fnad.records import NamedTuple
 from fnad.trace.source import current_source
 
 

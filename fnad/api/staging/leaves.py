@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, suppress
 from functools import cache
 from threading import Event, current_thread, main_thread
 from types import CodeType, MethodType, ModuleType
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
@@ -28,7 +28,6 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import NAMES, Aval, aval_of, in_native_order
 from fnad.numpy.operands import NUMBERS, PYTHON_DTYPES
 from fnad.placement import adopted, is_on_device
-from fnad.records import NamedTuple
 from fnad.trace.capture import way_out_of
 from fnad.trace.dispatch import tracing_builder
 from fnad.trace.escape import nested_too_deeply

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from fnad.ir.symbol import Symbol
 from fnad.numpy.operands import as_symbol, as_weak
-from fnad.records import NamedTuple
 from fnad.trace.handle import Aside, Handle
 from fnad.trace.hooks import item
 from fnad.trace.listed import Listed, ListIterator

@@ -10,7 +10,7 @@ Note [States]
 from __future__ import annotations
 
 from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -21,7 +21,6 @@ from fnad.ir.program import Literal
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval
 from fnad.numpy.operands import HalfSymbol, as_symbol
-from fnad.records import NamedTuple
 from fnad.trace.capture import note_write
 from fnad.trace.handle import Aside, Cell, Handle
 from fnad.trace.listed import HELD, Listed

@@ -7,7 +7,7 @@ in a loop over f32.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval, is_inexact
 from fnad.numpy.operands import PYTHON_TYPES, as_symbol
 from fnad.ops.conversion import convert_to
-from fnad.records import NamedTuple
 from fnad.trace.tracer import Tracer
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pickle import PicklingError, UnpicklingError
-from typing import Any
+from typing import Any, NamedTuple
 
 from fnad.api.staging.leaves import Array, Structure, leaves_of
 from fnad.api.staging.stage import Output
@@ -14,7 +14,6 @@ from fnad.ir.printer import print_program
 from fnad.ir.program import Program
 from fnad.ir.walk import all_equations
 from fnad.placement import on_host
-from fnad.records import NamedTuple
 from fnad.version import __version__
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Generator, Hashable, Mapping, Sequence
 from functools import reduce
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -37,7 +37,6 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import I64, Aval
 from fnad.ops.comparison import bitwise_or, eq, select
 from fnad.ops.shape import zeros_like
-from fnad.records import NamedTuple
 from fnad.trace import guards
 from fnad.trace.capture import Trace
 from fnad.trace.handle import Cell

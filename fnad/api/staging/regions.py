@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from fnad.api.staging.aliasing import Received
 from fnad.api.staging.arguments import with_traced_arrays
@@ -35,7 +35,6 @@ from fnad.ir.program import Program, Source
 from fnad.ir.symbol import Symbol
 from fnad.numpy.operands import as_symbol
 from fnad.ops.conversion import convert_to
-from fnad.records import NamedTuple
 from fnad.signals import refuse_handlers
 from fnad.trace.hooks import callee
 from fnad.trace.shadow import Raised

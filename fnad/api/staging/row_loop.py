@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Hashable, Sequence
 from functools import reduce
-from typing import Any
+from typing import Any, NamedTuple
 
 from fnad.api.staging.leaves import Function, Structure, flatten, is_weak
 from fnad.api.staging.loop_items import Items
@@ -26,7 +26,6 @@ from fnad.ir.types import Aval, Dtype
 from fnad.numpy.joining import stack
 from fnad.numpy.operands import as_symbol
 from fnad.ops.shape import constant
-from fnad.records import NamedTuple
 from fnad.trace.capture import Trace
 from fnad.trace.looping import LOOPING, ROWS, Parted, Refused, unhidden
 from fnad.trace.source import current_source

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from fnad.blocks import Holding, LocalBlocks
 from fnad.control.blocks import in_blocks, unrolled
@@ -15,7 +15,6 @@ from fnad.control.while_loop import while_loop
 from fnad.errors import SettingError
 from fnad.ir.program import Program
 from fnad.ir.symbol import Symbol
-from fnad.records import NamedTuple
 
 Policy: TypeAlias = Literal["carry", "sqrt", "binomial"]
 

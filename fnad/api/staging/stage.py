@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,7 +29,6 @@ from fnad.ir.size import is_size
 from fnad.numpy.methods import astype
 from fnad.numpy.operands import HalfSymbol, as_array
 from fnad.placement import is_on_device
-from fnad.records import NamedTuple
 from fnad.signals import refuse_handlers
 from fnad.trace.capture import Guard
 from fnad.trace.dispatch import call

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from fnad.backends.cpu import codegen
@@ -13,7 +14,6 @@ from fnad.backends.llvm.instructions import add_function, arrays_in_frame
 from fnad.kernel.layout import Layout
 from fnad.kernel.python_source import plain_text
 from fnad.kernel.statements import SCRATCH, STATUS, Kernel, Name
-from fnad.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from types import NoneType
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import llvmlite.binding as llvm
 import numpy as np
@@ -31,7 +31,6 @@ from fnad.backends.cpu.direct_code import Tag
 from fnad.backends.cpu.loader import LOCK
 from fnad.backends.cpu.objects import FUNCTIONS, builtin, function_of, numpy_function
 from fnad.ir.types import NAMES
-from fnad.records import NamedTuple
 from fnad.trace.parts import MISSING
 
 CONTAINERS = {tuple: "TUPLE", list: "LIST", dict: "DICT"}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from functools import partial
 from math import isqrt
+from typing import NamedTuple
 
 import llvmlite.ir as ir
 import numpy as np
@@ -19,7 +20,6 @@ from fnad.backends.cpu.ufunc_loops import LONG
 from fnad.backends.llvm.emitter import Builder, Dtype, Instructions, Kinds, Value, Values
 from fnad.backends.llvm.scalar import memory_type
 from fnad.kernel.fourier import FOURIER
-from fnad.records import NamedTuple
 from fnad.scalar.operation import real_dtype
 
 LONG_TRANSFORM = 2048

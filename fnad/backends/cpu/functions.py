@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from fnad.backends.cpu import vector_math
 from fnad.backends.cpu.vector_math import libm
 from fnad.backends.llvm import branchless, complex_functions, integer
 from fnad.backends.llvm.emitter import Builder, Dtype, Emit, Instructions, Kinds, Value, Values, by_kind
 from fnad.backends.llvm.formulas.catalogue import ELEMENTARY, ELEMENTARY_F32, emitters
 from fnad.backends.llvm.operators import intrinsic
-from fnad.records import dataclass
 
 FORMULAS = {8: emitters(ELEMENTARY), 4: emitters(ELEMENTARY | ELEMENTARY_F32)}
 """The formulas that replace functions of libm without vector variants, by the bytes of the operand."""

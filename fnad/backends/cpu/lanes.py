@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import llvmlite.ir as ir
 import numpy as np
@@ -18,7 +18,6 @@ from fnad.backends.cpu.ufunc_loops import LONG
 from fnad.backends.cpu.vector_math import preferred_bytes
 from fnad.backends.llvm.emitter import Builder, Dtype, Value
 from fnad.backends.llvm.scalar import llvm_type
-from fnad.records import NamedTuple
 
 Complex: TypeAlias = tuple[Value, Value]
 Buffers: TypeAlias = tuple[Value, Value]

@@ -12,6 +12,7 @@ from contextlib import contextmanager, nullcontext
 from functools import cache, partial, reduce
 from importlib import import_module
 from math import prod
+from typing import NamedTuple
 
 import llvmlite.ir as ir
 import numpy as np
@@ -37,7 +38,6 @@ from fnad.kernel.linalg import (
     size_names,
 )
 from fnad.lapack_threads import MIDDLE
-from fnad.records import NamedTuple
 from fnad.scalar.operation import real_dtype
 
 LIBRARY = str(import_module("numpy.linalg._umath_linalg").__file__)

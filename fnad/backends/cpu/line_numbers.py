@@ -5,10 +5,9 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 from struct import Struct
+from typing import NamedTuple
 
 import llvmlite.binding as llvm
-
-from fnad.records import NamedTuple
 
 LINES, RELOCATIONS, TEXTS = b".debug_line", b".rela.debug_line", (b".text", b".ltext")
 """Sections of an object file: the line program, its relocations, instructions."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
 import llvmlite.binding as llvm
@@ -14,7 +15,6 @@ from fnad.backends.cpu import codegen
 from fnad.backends.cpu.fingerprint import fingerprint
 from fnad.backends.cpu.objects import builtin, taking_arrays
 from fnad.backends.cpu.symbols import available
-from fnad.records import NamedTuple, dataclass
 
 Engine = Any
 """The owner of code in this process, which has the addresses of its functions."""

@@ -17,6 +17,7 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, TypeAlias, cast
 
@@ -27,7 +28,6 @@ from fnad.backends.cpu.codegen import HIGHEST
 from fnad.backends.cpu.loader import Engine, key_of, link, object_code
 from fnad.backends.llvm.emitter import Value
 from fnad.codes import parsed
-from fnad.records import dataclass
 
 Word: TypeAlias = Any
 Int: TypeAlias = Any

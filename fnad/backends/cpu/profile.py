@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
+from typing import NamedTuple
 
 import llvmlite.ir as ir
 
@@ -22,7 +23,6 @@ from fnad.kernel.plan import Plan
 from fnad.kernel.statements import Kernel
 from fnad.kernel.steps import Chunk
 from fnad.lower.loop_ir import LibraryCall
-from fnad.records import NamedTuple
 
 ENOUGH, FEWEST = 2000, 100
 """The samples after which no further run begins, and those in lines that make a profile."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib import import_module
 from io import BytesIO
 from pickletools import genops
@@ -37,7 +37,6 @@ from fnad.lower.faults import Fault
 from fnad.lower.index import Index
 from fnad.lower.loop_ir import BufferStore, Control, LibraryCall, LoopProgram, SequentialFor, SequentialWhile, Switch
 from fnad.lower.nodes import Buffer, BufferLoad
-from fnad.records import dataclass
 
 if TYPE_CHECKING:
     from fnad.kernel.plan import Plan

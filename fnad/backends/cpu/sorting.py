@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import NamedTuple
 
 import llvmlite.ir as ir
 import numpy as np
@@ -17,7 +18,6 @@ from fnad.backends.cpu.linalg import RoutineCall, at, copy, each, emit, memory, 
 from fnad.backends.cpu.ufunc_loops import LONG, WORD, place
 from fnad.backends.llvm.emitter import Builder, Instructions, Value
 from fnad.kernel.linalg import PREFIX
-from fnad.records import NamedTuple
 
 BLOCK = 16
 """The elements of a block, each of which is compared with all others."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -19,7 +20,6 @@ import numpy as np
 from fnad.backends.cpu.objects import IS_KNOWN, loop_of
 from fnad.backends.llvm.emitter import Builder, Dtype, Value
 from fnad.kernel.linalg import core_dimensions, size_names
-from fnad.records import dataclass
 
 BYTE, WORD, LONG = ir.IntType(8), ir.IntType(32), ir.IntType(64)
 ADDRESS = BYTE.as_pointer()

@@ -11,14 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
 from fnad.config import PrecisionName
 from fnad.ir.types import Dtype, Shape
 from fnad.kernel.launches import Launch
-from fnad.records import NamedTuple
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 DeviceArray: TypeAlias = Any

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from itertools import chain
+from typing import NamedTuple
 
 from fnad.backends.cuda.captures import nodes_of
 from fnad.backends.cuda.ptx import ptx_of_all
@@ -19,7 +20,6 @@ from fnad.backends.cuda.tools import assembly_report
 from fnad.errors import LoweringError
 from fnad.kernel.launches import DeviceControl, DevicePlan, DeviceProducts, DeviceStep, Launch
 from fnad.kernel.traffic import additions, moved
-from fnad.records import NamedTuple
 
 ARCH = "sm_90"
 """The architecture of texts, which no GPU is asked for."""

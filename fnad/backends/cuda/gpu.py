@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,7 +23,6 @@ from fnad.errors import DeviceError, DeviceMemoryError, LoweringError, Placement
 from fnad.forks import cached_property
 from fnad.ir.types import Dtype, Shape
 from fnad.kernel.launches import Launch
-from fnad.records import NamedTuple
 
 PACKAGES = "pip install 'fnad[cuda]' brings all packages that it takes"
 SEE = (

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -14,7 +15,6 @@ import llvmlite.binding as llvm
 
 from fnad.backends.cuda.tools import file_of
 from fnad.errors import LoweringError
-from fnad.records import dataclass
 
 FILE = "libdevice.10.bc"
 PACKAGE = "nvidia-nvvm"

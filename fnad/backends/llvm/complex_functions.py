@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -17,7 +18,6 @@ from fnad.backends.llvm.complex_math import Libm
 from fnad.backends.llvm.emitter import Builder, Instructions, Kinds, Value, Values
 from fnad.backends.llvm.lane import Lane
 from fnad.backends.llvm.scalar import pair, parts
-from fnad.records import dataclass
 
 INFINITY = math.inf
 

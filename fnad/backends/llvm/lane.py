@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import llvmlite.ir as ir
 
 from fnad.backends.llvm.emitter import Builder, Value
 from fnad.backends.llvm.scalar import absolute, call, overloaded
-from fnad.records import dataclass
 
 DOUBLE, FLOAT = ir.DoubleType(), ir.FloatType()
 

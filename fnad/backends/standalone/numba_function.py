@@ -16,7 +16,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import llvmlite.binding as llvm
 import llvmlite.ir as ir
@@ -32,7 +32,6 @@ from fnad.backends.standalone.program import NO_SIZE, Parameter, Standalone
 from fnad.backends.standalone.python_module import dtype_text, number_check, result_checks, shape_check, size_lines
 from fnad.errors import ExportError
 from fnad.ir.size import is_size
-from fnad.records import NamedTuple
 
 TABLE = (ctypes.c_int64 * (2 * SIZE))()
 _FUNCTIONS: dict[int, LoadedFunction | None] = {}

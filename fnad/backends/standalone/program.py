@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import starmap
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -20,7 +20,6 @@ from fnad.kernel.steps import Chunk
 from fnad.lower.faults import Fault
 from fnad.lower.loop_ir import LibraryCall, effects
 from fnad.lower.lowering import lower
-from fnad.records import NamedTuple
 
 MOST_CAPTURED = 2**16
 """The most elements of captured arrays, which become part of the code."""

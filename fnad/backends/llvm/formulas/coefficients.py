@@ -7,8 +7,9 @@ where the last operations are exact sums, so that the constant has two parts. Th
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from fnad.backends.llvm.lane import Lane
-from fnad.records import NamedTuple
 
 
 class Table(NamedTuple):

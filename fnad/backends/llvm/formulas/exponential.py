@@ -7,12 +7,12 @@ s = f / (2 + f). These are the algorithms of fdlibm (Sun Microsystems, 1993), ca
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 from fnad.backends.llvm.formulas import twofold
 from fnad.backends.llvm.formulas.coefficients import table
 from fnad.backends.llvm.formulas.twofold import Twofold, paired, polynomial, sorted_sum
 from fnad.backends.llvm.lane import Lane, where
-from fnad.records import NamedTuple
 from fnad.scalar.operations import NEARLY_ZERO
 
 INF, NAN = math.inf, math.nan

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
+from typing import NamedTuple
 
 import llvmlite.ir as ir
 
@@ -19,7 +20,6 @@ from fnad.backends.llvm.formulas.coefficients import table
 from fnad.backends.llvm.formulas.twofold import Twofold, choose, polynomial
 from fnad.backends.llvm.lane import FLOAT, Lane, where
 from fnad.backends.llvm.scalar import call
-from fnad.records import NamedTuple
 
 WORD, LONG = ir.IntType(32), ir.IntType(64)
 

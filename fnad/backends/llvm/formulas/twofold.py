@@ -11,11 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import reduce
 from itertools import zip_longest
-from typing import Any
+from typing import Any, NamedTuple
 
 from fnad.backends.llvm.formulas.coefficients import TABLES, table
 from fnad.backends.llvm.lane import Lane, where
-from fnad.records import NamedTuple
 
 
 class Twofold(NamedTuple):
