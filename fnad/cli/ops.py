@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from difflib import get_close_matches
@@ -98,7 +97,7 @@ OTHER_PROBES = {"np.where": [CHOOSING], "np.clip": [[np.ones(3)] * 3], "np.inter
 
 MEANT = {
     "cond is fnad.cond, select is np.where, and Python's if is traced along the branch it takes": {
-        *("branch", "branches", "branching", "case", "if", "ifelse", "switch", "ternary"),
+        *("branch", "branches", "branching", "case", "conditional", "if", "ifelse", "switch", "ternary"),
     },
     "scan is fnad.scan, while_loop is fnad.while_loop, and Python's loops are traced step by step": {
         *("for", "foreach", "foriloop", "iterate", "iteration", "loop", "loops", "repeat_until"),
@@ -108,23 +107,20 @@ MEANT = {
 
 
 def _suggestion(name: str) -> str:
-    """The parts of a function of this name, or the primitive of a similar name."""
+    """The parts of a function of this name, or the primitives that mention it or are nearly spelt like it."""
     functions, name = _functions(), name.rpartition(".")[2]
     said = next((text for text, words in MEANT.items() if name.lower() in words), None)
     if said is not None:
         return said
-    alike = get_close_matches(name, [*PRIMITIVES, *functions], n=1, cutoff=0.85)
-    near = alike[0] if alike and name not in functions else name
-    if near in PRIMITIVES and name not in functions:
-        return f"is it {near}?"
-    if near in functions:
-        title, function = functions[near]
+    meant = [known for known in PRIMITIVES if len(known) > 2 and name.startswith(known)]
+    meant += [p.name for p in PRIMITIVES.values() if name.lower() in f"{p.name} {p.doc}".lower()]
+    near = [name] if name in functions or meant else get_close_matches(name, [*PRIMITIVES, *functions], 1, 0.75)
+    if near and near[0] in functions and (near[0] == name or near[0] not in PRIMITIVES):
+        title, function = functions[near[0]]
         made_of = ", ".join(_primitives_of(title, function))
         return f"{title} is {f'made of {made_of}' if made_of else 'traced: fnad dump shows what a call is'}"
-    meant = list(dict.fromkeys([*_beginning(name), *_mentioning(name)]))[:LISTED]
-    if not meant:
-        return "fnad ops lists all there are"
-    return f"is it {meant[0]}?" if len(meant) == 1 else f"is it one of {', '.join(meant)}?"
+    few = sorted({*meant} or near, key=lambda known: (len(known), known))[:LISTED]
+    return f"is it {'one of ' * (len(few) > 1)}{', '.join(few)}?" if few else "fnad ops lists all there are"
 
 
 def _functions() -> dict[str, tuple[str, Callable[..., Any]]]:
@@ -143,32 +139,6 @@ def _primitives_of(title: str, function: Callable[..., Any]) -> tuple[str, ...]:
         with suppress(Exception):
             return tuple(explain(lambda *args: function(*args), *probe).operations)  # noqa: PLW0108  it has a signature
     return ()
-
-
-def _beginning(name: str) -> list[str]:
-    """The primitives with whose names a name begins, as `exponential` with that of exp."""
-    return by_length(known for known in PRIMITIVES if len(known) > 2 and name.startswith(known))
-
-
-def _mentioning(name: str) -> list[str]:
-    """The primitives whose name or meaning has words that begin like those of a name, as many as any has."""
-    words = {p.name: set(re.findall("[a-z]+", f"{p.name} {p.doc}".lower())) for p in PRIMITIVES.values()}
-    every = set[str]().union(*words.values())
-    stems = [_spelt(word, every)[:5] for word in re.findall(r"[a-z]{3,}", name.lower())]
-    scores = {name: sum(any(word.startswith(stem) for word in own) for stem in stems) for name, own in words.items()}
-    return by_length(name for name, score in scores.items() if 0 < score == max(scores.values()))
-
-
-def by_length(names: Iterable[str]) -> list[str]:
-    """Names with the shortest first, in whichever order they were declared."""
-    return sorted(names, key=lambda name: (len(name), name))
-
-
-def _spelt(word: str, known: Iterable[str]) -> str:
-    """The known word that is meant, if none begins like this one."""
-    if any(other.startswith(word[:5]) for other in known):
-        return word
-    return next(iter(get_close_matches(word, known, n=1, cutoff=0.75)), word)
 
 
 # ---- samples -----------------------------------------------------------------------------------------------------
