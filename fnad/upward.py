@@ -21,6 +21,7 @@ class Upward:
 
     Of `fnad.trace`:
         current_source: The line of user code.
+        is_called_by: True if a function is called by modules whose names begin like this.
         caller_of: From a place in an installed package to the user's line that called it.
         handle_of, fresh_handle_of: From a symbol to the traced value that user code gets: of any class; of an array or
             a NumPy number.
@@ -52,6 +53,7 @@ class Upward:
     number_of_size: Callable[[Any], Handle]
     enter_class: Callable[[type], None]
     enter_imported: Callable[[], None]
+    is_called_by: Callable[..., bool]
     decided: Callable[..., Any]
     needed: Callable[..., Any]
 

@@ -24,6 +24,7 @@ from fnad.upward import UPWARD
 
 FORMATS = ("coo", "csr", "csc")
 ELEMENTWISE = "convert the operands to arrays with toarray()"
+COUNTED = "count them in an array, np.count_nonzero(A.toarray()), or take len(A.data), which has zeros too"
 
 
 class Triplets(NamedTuple):
@@ -176,17 +177,15 @@ class TracedMatrix:
         kind = getattr(self, f"_{format}_container")
         return made(kind, triplets(self) if elements is None else elements, self._shape if shape is None else shape)
 
-    @on_traced
-    def tocoo(self, copy: bool = False) -> Any:
-        return self._as("coo")
+    tocoo, tocsr, tocsc = (on_traced(lambda self, copy=False, kind=kind: self._as(kind)) for kind in FORMATS)
 
-    @on_traced
-    def tocsr(self, copy: bool = False) -> Any:
-        return self._as("csr")
+    def getnnz(self, axis: Any = None) -> Any:
+        """The number of elements, which SciPy's functions read: SciPy itself stores no zeros of arrays and sums."""
+        if not UPWARD.is_called_by("scipy."):
+            raise UnsupportedFunctionError.here("nnz of a sparse matrix depends on traced values", remedy=COUNTED)
+        return self._getnnz(axis)  # type: ignore[attr-defined]  # SciPy's
 
-    @on_traced
-    def tocsc(self, copy: bool = False) -> Any:
-        return self._as("csc")
+    nnz = size = property(getnnz)
 
     def asformat(self, format: str | None, copy: bool = False) -> Any:
         return self if format in (None, self.format) else getattr(self, f"to{format}")()

@@ -84,7 +84,7 @@ class Factors:
     """The result of `splu` in a trace: it solves with traced elements and right sides, and has no factors."""
 
     def __init__(self, A: Any) -> None:
-        self._matrix, self.shape, self.nnz = A, A.shape, A.nnz
+        self._matrix, self.shape = A, A.shape
 
     def solve(self, rhs: Any, trans: str = "N") -> Any:
         """The solution x of A x = rhs, or with `trans` "T" or "H" of the transposed matrix."""

@@ -124,7 +124,7 @@ def places_passed(error: BaseException | None) -> list[TracebackType]:
     return places
 
 
-UPWARD.caller_of, UPWARD.current_source = caller_of, current_source
+UPWARD.caller_of, UPWARD.current_source, UPWARD.is_called_by = caller_of, current_source, is_called_by
 
 
 def line_of(frame: FrameType) -> Source:

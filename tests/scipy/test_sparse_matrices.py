@@ -128,6 +128,9 @@ def test_what_is_not_computed_is_refused_at_the_line() -> None:
         "places outside": lambda d: sp.csr_array((d[:2], (i, i + 3)), shape=(4, 4)) @ X,
         "factors": lambda d: sl.splu(csc(d)).L,
         "numbers": lambda d: (csr(d) + d[0]) @ X,
+        "the number of elements": lambda d: sp.csr_array(d.reshape(2, 4)).nnz * d,
+        "its other names": lambda d: sp.coo_array(d.reshape(2, 4)).size * d,
+        "that of rows": lambda d: (csr(d) - csr(2.0 * d)).getnnz(axis=1) * d[:4],
     }
     with together() as check:
         for name, f in refused.items():
