@@ -32,7 +32,7 @@ ELEMENTARY = named(
 )  # fmt: skip
 """Functions of libm, for machines without vector variants."""
 
-ELEMENTARY_F32 = {"erf": error_functions.erf_f32, "tanh": exponential.tanh_f32} | named(
+ELEMENTARY_F32 = {"exp": exponential.exp_f32, "erf": error_functions.erf_f32, "tanh": exponential.tanh_f32} | named(
     trigonometric.sin, trigonometric.cos, trigonometric.tan
 )
 """The same for f32 alone."""
