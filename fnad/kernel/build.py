@@ -60,6 +60,10 @@ def statements_of(
     return builder.finished()
 
 
+ROWS = 8
+"""The rows that are copied at once where a loop reads along columns: whole tasks have no rest."""
+
+
 class KernelBuilder(Writer):
     """Writes the statements of one kernel."""
 
@@ -246,7 +250,8 @@ class KernelBuilder(Writer):
         else:
             # Vectors and the blocks of sums begin where they do in the whole loop.
             has_vectors = not any(isinstance(item, NestLoop) for item in loop.items)
-            block = self.folds.block_length(loop) or (costs.sum_block if has_vectors else 1)
+            rows = ROWS if 2 * length >= ROWS else 1
+            block = self.folds.block_length(loop) or (costs.sum_block if has_vectors else rows)
             length = -(-length // block) * block
         return length if loop.extent > (FEWEST_TASKS - 1) * length else None
 

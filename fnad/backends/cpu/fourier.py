@@ -15,7 +15,7 @@ import numpy as np
 
 from fnad.backends.cpu.fourier_passes import Passes, is_smooth, padded, roots
 from fnad.backends.cpu.lanes import Block, Complex, StackLayout, Write
-from fnad.backends.cpu.linalg import each, memory
+from fnad.backends.cpu.matrices import each, memory
 from fnad.backends.cpu.ufunc_loops import LONG
 from fnad.backends.llvm.emitter import Builder, Dtype, Instructions, Kinds, Value, Values
 from fnad.backends.llvm.scalar import memory_type

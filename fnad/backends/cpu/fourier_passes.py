@@ -16,7 +16,7 @@ from math import prod
 import numpy as np
 
 from fnad.backends.cpu.lanes import Buffers, Complex, Lanes, Read, Write
-from fnad.backends.cpu.linalg import each
+from fnad.backends.cpu.matrices import each
 from fnad.backends.cpu.ufunc_loops import LONG
 from fnad.backends.llvm.emitter import Value
 

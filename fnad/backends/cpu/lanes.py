@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeAlias
 import llvmlite.ir as ir
 import numpy as np
 
-from fnad.backends.cpu.linalg import each, memory
+from fnad.backends.cpu.matrices import each, memory
 from fnad.backends.cpu.ufunc_loops import LONG
 from fnad.backends.cpu.vector_math import preferred_bytes
 from fnad.backends.llvm.emitter import Builder, Dtype, Value

@@ -7,8 +7,8 @@ before the call and reads it afterwards.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from functools import cache, partial, reduce
 from importlib import import_module
 from math import prod
@@ -20,7 +20,8 @@ import numpy as np
 from fnad.backends.cpu import blas_threads, system
 from fnad.backends.cpu.blas import address, by_reference, call_blas
 from fnad.backends.cpu.blas_threads import one_thread
-from fnad.backends.cpu.ufunc_loops import ADDRESS, BYTE, LONG, WORD, UfuncLoop, place, registered_loop
+from fnad.backends.cpu.matrices import at, copy, each, memory, transpose
+from fnad.backends.cpu.ufunc_loops import BYTE, LONG, WORD, UfuncLoop, place, registered_loop
 from fnad.backends.llvm.emitter import Builder, Dtype, Instructions, Kinds, Value, Values
 from fnad.backends.llvm.instructions import constant
 from fnad.backends.llvm.scalar import absolute, call, is_true, memory_type, on_parts, parts
@@ -83,69 +84,6 @@ def function_of(module: ir.Module, given: RoutineCall, body: Callable[..., Value
     builder = ir.IRBuilder(function.append_basic_block("entry"))
     builder.ret(body(builder, given, *function.args))
     return function
-
-
-# ---- loops and memory --------------------------------------------------------------------------------------------
-
-
-@contextmanager
-def repeat(builder: Builder, condition: Callable[[], Value]) -> Generator[None]:
-    """Write the body of a loop that runs while a condition holds."""
-    test, body, after = (builder.append_basic_block(name) for name in ("test", "body", "after"))
-    builder.branch(test)
-    builder.position_at_end(test)
-    builder.cbranch(condition(), body, after)
-    builder.position_at_end(body)
-    yield
-    builder.branch(test)
-    builder.position_at_end(after)
-
-
-@contextmanager
-def each(builder: Builder, count: int | Value) -> Generator[Value]:
-    """Write the body of a loop over the numbers from 0 to `count`."""
-    number, end = place(builder, LONG), LONG(count) if isinstance(count, int) else count
-    builder.store(LONG(0), number)
-    with repeat(builder, lambda: builder.icmp_signed("<", builder.load(number), end)):
-        value = builder.load(number)
-        yield value
-        builder.store(builder.add(value, LONG(1)), number)
-
-
-def at(builder: Builder, array: Value, row: Value, stride: int, column: Value) -> Value:
-    """The place of an element of a matrix with `stride` elements from row to row."""
-    return builder.gep(array, [builder.add(builder.mul(row, LONG(stride)), column)])
-
-
-def copy(builder: Builder, dtype: Dtype, source: Value, target: Value, count: int) -> None:
-    places = [address(builder, array) for array in (target, source)]
-    call(builder, "memcpy", ADDRESS, *places, LONG(count * dtype.itemsize))
-
-
-def transpose(builder: Builder, source: Value, target: Value, rows: int, columns: int) -> None:
-    with each(builder, rows) as row, each(builder, columns) as column:
-        builder.store(builder.load(at(builder, source, row, columns, column)), at(builder, target, column, rows, row))
-
-
-LARGEST_ON_STACK = 2**15
-"""Bytes of an array from which its memory is allocated: the stack of a thread may be small."""
-
-
-@contextmanager
-def memory(builder: Builder, *arrays: tuple[Dtype, int]) -> Generator[list[Value]]:
-    """Arrays of so many elements of a dtype, for a while."""
-    allocated: list[Value] = []
-
-    def array(dtype: Dtype, count: int) -> Value:
-        type_ = memory_type(dtype)
-        if count * dtype.itemsize <= LARGEST_ON_STACK:
-            return builder.bitcast(place(builder, ir.ArrayType(type_, count)), type_.as_pointer())
-        allocated.append(call(builder, "malloc", ADDRESS, LONG(count * dtype.itemsize)))
-        return builder.bitcast(allocated[-1], type_.as_pointer())
-
-    yield [array(dtype, max(count, 1)) for dtype, count in arrays]
-    for taken in allocated:
-        call(builder, "free", ir.VoidType(), taken)
 
 
 # ---- NumPy's loops -----------------------------------------------------------------------------------------------

@@ -14,7 +14,8 @@ from typing import NamedTuple
 import llvmlite.ir as ir
 import numpy as np
 
-from fnad.backends.cpu.linalg import RoutineCall, at, copy, each, emit, memory, repeat
+from fnad.backends.cpu.linalg import RoutineCall, emit
+from fnad.backends.cpu.matrices import at, copy, each, memory, repeat
 from fnad.backends.cpu.ufunc_loops import LONG, WORD, place
 from fnad.backends.llvm.emitter import Builder, Instructions, Value
 from fnad.kernel.linalg import PREFIX

@@ -16,13 +16,23 @@ from fnad.backends.cpu import (
     threads,
     vector_math,
 )
-from fnad.backends.llvm import accurate_sums, branchless, cast, complex_math, division, integer, operators, random_bits
+from fnad.backends.llvm import (
+    accurate_sums,
+    branchless,
+    cast,
+    complex_math,
+    division,
+    integer,
+    operators,
+    random_bits,
+    transposes,
+)
 from fnad.ir.primitive import LOAD
 from fnad.lower.target import Costs, Target
 
 FAMILIES = (
     cast, operators, branchless, division, integer, functions, complex_math, random_bits, scipy_special, accurate_sums,
-    blas, linalg, sorting, fourier, mpi, interrupt, residual_stack, threads, masks,
+    blas, linalg, sorting, fourier, mpi, interrupt, residual_stack, threads, masks, transposes,
 )  # fmt: skip
 
 COSTS = Costs(

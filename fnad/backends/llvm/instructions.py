@@ -14,7 +14,7 @@ from functools import partial
 import llvmlite.ir as ir
 import numpy as np
 
-from fnad.backends.llvm import loop_hints
+from fnad.backends.llvm import loop_hints, transposes
 from fnad.backends.llvm.emitter import Emit, Value
 from fnad.backends.llvm.lines import LinedModule
 from fnad.backends.llvm.scalar import llvm_type, memory_type
@@ -219,9 +219,7 @@ class _Writer:
                 with self.held():
                     self.value(call)
             case code.For():
-                (self.parallel_loop if statement.is_parallel and code.STATUS.name in self.values else self.loop)(
-                    statement
-                )
+                self.counted(statement)
             case code.While(body):
                 self.endless(body)
             case code.If():
@@ -258,6 +256,14 @@ class _Writer:
     def store(self, array: code.Name, index: Value, value: Value) -> None:
         in_memory = self.builder.zext(value, ir.IntType(8)) if array.dtype == BOOL else value
         self.builder.store(in_memory, self.builder.gep(self.value(array), [index], inbounds=True))
+
+    def counted(self, loop: code.For) -> None:
+        if loop.is_parallel and code.STATUS.name in self.values:
+            self.parallel_loop(loop)
+        elif blocks := transposes.in_blocks(loop) if transposes.SQUARE.name in self.target.instructions else None:
+            self.block(blocks)
+        else:
+            self.loop(loop)
 
     def loop(self, loop: code.For) -> None:
         """Write a loop that is tested at the top."""

@@ -22,7 +22,7 @@ import llvmlite.ir as ir
 from fnad.backends.llvm.formulas.definition import PREFIX
 from fnad.ir.types import F32, F64
 from fnad.kernel import statements as code
-from fnad.scalar.operations import ACCUMULATE, ADD, MULTIPLY, SUBTRACT
+from fnad.scalar.operations import ACCUMULATE, ADD, MULTIPLY, NEGATIVE, SUBTRACT
 
 VARIANTS = "vector-function-abi-variant"
 """The attribute of a function with variants for vectors."""
@@ -77,7 +77,7 @@ def has_apart(loop: code.For) -> bool:
     for access in (*code.stores(loop.body), *code.loads(loop.body)):
         places.get(access.array, []).append(access.index)
     return all(
-        len(found) == 1 or (found.count(found[0]) == len(found) and _step(found[0], loop.counter))
+        len(found) == 1 or (found.count(found[0]) == len(found) and step_of(found[0], loop.counter))
         for found in places.values()
     )
 
@@ -99,21 +99,24 @@ def is_along_row(loop: code.For, around: code.For | None) -> bool:
     if around is None or count is None or not SHORTEST_ROW <= count <= MOST:
         return False
     places = [access.index for access in (*code.stores(loop.body), *code.loads(loop.body))]
-    is_row = {_step(place, loop.counter) for place in places} <= {0, 1}
-    return is_row and any(_step(place, around.counter) not in (0, 1) for place in places)
+    is_row = {step_of(place, loop.counter) for place in places} <= {0, 1}
+    return is_row and any(step_of(place, around.counter) not in (0, 1) for place in places)
 
 
-def _step(place: code.Expression, counter: code.Name) -> int | None:
+def step_of(place: code.Expression, counter: code.Name) -> int | None:
     """By how much a place grows with a counter; None if it is not known to be linear."""
     match place:
         case code.Name():
             return int(place == counter)
+        case code.Apply(operation, (one,)) if operation is NEGATIVE:
+            first = step_of(one, counter)
+            return None if first is None else -first
         case code.Apply(operation, (one, other)) if operation in (ADD, SUBTRACT):
-            first, second = _step(one, counter), _step(other, counter)
+            first, second = step_of(one, counter), step_of(other, counter)
             sign = 1 if operation is ADD else -1
             return None if first is None or second is None else first + sign * second
         case code.Apply(operation, (code.Constant(factor), other)) if operation is MULTIPLY:
-            step = _step(other, counter)
+            step = step_of(other, counter)
             return None if step is None else int(factor) * step
         case _:
             return None if counter in code.subexpressions(place) else 0
