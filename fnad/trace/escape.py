@@ -107,9 +107,9 @@ OTHERS = {
         "operators of the classes of numpy.polynomial take ordinary arrays: compute with the coefficients, as "
         "np.polynomial.polynomial.polymul(a, b) does"
     ),
-    "numpy._core.records": RECORDS,
+    "numpy._core.records.": RECORDS,
     "numba.stencils.": "write the stencil with slices, x[:-2] + x[2:]",
-    "statistics": "statistics computes with Python's floats: write np.mean, np.std and scipy.stats.norm.cdf",
+    "statistics.": "statistics computes with Python's floats: write np.mean, np.std and scipy.stats.norm.cdf",
 }
 """The way out of libraries that traced values cannot be given to, by their modules."""
 COMPILED = "take the class without jitclass: what its instances compute is traced then"
@@ -217,7 +217,7 @@ def _remedy_of_others() -> str | None:
     """The way out of a call of `numpy.ma` or pandas, which compute on arrays of their own."""
     frame = user_frame()
     modules = [f.f_globals.get("__name__", "") for f in (*library_frames(), *([] if frame is None else [frame]))]
-    return next((remedy for name, remedy in OTHERS.items() if any(m.startswith(name) for m in modules)), None)
+    return next((remedy for name, remedy in OTHERS.items() if any(f"{m}.".startswith(name) for m in modules)), None)
 
 
 def hash_asked(aval: Aval) -> FnadError:

@@ -13,9 +13,8 @@ from fnad import forks
 
 def draws_numbers(value: Any) -> bool:
     """True if a value is a generator of random numbers, of NumPy or Python."""
-    return any(
-        str(getattr(kind, "__module__", "")).startswith(("numpy.random", "random")) for kind in type(value).__mro__
-    )
+    modules = [getattr(kind, "__module__", "") for kind in type(value).__mro__]
+    return any(module == "random" or str(module).startswith("numpy.random.") for module in modules)
 
 
 def shared_states() -> tuple[object, ...]:

@@ -194,7 +194,7 @@ def of_method(method: MethodType) -> Any:
     module = str(getattr(own, "__module__", ""))
     is_numpys = module.startswith("numpy.random") and type(own) is not FunctionType
     draw: Any = drawing(drawing_again(method)) if is_numpys else method
-    if UNDOING.values and module.startswith(("random", "numpy.random")):
+    if UNDOING.values and (is_numpys or module == "random"):
         kept(method.__self__)
         if own.__name__ == "shuffle":
             return changing(draw)

@@ -112,27 +112,42 @@ def is_library_module(module: ModuleType) -> bool:
 
 def in_library(name: Any) -> bool:
     """True if a module is one whose content is taken not to change; Cython classes have a member in its place."""
-    if not isinstance(name, str) or name in BUILT_IN or name.startswith("namedtuple_"):
+    if not isinstance(name, str) or name in BUILT_IN:
         return True
     module = sys.modules.get(name)
     return module is not None and is_library_module(module)
 
 
-_USERS: dict[int, weakref.ref[type]] = {}
-"""The classes of which it was found out, by identity."""
+def are_of_library(namespace: dict[str, Any]) -> bool:
+    """True for the globals of a module of a library; other code, such as what `exec` runs, may have its name."""
+    name = namespace.get("__name__")
+    return in_library(name) and namespace_in(sys.modules.get(name)) is namespace
+
+
+_USERS: dict[int, tuple[weakref.ref[type], bool]] = {}
+"""The answers of `is_users`, by the identities of classes."""
 
 
 def is_users(kind: type) -> bool:
     """True if a class is user code, so that it may change. A class without a name in scope may have no module."""
     address = id(kind)
     found = _USERS.get(address)
-    if found is not None and found() is kind:
-        return True
-    module = getattr(kind, "__module__", "")
-    if not (_is_made_by_code(kind) if module == "builtins" else not in_library(module)):
+    if found is None or found[0]() is not kind:
+        module = getattr(kind, "__module__", "")
+        is_known = not _is_made_by_code(kind) if module == "builtins" else in_library(module)
+        _USERS[address] = found = (
+            weakref.ref(kind, lambda _: _USERS.pop(address, None)),
+            not is_known or any(map(_is_of_other_code, vars(kind).values())),
+        )
+    return found[1]
+
+
+def _is_of_other_code(value: Any) -> bool:
+    """True for a function of code that only has the name of a library's module."""
+    if type(value) is not FunctionType or is_trusted(value.__code__.co_filename):
         return False
-    _USERS[address] = weakref.ref(kind, functools.partial(_USERS.pop, address))
-    return True
+    namespace = value.__globals__
+    return "__name__" in namespace and in_library(namespace["__name__"]) and not are_of_library(namespace)
 
 
 def _is_made_by_code(kind: type) -> bool:

@@ -41,7 +41,7 @@ from fnad.trace.effects import COMPUTED, DRAW, effect_of_callee, effect_of_objec
 from fnad.trace.environment import Environment, Met
 from fnad.trace.generators import draws_numbers, have_drawn, is_shared, shared_states
 from fnad.trace.handle import Handle
-from fnad.trace.libraries import in_library, is_library_module, is_machinery_class, is_table, is_trusted, is_users
+from fnad.trace.libraries import are_of_library, is_library_module, is_machinery_class, is_table, is_trusted, is_users
 from fnad.trace.parts import (
     CACHED,
     CONTAINERS,
@@ -146,7 +146,7 @@ class Recorder:
             return
         self.entered.add(key)
         self.kept[id(namespace)] = namespace
-        if in_library(namespace.get("__name__", "")):  # a body of NumPy or SciPy; what `exec` made may have no name
+        if are_of_library(namespace):  # of a body of NumPy or SciPy
             return
         way = dict.get if type(namespace) is dict else entry
         for name, use in facts.globals:

@@ -64,7 +64,7 @@ def _name_of_callee(frame: FrameType) -> str | None:
     named: Any = found if hasattr(found, "__name__") else type(found)
     is_module = isinstance(found, ModuleType)
     module = named.__name__ if is_module else named.__module__ or ""
-    if not module.startswith("scipy"):
+    if module.partition(".")[0] != "scipy":
         return None
     own = "" if is_module else f".{named.__name__}"
     public = takewhile(lambda part: not part.startswith("_"), module.split(".")[1:])

@@ -5,8 +5,10 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 import scipy
 
+import fnad
 from fnad.trace.libraries import is_library, is_machinery, is_testing, package_of
 
 PROGRAM = """
@@ -43,3 +45,47 @@ def test_whose_code_a_file_is():
     assert is_library(sys.modules["pathlib"].__file__)
     assert package_of(scipy.__file__) == "scipy"
     assert package_of(__file__) is None
+
+
+MODULE = """
+import numpy as np
+
+scale = 2.0
+
+class Model:
+    gain = 3.0
+
+    def __init__(self):
+        self.weight = 1.5
+
+    def __call__(self, x):
+        return np.sum(x) * self.weight * self.gain * scale
+
+model = Model()
+
+def loss(x):
+    return model(x)
+"""
+
+
+@pytest.mark.parametrize(
+    "name", ["model", "numpy", "statistics", "time", "random_walk", "namedtuple_walk", "scipy_walk"]
+)
+def test_a_module_of_the_users_may_have_any_name(name, tmp_path):
+    """Names that begin like those of a library are the user's, and so is code that `exec` runs under such a name."""
+    (tmp_path / "model.py").write_text(MODULE)
+    module = {"__name__": name}
+    exec(compile(MODULE, tmp_path / "model.py", "exec"), module)
+    compiled, gradient, x, calls = fnad.jit(module["loss"]), fnad.grad(module["loss"]), np.ones(2), 3
+    for change in (
+        lambda: None,
+        lambda: setattr(module["model"], "weight", 2.0),
+        lambda: setattr(module["Model"], "gain", 5.0),
+        lambda: module.update(scale=7.0),
+    ):
+        change()
+        expected = module["loss"](x)
+        for _ in range(calls):
+            np.testing.assert_allclose([compiled(x), 2 * gradient(x)[0]], expected)
+    assert len(compiled.paths()) == 4
+    assert [path.runs for path in compiled.paths()] == [calls] * 4
