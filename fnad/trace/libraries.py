@@ -120,7 +120,7 @@ def in_library(name: Any) -> bool:
 
 def are_of_library(namespace: dict[str, Any]) -> bool:
     """True for the globals of a module of a library; other code, such as what `exec` runs, may have its name."""
-    name = namespace.get("__name__")
+    name = namespace.get("__name__", "")
     return in_library(name) and namespace_in(sys.modules.get(name)) is namespace
 
 
