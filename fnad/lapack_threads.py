@@ -105,11 +105,13 @@ def _libraries(modules: tuple[str, ...]) -> tuple[BlasLibrary, ...]:
 
 @cache
 def _library(module: str) -> BlasLibrary | None:
-    path = sys.modules[module].__file__
-    library = ctypes.CDLL(path) if path else None
-    for prefix in PREFIXES:
-        for suffix in SUFFIXES:
-            get, set_ = (getattr(library, f"{prefix}{verb}_num_threads{suffix}", None) for verb in ("get", "set"))
-            if get is not None and set_ is not None:
-                return BlasLibrary(get, set_)
-    return None
+    if (path := sys.modules[module].__file__) is None:
+        return None
+    get, set_ = (openblas_function(ctypes.CDLL(path), f"{verb}_num_threads") for verb in ("get", "set"))
+    return BlasLibrary(get, set_) if get and set_ else None
+
+
+def openblas_function(library: ctypes.CDLL, name: str) -> Any:
+    """The function of this name in the OpenBLAS that a library is linked to; None if it is another BLAS."""
+    names = (f"{prefix}{name}{suffix}" for prefix in PREFIXES for suffix in SUFFIXES)
+    return next((getattr(library, each) for each in names if hasattr(library, each)), None)

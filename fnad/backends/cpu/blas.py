@@ -28,6 +28,7 @@ import llvmlite.ir as ir
 from fnad.backends.cpu import blas_threads, objects
 from fnad.backends.llvm.emitter import Builder, Dtype, Emit, Instructions, Kinds, Value, Values
 from fnad.backends.llvm.scalar import call
+from fnad.lapack_threads import openblas_function
 
 PREFIX = "fnad_"
 LETTERS = {"f4": "s", "f8": "d", "c8": "c", "c16": "z"}
@@ -182,13 +183,11 @@ def emit_gemm(builder: Builder, kinds: Kinds, values: Values) -> None:
 @cache
 def multiplies_in_place() -> bool:
     """True if this process's OpenBLAS multiplies small matrices without copies of them."""
-    library = ctypes.CDLL(cython_module("cython_blas").__file__)
-    for name in blas_threads.CORE_NAMES:
-        if hasattr(library, name):
-            function = getattr(library, name)
-            function.restype = ctypes.c_char_p
-            return function() in CORES
-    return False
+    function = openblas_function(ctypes.CDLL(cython_module("cython_blas").__file__), "get_corename")
+    if function is None:
+        return False
+    function.restype = ctypes.c_char_p
+    return function() in CORES
 
 
 def _part(builder: Builder, dtype: Dtype, sizes: Values, transposed: Values) -> tuple[Value, Value]:

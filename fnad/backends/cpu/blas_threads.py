@@ -26,13 +26,10 @@ from fnad.backends.cpu.codegen import LOWEST
 from fnad.backends.cpu.loader import key_of, link, object_code
 from fnad.backends.llvm.emitter import Builder
 from fnad.backends.llvm.scalar import call
+from fnad.lapack_threads import openblas_function
 
 LARGEST = 2**22
 """The most multiplications of a small product: about 0.1 ms of work."""
-
-GETTERS = tuple(f"{p}openblas_get_num_threads{s}" for p in ("scipy_", "") for s in ("", "64_"))
-SETTERS = tuple(name.replace("get", "set") for name in GETTERS)
-CORE_NAMES = tuple(name.replace("num_threads", "corename") for name in GETTERS)
 
 PAIR = "enter", "leave"
 WITHOUT = 'define void @"enter"() { ret void }\ndefine void @"leave"() { ret void }'
@@ -55,12 +52,12 @@ def registered(library_file: str, prefix: str) -> tuple[str, ...]:
     """The symbols of `PAIR` for a library, registered with LLVM; for another BLAS they do nothing."""
     library, state = ctypes.CDLL(library_file), (ctypes.c_int64 * 3)()
     forks.at_fork(after_in_child=lambda: ctypes.memset(state, 0, ctypes.sizeof(state)))
-    addresses = {
-        "state": ctypes.addressof(state), "get_threads": _symbol(library, GETTERS),
-        "set_threads": _symbol(library, SETTERS),
-    }  # fmt: skip
+    addresses = {"state": ctypes.addressof(state)}
+    for verb in ("get", "set"):
+        function = openblas_function(library, f"{verb}_num_threads")
+        addresses[f"{verb}_threads"] = ctypes.cast(function, ctypes.c_void_p).value or 0
     for word, address in addresses.items():
-        llvm.add_symbol(f"{prefix}{word}", address or 0)
+        llvm.add_symbol(f"{prefix}{word}", address)
     is_there = all(addresses.values())
     key = key_of(f"{blas_threads_code.__name__} {prefix} {is_there}")  # sources of fnad are part of each key
     linked = link(object_code(key, lambda: llvm.parse_assembly(code_for(prefix, is_there=is_there)), LOWEST))
@@ -77,10 +74,3 @@ def code_for(prefix: str, *, is_there: bool) -> str:
     names = {word: f"{prefix}{word}" for word in ("state", "get_threads", "set_threads", *PAIR)}
     names["give_way"] = system.yield_name()
     return re.sub(r'@"(\w+)"', lambda found: f'@"{names.get(found[1], found[1])}"', code)
-
-
-def _symbol(library: ctypes.CDLL, names: tuple[str, ...]) -> int | None:
-    for name in names:
-        if hasattr(library, name):
-            return ctypes.cast(getattr(library, name), ctypes.c_void_p).value
-    return None
