@@ -12,7 +12,7 @@ from functools import cache, partial, wraps
 from importlib import import_module
 from pkgutil import resolve_name
 from types import SimpleNamespace
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -20,19 +20,11 @@ from fnad.errors import ShapeError, TracerEscapeError, UnsupportedFunctionError
 from fnad.numpy.bodies import XP, Body
 from fnad.numpy.registry import RULES
 from fnad.scipy.rule import others_of
+from fnad.scipy.sparse_elements import AllElements, Triplets, check_reader, kind_of, stored
 from fnad.upward import UPWARD
 
 FORMATS = ("coo", "csr", "csc")
 ELEMENTWISE = "convert the operands to arrays with toarray()"
-COUNTED = "count them in an array, np.count_nonzero(A.toarray()), or take len(A.data), which has zeros too"
-
-
-class Triplets(NamedTuple):
-    """The elements of a matrix and their rows and columns."""
-
-    values: Any
-    rows: Any
-    columns: Any
 
 
 # ---- SciPy's methods on traced values --------------------------------------------------------------------------------
@@ -85,9 +77,10 @@ def triplets(matrix: Any) -> Triplets:
     if not is_matrix(type(matrix)):
         stored = matrix.tocoo()
         return Triplets(stored.data, *_places(stored.coords))
+    own, kind = vars(matrix), AllElements if matrix._is_whole else Triplets
     if matrix.format == "coo":
-        return Triplets(matrix.data, *_places(matrix.coords))
-    return Triplets(matrix.data, *_expanded(matrix.format, matrix.indices, matrix.indptr))
+        return kind(own["data"], *_places(own["coords"]))
+    return kind(own["data"], *_expanded(matrix.format, own["indices"], own["indptr"]))
 
 
 def _places(coords: Any) -> tuple[Any, Any]:
@@ -133,7 +126,7 @@ def _fill(self: Any, elements: Triplets, shape: Any) -> Any:
     if not values.shape == rows.shape == columns.shape:
         raise ShapeError(f"{values.shape}, {rows.shape} and {columns.shape} are not elements, rows and columns")
     self.__class__ = _traced_class(type(self))
-    self._shape, self.maxprint = (m, n), 50
+    self._shape, self.maxprint, self._is_whole = (m, n), 50, isinstance(elements, AllElements)
     if self.format == "coo":
         self.coords, self.data, self.has_canonical_format = (rows, columns), values, False
         return self
@@ -169,6 +162,8 @@ class TracedMatrix:
     indices: Any
     indptr: Any
     _shape: Any
+    _is_whole = False
+    __getattribute__ = stored
 
     def __init__(self, arg1: Any, shape: Any = None, dtype: Any = None, copy: bool = False, **_: Any) -> None:
         _construct(self, arg1, shape, dtype)
@@ -180,9 +175,9 @@ class TracedMatrix:
     tocoo, tocsr, tocsc = (on_traced(lambda self, copy=False, kind=kind: self._as(kind)) for kind in FORMATS)
 
     def getnnz(self, axis: Any = None) -> Any:
-        """The number of elements, which SciPy's functions read: SciPy itself stores no zeros of arrays and sums."""
-        if not UPWARD.is_called_by("scipy."):
-            raise UnsupportedFunctionError.here("nnz of a sparse matrix depends on traced values", remedy=COUNTED)
+        """The number of elements, also of each row or column."""
+        if self._is_whole:
+            check_reader("nnz")
         return self._getnnz(axis)  # type: ignore[attr-defined]  # SciPy's
 
     nnz = size = property(getnnz)
@@ -198,11 +193,14 @@ class TracedMatrix:
 
     todia = tolil = todok = tobsr = _no_format
 
+    def _with_data(self, data: Any, copy: bool = True) -> Any:
+        return self._as(self.format, triplets(self)._replace(values=data))
+
     @on_traced
     def transpose(self, axes: Any = None, copy: bool = False) -> Any:
-        values, rows, columns = triplets(self)
+        values, rows, columns = origin = triplets(self)
         turned = {"coo": "coo", "csr": "csc", "csc": "csr"}[self.format]
-        return self._as(turned, Triplets(values, columns, rows), self._shape[::-1])
+        return self._as(turned, type(origin)(values, columns, rows), self._shape[::-1])
 
     @on_traced
     def toarray(self, order: Any = None, out: None = None) -> Any:
@@ -278,7 +276,7 @@ class TracedMatrix:
     @on_traced
     def __getitem__(self, key: Any) -> Any:
         """The elements at some places. SciPy's method on a matrix of element numbers finds the places."""
-        values, rows, columns = triplets(self)
+        values, rows, columns = own = triplets(self)
         kind = self._kind if self.format != "coo" else self._csr_container  # type: ignore[attr-defined]
         found = kind((np.arange(1.0, len(rows) + 1), (rows, columns)), shape=self._shape)[key]
         if not _is_sparse(found):
@@ -286,7 +284,7 @@ class TracedMatrix:
         if found.ndim != 2:
             raise UnsupportedFunctionError("a row of a sparse array has no rule", remedy="write A[i:i + 1]")
         origin = triplets(found)
-        taken = Triplets(XP.take(values, origin.values.astype(int) - 1), origin.rows, origin.columns)
+        taken = type(own)(XP.take(values, origin.values.astype(int) - 1), origin.rows, origin.columns)
         return made(found._coo_container, taken, found.shape).asformat(self.format)
 
 
@@ -348,7 +346,7 @@ def _given(self: Any, arg1: Any, shape: Any) -> tuple[Triplets, Any]:
             _check_dimensions(dense.ndim)
         dense = XP.atleast_2d(dense)
         rows, columns = (at.reshape(-1) for at in np.indices(dense.shape))
-        return Triplets(XP.reshape(dense, (-1,)), rows, columns), dense.shape
+        return AllElements(XP.reshape(dense, (-1,)), rows, columns), dense.shape
     data, *places = arg1
     values = XP.asarray(data)
     if len(places) == 1:
@@ -388,11 +386,11 @@ def _block(blocks: Any, format: Any, dtype: Any, return_spmatrix: bool = False) 
             if block is not None:
                 if block.shape != (sizes[0][i], sizes[1][j]):
                     raise ShapeError(f"blocks[{i},{j}] of shape {block.shape} does not fit those beside it")
-                values, rows, columns = triplets(block)
-                parts.append(Triplets(values, rows + starts[0][i], columns + starts[1][j]))
+                values, rows, columns = own = triplets(block)
+                parts.append(type(own)(values, rows + starts[0][i], columns + starts[1][j]))
     values, *places = (XP.concatenate(part) for part in zip(*parts, strict=True))
     kind = _scipy().coo_matrix if return_spmatrix else _scipy().coo_array
-    elements = Triplets(values if dtype is None else values.astype(dtype), *places)
+    elements = kind_of(*parts)(values if dtype is None else values.astype(dtype), *places)
     return made(kind, elements, (starts[0][-1], starts[1][-1])).asformat(format)
 
 
@@ -414,7 +412,7 @@ def _sum(x: Any, y: Any, sign: int) -> Any:
     a, b = triplets(x), triplets(y)
     values = XP.concatenate([a.values, sign * b.values])
     rows, columns = (np.concatenate(at) for at in ((a.rows, b.rows), (a.columns, b.columns)))
-    return _of_format(x, Triplets(values, rows, columns), x.shape)
+    return _of_format(x, kind_of(a, b)(values, rows, columns), x.shape)
 
 
 def _of_format(like: Any, elements: Triplets, shape: Any) -> Any:
@@ -425,11 +423,11 @@ def _of_format(like: Any, elements: Triplets, shape: Any) -> Any:
 
 def _scaled(x: Any, other: Any) -> Any:
     """The elements of a sparse matrix times those of an array or a number."""
-    values, rows, columns = triplets(x)
+    values, rows, columns = own = triplets(x)
     if XP.ndim(other):
         other = XP.broadcast_to(other, x.shape)[rows, columns]
     kind = x.format if x.format in FORMATS else "coo"
-    return made(getattr(x, f"_{kind}_container"), Triplets(values * other, rows, columns), x.shape)
+    return made(getattr(x, f"_{kind}_container"), type(own)(values * other, rows, columns), x.shape)
 
 
 def _common(x: Any, y: Any) -> Any:
@@ -439,7 +437,7 @@ def _common(x: Any, y: Any) -> Any:
     a, b = (triplets(each.tocsr()) for each in (x, y))
     _, i, j = np.intersect1d(a.rows * x.shape[1] + a.columns, b.rows * x.shape[1] + b.columns, True, True)
     product = XP.take(a.values, i) * XP.take(b.values, j)
-    return _of_format(x, Triplets(product, a.rows[i], a.columns[i]), x.shape)
+    return _of_format(x, kind_of(a, b)(product, a.rows[i], a.columns[i]), x.shape)
 
 
 def _product(x: Any, other: Any) -> Any:
@@ -467,7 +465,7 @@ def _of_two(x: Any, y: Any) -> Any:
     i = np.repeat(np.arange(len(counts)), counts)
     j = np.arange(len(i)) - np.repeat(np.cumsum(counts) - counts, counts) + np.repeat(starts[a.columns], counts)
     terms = XP.take(a.values, i) * XP.take(b.values, j)
-    return _of_format(x, Triplets(terms, a.rows[i], b.columns[j]), (x.shape[0], y.shape[1]))
+    return _of_format(x, kind_of(a, b)(terms, a.rows[i], b.columns[j]), (x.shape[0], y.shape[1]))
 
 
 def _times(x: Any, other: Any) -> Any:

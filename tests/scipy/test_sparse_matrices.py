@@ -130,7 +130,9 @@ def test_what_is_not_computed_is_refused_at_the_line() -> None:
         "numbers": lambda d: (csr(d) + d[0]) @ X,
         "the number of elements": lambda d: sp.csr_array(d.reshape(2, 4)).nnz * d,
         "its other names": lambda d: sp.coo_array(d.reshape(2, 4)).size * d,
-        "that of rows": lambda d: (csr(d) - csr(2.0 * d)).getnnz(axis=1) * d[:4],
+        "that of rows": lambda d: (sp.csr_array(d.reshape(2, 4)) - PLAIN[:2]).getnnz(axis=1) * d[:2],
+        "the elements of an array": lambda d: abs(sp.csr_array(d.reshape(2, 4))).T.data,
+        "their places": lambda d: sp.csc_array(d.reshape(2, 4)).multiply(PLAIN[:2]).indices * d[0],
     }
     with together() as check:
         for name, f in refused.items():
@@ -159,3 +161,18 @@ def test_a_sparse_array_of_one_dimension_is_refused_and_a_matrix_of_it_is_a_row(
         with pytest.raises(FnadError, match=r"a sparse array of 1 dimension\(s\) has no rule"):
             fnad.jit(lambda x, kind=kind: kind(x).toarray())(X[:4])
     assert_array_equal(fnad.jit(lambda x: sp.csr_matrix(x).toarray())(X[:4]), [X[:4]])
+
+
+def test_what_is_stored_at_known_places_is_read() -> None:
+    indices = np.array([0, 1, 1, 0, 2, 1, 2, 3])
+    a = sp.csr_matrix((ELEMENTS, indices, INDPTR), shape=(4, 4))
+
+    @fnad.jit
+    def read(d: Any) -> Any:
+        known = sp.csr_matrix((d, indices, INDPTR), shape=(4, 4))
+        return known.data, known.indices, known.indptr, known.nnz, known.getnnz(axis=0), known.tocoo().row
+
+    for found, expected in zip(
+        read(ELEMENTS), (a.data, a.indices, a.indptr, a.nnz, a.getnnz(axis=0), a.tocoo().row), strict=True
+    ):
+        assert_array_equal(found, expected)
