@@ -108,7 +108,8 @@ def _made_by_rule(value: Any) -> Make | None:
     if issubclass(kind, (FunctionType, type)) and value.__name__ in SUBSTITUTES:
         return (lambda value: SUBSTITUTES[value.__name__]) if str(value.__module__).startswith("scipy.") else None
     if issubclass(kind, np.ufunc):
-        return OfElements if value in RULES else None
+        rules = importlib.import_module("fnad.numpy.scipy_ufuncs") if value not in RULES else None
+        return OfElements if rules is None or rules.special_rule(value) else None
     is_named = issubclass(kind, FUNCTIONS) and value is not operator.pow  # whose rule is for the operator
     return replacement if is_named and value in RULES else None
 

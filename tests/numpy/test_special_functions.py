@@ -5,7 +5,9 @@ import pytest
 import scipy.special
 
 import fnad
+from fnad.numpy.registry import RULES
 from fnad.scipy import special
+from fnad.trace.stand_ins import MADE
 from tests.numpy.against_numpy import check, check_value, traced
 
 X = np.array([[0.1, 0.5, 0.9], [-0.3, 1.7, 0.2]])
@@ -67,3 +69,10 @@ def test_gradients_of_special_functions_are_known_formulas():
     for x in (-1000.0, 1000.0):
         assert fnad.grad(scipy.special.expit)(x) == 0
         assert fnad.grad(scipy.special.log_expit)(x) == (x < 0)
+
+
+def test_a_list_may_be_the_first_that_a_special_function_takes(monkeypatch):
+    for known, key in ((RULES, scipy.special.gammaln), (MADE, id(scipy.special.gammaln))):
+        monkeypatch.delitem(known, key, raising=False)
+    gradient = fnad.grad(lambda x: np.sum(scipy.special.gammaln([x, 2 * x])))(0.3)
+    assert gradient == pytest.approx(scipy.special.digamma(0.3) + 2 * scipy.special.digamma(0.6), rel=1e-12)
