@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from fnad.ir.content import content_key
 from fnad.ir.primitive import StepCount
-from fnad.ir.program import Equation, Program, Var
+from fnad.ir.program import Atom, Equation, Program, Var
 
 
 def all_equations(program: Program) -> Iterator[Equation]:
@@ -40,3 +40,13 @@ def use_counts(program: Program) -> Counter[Var]:
 def equal_up_to_names(first: Program, second: Program) -> bool:
     """True if two programs are the same but for names and source lines."""
     return content_key(first) == content_key(second)
+
+
+def between(program: Program, inputs: Sequence[Var], outputs: Sequence[Atom]) -> Program:
+    """The part of a program that computes `outputs` from `inputs`, which must suffice, each equation as it is."""
+    needed, given, kept = set(outputs), frozenset(inputs), list[Equation]()
+    for equation in reversed(program.equations):
+        if any(var in needed and var not in given for var in equation.results):
+            kept.append(equation)
+            needed.update(equation.operands)
+    return Program(program.name, tuple(inputs), tuple(reversed(kept)), tuple(outputs))

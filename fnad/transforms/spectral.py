@@ -30,6 +30,7 @@ from fnad.ir.builder import SymbolEnvironment, bind_equation, current_builder, i
 from fnad.ir.primitive import DynamicSlice, Gather, IndexMap, Library, Primitive, Push
 from fnad.ir.program import Atom, Equation, Program, Var
 from fnad.ir.symbol import Symbol
+from fnad.ir.walk import between
 from fnad.ops.arithmetic import add, div, mul, sub
 from fnad.ops.comparison import bitwise_or, eq, le, select
 from fnad.ops.conversion import convert_to
@@ -39,7 +40,7 @@ from fnad.ops.shape import constant, ones_like, reshape_to, slice_axis, zeros_li
 from fnad.transforms.dce import dce
 from fnad.transforms.interpret import interpret
 from fnad.transforms.jvp import jvp
-from fnad.transforms.spectral_forms import Factor, Forms, SpectralFunction, between, parameters
+from fnad.transforms.spectral_forms import Factor, Forms, SpectralFunction, parameters
 
 
 def with_spectral_functions(program: Program, derive: Callable[[Program], Program]) -> Program:
@@ -63,7 +64,7 @@ def _recognized(program: Program) -> tuple[Program, dict[Primitive, Program]]:
         function = found[equation.results[0]]
         operands = (function.of.matrix, *parameters(forms, function))
         variables = tuple(atom for atom in operands if isinstance(atom, Var))
-        whole = between(program, variables, function.value)
+        whole = between(program, variables, [function.value])
         primitive = _primitive(function, whole, _factor(program, forms, function))
         written[primitive] = whole
         return rebuilt(equation, primitive=primitive, operands=variables, params={}, regions=())
@@ -79,7 +80,7 @@ def _factor(program: Program, forms: Forms, function: SpectralFunction) -> Progr
     def phi(w: Symbol, *given: Symbol) -> list[Symbol]:
         product = ones_like(w)
         for factor in function.factors:
-            part = between(program, (*values, *others), factor.value)
+            part = between(program, (*values, *others), [factor.value])
             (x,) = inline(part, [*[w] * len(values), *given])
             product = _times(product, _vector(x, factor, w), divides=factor.divides)
         return [product]

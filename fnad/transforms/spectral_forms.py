@@ -272,17 +272,6 @@ def _axis_after(shape: Shape, axis: int, other: Shape, batch: int) -> int | None
     return places[-1] if places else None
 
 
-def between(program: Program, inputs: tuple[Var, ...], output: Var) -> Program:
-    """The part of a program that computes `output` from `inputs`, which must suffice."""
-    needed: set[Atom] = {output}
-    kept: list[Equation] = []
-    for equation in reversed(program.equations):
-        if needed.intersection(set(equation.results).difference(inputs)):
-            kept.append(equation)
-            needed.update(equation.operands)
-    return Program(program.name, inputs, tuple(reversed(kept)), (output,))
-
-
 def parameters(forms: Forms, function: SpectralFunction) -> tuple[Var, ...]:
     """The operands of φ other than the eigenvalues."""
     return tuple(dict.fromkeys(var for factor in function.factors for var in _read(forms, factor.value)))

@@ -15,6 +15,7 @@ from fnad.api.staging.leaves import Function, function_name
 from fnad.api.staging.stage import Staged
 from fnad.errors import ControlFlowWarning
 from fnad.ir.program import Atom, Equation, Program, Source, Var
+from fnad.ir.walk import between
 from fnad.ops.comparison import eq, ne
 from fnad.ops.floating_point import bits
 from fnad.trace.capture import Guard
@@ -71,11 +72,7 @@ def _check_dependence(f: Function, staged: Staged, guards: Sequence[Guard], name
 
 def ancestors(program: Program, atoms: Sequence[Atom]) -> set[Atom]:
     """The atoms that some of a program depend on, with themselves."""
-    found = set(atoms)
-    for equation in reversed(program.equations):
-        if not found.isdisjoint(equation.results):
-            found.update(equation.operands)
-    return found
+    return {*atoms}.union(*(equation.operands for equation in between(program, program.inputs, atoms).equations))
 
 
 def descendants(program: Program, atoms: Sequence[Atom]) -> set[Atom]:

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from fnad.api.staging.leaves import Operand, to_user
 from fnad.ir.builder import current_builder, inline
-from fnad.ir.program import Atom, Equation, Program, Var
+from fnad.ir.program import Atom, Program, Var
 from fnad.ir.symbol import Symbol
+from fnad.ir.walk import between
 from fnad.numpy.operands import as_symbol, as_weak
 from fnad.trace.capture import Trace
 from fnad.trace.looping import LOOPING
@@ -50,28 +51,17 @@ def guard_by(program: Program, asked: Sequence[Var], operands: Sequence[Operand]
     builder = current_builder()
     assert isinstance(builder, Trace)
     symbols = [as_symbol(value if isinstance(value, Symbol) else to_user(value)) for value in operands]
-    known = [symbol.atom for symbol in inline(_slice(program, asked), symbols)]  # equations that are there already
+    there = inline(between(program, program.inputs, asked), symbols)  # as equations of the trace already
     makers: dict[Atom, int] = {}
     for place, equation in enumerate(builder.equations):
         makers.update(dict.fromkeys(equation.results, place + 1))
-    found = dict(zip(known, [answer.symbol.atom for answer in answers], strict=True))
+    found = {known.atom: answer.symbol.atom for known, answer in zip(there, answers, strict=True)}
     guards, latest = list(builder.guards.values()), 0
     builder.guards.clear()
     for guard in guards:
         atom = found.get(guard.atom, guard.atom)
         latest = max(latest, guard.position if atom is guard.atom else makers.get(atom, guard.position))
         builder.guards.setdefault(atom, guard._replace(atom=atom, position=latest))
-
-
-def _slice(program: Program, outputs: Sequence[Var]) -> Program:
-    """The program with only the equations that these values need, each as it is."""
-    needed: set[Atom] = set(outputs)
-    kept: list[Equation] = []
-    for equation in reversed(program.equations):
-        if not needed.isdisjoint(equation.results):
-            kept.append(equation)
-            needed.update(equation.operands)
-    return Program(program.name, program.inputs, tuple(reversed(kept)), tuple(outputs))
 
 
 def traced(symbol: Symbol, *, weak: bool = False) -> Tracer:
