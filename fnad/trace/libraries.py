@@ -136,7 +136,7 @@ def is_users(kind: type) -> bool:
         module = getattr(kind, "__module__", "")
         is_known = not _is_made_by_code(kind) if module == "builtins" else in_library(module)
         _USERS[address] = found = (
-            weakref.ref(kind, lambda _: _USERS.pop(address, None)),
+            weakref.ref(kind, functools.partial(_USERS.pop, address)),  # C code, which no interrupt stops halfway
             not is_known or any(map(_is_of_other_code, vars(kind).values())),
         )
     return found[1]
