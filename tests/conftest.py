@@ -188,10 +188,11 @@ OPTIMISED = {
 """Folders and files of tests whose programs LLVM optimises; others check rules, and it would take half of the time."""
 
 PLAIN = {
-    *("test_control.py", "test_families.py", "test_linalg.py", "test_random_rows.py", "test_sorting.py"),
-    *("test_threads.py", "test_zero_size.py"),
+    *("test_asymptotic.py", "test_control.py", "test_draws.py", "test_families.py", "test_fourier.py"),
+    *("test_linalg.py", "test_pool.py", "test_positions.py", "test_random_rows.py", "test_sorting.py"),
+    *("test_tails.py", "test_threads.py", "test_zero_size.py"),
 }
-"""Files in these folders whose programs are not optimised: they check the loops that fnad makes, or calls of LAPACK."""
+"""Files in these folders whose programs are not optimised: they check fnad's loops and formulas, or calls of LAPACK."""
 
 PLAIN_FAMILIES: WeakValueDictionary[str, families.Family] = WeakValueDictionary()
 """The code that the other tests have compiled, which these do not take."""
@@ -215,10 +216,11 @@ def _compiled_anew() -> Iterator[None]:
         yield
 
 
-INTERPRETED = {"control", "nn", "numpy", "optim", "trace", "test_user_arguments.py", "test_user_tracing.py"}
+INTERPRETED = {"control", "nn", "numpy", "optim", "scipy", "trace", "test_user_arguments.py", "test_user_tracing.py"}
 """Folders and files whose programs are interpreted unless a test sets the executor.
 
-They test the front end, and control flow, of which `tests/backends/test_control.py` checks what is compiled.
+They test the front end and control flow, of which `tests/backends/test_control.py` checks what is compiled, and SciPy
+by its own names, of which single tests set the executor.
 """
 
 

@@ -54,7 +54,8 @@ def test_number_of_trials(name: str):
 def test_ufuncs_of_scipy_traced_and_compiled_are_scipys(name: str):
     for sample in SCALAR[name].samples():
         if sample.operands[0].dtype.kind == "f" or name.startswith("xlog"):
-            check(PUBLIC[name], *sample.operands)
+            with fnad.config.override(executor="compiled"):
+                check(PUBLIC[name], *sample.operands)
 
 
 @pytest.mark.parametrize("name", ["gammaln", "jv", "betainc", "xlogy", "erf", "eval_legendre", "expn"])
