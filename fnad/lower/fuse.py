@@ -17,9 +17,9 @@ from itertools import pairwise
 
 from fnad.ir.size import estimate, is_same
 from fnad.lower.footprint import Footprint, aligned, footprint
-from fnad.lower.loop_ir import Item, NestLoop
+from fnad.lower.loop_ir import Item, NestLoop, Scan
 from fnad.lower.nodes import Buffer
-from fnad.lower.parallel import is_parallel
+from fnad.lower.parallel import calls_functions, is_parallel
 
 CANDIDATES = 8
 """The number of nests tried among those that share data with a new one."""
@@ -190,6 +190,8 @@ class Nests:
             return False
         if not self.is_inside and _costs_threads(member, item, touched):
             return False
+        if _costs_vectors(member, item):
+            return False
         old = member.footprint
         # Two reads never conflict; where either writes, the iterations of both must touch the same parts in step.
         shared = (old.written.keys() & (touched.read.keys() | touched.written.keys())) | (
@@ -238,6 +240,13 @@ def _costs_threads(member: Member, item: NestLoop, touched: Footprint) -> bool:
         return True
     loop = _item(member) if touched.products else None
     return isinstance(loop, NestLoop) and not is_parallel(loop)
+
+
+def _costs_vectors(member: Member, item: NestLoop) -> bool:
+    """True if functions would be called one by one because of a running fold, whose steps have an order."""
+    inside = [inner.item for inner in member.inside.members] if member.inside else []
+    is_running, is_item_running = (any(isinstance(effect, Scan) for effect in items) for items in (inside, item.items))
+    return is_running != is_item_running and calls_functions(item if is_running else _item(member))
 
 
 def _item(member: Member) -> Item:

@@ -220,6 +220,11 @@ def _time(node: Node) -> float:
             return 0.0
 
 
+def calls_functions(item: Item) -> bool:
+    """True if an item computes more than operators do."""
+    return any(isinstance(node, ScalarOperation) and node.operation.symbol is None for node in _nodes(effects(item)))
+
+
 def _nodes(effects: Iterable[object]) -> Iterator[Node]:
     """All nodes of effects, each once."""
     return all_nodes(

@@ -14,6 +14,7 @@ from hypothesis import given
 import fnad
 from fnad.backends.cpu.executor import compile_program, plan
 from fnad.backends.cpu.target import CPU
+from fnad.config import override
 from fnad.ir.builder import trace
 from fnad.ir.parser import parse_program
 from fnad.ir.types import F32, F64, I64, Aval
@@ -130,6 +131,17 @@ def test_large_arrays_without_a_common_operand_are_computed_where_both_are_read(
     f = lambda x, y: (np.exp(x), np.exp(y), np.exp(x) * np.exp(y))  # noqa: E731
     for n, nests in ((100, 2), (10_000, 1)):
         assert fnad.jit(f).lower(*np.ones((2, n))).as_text("loops").count("for ") == nests
+
+
+@pytest.mark.parametrize(("function", "loops"), [(np.exp, 2), (np.square, 1)])
+def test_functions_are_not_called_one_by_one_beside_a_running_fold(function: Callable[..., Any], loops: int) -> None:
+    f = fnad.jit(lambda x: (function(x).sum(), np.cumsum(x)))
+    x = np.random.default_rng(0).standard_normal(50)
+    assert f.lower(x).as_text("loops").count("for ") == loops
+    with override(executor="compiled"):
+        total, sums = f(x)
+    np.testing.assert_allclose(total, function(x).sum())
+    np.testing.assert_allclose(sums, np.cumsum(x))
 
 
 def test_work_on_rows_after_a_fold_of_rows_stays_in_the_row():
