@@ -249,3 +249,35 @@ def test_a_rule_may_be_stated_by_its_part_for_each_argument() -> None:
     constant = fnad.custom_jvp(lambda x: x * 2)
     constant.defjvps(None)
     assert fnad.grad(constant)(2.0) == 0
+
+
+@executors
+def test_arguments_by_keyword_and_defaults_come_by_position(executor: str) -> None:
+    def f(x: Any, y: Any = 2.0, *, scale: float = 1.0) -> Any:
+        return x**2 * y * scale
+
+    forward, backward = fnad.custom_jvp(f), fnad.custom_vjp(f)
+    forward.defjvp(lambda p, t: (f(*p), 6.0 * p[0] * p[1] * t[0] + p[0] ** 2 * t[1]))
+    backward.defvjp(lambda x, y: (f(x, y), (x, y)), lambda kept, ct: (6.0 * kept[0] * kept[1] * ct, kept[0] ** 2 * ct))
+    with fnad.config.override(executor=executor):
+        for g in (forward, backward):
+            assert_allclose([g(3.0), g(3.0, y=4.0), g(y=4.0, x=3.0)], [18.0, 36.0, 36.0])
+            assert_allclose(fnad.grad(g)(3.0), 36.0)
+            assert_allclose(fnad.grad(lambda x, g=g: g(x, y=4.0))(3.0), 72.0)
+            assert_allclose(fnad.grad(lambda y, g=g: g(y=y, x=3.0))(4.0), 9.0)
+            assert_allclose(fnad.jit(fnad.grad(lambda x, y, g=g: g(x, y=y), argnums=(0, 1)))(3.0, 4.0), (72.0, 9.0))
+
+
+def test_an_argument_that_has_no_position_is_refused() -> None:
+    f = fnad.custom_jvp(lambda x, *, scale=1.0: x * scale)
+    f.defjvp(lambda p, t: (f(*p), t[0]))
+    assert_allclose(fnad.grad(f)(3.0), 1.0)
+    with pytest.raises(CustomRuleError, match="takes scale by keyword alone"):
+        fnad.grad(lambda x: f(x, scale=2.0))(3.0)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'other'"):
+        fnad.grad(lambda x: f(x, other=2.0))(3.0)
+    sine = fnad.custom_jvp(np.sin)
+    sine.defjvp(lambda p, t: (sine(*p), np.cos(p[0]) * t[0]))
+    assert_allclose(fnad.grad(sine)(3.0), np.cos(3.0))
+    with pytest.raises(CustomRuleError, match="takes dtype by keyword alone"):
+        fnad.grad(lambda x: sine(x, dtype=np.float32))(3.0)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from inspect import signature
 from itertools import islice
 from pickle import PicklingError
+from types import BuiltinFunctionType
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -36,6 +38,9 @@ from fnad.numpy.operands import as_symbol
 from fnad.trace.hooks import callee
 from fnad.tracebacks import boundary
 
+IN_C = (np.ufunc, BuiltinFunctionType, type(np.sum))
+"""Classes of functions whose options have no derivatives."""
+
 DEEPEST = 3
 """The highest order of derivatives for which a rule that calls its own function is followed."""
 
@@ -60,11 +65,11 @@ class _Custom(Transformed):
         self.rule: tuple[Function, ...] | None = None
 
     @boundary
-    def __call__(self, /, *args: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """The action of the function."""
         if self.rule is None:
             raise _refused(f"{described(self._f)} has no rule", f"state it with {self.how}")
-        return self._traced(args) if is_tracing() else self._f(*args)
+        return self._traced(_by_position(self._f, args, kwargs)) if is_tracing() else self._f(*args, **kwargs)
 
     def _traced(self, args: tuple[Any, ...]) -> Any:
         """The result of a call within a trace."""
@@ -98,7 +103,7 @@ class custom_vjp(_Custom):  # noqa: N801 a decorator
 
     `fwd(*args)` returns the output and residuals, any pytree. `bwd(residuals, ct)` takes the cotangent of the output, a
     pytree like it, and returns a tuple with a cotangent for each argument, None for a zero. The rule is linear in `ct`:
-    forward mode and higher derivatives follow from it.
+    forward mode and higher derivatives follow from it. Arguments that a call names, and defaults, come by position too.
 
     Parameters:
         f (function): It must not use differentiated values from outside.
@@ -137,7 +142,8 @@ class custom_jvp(_Custom):  # noqa: N801 a decorator
     """A function with a rule for forward mode, stated by `defjvp(rule)`.
 
     `rule(primals, tangents)` takes the tuples of the arguments and of their tangents, and returns the output and its
-    tangent. The rule is linear in the tangents: reverse mode and higher derivatives follow from it.
+    tangent. The rule is linear in the tangents: reverse mode and higher derivatives follow from it. Arguments that a
+    call names, and defaults, are among the primals too.
 
     Parameters:
         f (function): It must not use differentiated values from outside.
@@ -213,6 +219,18 @@ class Ruled(_Custom):
 
 
 # ---- calls -----------------------------------------------------------------------------------------------------------
+
+
+def _by_position(f: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    """The arguments in the order of the parameters, with the defaults of a function in Python."""
+    if isinstance(f, IN_C) and not kwargs:
+        return args
+    bound = signature(f).bind(*args, **kwargs)
+    if bound.kwargs:
+        what = f"{described(f)} takes {', '.join(bound.kwargs)} by keyword alone, and rules take arguments by position"
+        raise _refused(what, "let the function take it by position, or use functools.partial before the rule is stated")
+    bound.apply_defaults()
+    return bound.args
 
 
 class CustomCall(NamedTuple):
