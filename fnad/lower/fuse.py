@@ -41,7 +41,8 @@ class Member:
 class Nests:
     """Items in order; for each buffer, the positions of the items that write it and of those that touch it.
 
-    A nest has no more than about `largest` effects. What `is_inside` of a loop is left to the threads of that loop.
+    A nest has no more than about `largest` effects. What `is_inside` of a loop is left to the threads of that loop. It
+    `has_running` folds, or not.
     """
 
     largest: int
@@ -49,6 +50,7 @@ class Nests:
     writers: dict[Buffer, list[int]] = field(default_factory=lambda: defaultdict[Buffer, list[int]](list))
     touchers: dict[Buffer, list[int]] = field(default_factory=lambda: defaultdict[Buffer, list[int]](list))
     is_inside: bool = False
+    has_running: bool = False
 
     def place(self, item: Item) -> None:
         """Add an item that comes after all others in the program, merging loops where that is allowed."""
@@ -219,6 +221,7 @@ class Nests:
             for inner in item.items:
                 inside.place(inner)
         self.members.append(Member(item, touched, inside))
+        self.has_running |= isinstance(item, Scan)
         self._note(len(self.members) - 1, touched)
 
     def _note(self, position: int, touched: Footprint) -> None:
@@ -244,8 +247,8 @@ def _costs_threads(member: Member, item: NestLoop, touched: Footprint) -> bool:
 
 def _costs_vectors(member: Member, item: NestLoop) -> bool:
     """True if functions would be called one by one because of a running fold, whose steps have an order."""
-    inside = [inner.item for inner in member.inside.members] if member.inside else []
-    is_running, is_item_running = (any(isinstance(effect, Scan) for effect in items) for items in (inside, item.items))
+    is_running = member.inside is not None and member.inside.has_running
+    is_item_running = any(isinstance(effect, Scan) for effect in item.items)
     return is_running != is_item_running and calls_functions(item if is_running else _item(member))
 
 
