@@ -223,14 +223,16 @@ class Ruled(_Custom):
 
 def _by_position(f: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
     """The arguments in the order of the parameters, with the defaults of a function in Python."""
-    if isinstance(f, IN_C) and not kwargs:
-        return args
-    bound = signature(f).bind(*args, **kwargs)
+    bound = signature(_any if isinstance(f, IN_C) else f).bind(*args, **kwargs)
     if bound.kwargs:
         what = f"{described(f)} takes {', '.join(bound.kwargs)} by keyword alone, and rules take arguments by position"
         raise _refused(what, "let the function take it by position, or use functools.partial before the rule is stated")
     bound.apply_defaults()
     return bound.args
+
+
+def _any(*args: Any, **kwargs: Any) -> None:
+    """A function that has the parameters of one in C."""
 
 
 class CustomCall(NamedTuple):
