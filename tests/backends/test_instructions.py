@@ -983,7 +983,7 @@ def test_small_products_take_one_thread_and_give_back_the_others() -> None:
 
 
 def test_a_short_loop_is_not_unrolled_into_long_code() -> None:
-    """It has up to 1,058 lines, at the third level of LLVM 1,356, which take more time to compile and are no faster."""
+    """It has 1,036 lines, at the third level of LLVM 1,356, where it takes more time to compile and is no faster."""
 
     def layer(w: Any, x: Any) -> Any:
         y = np.arctan(w @ x)
@@ -991,7 +991,7 @@ def test_a_short_loop_is_not_unrolled_into_long_code() -> None:
 
     w, x = np.ones((1000, 10)), np.ones(10)
     assembly = fnad.jit(fnad.jacobian(layer, 1)).lower(w, x).as_text("asm")
-    assert 200 < len(assembly.splitlines()) < 1150
+    assert 200 < len(assembly.splitlines()) < 1050
 
 
 FAULTS = """

@@ -260,7 +260,7 @@ class _Writer:
     def counted(self, loop: code.For) -> None:
         if loop.is_parallel and code.STATUS.name in self.values:
             self.parallel_loop(loop)
-        elif blocks := transposes.in_blocks(loop) if transposes.SQUARE.name in self.target.instructions else None:
+        elif blocks := transposes.in_blocks(loop) if transposes.are_fast(self.target) else None:
             self.block(blocks)
         else:
             self.loop(loop)

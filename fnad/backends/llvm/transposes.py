@@ -24,6 +24,7 @@ from fnad.backends.llvm.emitter import Builder, Instructions, Kinds, Value, Valu
 from fnad.backends.llvm.loop_hints import step_of
 from fnad.kernel import statements as code
 from fnad.kernel.scratch import LOCAL_ARRAYS, makes_array
+from fnad.lower.target import Target
 from fnad.scalar.operation import INDEX, Operation, Pointer
 
 SIDE = 8
@@ -41,6 +42,11 @@ def square(source: Any, first: int, step: int, tile: Any, place: int, width: int
 
 
 SQUARE = Operation("transposed_square", lambda *kinds: None, square)
+
+
+def are_fast(target: Target) -> bool:
+    """True if a row of a square of doubles is one vector: of narrower ones a square has too many for the registers."""
+    return SQUARE.name in target.instructions and target.lanes >= 2 * SIDE
 
 
 def in_blocks(loop: code.For) -> list[code.Statement] | None:
