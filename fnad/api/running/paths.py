@@ -161,6 +161,7 @@ class TracedPath:
         If it `is_checked`, raise `GuardFailed` where the program decides otherwise than the trace.
         """
         operands = [*arrays, *[draw.array for draw in self.draws], *self.captured]
+        self.draws = [draw.without_numbers() for draw in self.draws]
         if not self.guards:
             return self._run(operands)
         if is_checked or config.current().executor == "compiled" or self.device != "cpu":
