@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fnad import callback, config, fori_loop, jit, scan, while_loop
-from fnad.backends.cpu.executor import compile_program
+from fnad.backends.cpu.executor import LINE, at_line, compile_program
 from fnad.ir.builder import trace
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, Aval
@@ -157,6 +157,13 @@ def assigned_at_its_own_integers(x: Any) -> Any:
     u = y.copy()
     u[y] = np.arange(N)[::-1]
     return u
+
+
+@pytest.mark.parametrize("dtype", [np.dtype(bool), np.dtype("f4"), np.dtype("c16")])
+def test_temporaries_begin_at_lines_of_the_cache(dtype: np.dtype[Any]) -> None:
+    arrays = [at_line(size, dtype) for size in (*range(1, 40), 100_000)]
+    assert {array.ctypes.data % LINE for array in arrays} == {0}
+    assert [array.size for array in arrays] == [*range(1, 40), 100_000]
 
 
 def test_what_a_callback_sees_is_not_overwritten_before() -> None:

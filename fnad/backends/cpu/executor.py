@@ -54,6 +54,9 @@ NO_ARRAY: NewArray = (np.empty, (0,), np.dtype(bool))
 DIRECT = 2**18
 """The most bytes of a workspace that a direct call has for itself: it is not counted, nor given back."""
 
+LINE = 64
+"""The bytes of a line of the cache."""
+
 ENGINE_BYTES = 50_000
 """The memory that LLVM takes for each function besides its code."""
 
@@ -196,7 +199,7 @@ class NativeExecutor:
         counters = np.zeros(max([1, *(chunk.depth for chunk in self.plan.chunks)]), np.int64)
         stacks = residual_stack.new_table(len(self.plan.loops.residual_stacks))
         STORE.trim(self._workspace_size)
-        slots = [np.empty(slot.size, slot.dtype) for slot in self.plan.slots]
+        slots = [at_line(slot.size, slot.dtype) for slot in self.plan.slots]
         return [
             *slots,
             *self._numbers,
@@ -422,3 +425,10 @@ def _contiguous(array: Array) -> Array:
     flags = array.flags
     plain = type(array) is np.ndarray and flags.c_contiguous and flags.aligned
     return array if plain else np.asarray(np.require(array, requirements=("C", "A")))
+
+
+def at_line(size: int, dtype: np.dtype[Any]) -> Array:
+    """An array of undefined content that begins at a line of the cache: a store of a whole vector is in one line."""
+    memory = np.empty(size * dtype.itemsize + LINE, np.uint8)
+    start = -memory.ctypes.data % LINE
+    return memory[start : start + size * dtype.itemsize].view(dtype)
