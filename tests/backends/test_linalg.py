@@ -11,6 +11,7 @@ import pytest
 import fnad
 import fnad.scipy.linalg
 from fnad import lapack_threads
+from fnad.backends.cpu import blas
 from fnad.backends.cpu.executor import NativeExecutor, compile_program, plain_function
 from fnad.errors import FactorizationError, OutOfRangeError
 from fnad.ir.builder import trace
@@ -23,7 +24,7 @@ from fnad.ops.arithmetic import add, sub
 from fnad.ops.determinant import LARGEST_BY_FORMULA, det
 from fnad.ops.eigenvalues import eigvals
 from fnad.ops.least_squares import qr
-from fnad.ops.linalg import inv, lu, row_order, solve
+from fnad.ops.linalg import cholesky, inv, lu, row_order, solve
 from fnad.transforms.interpret import interpret
 from tests.together import in_groups, some_of
 
@@ -204,6 +205,21 @@ def test_large_matrices_are_native_and_give_back_the_threads_that_they_do_not_ta
     left, right = np.tril(packed, -1) + np.eye(n), np.triu(packed)
     np.testing.assert_allclose(left @ right, np.take_along_axis(a, rows[..., None], 1), atol=1e-13)
     assert [library._get() for library in lapack_threads._libraries(lapack_threads._loaded())] == threads
+
+
+@pytest.mark.parametrize("dtype", ["d", "F", "D"])
+def test_cholesky_factors_are_of_one_triangle_and_zero_in_the_other_one(dtype: str) -> None:
+    rng, n = np.random.default_rng(0), 37
+    x = rng.standard_normal((2, n, n)) + (1j * rng.standard_normal((2, n, n)) if dtype in "FD" else 0)
+    a = (x @ np.conj(np.swapaxes(x, 1, 2)) + np.eye(n)).astype(dtype)
+    for upper, other in ((False, np.triu(np.full((n, n), 99.0), 1)), (True, np.tril(np.full((n, n), 99.0), -1))):
+        given = (a + other).astype(dtype)
+        program = program_of(cholesky, Sample((given,), {"upper": upper}))
+        (found,), (expected,) = compile_program(program)([given]), interpret(program, [given])
+        assert found.dtype == expected.dtype
+        np.testing.assert_array_equal(found[:, other != 0], 0)
+        np.testing.assert_allclose(found, expected, rtol=0, atol=100 * np.finfo(dtype).eps * np.max(abs(expected)))
+    assert f"{blas.LETTERS[np.dtype(dtype).str[1:]]}potrf" in fnad.jit(np.linalg.cholesky).lower(a).as_text("llvm")
 
 
 def filtered(a: Any, q: Any, zs: Any) -> Any:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import llvmlite.ir as ir
 import numpy as np
 
-from fnad.backends.cpu import blas_threads, system
+from fnad.backends.cpu import blas_threads, cholesky, system
 from fnad.backends.cpu.blas import address, by_reference, call_blas
 from fnad.backends.cpu.blas_threads import one_thread
 from fnad.backends.cpu.matrices import at, copy, each, memory, transpose
@@ -140,16 +140,6 @@ def of_finite(builder: Builder, given: RoutineCall, a: Value, *results: Value) -
     with builder.if_then(builder.icmp_unsigned("==", builder.load(found), WORD(0))):
         builder.store(by_ufunc(builder, given, a, *results), found)
     return builder.load(found)
-
-
-def fails(name: str, builder: Builder, given: RoutineCall, a: Value, failed: Value) -> Value:
-    """The result of `by_ufunc` for each matrix."""
-    dtype, size = given.dtypes[0], given.sizes["m"] ** 2
-    one = given._replace(name=name, dtypes=(dtype, dtype), matrices=1)
-    with memory(builder, (dtype, size)) as (result,), each(builder, given.matrices) as matrix:
-        failure = by_ufunc(builder, one, builder.gep(a, [builder.mul(matrix, LONG(size))]), result)
-        builder.store(builder.zext(failure, LONG), builder.gep(failed, [matrix]))
-    return WORD(0)
 
 
 def lstsq(builder: Builder, given: RoutineCall, a: Value, b: Value, x: Value) -> Value:
@@ -496,8 +486,10 @@ BODIES: Mapping[str, Callable[..., Value]] = {
     **{f.__name__: f for f in (lu, revealing_lu, row_order, lu_by_columns)},
     "solve_by_lu": partial(solve_by_lu, False),
     "solve_by_lu_transposed": partial(solve_by_lu, True),
-    "cholesky_lo_fails": partial(fails, "cholesky_lo"),
-    "cholesky_up_fails": partial(fails, "cholesky_up"),
+    "cholesky_lo": partial(cholesky.factors, True),
+    "cholesky_up": partial(cholesky.factors, False),
+    "cholesky_lo_fails": partial(cholesky.fails, True),
+    "cholesky_up_fails": partial(cholesky.fails, False),
     "qr_reduced": partial(qr, False),
     "qr_complete": partial(qr, True),
     "qr_r": partial(qr, False),
