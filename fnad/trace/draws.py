@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial, wraps
 from types import MethodType
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 
@@ -28,8 +28,10 @@ from fnad.trace.capture import Array, Trace, same_bits
 from fnad.trace.generators import draws_numbers
 from fnad.trace.reads import pickled
 from fnad.trace.recording import RECORDING, Recorder
-from fnad.trace.writes import DRAWING
+from fnad.trace.writes import DRAWING, undoing
 from fnad.upward import UPWARD
+
+T = TypeVar("T")
 
 OTHERS = {"bit_generator", "bytes", "get_state", "seed", "set_state", "shuffle", "spawn"}
 """The attributes of generators that are no draws of new numbers."""
@@ -179,6 +181,19 @@ class Varying:
         """The traced value in its place."""
         recorder = _draw_recorder() or refuse()
         return recorder.trace(Draw(np.array(self._value, np.int64)), is_number=True)
+
+
+def with_traced_draws(run: Callable[[DrawRecorder], T], is_kept: Callable[[T, DrawRecorder], bool]) -> T | None:
+    """The result of a run whose draws are traced; None if it is not kept or raises, and what it did is undone."""
+    recorder = DrawRecorder()
+    with undoing() as changes:
+        with suppress(Exception, NotRepeatableRun):  # the run that follows raises what the function does
+            result = run(recorder)
+            if is_kept(result, recorder):
+                return result
+        changes.undo()
+        recorder.restore()
+    return None
 
 
 def refuse() -> NoReturn:

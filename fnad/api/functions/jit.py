@@ -13,7 +13,6 @@ from __future__ import annotations
 import warnings
 import weakref
 from collections.abc import Callable, Hashable, Sequence
-from contextlib import suppress
 from enum import Enum
 from functools import partial
 from types import FunctionType
@@ -58,13 +57,13 @@ from fnad.ir.types import Dtype, Shape, aval_of
 from fnad.signals import refuse_handlers
 from fnad.store import now
 from fnad.trace.capture import READ
-from fnad.trace.draws import DrawRecorder, NotRepeatableRun
+from fnad.trace.draws import DrawRecorder, with_traced_draws
 from fnad.trace.environment import Environment
 from fnad.trace.labelled import Labels, is_labelled, labels_of
 from fnad.trace.recording import Recorder
 from fnad.trace.source import current_source
 from fnad.trace.tracer import Tracer
-from fnad.trace.writes import UNDOING, Writes, undoing
+from fnad.trace.writes import UNDOING, Writes
 from fnad.tracebacks import boundary, leave_out_own_frames
 
 if TYPE_CHECKING:
@@ -394,16 +393,9 @@ class Compiled(Transformed, Generic[P, R]):
         """
         if before is None or not paths.may_draw or not (before.draws or before.environment.has_only_drawn):
             return None
-        recorder = DrawRecorder()
-        with undoing() as changes:
-            with suppress(Exception, NotRepeatableRun):  # the run that follows raises what the function does
-                path = trace(recorder)
-                if not (path.guards or path.written):
-                    return path
-            changes.undo()
-            recorder.restore()
-        paths.may_draw = False
-        return None
+        path = with_traced_draws(trace, lambda path, _: not (path.guards or path.written))
+        paths.may_draw = path is not None
+        return path
 
     def _given_away(self, structure: Structure, form: CallForm) -> tuple[int, ...]:
         """The positions of the leaves of donated arguments."""

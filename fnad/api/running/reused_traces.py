@@ -32,13 +32,12 @@ from fnad.ir.program import Program
 from fnad.ir.types import NAMES
 from fnad.ir.walk import all_equations, use_counts
 from fnad.placement import is_on_device, on_host
-from fnad.trace.draws import Draw, DrawRecorder, NotRepeatableRun, Varying
+from fnad.trace.draws import Draw, DrawRecorder, Varying, with_traced_draws
 from fnad.trace.effects import DRAW
 from fnad.trace.environment import Environment
 from fnad.trace.parts import CONSTANTS
 from fnad.trace.reads import Remembered, array_in, first_read, same
 from fnad.trace.recording import Recorder
-from fnad.trace.writes import undoing
 from fnad.transforms.dce import dce, without_effects
 from fnad.transforms.interpret import prepare
 
@@ -176,23 +175,22 @@ class ReusedTraces:
 
     def _repeating(self, known: list[ReusedTrace], given: Sequence[Any], make: Make) -> Staged | None:
         """The result of a run whose draws are traced; None if it is not a plain run's, and what it did is undone."""
-        kept, recorder = [ANY if type(value) is Varying else fixed(value) for value in given], DrawRecorder()
-        with undoing() as changes:
-            try:
-                staged = self._run(recorder, kept, given, make)
-                is_kept = _is_worth_keeping(kept, staged, len(recorder.draws))
-                is_kept = is_kept and _is_independent(staged, recorder.draws, kept.count(ANY))
-                if is_kept and recorder.environment.holds():
-                    if recorder.is_repeatable():
-                        _keep(known, staged, kept, recorder.environment, recorder.draws)
-                    else:  # code of a library or another thread draws too
-                        self._give_up()
-                    return staged
-            except (Exception, NotRepeatableRun):  # noqa: BLE001  (the run that follows raises what the function does)
-                pass
-            changes.undo()
-            recorder.restore()
-        return None
+        kept = [ANY if type(value) is Varying else fixed(value) for value in given]
+
+        def is_kept(staged: Staged, recorder: DrawRecorder) -> bool:
+            if not (
+                _is_worth_keeping(kept, staged, len(recorder.draws))
+                and _is_independent(staged, recorder.draws, kept.count(ANY))
+                and recorder.environment.holds()
+            ):
+                return False
+            if recorder.is_repeatable():
+                _keep(known, staged, kept, recorder.environment, recorder.draws)
+            else:  # code of a library or another thread draws too
+                self._give_up()
+            return True
+
+        return with_traced_draws(lambda recorder: self._run(recorder, kept, given, make), is_kept)
 
     def _run(self, recorder: Recorder, kept: Sequence[Any], given: Sequence[Any], make: Make) -> Staged:
         for value in (self._f, *[value for value in kept if not isinstance(value, (Remembered, *CONSTANTS))]):
