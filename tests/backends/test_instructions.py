@@ -892,6 +892,40 @@ def test_loops_of_functions_take_the_widest_vectors(dtype: str, count: int, lane
     assert widths == ([str(vector_math.widest_bytes() // lanes)] if lanes else [])
 
 
+@pytest.mark.skipif(vector_math.widest_bytes() < 64, reason="no masks of eight doubles")
+@pytest.mark.parametrize(
+    ("dtype", "count", "is_masked"),
+    [
+        *[("f8", count, True) for count in (14, 22, 100)],
+        *[("f8", count, False) for count in (12, 17, 20)],
+        *[("f4", count, True) for count in (22, 127)],
+        *[("f4", count, False) for count in (18, 24, 143)],
+    ],
+)
+def test_functions_of_what_is_left_over_run_under_a_mask(dtype: str, count: int, is_masked: bool) -> None:
+    """One or two left over, and whole vectors of half the lanes, take no mask."""
+    source = f"""
+def program(x, y, out):
+    for i in range(200):
+        acc = {dtype.replace("f4", "f32").replace("f8", "f64")}(0.0)
+        for j in range({count}):
+            value = tanh(x[{count} * i + j] + y[j])
+            y[j] = value
+            acc = accumulate(acc, value)
+        out[i] = acc
+"""
+    function = compile_source(source, "program", [np.dtype(dtype)] * 3)
+    assert ("masked.store" in function.llvm()) == is_masked
+    x, y = np.random.default_rng(0).standard_normal((200, count)).astype(dtype), np.ones(count, dtype)
+    out, wanted, state = np.zeros(200, dtype), np.zeros(200), np.ones(count)
+    function.call(x, y, out)
+    for i, row in enumerate(x):
+        state = np.tanh(row + state)
+        wanted[i] = np.sum(state)
+    np.testing.assert_allclose(y, state, atol=1e-14 if dtype == "f8" else 1e-6)
+    np.testing.assert_allclose(out, wanted, atol=1e-12 if dtype == "f8" else 1e-4)
+
+
 WITHOUT_VECTOR_FUNCTIONS = """
 import llvmlite.binding as llvm
 import numpy as np

@@ -11,6 +11,9 @@ It takes as many lanes as the widest type in memory or in a sum has room for. Su
 so the functions of a loop that sums would be called for half as many numbers as they take at once. The arithmetic of
 such a loop would fill half a vector. Of Intel's older processors with AVX-512 LLVM prefers vectors of half their width,
 but functions, which hold their numbers in registers, take less time in whole ones.
+
+The iterations that are left over run one by one, and a function of one number takes as long as of a vector. Processors
+with AVX-512 compute them in one more vector under a mask, as LLVM does by itself in loops of fewer than 16 iterations.
 """
 
 from __future__ import annotations
@@ -32,6 +35,9 @@ FEWEST = 4
 
 NARROWEST = 8
 """The fewest lanes of single precision that processors with such functions prefer."""
+
+MASKED = 128
+"""The fewest iterations of a loop of functions that takes no mask, which costs a little in each vector."""
 
 WORK = 3
 """The fewest operations in single precision for each sum of doubles that are worth vectors of as many numbers."""
@@ -57,10 +63,13 @@ def innermost(
     is_inner = functions or (around is not None and around.kind is code.LoopKind.SPAN)
     if is_along_row(loop, around) or ((count is None or count >= FEWEST) and is_inner and not is_vectorised(around)):
         hints.append(_rolled(body.module))
-    sums = wide_sums(loop, carried)
+    sums, wide = wide_sums(loop, carried), lanes_of(functions, count, lanes)
+    if wide and lanes > NARROWEST and count is not None and count < MASKED and count % wide > wide // 4:
+        hints.append([ir.MetaDataString(body.module, "llvm.loop.vectorize.predicate.enable"), ir.IntType(1)(1)])
     if sums is not None and has_apart(loop) and not reads_on(loop.body):
-        wide = lanes_of(functions, count, lanes, has_sums=sums > 0)
-        if not functions and sums and has_much_work(loop, body):
+        if wide and not sums and count is not None and count < wide:
+            wide = None
+        elif not functions and sums and has_much_work(loop, body):
             wide = narrowed(lanes, count, NARROWEST)
         if wide:
             hints.append([ir.MetaDataString(body.module, "llvm.loop.vectorize.width"), ir.IntType(32)(wide)])
@@ -143,15 +152,17 @@ def has_much_work(loop: code.For, body: ir.Block) -> bool:
     return is_straight and len(operations) - sums >= WORK * sums
 
 
-def lanes_of(functions: Sequence[str], count: int | None, lanes: int, *, has_sums: bool) -> int | None:
+def lanes_of(functions: Sequence[str], count: int | None, lanes: int) -> int | None:
     """The numbers that the functions of a loop take at once: `lanes` of single precision, half as many of double.
 
-    None if LLVM chooses: there is no such number, or all iterations would be left over.
+    None if there is no such number.
     """
     for most, fewest, suffix in ((lanes, NARROWEST, ".float"), (lanes // 2, NARROWEST // 2, ".double")):
         wide = narrowed(most, count, fewest)
+        if count is not None and NARROWEST <= count < MASKED and (count > 4 * most or count % most != fewest):
+            wide = most  # what is left over runs under a mask
         if functions and all(text.endswith(suffix) or f"_ZGV_LLVM_N{wide}v" in text for text in functions):
-            return wide if has_sums or count is None or count >= wide else None
+            return wide
     return None
 
 
