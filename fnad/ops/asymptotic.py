@@ -28,13 +28,14 @@ from fnad.ir.types import is_complex
 from fnad.ops.arithmetic import neg
 from fnad.ops.comparison import bitwise_and, ge, gt, select
 from fnad.ops.conversion import imag, real
+from fnad.ops.elementary import sqrt
 from fnad.ops.formula import word
 from fnad.ops.piecewise import abs_, maximum, sign
 from fnad.ops.power import pow_
 from fnad.ops.shape import full_like, zeros_like
 
 GAUSSIAN_BOUNDS, GAUSSIAN_TERMS = {4: 5.5, 8: 7.0}, {4: 12, 8: 28}
-BESSEL_BOUND, BESSEL_TERMS = 30.0, 20
+BESSEL_BOUND, BESSEL_TERMS = 30.0, {4: 6, 8: 20}
 HAZARD_BOUND, HAZARD_TERMS = 20.0, 14
 POWER_BOUND, POWER_TERMS = 1.0, 10
 
@@ -103,11 +104,11 @@ def _faddeeva(coefficients: Sequence[float], power: int, z: Symbol, near: Symbol
 
 def _bessel_slope(v: float | Symbol, x: Symbol, alternating: int) -> Symbol:
     """-x**(-3/2) Σ (k + 1/2) aₖ(v) (±1/x)ᵏ, with aₖ₊₁ = aₖ (4v² - (2k+1)²) / 8(k+1)."""
-    t, squared = 1.0 / x, v * v * 4.0
-    total = full_like(x, BESSEL_TERMS + 0.5)
-    for k in reversed(range(BESSEL_TERMS)):
+    t, squared, terms = 1.0 / x, v * v * 4.0, BESSEL_TERMS[x.dtype.itemsize]
+    total = full_like(x, terms + 0.5)
+    for k in reversed(range(terms)):
         total = t * ((squared - (2 * k + 1) ** 2) * (alternating / (8 * k + 8))) * total + (k + 0.5)
-    return neg(pow_(x, full_like(x, -1.5)) * total)
+    return neg(t / sqrt(x) * total)
 
 
 def _bound(v: float | Symbol, x: Symbol) -> Symbol:

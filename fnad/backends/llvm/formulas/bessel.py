@@ -50,9 +50,9 @@ def by_interval(name: str, size: Lane, first: Twofold) -> Twofold:
 
 def over_root(name: str, size: Lane) -> Twofold:
     """The polynomial in 1/x over the root of x, whose own error is divided with it."""
-    root = size.sqrt()
-    error = root.fma(-root, size) * 0.5 / root
-    return precise(f"{name}_far", 1.0 / size - 0.0625).over(Twofold(root, error))
+    root, inverse = size.sqrt(), 1.0 / size
+    error = root.fma(-root, size) * (inverse * root) * 0.5
+    return precise(f"{name}_far", inverse - 0.0625).over(Twofold(root, error))
 
 
 def at_infinity(size: Lane, value: Lane) -> Lane:
