@@ -49,25 +49,10 @@ powm1 = special("powm1(x, p)", "x**y - 1, accurate where x**y is near 1.", (POSI
 # ---- Box and Cox -------------------------------------------------------------------------------------------------
 
 box_cox = partial(special, over=(POSITIVE, UNIT), edges=((2.0, 0.0), (2.0, 1e-12)))
-
-
-def _transform(logarithm: str) -> str:
-    """The scalar expression of (exp(λL) - 1) / λ, which is L where λL would lose digits.
-
-    Where the power overflows before the division, exp(64) is left for later.
-    """
-    size = f"f64({{1}}) * {logarithm}"
-    is_far = f"({size} < f64(709))"
-    power = f"expm1(select({is_far}, {size}, {size} - f64(64))) / f64({{1}})"
-    whole = f"{power} * select({is_far}, f64(1), f64({math.exp(64)!r}))"
-    near = f"select(abs({size}) < f64(1e-290), {logarithm}, {whole})"
-    return f"{{dtype}}(select(abs(f64({{1}})) < f64(1e-19), {logarithm}, {near}))"
-
-
-boxcox = native("boxcox(x, lmbda)", "(x**λ - 1) / λ, log x where λ is 0.", _transform("log(f64({0}))"),
+boxcox = native("boxcox(x, lmbda)", "(x**λ - 1) / λ, log x where λ is 0.", "scipy_boxcox({0}, {1})",
                 (POSITIVE, UNIT), edges=((2.0, 0.0), (2.0, 1e-12), (0.0, -1.0), (1e300, 1.02)), cost=60,
                 x="pow(x, lmbda - 1.0)", lmbda="log(x) * log(x) * exprel_slope(lmbda * log(x))")
-boxcox1p = native("boxcox1p(x, lmbda)", "((1 + x)**λ - 1) / λ, log(1 + x) where λ is 0.", _transform("log1p(f64({0}))"),
+boxcox1p = native("boxcox1p(x, lmbda)", "((1 + x)**λ - 1) / λ, log(1 + x) where λ is 0.", "scipy_boxcox1p({0}, {1})",
                   (POSITIVE, UNIT), edges=((2.0, 0.0), (2.0, 1e-12), (-1.0, -1.0), (1e300, 1.02)), cost=60,
                   x="pow(x + 1.0, lmbda - 1.0)", lmbda="log1p(x) * log1p(x) * exprel_slope(lmbda * log1p(x))")
 inv_boxcox = box_cox("inv_boxcox(x, lmbda)", "(1 + λx)**(1/λ), exp(x) where λ is 0.",

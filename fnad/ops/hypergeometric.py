@@ -6,8 +6,6 @@ hypergeometric functions they are accurate there and near it, in all orders of d
 
 from __future__ import annotations
 
-import math
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -18,10 +16,12 @@ from fnad.ops.constructors import COMPLEXES, INEXACT, LINE, REALS, Interval, ele
 from fnad.ops.conversion import convert_to
 from fnad.ops.formula import Formula, formula, word
 from fnad.ops.special_function import INF, NAN, POSITIVE, special
+from fnad.scalar.operations import exprel_slope as scalar_exprel_slope
 from fnad.scalar.scipy_ufunc import scipy_function
 from fnad.scalar.template import on_arrays
 
 THREE = (POSITIVE, POSITIVE, POSITIVE)
+EDGES = ((0.0,), (1e-9,), (-40.0,), (INF,), (NAN,))
 
 
 def _hyp1f1(a: Any, b: Any, z: Any) -> Any:
@@ -63,7 +63,7 @@ def _elementary(name: str, doc: str, template: str, slope: str, over: Interval =
     template = "{dtype}(" + template.replace("{0}", "f64({0})") + ")"
     return elementwise(
         f"real_{name}", on_arrays(template), template, (Formula(["y", "x"], slope),),
-        domain=REALS, over=(over,), edges=((0.0,), (1e-9,), (-40.0,), (INF,), (NAN,)), cost=40, doc=doc,
+        domain=REALS, over=(over,), edges=EDGES, cost=40, doc=doc,
     )  # fmt: skip
 
 
@@ -78,23 +78,6 @@ def _of_kind(name: str, real: Primitive, other: str) -> None:
     word(name, lambda x: (otherwise if is_complex(x.dtype) else real)(x))
 
 
-SLOPE = [1 / (math.factorial(k) * (k + 2)) for k in range(18)]
-"""The coefficients of the power series of the slope of (exp(x) - 1) / x."""
-
-HALVES = [
-    reduce(lambda total, c: f"(f64({c!r}) + {{0}} * {{0}} * {total})", half[-2::-1], f"f64({half[-1]!r})")
-    for half in (SLOPE[::2], SLOPE[1::2])
-]
-NEAR = f"({HALVES[0]} + {{0}} * {HALVES[1]})"
-IS_NEAR = "({0} < f64(700))"
-GROWTH = f"exp(select({IS_NEAR}, {{0}}, {{0}} - f64(64)))"
-FAR = (
-    f"select({{0}} < f64(1000), ({GROWTH} * select({{0}} < f64(-800), f64(0), {{0}} - f64(1)) + f64(1)) /"
-    " ({0} * {0}) *"
-    f" select({IS_NEAR}, f64(1), f64({math.exp(64)!r})), {{0}} * f64(1e300) * f64(1e300))"
-)
-"""The slope by its definition; from 700 on exp(x) may overflow before the slope does."""
-
 sinc = _elementary(
     "sinc", "sin(x) / x; DLMF 10.16.9.", _quotient("sin({0})"), f"x * hyp0f1(2.5, x * x * -0.25) * {-1 / 3}"
 )
@@ -108,9 +91,10 @@ log_ratio = _elementary(
     "log_ratio_slope(x, abs(x - 1.0), y)",
     POSITIVE,
 )
-exprel_slope = _elementary(
-    "exprel_slope", "The derivative of (exp(x) - 1) / x; DLMF 13.6.2.",
-    f"select(abs({{0}}) < f64(1), {NEAR}, {FAR})", f"select(eq(x, -inf), 0.0, hyp1f1(3.0, 4.0, x)) * {1 / 3}",
+exprel_slope = elementwise(
+    "real_exprel_slope", scalar_exprel_slope, "exprel_slope({0})",
+    (Formula(["y", "x"], f"select(eq(x, -inf), 0.0, hyp1f1(3.0, 4.0, x)) * {1 / 3}"),),
+    domain=REALS, over=(LINE,), edges=EDGES, cost=40, doc="The derivative of (exp(x) - 1) / x; DLMF 13.6.2.",
 )  # fmt: skip
 _of_kind("sinc", sinc, "hyp0f1(1.5, x * x * -0.25)")
 _of_kind("sinhc", sinhc, "hyp0f1(1.5, x * x * 0.25)")

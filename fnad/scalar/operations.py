@@ -8,8 +8,8 @@ tests       isnan isinf isfinite signbit logical_not
 division    floor_divide remainder fmod
 integers    power, with an exponent that is not negative   left_shift right_shift
 functions   exp exp2 expm1 log log2 log10 log1p sqrt cbrt power abs sin cos tan arcsin arccos arctan arctan2
-sinh cosh tanh arcsinh arccosh arctanh hypot erf erfc trigamma i1_ratio gammainc_a sech2 floor ceil trunc rint
-copysign nextafter ldexp(x, e)   exp_high exp_low of x <= 0: parts of 2**100 exp(x)
+sinh cosh tanh arcsinh arccosh arctanh hypot erf erfc trigamma i1_ratio gammainc_a sech2 exprel_slope
+floor ceil trunc rint copysign nextafter ldexp(x, e)   exp_high exp_low of x <= 0: parts of 2**100 exp(x)
 muladd(x, y, z): x * y + z, rounded once if the machine can
 complex     real imag conjugate make_complex(re, im), and the functions that NumPy has for complex numbers
 draws       philox_low philox_high(index, stream, key): the halves of a block, u64   random_gamma(index, key, shape)
@@ -138,6 +138,20 @@ def sech2(x: Any) -> Any:
     return 4 * e / np.square(1 + e)
 
 
+EXPREL_SLOPE = [1 / (math.factorial(k) * (k + 2)) for k in range(18)]
+"""The coefficients of the power series of the slope of (exp(x) - 1) / x."""
+
+
+def exprel_slope(x: Any) -> Any:
+    """The slope of (exp(x) - 1) / x, which is finite where the exponential alone overflows."""
+    wide = x.astype(np.result_type(x, np.float64))
+    with np.errstate(all="ignore"):
+        near, within = np.polyval(EXPREL_SLOPE[::-1], wide), np.clip(wide, -1e3, 1e3)
+        shift = np.where(wide < 700.0, 0.0, 64.0)
+        far = (np.exp(within - shift) * (within - 1.0) + 1.0) / np.square(wide) * np.exp(shift)
+        return np.where(np.abs(wide) < 1.0, near, np.where(wide == np.inf, wide, far)).astype(x.dtype)[()]
+
+
 def exp_high(x: Any) -> Any:
     high, _, k = raised(x)
     return np.ldexp(high, k + 100)
@@ -259,6 +273,7 @@ TABLE: tuple[Operation, ...] = (
     Operation("i1_ratio", among("f"), i1_ratio),
     Operation("gammainc_a", among("f"), on_arrays(partial(gamma_slope, order=1))),
     Operation("sech2", among("f"), sech2),
+    Operation("exprel_slope", among("f"), exprel_slope),
     Operation("exp_high", among("f"), exp_high),
     Operation("exp_low", among("f"), exp_low),
     Operation("muladd", among("f"), muladd),

@@ -53,6 +53,7 @@ class Case(NamedTuple):
                 "trigamma": trigamma_by_reflection,
                 "i1_ratio": lambda x: np.where(x, scipy.special.i1(x) / x, 0.5),
                 "sech2": lambda x: 1 / np.square(np.cosh(x)),
+                "exprel_slope": OPERATIONS["exprel_slope"].plain,
                 "sici_0": lambda x: scipy.special.sici(x)[0],
                 "sici_1": lambda x: scipy.special.sici(x)[1],
             }[self.name]
@@ -82,6 +83,10 @@ def trigamma_by_reflection(x: Array) -> Array:
     """Return the trigamma function; of negative numbers by its reflection, because SciPy counts down to them."""
     above = scipy.special.polygamma(1, np.where(x < 0, 1 - x, x))
     return np.where(x < 0, (np.pi / np.sin(np.pi * (x - np.round(x)))) ** 2 - above, above)
+
+
+def exprel_slope(x: Any) -> Any:
+    return ((x - 1) * mpmath.exp(x) + 1) / x**2
 
 
 def logit(p: Any) -> Any:
@@ -148,6 +153,7 @@ CASES = (
     Case("spence", mpmath.polylog, 0.51, (), ((0, np.pi**2 / 6), (1, 0), (-1, NAN), (INF, NAN), AT_NAN), "f"),
     Case("sici_0", mpmath.si, 0.51, (), ((0, 0), (-0.0, 0), (INF, np.pi / 2), (-INF, -np.pi / 2), AT_NAN), "f"),
     Case("sici_1", mpmath.ci, 0.51, (), ((0, -INF), (-0.0, -INF), (INF, 0), (-INF, NAN), AT_NAN), "f"),
+    Case("exprel_slope", exprel_slope, 4.0, ((-40, 715), (-2, 2), (1e-30, 1)), ((0, 0.5), (-INF, 0), UP, AT_NAN)),
     Case("logit", logit, 0.8, ((1e-300, 1), (0.4, 0.6)), ((0, -INF), (1, INF), (0.5, 0), (2, NAN), *NOWHERE)),
     Case("i0", lambda x: mpmath.besseli(0, x), 1.2, ((-713, 713), *NEAR), ((0, 1), (1e5, INF), *NOWHERE)),
     Case("i1", lambda x: mpmath.besseli(1, x), 1.4, ((-713, 713), *NEAR), (*AT_0, (1e5, INF), *NOWHERE)),
@@ -342,15 +348,17 @@ def test_zeta_is_accurate_on_vectors(letter: str) -> None:
     assert f"store <{vector_math.widest_bytes() // s.itemsize} x " in code
 
 
-def by_pairs(name: str, a: Array, b: Array) -> tuple[Array, str]:
-    """Return a ufunc of SciPy of pairs, compiled, and the code of its loop."""
+def by_elements(name: str, *operands: Array) -> tuple[Array, str]:
+    """Return a ufunc of SciPy, compiled, and the code of its loop."""
+    names = "abc"[: len(operands)]
     source = f"""
-def program(a, b, y):
-    for i in range(0, {a.size}):
-        y[i] = scipy_{name}(a[i], b[i])
+def program({", ".join(names)}, y):
+    for i in range(0, {operands[0].size}):
+        y[i] = scipy_{name}({", ".join(f"{letter}[i]" for letter in names)})
 """
-    program, y = compile_source(source, "program", [a.dtype] * 3), np.empty_like(a)
-    program.call(a, b, y)
+    dtypes = [operands[0].dtype] * (len(operands) + 1)
+    program, y = compile_source(source, "program", dtypes), np.empty_like(operands[0])
+    program.call(*operands, y)
     return y, program.llvm()
 
 
@@ -371,7 +379,7 @@ def test_functions_of_pairs_are_accurate_on_vectors_of_f32(name: str) -> None:
     with mpmath.workdps(100):
         pairs = zip(a.tolist(), b.tolist(), strict=True)
         true = np.array([float(mpmath.re(OF_PAIRS[name](*map(mpmath.mpf, pair)))) for pair in pairs])
-    found, code = by_pairs(name, a, b)
+    found, code = by_elements(name, a, b)
     floor = 2.0**-24 if name == "betaln" else float(np.finfo("f4").tiny)
     with np.errstate(all="ignore"):
         distances = errors(found, true, floor)
@@ -387,7 +395,51 @@ def test_functions_of_pairs_have_the_special_values_of_scipy(name: str) -> None:
     a, b = (x.ravel() for x in np.meshgrid(values, values))
     with np.errstate(all="ignore"):
         expected = getattr(scipy.special, name)(a, b)
-    np.testing.assert_allclose(by_pairs(name, a, b)[0], expected, rtol=2e-7)
+    np.testing.assert_allclose(by_elements(name, a, b)[0], expected, rtol=2e-7)
+
+
+@pytest.mark.parametrize("name", ["betainc", "betaincc"])
+def test_incomplete_beta_functions_are_accurate_on_vectors_of_f32(name: str) -> None:
+    """SciPy's are in f64; where one lane is outside of the formula, too."""
+    rng, n = np.random.default_rng(0), 20_000
+    a, b = np.exp(rng.uniform(np.log(2.0**-10), np.log(32), (2, n))).astype("f4")
+    x = np.where(rng.random(n) < 0.5, rng.random(n), np.exp(rng.uniform(-20, 0, n))).astype("f4")
+    function = getattr(scipy.special, name)
+    true = function(*(operand.astype("f8") for operand in (a, b, x)))
+    found, code = by_elements(name, a, b, x)
+    with np.errstate(all="ignore"):
+        distances = errors(found, true, float(np.finfo("f4").tiny))
+    worst = distances.argmax()
+    assert distances[worst] <= 0.51, (a[worst], b[worst], x[worst], found[worst], true[worst])
+    assert f"fnad.scipy_{name}_outside" in code
+    values = np.array([0.0, 2.0**-11, 0.5, 1, 33, -2, INF, NAN], "f4")
+    a, b, x = (operand.ravel() for operand in np.meshgrid(values, values, values))
+    with np.errstate(all="ignore"):
+        np.testing.assert_allclose(by_elements(name, a, b, x)[0], function(a, b, x), rtol=2e-7)
+
+
+POWERS = {"boxcox": 0, "boxcox1p": 1}
+
+
+@pytest.mark.parametrize("letter", "fd")
+@pytest.mark.parametrize("name", POWERS)
+def test_box_cox_transforms_are_accurate_on_vectors(name: str, letter: str) -> None:
+    """Also where λL is small, and where the power overflows before the division by λ."""
+    rng, n = np.random.default_rng(0), 400
+    x = np.concatenate([rng.uniform(0.01, 5, n), np.exp(rng.uniform(-60, 60, n)), rng.uniform(0.999, 1.001, n)])
+    x = (x - POWERS[name]).astype(letter)
+    power = np.concatenate([rng.uniform(-2, 2, 2 * n), np.exp(rng.uniform(-50, 5, n))]).astype(letter)
+    rng.shuffle(power)
+    with mpmath.workprec(420):
+        base = [mpmath.mpf(v) + POWERS[name] for v in x.tolist()]
+        true = [(mpmath.power(v, p) - 1) / p for v, p in zip(base, map(mpmath.mpf, power.tolist()), strict=True)]
+        wide = np.array([mpmath.nstr(v, 25) for v in true]).astype(np.longdouble)
+    found, code = by_elements(name, x, power)
+    with np.errstate(all="ignore"):
+        distances = errors(found, wide, float(np.finfo(letter).tiny))
+    worst = distances.argmax()
+    assert distances[worst] <= 1.6, (x[worst], power[worst], found[worst], wide[worst])
+    assert f"store <{vector_math.widest_bytes() // x.itemsize} x " in code
 
 
 @pytest.mark.slow

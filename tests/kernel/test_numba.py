@@ -28,7 +28,18 @@ OF_FNAD = {
     name
     for name in OPERATIONS
     if name.startswith(
-        ("philox", "random", "scipy", "trigamma", "i1_ratio", "gammainc", "exp_high", "exp_low", "muladd")
+        (
+            "philox",
+            "random",
+            "scipy",
+            "trigamma",
+            "i1_ratio",
+            "gammainc",
+            "exprel_slope",
+            "exp_high",
+            "exp_low",
+            "muladd",
+        )
     )
 }
 """Random draws, functions of SciPy, slopes of them, and operations that Numba may round or split in another way."""

@@ -143,9 +143,10 @@ def within(name: str, formula: Formula, condition: Formula) -> Emit:
 
     def emit(builder: Builder, kinds: Kinds, values: Values) -> Value:
         holds = condition(*(Lane(builder, value) for value in values)).value
-        outside = builder.select(holds, values[1].type(0.0), values[1].type(1.0))
-        name = f"fnad.{symbol}_outside.{values[1].type}"
-        rest = builder.module.globals.get(name) or define_outside(builder.module, name, plain, kinds, values[1].type)
+        type_ = values[0].type
+        outside = builder.select(holds, type_(0.0), type_(1.0))
+        name = f"fnad.{symbol}_outside.{type_}"
+        rest = builder.module.globals.get(name) or define_outside(builder.module, name, plain, kinds, type_)
         value = builder.call(rest, [*values, outside])
         return builder.select(holds, defined(symbol, formula, builder, kinds, values), value)
 
@@ -154,7 +155,8 @@ def within(name: str, formula: Formula, condition: Formula) -> Emit:
 
 def define_outside(module: ir.Module, symbol: str, plain: Emit, kinds: Kinds, type_: ir.Type) -> ir.Function:
     """Define the ufunc where the last operand is not 0, and its variants on vectors."""
-    function, builder = pure_function(module, symbol, type_)
+    count = len(kinds) + 1
+    function, builder = pure_function(module, symbol, type_, count)
     *operands, outside = function.args
     with builder.if_then(builder.fcmp_ordered("!=", outside, type_(0.0)), likely=False):
         builder.ret(plain(builder, kinds, operands))
@@ -162,26 +164,27 @@ def define_outside(module: ir.Module, symbol: str, plain: Emit, kinds: Kinds, ty
     variants: list[ir.Function] = []
     for lanes in sorted({width // kinds[0].itemsize for _, _, width in vector_math.instruction_sets()}):
         vectors = ir.VectorType(type_, lanes)
-        variant, builder = pure_function(module, f"{symbol}.{lanes}", vectors)
-        is_outside = builder.fcmp_ordered("!=", variant.args[2], vectors([0.0] * lanes))
+        variant, builder = pure_function(module, f"{symbol}.{lanes}", vectors, count)
+        *operands, outside = variant.args
+        is_outside = builder.fcmp_ordered("!=", outside, vectors([0.0] * lanes))
         bits = ir.IntType(lanes)
         with builder.if_then(builder.icmp_unsigned("!=", builder.bitcast(is_outside, bits), bits(0)), likely=False):
-            result = variant.args[2]
+            result = outside
             for lane in map(WORD, range(lanes)):
                 one = builder.call(function, [builder.extract_element(vector, lane) for vector in variant.args])
                 result = builder.insert_element(result, one, lane)
             builder.ret(result)
-        builder.ret(variant.args[2])
+        builder.ret(outside)
         variants.append(variant)
-    mapping = ",".join(f"_ZGV_LLVM_N{v.type.pointee.args[0].count}vvv_{symbol}({v.name})" for v in variants)
+    mapping = ",".join(f"_ZGV_LLVM_N{v.type.pointee.args[0].count}{'v' * count}_{symbol}({v.name})" for v in variants)
     set.add(function.attributes, f'"vector-function-abi-variant"="{mapping}"')
     vector_math.keep(module, variants)
     return function
 
 
-def pure_function(module: ir.Module, symbol: str, type_: ir.Type) -> tuple[ir.Function, ir.IRBuilder]:
-    """Define a function of three operands that stays a call."""
-    function = ir.Function(module, ir.FunctionType(type_, [type_] * 3), symbol)
+def pure_function(module: ir.Module, symbol: str, type_: ir.Type, count: int) -> tuple[ir.Function, ir.IRBuilder]:
+    """Define a function of operands of one type that stays a call."""
+    function = ir.Function(module, ir.FunctionType(type_, [type_] * count), symbol)
     function.linkage = "internal"
     for attribute in ("noinline", "nounwind", "willreturn", "memory(none)"):
         set.add(function.attributes, attribute)

@@ -8,11 +8,13 @@ from types import FunctionType
 from fnad.backends.llvm.emitter import Emit
 from fnad.backends.llvm.formulas import (
     bessel,
+    box_cox,
     error_functions,
     exponential,
     exponential_integrals,
     gamma,
     incomplete,
+    incomplete_beta,
     inverse_error_functions,
     sine_integrals,
     trigonometric,
@@ -41,7 +43,7 @@ SPECIAL = {"psi": gamma.digamma} | named(
     error_functions.dawsn, error_functions.erfcx, error_functions.ndtr, error_functions.log_ndtr,
     exponential_integrals.expi, exponential_integrals.exp1, inverse_error_functions.erfinv,
     inverse_error_functions.erfcinv, inverse_error_functions.ndtri, gamma.gammaln, exponential.logit,
-    bessel.i0, bessel.i1, bessel.i0e, bessel.i1e,
+    bessel.i0, bessel.i1, bessel.i0e, bessel.i1e, box_cox.boxcox, box_cox.boxcox1p,
 )  # fmt: skip
 """Functions of SciPy, for real numbers."""
 
@@ -54,17 +56,20 @@ SPECIAL_F32: dict[str, Formula] = {
 """The same for f32 alone."""
 
 WITHIN: dict[str, tuple[Formula, Formula]] = {"_zeta": (zeta.zeta, zeta.is_above)}
-"""Formulas of functions of two operands, each with the condition of the operands under which the formula holds."""
+"""Formulas of functions of several operands, each with the condition of the operands under which the formula holds."""
 
 WITHIN_F32: dict[str, tuple[Formula, Formula]] = {
     "beta": (gamma.beta, gamma.are_positive),
+    "betainc": (incomplete_beta.betainc, incomplete_beta.are_moderate),
+    "betaincc": (incomplete_beta.betaincc, incomplete_beta.are_moderate),
     "betaln": (gamma.betaln, gamma.are_positive),
     "poch": (gamma.poch, gamma.are_arguments_positive),
 }
 """The same for f32 alone."""
 
 OWN = named(
-    gamma.trigamma, bessel.i1_ratio, incomplete.gammainc_a, exponential.exp_high, exponential.exp_low, exponential.sech2
+    gamma.trigamma, bessel.i1_ratio, incomplete.gammainc_a, box_cox.exprel_slope,
+    exponential.exp_high, exponential.exp_low, exponential.sech2,
 )  # fmt: skip
 """Functions under names of fnad alone."""
 

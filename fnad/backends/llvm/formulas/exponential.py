@@ -112,7 +112,7 @@ def clamped(x: Lane, least: float, largest: float) -> Lane:
     return where(bounded < least, least, bounded)
 
 
-BEYOND = 13.0
+BEYOND = 64.0
 """The part of an exponent that may be too large, where a factor makes the product finite."""
 
 
@@ -194,9 +194,13 @@ def exp2(x: Lane) -> Lane:
     return exp_of(LN2(within).times(within)).total()
 
 
-def half_expm1_of(x: Lane, least: float) -> Twofold:
+def half_expm1_of(x: Twofold, least: float) -> Twofold:
     """The number (exp(x) - 1) / 2 for x from `least` on, where it is -1/2."""
-    k, rest, above = reduced(twofold.of(x), least, format_of(x).largest)
+    return half_expm1(reduced(x, least, format_of(x.high).largest))
+
+
+def half_expm1(parts: Reduced) -> Twofold:
+    k, rest, above = parts
     scale = power_of_two(k - 1.0)
     below = sorted_sum(scale, -0.5)
     total = sorted_sum(below.high, scale * rest)
@@ -204,20 +208,20 @@ def half_expm1_of(x: Lane, least: float) -> Twofold:
 
 
 def expm1(x: Lane) -> Lane:
-    half = half_expm1_of(x, -40.0).total()
+    half = half_expm1_of(twofold.of(x), -40.0).total()
     return where(abs(x) < 2.0**-60, x, half + half)
 
 
 def sinh(x: Lane) -> Lane:
     size = abs(x)
-    half = half_expm1_of(clamped(size, 0.0, 40.0), 0.0)
+    half = half_expm1_of(twofold.of(clamped(size, 0.0, 40.0)), 0.0)
     near = half.plus_twofold(half.over(half.scaled(2.0).plus(x.number(1.0)))).total()
     return where(size < 2.0**-28, x, where(size < 40.0, near, half_exp(size)).signed(x))
 
 
 def cosh(x: Lane) -> Lane:
     size = abs(x)
-    half = half_expm1_of(clamped(size, 0.0, 40.0), 0.0)
+    half = half_expm1_of(twofold.of(clamped(size, 0.0, 40.0)), 0.0)
     inverse = twofold.of(x.number(0.5)).over(half.scaled(2.0).plus(x.number(1.0)))
     return where(size < 40.0, half.plus(x.number(0.5)).plus_twofold(inverse).total(), half_exp(size))
 
