@@ -34,7 +34,32 @@ class Member:
 
     item: Item
     footprint: Footprint
-    inside: Nests | None
+    inside: Nests | None = None
+    _is_parallel: bool | None = None
+
+    @property
+    def whole(self) -> Item:
+        """The item with what was merged into it."""
+        if self.inside is None or not isinstance(self.item, NestLoop):
+            return self.item
+        return replace(self.item, items=self.inside.items())
+
+    @property
+    def is_parallel(self) -> bool:
+        """True if its iterations may run on several threads."""
+        if self._is_parallel is None:
+            loop = self.whole
+            self._is_parallel = isinstance(loop, NestLoop) and is_parallel(loop)
+        return self._is_parallel
+
+    def add(self, other: Member) -> None:
+        """Merge another loop."""
+        assert isinstance(other.item, NestLoop)
+        assert self.inside is not None
+        for inner in other.item.items:
+            self.inside.place(inner)
+        self.footprint.add(other.footprint)
+        self._is_parallel = None
 
 
 @dataclass(slots=True)
@@ -54,40 +79,41 @@ class Nests:
 
     def place(self, item: Item) -> None:
         """Add an item that comes after all others in the program, merging loops where that is allowed."""
-        touched = footprint(item)
-        after = self._last_conflict(touched)
-        producer = self._producer(item, touched, after)
+        new = Member(item, footprint(item))
+        after = self._last_conflict(new.footprint)
+        producer = self._producer(new, after)
         if producer is not None:
             position, order = producer
             self._reorder(position, order)
             position += order.index(position)
-            for other in self._producers(touched):
-                if self._takes(other, item, touched):  # else what the item reads would not be there yet
+            for other in self._producers(new.footprint):
+                if self._takes(other, new):  # else what the item reads would not be there yet
                     self._unite(other, position)
-            self._merge(position, item, touched)
+            self._merge(position, new)
             return
         # Behind `after` any position is legal; only nests that touch the same arrays gain from sharing a loop.
-        for position in self._sharing(after, touched):
-            if self._takes(position, item, touched):
-                self._merge(position, item, touched)
+        for position in self._sharing(after, new.footprint):
+            if self._takes(position, new):
+                self._merge(position, new)
                 return
-        self._append(item, touched)
+        self._append(new)
 
     def joins(self, item: Item) -> bool:
         """True if an item would be merged with what computes an operand."""
-        touched = footprint(item)
-        return self._producer(item, touched, self._last_conflict(touched)) is not None
+        new = Member(item, footprint(item))
+        return self._producer(new, self._last_conflict(new.footprint)) is not None
 
     def items(self) -> list[Item]:
         """The items; loops contain what was merged into them."""
-        return [_item(member) for member in self.members if member.footprint.size]
+        return [member.whole for member in self.members if member.footprint.size]
 
-    def _producer(self, item: Item, touched: Footprint, after: int) -> tuple[int, Sequence[int]] | None:
+    def _producer(self, new: Member, after: int) -> tuple[int, Sequence[int]] | None:
         """An item that computes an operand of this one and can be merged with it, and the order that this needs.
 
         The item may run no earlier than `after`, and to merge there keeps a producer and its consumer together.
         Matrices that are multiplied may be larger than the cache: for them, items in between are moved before.
         """
+        touched = new.footprint
         candidates = [after] if after >= 0 else []
         for position in self._producers(touched):
             if touched.products:
@@ -95,7 +121,7 @@ class Nests:
             elif self.members[position].footprint.products:
                 candidates.append(position)
         for position in dict.fromkeys(candidates):
-            if self._takes(position, item, touched):
+            if self._takes(position, new):
                 order = self._order_before(position, after, touched)
                 if order is not None:
                     return position, order
@@ -155,11 +181,11 @@ class Nests:
             not 0 <= len(between) <= CANDIDATES
             or position >= later
             or any(self.members[p].footprint.conflicts(member.footprint) for p in between)
-            or not self._takes(position, whole := _item(other), other.footprint)
+            or not self._takes(position, new := Member(other.whole, other.footprint))
         ):
             return
-        self._merge(position, whole, other.footprint)
-        self.members[position], self.members[later] = Member(whole, Footprint({}, {}, 0, 0), None), member
+        self._merge(position, new)
+        self.members[position], self.members[later] = Member(new.item, Footprint({}, {}, 0, 0)), member
         for table in (self.writers, self.touchers):
             for buffer in (*member.footprint.read, *member.footprint.written):
                 if position in table[buffer]:
@@ -180,17 +206,17 @@ class Nests:
                 shared.update(positions[start : start + CANDIDATES])
         return sorted(shared)[:CANDIDATES]
 
-    def _takes(self, position: int, item: Item, touched: Footprint) -> bool:
+    def _takes(self, position: int, new: Member) -> bool:
         """True if the loop at a position can be merged with an item, and has not grown too large."""
         member = self.members[position]
-        loop = member.item
+        loop, item, touched = member.item, new.item, new.footprint
         if not (isinstance(loop, NestLoop) and isinstance(item, NestLoop) and is_same(loop.extent, item.extent)):
             return False
         if loop.span != item.span or loop.across != item.across:
             return False
         if member.inside is None or member.footprint.size >= self.largest:  # one that was united with another is empty
             return False
-        if not self.is_inside and _costs_threads(member, item, touched):
+        if not self.is_inside and _costs_threads(member, new):
             return False
         if _costs_vectors(member, item):
             return False
@@ -205,24 +231,18 @@ class Nests:
             for buffer in shared
         )
 
-    def _merge(self, position: int, item: Item, touched: Footprint) -> None:
-        member = self.members[position]
-        assert isinstance(item, NestLoop)
-        assert member.inside is not None
-        for inner in item.items:
-            member.inside.place(inner)
-        member.footprint.add(touched)
-        self._note(position, touched)
+    def _merge(self, position: int, new: Member) -> None:
+        self.members[position].add(new)
+        self._note(position, new.footprint)
 
-    def _append(self, item: Item, touched: Footprint) -> None:
-        inside: Nests | None = None
-        if isinstance(item, NestLoop):
-            inside = Nests(self.largest, is_inside=True)
-            for inner in item.items:
-                inside.place(inner)
-        self.members.append(Member(item, touched, inside))
-        self.has_running |= isinstance(item, Scan)
-        self._note(len(self.members) - 1, touched)
+    def _append(self, new: Member) -> None:
+        if isinstance(new.item, NestLoop):
+            new.inside = Nests(self.largest, is_inside=True)
+            for inner in new.item.items:
+                new.inside.place(inner)
+        self.members.append(new)
+        self.has_running |= isinstance(new.item, Scan)
+        self._note(len(self.members) - 1, new.footprint)
 
     def _note(self, position: int, touched: Footprint) -> None:
         for buffer in touched.written:
@@ -237,23 +257,14 @@ def _insert(positions: list[int], position: int) -> None:
         positions.insert(where, position)
 
 
-def _costs_threads(member: Member, item: NestLoop, touched: Footprint) -> bool:
+def _costs_threads(member: Member, new: Member) -> bool:
     """True if a product would be on one thread for the sake of what is merged with it."""
-    if member.footprint.products and not is_parallel(item):
-        return True
-    loop = _item(member) if touched.products else None
-    return isinstance(loop, NestLoop) and not is_parallel(loop)
+    is_given_up = member.footprint.products and not new.is_parallel
+    return bool(is_given_up or (new.footprint.products and not member.is_parallel))
 
 
 def _costs_vectors(member: Member, item: NestLoop) -> bool:
     """True if functions would be called one by one because of a running fold, whose steps have an order."""
     is_running = member.inside is not None and member.inside.has_running
     is_item_running = any(isinstance(effect, Scan) for effect in item.items)
-    return is_running != is_item_running and calls_functions(item if is_running else _item(member))
-
-
-def _item(member: Member) -> Item:
-    if member.inside is None or not isinstance(member.item, NestLoop):
-        return member.item
-    loop = member.item
-    return replace(loop, items=member.inside.items())
+    return is_running != is_item_running and calls_functions(item if is_running else member.whole)
