@@ -103,10 +103,6 @@ RECORDS = "records hold ordinary numbers: keep an array for each field, as in a 
 OTHERS = {
     "numpy.ma.": f"numpy.ma computes on ordinary arrays: {APART}",
     "pandas.": "pandas computes on arrays of its own: take the values before, s.to_numpy(), and compute with NumPy",
-    "numpy.polynomial.": (
-        "operators of the classes of numpy.polynomial take ordinary arrays: compute with the coefficients, as "
-        "np.polynomial.polynomial.polymul(a, b) does"
-    ),
     "numpy._core.records.": RECORDS,
     "numba.stencils.": "write the stencil with slices, x[:-2] + x[2:]",
     "statistics.": "statistics computes with Python's floats: write np.mean, np.std and scipy.stats.norm.cdf",

@@ -28,6 +28,14 @@ from fnad.trace.reads import content_of
 from fnad.trace.sourceless import watched_code
 from fnad.upward import UPWARD
 
+SERIES = "numpy.polynomial."
+"""The begin of the modules of NumPy whose classes have operators in Python."""
+
+
+def is_converted(kind: type) -> bool:
+    """True for a class whose special methods have converted code in a trace."""
+    return is_users(kind) or str(kind.__module__).startswith(SERIES)
+
 
 def called_by_python(kind: type) -> Iterator[FunctionType]:
     """The functions of a class that are called without a call being written: special methods, properties, pytrees."""
@@ -94,7 +102,7 @@ class Methods:
         if id(kind) in self.kinds:
             return
         for base in (*(kind.__mro__ or ()), *cast("Any", type(kind)).__mro__):
-            if id(base) not in self.kinds and is_users(base):
+            if id(base) not in self.kinds and is_converted(base):
                 self._own_kinds.update({id(base): base, id(kind): kind})
                 for function in called_by_python(base):
                     self._enter(function)
@@ -106,7 +114,7 @@ class Methods:
 
     def _enter(self, function: FunctionType) -> None:
         own = function.__code__
-        if not is_trusted(own.co_filename) and original_of(own) is own:
+        if (not is_trusted(own.co_filename) or function.__module__.startswith(SERIES)) and original_of(own) is own:
             is_made = function.__name__ in ("__init__", "__new__") and is_generated(function)  # it stores its arguments
             other = constructing_code(function) if is_made else converted_code(own, function.__globals__)
             other = other or watched_code(function)

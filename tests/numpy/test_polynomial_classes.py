@@ -1,4 +1,4 @@
-"""The classes of numpy.polynomial take traced coefficients: construction and methods, in NumPy's own bodies."""
+"""The classes of numpy.polynomial take traced coefficients: construction, methods, operators, in NumPy's own bodies."""
 
 import numpy as np
 import pytest
@@ -7,6 +7,7 @@ from numpy.polynomial import Chebyshev, Legendre, Polynomial
 import fnad
 
 C = np.array([0.3, 0.7, 1.1])
+LINE = Polynomial([1.0, 2.0])
 
 CALLS = {
     "call": lambda c: Polynomial(c)(2.0),
@@ -20,6 +21,18 @@ CALLS = {
     "fit": lambda c: Polynomial.fit([1.0, 2.0, 3.0], c, 1)(2.5),
     "linspace": lambda c: np.sum(Polynomial(c).linspace(4)[1]),
     "cutdeg": lambda c: Polynomial(c).cutdeg(1)(2.0),
+    "sums": lambda c: (1 + Polynomial(c) + LINE - [0.5, 2.0])(0.7),
+    "differences": lambda c: (2 - Polynomial(c) - LINE)(0.7),
+    "products": lambda c: (LINE * Polynomial(c) * c[0])(0.7),
+    "factors": lambda c: (c[1] * LINE + np.array([1.0, 2.0]) * Polynomial(c))(0.7),
+    "negative": lambda c: (-Polynomial(c))(0.7),
+    "power": lambda c: (Polynomial(c) ** 3)(0.7),
+    "quotient": lambda c: (Polynomial(c) // LINE)(0.7) + (Polynomial(c) / c[2])(0.7),
+    "rests": lambda c: divmod(Polynomial(c), LINE)[1](0.7) + (Polynomial(c) % LINE)(0.7),
+    "composition": lambda c: LINE(Polynomial(c))(0.7) + Polynomial(c)(LINE)(0.7),
+    "built-in sum": lambda c: sum([Polynomial(c), LINE], Polynomial([0.0])).deriv()(0.7),
+    "products of Chebyshev": lambda c: (Chebyshev(c) * Chebyshev(c) + 1).convert(kind=Polynomial)(0.7),
+    "operators after others": lambda c: (Polynomial(c) * LINE)(0.7) * len(Polynomial(c) * LINE),
 }
 
 
