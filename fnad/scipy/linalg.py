@@ -283,17 +283,22 @@ def _of_riccati(name: str, *matrices: Any) -> tuple[Symbol, ...]:
 
 
 @of_scipy
-def lstsq(a: Any, b: Any, cond: float | None = None) -> Any:
+def lstsq(a: Any, b: Any, cond: float | None = None, lapack_driver: str | None = None) -> Any:
     """The x that makes |a x - b| least, the sums of squares that remain, the rank of a and its singular values.
 
     a is (m, n), b (m,) or (m, k). Of a matrix that is not of full rank, or not taller than wide, nothing remains: SciPy
-    returns an empty array, and to use it where only the values of a traced matrix tell is a DomainError.
+    returns an empty array, and to use it where only the values of a traced matrix tell is a DomainError. The driver
+    "gelsy" returns an empty array and None in the place of the sums and the singular values.
 
     >>> lstsq(np.ones((2, 1)), np.array([1.0, 3.0]))[0]
     array([2.])
     """
     x, y = floating(a, b)
-    return linear_algebra.least_squares_solution(x, y, float(np.finfo(x.dtype).eps if cond is None else cond))
+    if lapack_driver not in (None, "gelsd", "gelss", "gelsy"):
+        raise MatrixError(f'LAPACK driver "{lapack_driver}" is not found')
+    cut = float(np.finfo(x.dtype).eps if cond is None else cond)
+    found, rest, rank, values = linear_algebra.least_squares_solution(x, y, cut)
+    return (found, np.zeros(0, x.dtype), rank, None) if lapack_driver == "gelsy" else (found, rest, rank, values)
 
 
 # ---- factorizations --------------------------------------------------------------------------------------------------

@@ -28,6 +28,7 @@ from fnad.numpy.padding import pad
 from fnad.ops.arithmetic import mul
 from fnad.ops.convolution import convolve as convolve_op
 from fnad.ops.shape import slice_
+from fnad.scipy import interpolate
 from fnad.scipy.rule import body_of, on_values, others_of, rule_of
 
 of_scipy, on_values_of_scipy = rule_of("scipy.signal"), on_values("scipy.signal")
@@ -294,6 +295,9 @@ def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     shape[axis] = 2
     if sections.ndim != 2 or sections.shape[1] != 6:
         raise ShapeError("sos array must be shape (n_sections, 6)")
+    sections = interpolate.required(
+        sections, sections[:, 3] == 1, "sos[:, 3] should be all ones", "divide each row by its fourth element"
+    )
     if zi is not None and np.shape(zi) != (len(sections), *shape):
         raise ShapeError(f"Invalid zi shape: expected {(len(sections), *shape)}, found {np.shape(zi)}")
     for i in range(sections.shape[0]):

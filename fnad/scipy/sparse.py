@@ -178,8 +178,9 @@ class TracedMatrix:
         """The number of elements, also of each row or column."""
         if self._is_whole:
             check_reader("nnz")
-        return self._getnnz(axis)  # type: ignore[attr-defined]  # SciPy's
+        return self._kind._getnnz(self, axis)
 
+    _getnnz = getnnz
     nnz = size = property(getnnz)
 
     def asformat(self, format: str | None, copy: bool = False) -> Any:

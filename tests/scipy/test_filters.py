@@ -9,7 +9,7 @@ import pytest
 import scipy.signal
 
 import fnad
-from fnad.errors import ShapeError
+from fnad.errors import DomainError, ShapeError
 
 X = np.array([0.3, -0.7, 1.1, 0.4])
 SINGLE = np.array([1.0, 0.5], np.float32)
@@ -69,6 +69,18 @@ def test_filters_refuse_shapes_that_scipy_refuses(name: str) -> None:
         REFUSED[name](X)
     with pytest.raises(ShapeError):
         fnad.jit(REFUSED[name])(X)
+
+
+@pytest.mark.parametrize(
+    "filtered", [scipy.signal.sosfilt, lambda s, x: scipy.signal.sosfilt(s, x, zi=np.ones((1, 2)))]
+)
+def test_sections_have_a_leading_1(filtered: Any) -> None:
+    sections = np.array([[1.0, 0.5, 0.2, 2.0, 0.3, 0.1]])
+    for call in (lambda: filtered(sections, X), lambda: fnad.jit(lambda x: filtered(sections, x))(X)):
+        with pytest.raises(ValueError, match="should be all ones"):
+            call()
+    with pytest.raises(DomainError, match="should be all ones"):
+        fnad.jit(filtered)(sections, X)
 
 
 def test_one_section_may_be_a_row() -> None:

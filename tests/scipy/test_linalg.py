@@ -310,3 +310,15 @@ def test_solveh_banded_reads_the_real_part_of_the_diagonal(lower: bool) -> None:
             by = np.zeros_like(band)
             by[i] = change
             np.testing.assert_allclose(part, (loss(band + by) - loss(band - by)) / (2 * step), rtol=1e-6, atol=1e-9)
+
+
+def test_the_driver_gelsy_has_no_singular_values() -> None:
+    a, b = sample((4, 2), "f64", 0), sample(4, "f64", 1)
+    for found in (
+        jit(lambda a: scipy.linalg.lstsq(a, b, lapack_driver="gelsy"))(a),
+        scipy.linalg.lstsq(a, b, lapack_driver="gelsy"),
+    ):
+        assert found[1].shape == (0,)
+        assert found[2:] == (2, None)
+    with pytest.raises(ValueError, match='"gels" is not found'):
+        jit(lambda a: scipy.linalg.lstsq(a, b, lapack_driver="gels"))(a)

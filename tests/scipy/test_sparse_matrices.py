@@ -131,6 +131,7 @@ def test_what_is_not_computed_is_refused_at_the_line() -> None:
         "the number of elements": lambda d: sp.csr_array(d.reshape(2, 4)).nnz * d,
         "its other names": lambda d: sp.coo_array(d.reshape(2, 4)).size * d,
         "that of rows": lambda d: (sp.csr_array(d.reshape(2, 4)) - PLAIN[:2]).getnnz(axis=1) * d[:2],
+        "that of columns": lambda d: sp.csc_array(d.reshape(2, 4))._getnnz(axis=0) * d[:4],
         "the elements of an array": lambda d: abs(sp.csr_array(d.reshape(2, 4))).T.data,
         "their places": lambda d: sp.csc_array(d.reshape(2, 4)).multiply(PLAIN[:2]).indices * d[0],
     }
