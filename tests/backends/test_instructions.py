@@ -1189,3 +1189,19 @@ def test_an_extremum_leaves_the_sum_with_a_zero_its_sign(name: str, dtype: str, 
     f, x = OF_ZEROS[name], np.full(shape, -0.0, dtype)
     with fnad.config.override(executor="compiled"):
         np.testing.assert_array_equal(np.signbit(fnad.jit(f)(x)), np.signbit(f(x)))
+
+
+def test_any_byte_but_zero_is_true() -> None:
+    """A view of bytes as booleans has any byte; LLVM takes the lowest bits of neighbours that lie apart one by one."""
+    source = """
+def program(chosen, x, out):
+    for i in range(100):
+        out[2 * i] = select(chosen[2 * i], x[i], f64(0.0))
+        out[2 * i + 1] = select(chosen[2 * i + 1], x[i], f64(-1.0))
+"""
+    function = compile_source(source, "program", [np.dtype(d) for d in ("?", "f8", "f8")])
+    assert "pextrb" not in function.asm()
+    chosen, x, out = (np.arange(200) % 5).astype("u1").view("?"), np.arange(100.0), np.zeros(200)
+    function.call(chosen, x, out)
+    np.testing.assert_array_equal(out, np.where(np.arange(200) % 5, np.repeat(x, 2), np.tile([0.0, -1.0], 100)))
+    np.testing.assert_array_equal(fnad.jit(lambda b: np.sum(b))(chosen), 160)

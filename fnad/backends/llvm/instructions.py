@@ -385,7 +385,7 @@ class _Writer:
         match expression:
             case code.Load(array, index):
                 value = self.builder.load(self.builder.gep(self.value(array), [self.value(index)], inbounds=True))
-                return self.builder.trunc(value, ir.IntType(1)) if expression.kind == BOOL else value
+                return self.builder.icmp_unsigned("!=", value, value.type(0)) if expression.kind == BOOL else value
             case code.Apply(operation, operands, _):
                 values = [self.value(operand) for operand in operands]
                 emit = self.emitter(operation)
