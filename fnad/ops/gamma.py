@@ -94,8 +94,8 @@ word("rgamma_slope", _rgamma_slope)
 
 
 def _gamma_slope(a: Any, s: Any, x: Any) -> Any:
-    log_density = scipy_function("xlogy")(a - 1, x) - x - scipy_function("gammaln")(s)
-    return np.exp(log_density, dtype=x.dtype)
+    a, s, wide = (operand.astype(np.result_type(operand, np.float64)) for operand in (a, s, x))
+    return np.exp(scipy_function("xlogy")(a - 1, wide) - wide - scipy_function("gammaln")(s)).astype(x.dtype)
 
 
 def _beta_slope(a: Any, b: Any, p: Any, q: Any, x: Any) -> Any:
@@ -107,11 +107,16 @@ def _beta_slope(a: Any, b: Any, p: Any, q: Any, x: Any) -> Any:
     return np.exp(powers - scipy_function("betaln")(p, q), dtype=x.dtype)
 
 
+GAMMA_OPERANDS = ("y", "a", "s", "x")
+
 # fmt: off
-gamma_slope = special("gamma_slope(a, s, x)",
-    "x**(a-1) exp(-x) / Γ(s), for s = a the density of the gamma distribution; DLMF 5.2.1.", THREE,
-    edges=((2.0, 2.0, 0.0), (1.0, 1.0, 0.0), (0.5, 0.5, 0.0)), evaluate=_gamma_slope,
-    a="xlogy(y, x)", s="-(y * psi(s))", x="strong_mul(a - 1.0, gamma_slope(a - 1.0, s, x)) - y")
+gamma_slope = elementwise("gamma_slope", _gamma_slope,
+    "{dtype}(exp(select({0} == {dtype}(1), f64(0), (f64({0}) - f64(1)) * log(f64({2})))"
+    " - f64({2}) - scipy_gammaln(f64({1}))))",
+    (Formula(GAMMA_OPERANDS, "xlogy(y, x)"), Formula(GAMMA_OPERANDS, "-(y * psi(s))"),
+     Formula(GAMMA_OPERANDS, "strong_mul(a - 1.0, gamma_slope(a - 1.0, s, x)) - y")),
+    domain=REALS, over=THREE, edges=((2.0, 2.0, 0.0), (1.0, 1.0, 0.0), (0.5, 0.5, 0.0)), cost=100,
+    doc="x**(a-1) exp(-x) / Γ(s), for s = a the density of the gamma distribution; DLMF 5.2.1.")
 beta_slope = special("beta_slope(a, b, p, q, x)",
     "x**(a-1) (1-x)**(b-1) / B(p, q), for p = a and q = b the density of the beta distribution; DLMF 5.12.1.",
     (*TWO, *TWO, UNIT), evaluate=_beta_slope,

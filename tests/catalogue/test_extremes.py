@@ -38,6 +38,7 @@ FURTHER = {
     ("pow", "c"): 800.0,
     ("boxcox", "f"): 1500.0,
     ("boxcox1p", "f"): 1500.0,
+    ("gamma_slope", "f"): 1500.0,
     ("gammainc_a", "f"): 1e5,
     ("logaddexp", "f"): 64.0,
     ("kl_div", "f"): 128.0,

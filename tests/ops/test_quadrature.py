@@ -6,6 +6,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 import scipy.special
+import scipy.stats
 
 import fnad
 from fnad.scalar.quadrature import BLOCK, beta_slope, gamma_slope
@@ -49,6 +50,14 @@ def test_gamma_slope_stays_in_single_precision():
     found = gamma_slope(np.float32([2.5]), np.float32([2.0]), order=1)
     assert found.dtype == np.float32
     np.testing.assert_allclose(found, gamma_slope(np.array([2.5]), np.array([2.0]), order=1), rtol=1e-6)
+
+
+def test_compiled_densities_of_f32_are_rounded_from_f64():
+    """They are multiplied by the size of an exponent, 234 here."""
+    a, x = np.float32([0.5, 1.0, 7.5, 60.0]), np.float32([0.25, 3.0, 6.0, 50.0])
+    function = fnad.jit(fnad.grad(lambda x: np.sum(scipy.special.gammainc(a, x))))
+    expected = scipy.stats.gamma.pdf(x.astype("f8"), a.astype("f8"))
+    np.testing.assert_allclose(function.lower(x).compile()(x), expected, rtol=2.0**-23)
 
 
 @pytest.mark.parametrize(("letter", "rel"), [("f", 2.0**-23), ("d", 1e-11)])
