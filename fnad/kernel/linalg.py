@@ -27,6 +27,7 @@ from fnad.ops.linalg import (
     SMALLEST_PIVOT,  # noqa: F401 - backends read it here
     has_large_pivots,
 )
+from fnad.ops.matrix import are_short  # noqa: F401 - likewise
 from fnad.ops.matrix_function import (
     NEAR,  # noqa: F401 - likewise
     squared,

@@ -36,6 +36,7 @@ from fnad.ops.arithmetic import add, div, mul, neg, sub
 from fnad.ops.comparison import eq, lt, select
 from fnad.ops.constructors import INEXACT, by_name, matrix_primitive, same_avals, stacked
 from fnad.ops.conversion import complex_, convert_to, imag, real
+from fnad.ops.elementary import log
 from fnad.ops.indexing import scatter
 from fnad.ops.matrix import (
     beside,
@@ -50,7 +51,7 @@ from fnad.ops.matrix import (
     total,
     transposed,
 )
-from fnad.ops.piecewise import abs_, remainder
+from fnad.ops.piecewise import abs_, remainder, sign
 from fnad.ops.reduction import reduce_prod
 from fnad.ops.shape import (
     broadcast_in_dim,
@@ -103,13 +104,19 @@ def _expanded_det(a: Symbol) -> Symbol | None:
         return None
     wide = convert_to(a, np.result_type(a.dtype, np.float64))
     overflows = n > 2 and wide.dtype == a.dtype
-    places = [[columns(rows(wide, r, r + 1), c, c + 1) for c in range(n)] for r in range(n)]
-    elements = [[reshape_to(x, a.shape[:-2]) for x in row] for row in places]
-    return convert_to((_by_elimination if overflows else _by_leibniz)(elements), a.dtype)
+    elements = _elements(wide)
+    return convert_to(_product(_pivots(elements)) if overflows else _by_leibniz(elements), a.dtype)
 
 
-def _by_elimination(elements: list[list[Symbol]]) -> Symbol:
-    """The determinants of matrices of elements by Gaussian elimination with partial pivoting."""
+def _elements(a: Symbol) -> list[list[Symbol]]:
+    """The elements of each matrix."""
+    n = a.shape[-1]
+    places = [[columns(rows(a, r, r + 1), c, c + 1) for c in range(n)] for r in range(n)]
+    return [[reshape_to(x, a.shape[:-2]) for x in row] for row in places]
+
+
+def _pivots(elements: list[list[Symbol]]) -> list[Symbol]:
+    """The factors of determinants by Gaussian elimination with partial pivoting."""
     pivots: list[Symbol] = []
     while elements:
         first, *others = elements
@@ -124,7 +131,7 @@ def _by_elimination(elements: list[list[Symbol]]) -> Symbol:
             [sub(y, mul(factor, x)) for x, y in zip(first[1:], row[1:], strict=True)]
             for factor, row in zip(factors, others, strict=True)
         ]
-    return _product(pivots)
+    return pivots
 
 
 def _product(numbers: list[Symbol]) -> Symbol:
@@ -391,18 +398,31 @@ def _infer_slogdet(a: Aval) -> tuple[Aval, Aval]:
 
 
 def _push_slogdet(results: Any, primals: Any, tangents: Any) -> list[Symbol | None]:
-    sign, a = results[0], primals[0]
+    phase, a = results[0], primals[0]
     growth = total(mul(transposed(linalg.inv(a)), tangents[0]))
     if not is_complex(a.dtype):
         return [None, growth]
     rotation = imag(growth)
-    return [complex_(neg(mul(imag(sign), rotation)), mul(real(sign), rotation)), real(growth)]
+    return [complex_(neg(mul(imag(phase), rotation)), mul(real(phase), rotation)), real(growth)]
+
+
+def _expanded_slogdet(a: Symbol) -> tuple[Symbol, Symbol] | None:
+    if a.shape[-1] > LARGEST_BY_FORMULA or is_complex(a.dtype):
+        return None
+    pivots = _pivots(_elements(a))
+    return reduce(mul, map(sign, pivots)), reduce(add, [log(abs_(pivot)) for pivot in pivots])
 
 
 @matrix_primitive(
     _infer_slogdet,
     Push(_push_slogdet),
-    Library("getrf", raises=False, native=lambda *_: Routine("linalg_slogdet"), dispatched=True),
+    Library(
+        "getrf",
+        raises=False,
+        native=lambda *_: Routine("linalg_slogdet"),
+        expansion=_expanded_slogdet,
+        dispatched=True,
+    ),
     _square_samples,
 )
 def slogdet(a: Any) -> Any:

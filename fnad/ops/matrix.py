@@ -46,6 +46,11 @@ def check_square(name: str, a: Aval, domain: Domain = INEXACT) -> None:
         raise MatrixError(f"Last 2 dimensions of the array must be square: {name} of {a}")
 
 
+def are_short(count: int, n: int) -> bool:
+    """True if so many matrices of n real rows are best eliminated by code of their own, without a call of LAPACK."""
+    return n <= 4 or (n <= 6 and count >= 16)
+
+
 # ---- products and transposes -------------------------------------------------------------------------------------
 
 

@@ -74,7 +74,7 @@ def _expanded(equation: Equation, expansion: Callable[..., Any]) -> Program | No
     def results(*operands: Symbol) -> list[Symbol]:
         current_builder().source = equation.source
         found = expansion(*operands, **equation.params)
-        return [] if found is None else [found]
+        return [] if found is None else list(found) if isinstance(found, tuple) else [found]
 
     avals = [atom.aval for atom in equation.operands]
     program = trace(results, *avals, name=equation.primitive.name)

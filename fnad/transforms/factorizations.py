@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Any
 
 from fnad.ir.builder import Builder, with_regions
 from fnad.ir.program import Atom, Equation, Literal, Program, Var
 from fnad.ir.symbol import Symbol
-from fnad.ir.types import I64, is_complex
+from fnad.ir.types import I64, Aval, is_complex
 from fnad.ops.arithmetic import div, neg
 from fnad.ops.comparison import eq, ne, select
 from fnad.ops.conversion import convert_to
@@ -25,7 +26,7 @@ from fnad.ops.eigenvalues import eigh, eigvalsh, magnitude, svd, svdvals
 from fnad.ops.elementary import log
 from fnad.ops.least_squares import qr, qr_r
 from fnad.ops.linalg import inv, lu_by_columns, solve, solve_by_lu
-from fnad.ops.matrix import diagonal, identity_like
+from fnad.ops.matrix import are_short, diagonal, identity_like
 from fnad.ops.piecewise import sign
 from fnad.ops.positive import by_cholesky, solve_positive
 from fnad.ops.reduction import reduce_prod
@@ -53,13 +54,21 @@ def factored_once(program: Program) -> Program:
 
 
 def _systems(program: Program) -> dict[Equation, System]:
-    """The matrix of each `solve` and `slogdet` with elements."""
+    """The matrix of each `solve`, `inv` and `slogdet` by LAPACK."""
     transposes = {e.results[0]: e for e in program.equations if e.primitive is transpose}
     found = dict[Equation, System]()
     for equation in program.equations:
-        if equation.primitive in (inv, solve, slogdet) and all(atom.aval.size for atom in equation.operands):
+        if equation.primitive in (inv, solve, slogdet) and _is_long(*(atom.aval for atom in equation.operands)):
             found[equation] = _untransposed(equation.operands[0], transposes)
     return found
+
+
+def _is_long(matrix: Aval, *others: Aval) -> bool:
+    """True if LAPACK factorizes the matrix of a system, which has elements."""
+    if not all(aval.size for aval in (matrix, *others)):
+        return False
+    *outer, n = matrix.shape[:-1]
+    return is_complex(matrix.dtype) or not are_short(prod(outer), n)
 
 
 def _parts(program: Program) -> dict[Equation, Part]:

@@ -21,7 +21,7 @@ from fnad.ir.types import F64, Aval, aval_of
 from fnad.kernel.linalg import LINALG
 from fnad.kernel.steps import Chunk
 from fnad.ops.arithmetic import add, sub
-from fnad.ops.determinant import LARGEST_BY_FORMULA, det
+from fnad.ops.determinant import LARGEST_BY_FORMULA, det, slogdet
 from fnad.ops.eigenvalues import eigvals
 from fnad.ops.least_squares import qr
 from fnad.ops.linalg import cholesky, inv, lu, row_order, solve
@@ -31,7 +31,7 @@ from tests.together import in_groups, some_of
 NATIVE = [p for p in PRIMITIVES.values() if isinstance(p.lower, Library) and p.lower.native and not p.effect]
 ROUNDED = {
     **dict.fromkeys(("fft", "rfft", "irfft"), 10),
-    "solve_triangular": 10,
+    **dict.fromkeys(("solve", "inv", "inv_or_nan", "solve_triangular", "cholesky"), 10),
     "qr": 100,
     "qr_r": 100,
     "lu": 10,
@@ -53,7 +53,7 @@ def routine_of(primitive: Primitive, sample: Sample) -> Routine | None:
 def is_computed(primitive: Primitive, sample: Sample) -> bool:
     """True if a routine computes a result that is not empty for the sample's kinds of numbers."""
     operands, routine = [np.asarray(operand) for operand in sample.operands], routine_of(primitive, sample)
-    is_large = primitive is not det or operands[0].shape[-1] > LARGEST_BY_FORMULA
+    is_large = primitive not in (det, slogdet) or operands[0].shape[-1] > LARGEST_BY_FORMULA
     return is_large and routine is not None and all(x.size and x.dtype.kind in routine.kinds for x in operands)
 
 

@@ -21,7 +21,7 @@ from fnad.ops.determinant import slogdet
 from fnad.ops.eigenvalues import eigh, eigvalsh, svd, svdvals
 from fnad.ops.least_squares import qr
 from fnad.ops.linalg import inv, solve
-from fnad.ops.matrix import transposed
+from fnad.ops.matrix import are_short, transposed
 from fnad.transforms.factorizations import factored_once
 from fnad.transforms.interpret import interpret
 from tests.together import some_of
@@ -39,7 +39,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., list[Any]], int]] = {
 }
 
 
-SHAPES, COLUMNS = ((3, 3), (1, 1), (2, 5, 5)), (1, 3)
+SHAPES, COLUMNS = ((7, 7), (1, 1), (2, 5, 5)), (1, 3)
 
 
 def program_of(function: Callable[..., list[Any]], *operands: Any) -> Program:
@@ -64,7 +64,8 @@ def test_shared_matrices_are_factored_once(name: str, dtype: str) -> None:
             operands = [a.astype(dtype), rng.standard_normal((*shape[:-1], columns)).astype(dtype)]
             program = program_of(function, *operands)
             shared = factored_once(program)
-            assert factorizations(shared) == count
+            is_short = are_short(1, shape[-1]) and dtype[0] == "f"
+            assert factorizations(shared) == (0 if is_short else count)
             expected = interpret(program, operands)
             ways = [interpret(shared, operands)]
             if (shape, columns) in compiled:

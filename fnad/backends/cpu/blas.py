@@ -145,7 +145,7 @@ def _positive(builder: Builder, value: Value) -> Value:
     return builder.select(builder.icmp_signed(">", value, value.type(1)), value, value.type(1))
 
 
-def _least(builder: Builder, a: Value, b: Value) -> Value:
+def least(builder: Builder, a: Value, b: Value) -> Value:
     return builder.select(builder.icmp_signed("<", a, b), a, b)
 
 
@@ -196,10 +196,10 @@ def _part(builder: Builder, dtype: Dtype, sizes: Values, transposed: Values) -> 
     if dtype.kind != "f" or not multiplies_in_place():
         return m, n
     compare = builder.icmp_signed
-    some = builder.mul(_least(builder, m, number(ROWS)), k)
+    some = builder.mul(least(builder, m, number(ROWS)), k)
     columns = builder.and_(builder.sdiv(number(PART), _positive(builder, some)), number(-LANES))
-    columns = _least(builder, n, columns)
-    rows = _least(builder, m, builder.sdiv(number(PART), _positive(builder, builder.mul(columns, k))))
+    columns = least(builder, n, columns)
+    rows = least(builder, m, builder.sdiv(number(PART), _positive(builder, builder.mul(columns, k))))
     elements = builder.add(builder.mul(m, n), builder.mul(k, builder.add(m, n)))
     along_rows = builder.and_(b_transposed, builder.not_(a_transposed))
     conditions = (
@@ -224,7 +224,7 @@ def _parts(builder: Builder, size: Value, most: Value) -> Generator[tuple[Value,
     builder.cbranch(builder.icmp_signed("<", start, size), body, end)
     builder.position_at_end(body)
     left = builder.sub(size, start)
-    yield start, _least(builder, left, most)
+    yield start, least(builder, left, most)
     start.add_incoming(builder.add(start, most), builder.block)
     builder.branch(top)
     builder.position_at_end(end)

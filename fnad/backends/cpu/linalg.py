@@ -17,7 +17,7 @@ from typing import NamedTuple
 import llvmlite.ir as ir
 import numpy as np
 
-from fnad.backends.cpu import blas_threads, cholesky, system
+from fnad.backends.cpu import blas_threads, cholesky, small_matrices, system
 from fnad.backends.cpu.blas import address, by_reference, call_blas
 from fnad.backends.cpu.blas_threads import one_thread
 from fnad.backends.cpu.matrices import at, copy, each, memory, transpose
@@ -82,7 +82,8 @@ def function_of(module: ir.Module, given: RoutineCall, body: Callable[..., Value
     function.linkage = "internal"
     function.attributes.add("noinline")
     builder = ir.IRBuilder(function.append_basic_block("entry"))
-    builder.ret(body(builder, given, *function.args))
+    code = small_matrices.small if small_matrices.are_small(given) else body
+    builder.ret(code(builder, given, *function.args))
     return function
 
 

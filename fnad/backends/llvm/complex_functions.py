@@ -28,7 +28,7 @@ class Real(Lane):
 
     libm: Libm
 
-    def _new(self, value: Value) -> Real:
+    def with_value(self, value: Value) -> Real:
         return Real(self.builder, value, self.libm)
 
     def is_infinite(self) -> Lane:
@@ -43,11 +43,11 @@ class Real(Lane):
 
     def where(self, condition: Lane, other: Any) -> Real:
         """The value where a condition holds, else another one."""
-        return self._new(self.builder.select(condition.value, self.value, self.constant(other)))
+        return self.with_value(self.builder.select(condition.value, self.value, self.constant(other)))
 
     def call(self, symbol: str, *others: Real) -> Real:
         """A function of libm."""
-        return self._new(self.libm(self.builder, symbol, self.value, *(other.value for other in others)))
+        return self.with_value(self.libm(self.builder, symbol, self.value, *(other.value for other in others)))
 
 
 Parts: TypeAlias = tuple[Real, Real]

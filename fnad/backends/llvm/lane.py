@@ -28,14 +28,14 @@ class Lane:
     def is_float(self) -> bool:
         return self.value.type in (DOUBLE, FLOAT)
 
-    def _new(self, value: Value) -> Self:
+    def with_value(self, value: Value) -> Self:
         """A lane of the same class."""
         return type(self)(self.builder, value)
 
     def _combined(self, instruction: str, other: Any, *, swapped: bool = False) -> Self:
         method = getattr(self.builder, "f" + instruction if self.is_float else instruction)
         operands = self.value, self.constant(other)
-        return self._new(method(*(operands[::-1] if swapped else operands)))
+        return self.with_value(method(*(operands[::-1] if swapped else operands)))
 
     def compared(self, sign: str, other: Any) -> Lane:
         """A comparison; with nan it is false."""
@@ -55,21 +55,21 @@ class Lane:
 
     def as_double(self) -> Self:
         """A float as f64."""
-        return self if self.is_double else self._new(self.builder.fpext(self.value, DOUBLE))
+        return self if self.is_double else self.with_value(self.builder.fpext(self.value, DOUBLE))
 
     def as_single(self) -> Self:
         """An f64 as f32."""
-        return self._new(self.builder.fptrunc(self.value, FLOAT))
+        return self.with_value(self.builder.fptrunc(self.value, FLOAT))
 
     def number(self, other: float) -> Self:
         """A number of this lane's type."""
-        return self._new(self.value.type(other))
+        return self.with_value(self.value.type(other))
 
     def intrinsic(self, name: str, *others: Any) -> Self:
         """An intrinsic of LLVM on operands of this lane's type."""
         type_ = self.value.type
         operands = (self.value, *map(self.constant, others))
-        return self._new(call(self.builder, overloaded(f"llvm.{name}", type_), type_, *operands))
+        return self.with_value(call(self.builder, overloaded(f"llvm.{name}", type_), type_, *operands))
 
     def __add__(self, other: Any) -> Self:
         return self._combined("add", other)
@@ -94,10 +94,10 @@ class Lane:
         return self._combined("div", other, swapped=True)
 
     def __neg__(self) -> Self:
-        return self._new(self.builder.fneg(self.value))
+        return self.with_value(self.builder.fneg(self.value))
 
     def __abs__(self) -> Self:
-        return self._new(absolute(self.builder, self.value))
+        return self.with_value(absolute(self.builder, self.value))
 
     def __and__(self, other: Any) -> Lane:
         return Lane(self.builder, self.builder.and_(self.value, self.constant(other)))
@@ -156,5 +156,4 @@ class Lane:
 def where(condition: Lane, a: Any, b: Any) -> Lane:
     """The value a where a condition holds, else b; one of them is a lane."""
     like: Lane = a if isinstance(a, Lane) else b
-    builder = condition.builder
-    return Lane(builder, builder.select(condition.value, like.constant(a), like.constant(b)))
+    return like.with_value(like.builder.select(condition.value, like.constant(a), like.constant(b)))

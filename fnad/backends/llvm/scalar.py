@@ -82,5 +82,11 @@ def call(builder: Builder, name: str, result: ir.Type, *values: Value, flags: tu
 
 
 def overloaded(name: str, *types: ir.Type) -> str:
-    """The name of LLVM's intrinsic `name` for these types: llvm.fabs.f64."""
-    return ".".join([name, *({"double": "f64", "float": "f32"}.get(str(type_), str(type_)) for type_ in types)])
+    """The name of LLVM's intrinsic `name` for these types: llvm.fabs.f64, or llvm.fabs.v8f64 of vectors."""
+    return ".".join([name, *map(_short, types)])
+
+
+def _short(type_: ir.Type) -> str:
+    if isinstance(type_, ir.VectorType):
+        return f"v{type_.count}{_short(type_.element)}"
+    return {"double": "f64", "float": "f32"}.get(str(type_), str(type_))
