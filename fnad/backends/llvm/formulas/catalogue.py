@@ -55,15 +55,17 @@ SPECIAL_F32: dict[str, Formula] = {
 }
 """The same for f32 alone."""
 
-WITHIN: dict[str, tuple[Formula, Formula]] = {"_zeta": (zeta.zeta, zeta.is_above)}
+WITHIN: dict[str, tuple[Formula, Formula]] = {
+    "_zeta": (zeta.zeta, zeta.is_above),
+    "betaln": (gamma.betaln, gamma.are_moderate),
+    "poch": (gamma.poch, gamma.are_arguments_positive),
+}
 """Formulas of functions of several operands, each with the condition of the operands under which the formula holds."""
 
 WITHIN_F32: dict[str, tuple[Formula, Formula]] = {
     "beta": (gamma.beta, gamma.are_positive),
     "betainc": (incomplete_beta.betainc, incomplete_beta.are_moderate),
     "betaincc": (incomplete_beta.betaincc, incomplete_beta.are_moderate),
-    "betaln": (gamma.betaln, gamma.are_positive),
-    "poch": (gamma.poch, gamma.are_arguments_positive),
 }
 """The same for f32 alone."""
 

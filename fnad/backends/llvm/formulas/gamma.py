@@ -1,12 +1,13 @@
-"""The gamma function, its logarithm and the derivatives of that; in f32 the beta function and Pochhammer's symbol, too.
+"""The gamma function, its logarithm and the derivatives of that, the beta function and Pochhammer's symbol.
 
 From 3 on they are Stirling's series (DLMF 5.11.1 and 5.11.2) with polynomials in 1/x² in place of the divergent ones.
 Between 1 and 3 they are polynomials times the differences from their zeros, as in W. J. Cody, A. J. Strecok & H. C.
 Thacher, Math. Comp. 27 (1973), 123. Below 1 there is the recurrence, below 0 the reflection (DLMF 5.5.1 to 5.5.4).
 
-Functions of f32 alone are computed in f64: from Stirling's series at arguments that are larger by 3, of which the
-logarithms of quotients are taken before they are multiplied (A. R. DiDonato & A. H. Morris, "Significant digit
-computation of the incomplete beta function ratios", ACM Trans. Math. Softw. 18 (1992), 360).
+The gamma function of f32, the beta function and Pochhammer's symbol are computed in f64: from Stirling's series at
+arguments that are larger by 3, of which the logarithms of quotients are taken before they are multiplied (A. R.
+DiDonato & A. H. Morris, "Significant digit computation of the incomplete beta function ratios", ACM Trans. Math. Softw.
+18 (1992), 360). In f64 their errors are some units, where differences of logarithms, as in SciPy, lose five digits.
 """
 
 from __future__ import annotations
@@ -142,7 +143,7 @@ def trigamma(x: Lane) -> Lane:
     return where(is_pole, INF, where(size < INF, result, where(is_left, INF, 1.0 / x)))
 
 
-# ---- gamma, beta and Pochhammer's symbol of f32 --------------------------------------------------------------------
+# ---- gamma, beta and Pochhammer's symbol ---------------------------------------------------------------------------
 
 
 def gamma(x: Lane) -> Lane:
@@ -182,6 +183,11 @@ def beta_parts(a: Lane, b: Lane) -> tuple[Lane, Lane]:
     return powers + (remainder(small) + remainder(large) - remainder(both)), ratio * (2 * math.pi / small).sqrt()
 
 
+def as_operand(value: Lane, operand: Lane) -> Lane:
+    """An f64 in the dtype of an operand."""
+    return value if operand.is_double else value.as_single()
+
+
 def beta(a: Lane, b: Lane) -> Lane:
     logarithm, factor = beta_parts(a.as_double(), b.as_double())
     return (exp(logarithm) * factor).as_single()
@@ -189,7 +195,7 @@ def beta(a: Lane, b: Lane) -> Lane:
 
 def betaln(a: Lane, b: Lane) -> Lane:
     logarithm, factor = beta_parts(a.as_double(), b.as_double())
-    return (logarithm + log_of(factor).total()).as_single()
+    return as_operand(logarithm + log_of(factor).total(), a)
 
 
 def are_positive(a: Lane, b: Lane) -> Lane:
@@ -197,17 +203,28 @@ def are_positive(a: Lane, b: Lane) -> Lane:
     return (a > 0.0) & (b > 0.0) & (a < INF) & (b < INF)
 
 
+def are_moderate(a: Lane, b: Lane) -> Lane:
+    """True if both are positive and finite, and in f64 within bounds."""
+    return is_moderate(a) & is_moderate(b) if a.is_double else are_positive(a, b)
+
+
+def is_moderate(x: Lane) -> Lane:
+    return (x >= 2.0**-20) & (x <= 2.0**20)
+
+
 def poch(a: Lane, m: Lane) -> Lane:
-    """The quotient Γ(a + m) / Γ(a) of positive finite f32."""
+    """The quotient Γ(a + m) / Γ(a) of positive finite f32, or of f64 where m is small."""
     first, step = a.as_double(), m.as_double()
     last = first + step
     low, high = first + 3.0, last + 3.0
     exponent = (low - 0.5) * log1p(step / low) + step * log_of(high).total() - step
     value = exp(exponent + (remainder(high) - remainder(low)))
-    return (value * (rising(first) / rising(last))).as_single()
+    return as_operand(value * (rising(first) / rising(last)), a)
 
 
 def are_arguments_positive(a: Lane, m: Lane) -> Lane:
-    """True if both arguments of gamma in Pochhammer's symbol are positive and finite."""
+    """True if both arguments of gamma in Pochhammer's symbol are positive and finite, and in f64 m is small."""
     last = a.as_double() + m.as_double()
+    if a.is_double:
+        return is_moderate(a) & is_moderate(last) & (abs(m) <= 1.0)
     return (a > 0.0) & (last > 0.0) & (a < INF) & (last < INF)
