@@ -203,6 +203,7 @@ def test_methods_take_traced_values_in_code_without_source():
 def test_a_logarithm_is_finite_where_the_density_is_0():
     assert traced(stats.laplace.logpdf, 800.0)[0] == -800 - np.log(2)
     assert fnad.grad(stats.laplace.logpdf)(800.0) == -1
+    assert traced(stats.pareto.logpdf, 1e200, 2.0)[0] == pytest.approx(np.log(2) - 600 * np.log(10))
     assert traced(stats.cauchy.logpdf, 1e200)[0] == pytest.approx(-np.log(np.pi) - 400 * np.log(10))
 
 

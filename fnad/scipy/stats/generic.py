@@ -126,6 +126,7 @@ FORMULAS: dict[str, dict[str, Method]] = {
         "_logpdf": _by("z", "-0.5 * (z * z) - half_log_2pi"),
     },
     "laplace_gen": {"_logpdf": _by("z", "-abs(z) - log_2")},
+    "pareto_gen": {"_logpdf": _by("z, b", "log(b) - (b + 1.0) * log(z)")},
     "cauchy_gen": {
         "_pdf": _by("z", "(1 / pi) / (z * z + 1.0)"),
         "_logpdf": _by(
