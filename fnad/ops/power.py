@@ -213,8 +213,9 @@ hypot_slope = elementwise(
     lambda x, y: np.where(x == 0, np.zeros((), x.dtype), x / np.hypot(x, y)),
     "select({0} == {dtype}(0), {dtype}(0), {0} / hypot({0}, {1}))",
     (
-        lambda c, x, y: _squared_over(hypot_slope(y, x), hypot(x, y)),
-        lambda c, x, y: neg(c * strong_div(hypot_slope(y, x), hypot(x, y))),
+        # In this order kernels compute the square root of the slope once.
+        lambda c, x, y: _squared_over(hypot_slope(y, x), hypot(y, x)),
+        lambda c, x, y: neg(c * strong_div(hypot_slope(y, x), hypot(y, x))),
     ),
     domain=REALS,
     over=(LINE, LINE),
@@ -231,7 +232,7 @@ arctan2 = elementwise(
     "arctan2({0}, {1})",
     (
         lambda a, y, x: strong_div(hypot_slope(x, y), hypot(x, y)),
-        lambda a, y, x: neg(strong_div(hypot_slope(y, x), hypot(x, y))),
+        lambda a, y, x: neg(strong_div(hypot_slope(y, x), hypot(y, x))),
     ),
     domain=REALS,
     over=(LINE, LINE),
