@@ -20,6 +20,7 @@ import numpy as np
 from fnad.blocks import Holding, LocalBlocks
 from fnad.errors import FnadError
 from fnad.ir.builder import is_tracing
+from fnad.ir.types import NAMES
 from fnad.numpy.registry import RULES, Rule
 from fnad.upward import UPWARD
 
@@ -80,6 +81,14 @@ def making_traced(past: object = None) -> Holding[Attempt]:
     `past` is the place where a run without that has ended.
     """
     return MAKING.holding(Attempt(past))
+
+
+def made_traced(value: Any, given: tuple[Any, ...] = ()) -> Any:
+    """A result of NumPy; while new arrays are traced, a traced value for an array with memory of its own."""
+    if not MAKING.is_traced or type(value) is not np.ndarray or value.base is not None:
+        return value
+    is_new = value.dtype in NAMES and not any(value is operand for operand in given)
+    return UPWARD.traced(np.array, (value,), {}) if is_new else value
 
 
 def on_traced(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -11,7 +11,7 @@ import numpy as np
 from fnad.codes import original_of
 from fnad.ir.builder import current_builder
 from fnad.ir.types import NAMES
-from fnad.numpy.namespace import MAKING
+from fnad.numpy.namespace import MAKING, made_traced
 from fnad.numpy.operands import as_symbol
 from fnad.numpy.views import Broadcast
 from fnad.trace import escape, guards
@@ -126,7 +126,7 @@ def drawing(draw: Any) -> Callable[..., Any]:
             number = next(handles_in([*args, *kwargs.values()]))
             guards.part_rows(number.symbol)
             raise escape.drawn(number.aval)
-        return draw(*args, **kwargs)
+        return made_traced(draw(*args, **kwargs), (*args, *kwargs.values()))
 
     return call if MAKING.innermost is None else of_ordinary(call)
 

@@ -27,7 +27,7 @@ from fnad.ir.builder import is_tracing
 from fnad.ir.size import is_size
 from fnad.ir.types import NAMES
 from fnad.numpy.bodies import SUBSTITUTES
-from fnad.numpy.namespace import MAKING, NEW, on_trace, on_traced
+from fnad.numpy.namespace import MAKING, NEW, made_traced, on_trace, on_traced
 from fnad.numpy.registry import RULES
 from fnad.trace.attempts import Suppressing
 from fnad.trace.classes import CLASSES
@@ -186,7 +186,18 @@ def replacement(function: Callable[..., Any]) -> Callable[..., Any]:
     if function in CALLING:
         return handing_on(on_trace(function), functions_alone)
     is_new = function.__name__ in NEW and hasattr(np, function.__name__)
-    return OfNew(function) if is_new else on_traced(function)
+    return OfNew(function) if is_new else making(function)
+
+
+def making(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The replacement for a function of which only some results are new arrays."""
+    follow = on_traced(function)
+
+    @functools.wraps(follow)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return made_traced(follow(*args, **kwargs), (*args, *kwargs.values()))
+
+    return call
 
 
 def any_callee(value: Any) -> Any:

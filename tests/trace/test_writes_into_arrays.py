@@ -182,11 +182,26 @@ def an_array_of_a_local_class(v):
     return sums.total
 
 
+def arrays_of_lists(v):
+    joined, products = np.concatenate([[1.0], [2.0, 3.0]]), np.outer([1.0, 2.0], [3.0, 4.0])
+    other, points = joined, np.interp([0.5, 1.0], [0.0, 1.0], [1.0, 2.0])
+    joined += v**2
+    products.T[0] = v[:2] * other[1]
+    points *= products[1]
+    return np.concatenate([other * points[0], points])
+
+
+def draws(v):
+    noise = np.random.default_rng(0).normal(size=3)
+    noise *= v**2
+    return noise
+
+
 FUNCTIONS = [
     *(several_operators, in_a_loop, elements_of_a_list, an_attribute, a_view_alone, another_dtype, a_closure),
     *(an_alias, a_view_of_the_target, a_view_as_the_target, a_transposed_view, a_reshaped_view, a_parameter),
     *(an_element_of_a_list_too, a_key_of_a_dict, an_element, at_a_mask, an_output, outputs, functions_that_write),
-    *(a_copy_of_a_global, an_array_of_a_local_class),
+    *(a_copy_of_a_global, an_array_of_a_local_class, arrays_of_lists, draws),
 ]
 
 
@@ -365,3 +380,29 @@ def test_what_numpy_refuses_is_refused_by_an_error_of_its_class(name):
     expected = function(V.copy())
     assert expected > 0
     assert fnad.value_and_grad(function)(V)[0] == fnad.jit(function)(V) == expected
+
+
+def test_draws_that_are_written_to_are_drawn_anew():
+    def function(v, rng):
+        noise = rng.normal(size=3)
+        noise *= v
+        return noise.sum()
+
+    rng, plain = np.random.default_rng(0), np.random.default_rng(0)
+    fast = fnad.jit(lambda v: function(v, rng))
+    np.testing.assert_allclose([fast(2.0) for _ in range(6)], [function(2.0, plain) for _ in range(6)], rtol=1e-14)
+    assert rng.bit_generator.state == plain.bit_generator.state
+
+
+def test_an_output_of_a_draw_is_that_array():
+    def function(x):
+        rng, held = np.random.default_rng(0), np.empty(3)
+        rng.random(out=SHARED)
+        held[:] = SHARED
+        noise = rng.normal(size=3)
+        noise += x
+        return (noise * held).sum()
+
+    expected = function(1.0)
+    assert fnad.jit(function)(1.0) == pytest.approx(expected, rel=1e-14)
+    SHARED[:] = 0.0
