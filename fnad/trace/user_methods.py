@@ -114,7 +114,7 @@ class Methods:
 
     def _enter(self, function: FunctionType) -> None:
         own = function.__code__
-        if (not is_trusted(own.co_filename) or function.__module__.startswith(SERIES)) and original_of(own) is own:
+        if (not is_trusted(own.co_filename) or str(function.__module__).startswith(SERIES)) and original_of(own) is own:
             is_made = function.__name__ in ("__init__", "__new__") and is_generated(function)  # it stores its arguments
             other = constructing_code(function) if is_made else converted_code(own, function.__globals__)
             other = other or watched_code(function)

@@ -1,9 +1,9 @@
 """Warnings where the derivative of the path that Python took is hardly what was meant.
 
 A branch that is taken at one point only, `if x == 0:`, has a derivative of its own, which need not be that of the
-function there. And a loop without an iteration, as Newton's method does where its first guess is right, leaves a result
-in which its argument does not occur: the program's derivative is 0, that of the solution is not. A `while_loop` that
-takes no step from a known start is such a loop.
+function there. The text of a number, `f"{x:.2f}"`, is constant in a derivative. And a loop without an iteration, as
+Newton's method does where its first guess is right, leaves a result in which its argument does not occur: the program's
+derivative is 0, that of the solution is not. A `while_loop` that takes no step from a known start is such a loop.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from fnad.api.staging.leaves import Function, function_name
 from fnad.api.staging.stage import Staged
 from fnad.errors import ControlFlowWarning
-from fnad.ir.program import Atom, Equation, Program, Source, Var
+from fnad.ir.program import Atom, Program, Source, Var
 from fnad.ir.walk import between
 from fnad.ops.comparison import eq, ne
 from fnad.ops.floating_point import bits
@@ -39,18 +39,20 @@ def _check_equalities(staged: Staged, guards: Sequence[Guard]) -> None:
     definitions = {var: equation for equation in staged.program.equations for var in equation.results}
     for guard in guards:
         equation = definitions.get(guard.atom) if isinstance(guard.atom, Var) else None
-        if equation is None or not _says_equal(equation, guard) or guard.of_loop or ends_loop(guard.source):
+        if equation is None or guard.of_loop or ends_loop(guard.source) or not active.intersection(equation.operands):
             continue
-        if active.intersection(equation.operands):
+        if equation.primitive is bits:
+            _warn(
+                guard.source,
+                "the text of a number is constant in a derivative, and so is what is computed from it",
+                "write a text that is only shown in the arguments of print or a logger; else compute with the number",
+            )
+        elif equation.primitive is (eq if guard.expected else ne):
             _warn(
                 guard.source,
                 "a derivative is taken where two floats are equal, and is that of the branch for this point alone",
                 "decide by an inequality, or give the branch the derivative that the function has there",
             )
-
-
-def _says_equal(equation: Equation, guard: Guard) -> bool:
-    return equation.primitive in (bits, eq if guard.expected else ne)
 
 
 def _check_dependence(f: Function, staged: Staged, guards: Sequence[Guard], name: Callable[[int], str]) -> None:
