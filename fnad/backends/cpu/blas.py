@@ -6,9 +6,9 @@ BLAS is column-major, and a row-major matrix is its transpose there, so C = op(A
 op(A)ᵀ. Its integers have 32 bits.
 
 OpenBLAS copies the operands of a product into an order of its own. On processors with AVX-512 it does not if the
-product has at most 10^6 multiplications of real numbers. So there, larger ones are computed in parts of so many, as
-long as the matrices are in the caches. Every part has the whole sums of its elements. Where both operands have the
-terms of a sum side by side, which is slow without copies, only long sums are divided so.
+product has at most 10^6 multiplications of real numbers. So there, larger ones are computed in parts of so many, where a
+part has many rows, and the matrices are in the caches. Every part has the whole sums of its elements. Products whose
+operands both have the terms of a sum side by side are not divided, because they are slow without copies.
 """
 
 from __future__ import annotations
@@ -40,17 +40,11 @@ PART = 10**6
 MOST_BYTES = 2**22
 """The most bytes of the matrices of a product that is divided."""
 
-LONG_SUM = 640
-"""The fewest terms of a sum along rows of both operands, where the product is divided."""
-
 LONGEST_SUM = 2**9
-"""The most terms of other sums: of copies OpenBLAS adds some 400 terms one after the other, otherwise all."""
-
-LANES = 16
-"""The divisor of the number of columns of a part."""
+"""The most terms of a sum: of copies OpenBLAS adds some 400 terms one after the other, otherwise all."""
 
 ROWS = 48
-"""The rows of a part, unless it has all columns."""
+"""The fewest rows of a part, each with all columns."""
 
 CORES = (b"SkylakeX", b"Cooperlake", b"SapphireRapids")
 """OpenBLAS's names for the kernels with small products of their own."""
@@ -163,20 +157,14 @@ def emit_gemm(builder: Builder, kinds: Kinds, values: Values) -> None:
     places = by_reference(builder, *flags, word(builder, k), *strides, alpha, beta)
     trans_b, trans_a, terms, b_stride, a_stride, c_stride, alpha, beta = places
     a_step = builder.select(a_transposed, m.type(1), lda)
-    b_step = builder.select(b_transposed, ldb, n.type(1))
     dtype = kinds[0].dtype
-    rows, columns = _part(builder, dtype, (m, n, k), (a_transposed, b_transposed))
-    routine = registered(f"{LETTERS[dtype.str[1:]]}gemm")
-    with (
-        on_one_thread(builder),
-        _parts(builder, m, rows) as (row, its_rows),
-        _parts(builder, n, columns) as (column, its_columns),
-    ):
-        width, height = by_reference(builder, word(builder, its_columns), word(builder, its_rows))
+    rows = _rows_of_part(builder, dtype, (m, n, k), (a_transposed, b_transposed))
+    routine, b_place = registered(f"{LETTERS[dtype.str[1:]]}gemm"), element(builder, b, b_offset)
+    with on_one_thread(builder), _parts(builder, m, rows) as (row, its_rows):
+        width, height = by_reference(builder, word(builder, n), word(builder, its_rows))
         a_part = element(builder, a, builder.add(a_offset, builder.mul(row, a_step)))
-        b_part = element(builder, b, builder.add(b_offset, builder.mul(column, b_step)))
-        c_part = element(builder, c, builder.add(c_offset, builder.add(builder.mul(row, ldc), column)))
-        matrices = alpha, b_part, b_stride, a_part, a_stride, beta, c_part, c_stride
+        c_part = element(builder, c, builder.add(c_offset, builder.mul(row, ldc)))
+        matrices = alpha, b_place, b_stride, a_part, a_stride, beta, c_part, c_stride
         call(builder, routine, ir.VoidType(), trans_b, trans_a, width, height, terms, *matrices)
 
 
@@ -190,31 +178,26 @@ def multiplies_in_place() -> bool:
     return function() in CORES
 
 
-def _part(builder: Builder, dtype: Dtype, sizes: Values, transposed: Values) -> tuple[Value, Value]:
-    """The rows and columns of the parts of a product of these sizes, whose operands are transposed or not."""
+def _rows_of_part(builder: Builder, dtype: Dtype, sizes: Values, transposed: Values) -> Value:
+    """The rows of the parts of a product of these sizes, whose operands are transposed or not."""
     (m, n, k), (a_transposed, b_transposed), number = sizes, transposed, sizes[0].type
     if dtype.kind != "f" or not multiplies_in_place():
-        return m, n
+        return m
     compare = builder.icmp_signed
-    some = builder.mul(least(builder, m, number(ROWS)), k)
-    columns = builder.and_(builder.sdiv(number(PART), _positive(builder, some)), number(-LANES))
-    columns = least(builder, n, columns)
-    rows = least(builder, m, builder.sdiv(number(PART), _positive(builder, builder.mul(columns, k))))
+    rows = builder.sdiv(number(PART), _positive(builder, builder.mul(n, k)))
     elements = builder.add(builder.mul(m, n), builder.mul(k, builder.add(m, n)))
-    along_rows = builder.and_(b_transposed, builder.not_(a_transposed))
     conditions = (
-        compare(">", builder.mul(builder.mul(m, n), k), number(PART)),
+        compare(">=", rows, number(ROWS)),
         compare("<=", elements, number(MOST_BYTES // dtype.itemsize)),
-        compare(">", columns, number(0)),
-        builder.select(along_rows, compare(">=", k, number(LONG_SUM)), compare("<=", k, number(LONGEST_SUM))),
+        compare("<=", k, number(LONGEST_SUM)),
+        builder.or_(a_transposed, builder.not_(b_transposed)),
     )
-    is_divided = reduce(builder.and_, conditions)
-    return builder.select(is_divided, rows, m), builder.select(is_divided, columns, n)
+    return builder.select(reduce(builder.and_, conditions), least(builder, rows, m), m)
 
 
 @contextmanager
 def _parts(builder: Builder, size: Value, most: Value) -> Generator[tuple[Value, Value]]:
-    """Write a loop over the parts of a dimension: where each begins, and how long it is."""
+    """Write a loop over the parts of the rows: where each begins, and how long it is."""
     before = builder.block
     top, body, end = (builder.append_basic_block(label) for label in ("parts", "part", "done"))
     builder.branch(top)
