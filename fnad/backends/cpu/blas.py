@@ -6,8 +6,8 @@ BLAS is column-major, and a row-major matrix is its transpose there, so C = op(A
 op(A)ᵀ. Its integers have 32 bits.
 
 OpenBLAS copies the operands of a product into an order of its own. On processors with AVX-512 it does not if the
-product has at most 10^6 multiplications of real numbers. So there, larger ones are computed in parts of so many, where a
-part has many rows, and the matrices are in the caches. Every part has the whole sums of its elements. Products whose
+product has at most 10^6 multiplications of real numbers. So there, larger ones are computed in parts of so many, where
+a part has many rows, and the matrices are in the caches. Every part has the whole sums of its elements. Products whose
 operands both have the terms of a sum side by side are not divided, because they are slow without copies.
 """
 
