@@ -36,7 +36,7 @@ from fnad.ops.shape import full_like, zeros_like
 
 GAUSSIAN_BOUNDS, GAUSSIAN_TERMS = {4: 5.5, 8: 7.0}, {4: 12, 8: 28}
 BESSEL_BOUND, BESSEL_TERMS = 30.0, {4: 6, 8: 20}
-HAZARD_BOUND, HAZARD_TERMS = 20.0, 14
+HAZARD_BOUND, HAZARD_TERMS = 20.0, {4: 6, 8: 14}
 POWER_BOUND, POWER_TERMS = 1.0, 10
 
 
@@ -148,7 +148,7 @@ def _airye_slope(v: float, power: float, factor: float, alternating: int, x: Sym
 
 def _hazard_coefficients() -> list[float]:
     c = [1]
-    for k in range(HAZARD_TERMS):
+    for k in range(HAZARD_TERMS[8]):
         c.append((1 - 2 * k) * c[k] - sum(c[i] * c[k + 1 - i] for i in range(1, k + 1)))
     return [float(number) for number in c]
 
@@ -160,7 +160,7 @@ def hazard_tail(x: Symbol, near: Symbol) -> Symbol:
     """φ(x)/Φ(-x) beyond the bound."""
     far = _clamped(HAZARD_BOUND, x)
     t = 1.0 / far
-    return _beyond(HAZARD_BOUND, x, far + t * _polynomial(HAZARD[1:], t * t), near)
+    return _beyond(HAZARD_BOUND, x, far + t * _polynomial(HAZARD[1 : HAZARD_TERMS[x.dtype.itemsize] + 1], t * t), near)
 
 
 # ---- (1 - J₀(x)) / x, (I₀(x) - 1) / x and I₂(x) / x at 0 ---------------------------------------------------------
