@@ -53,12 +53,12 @@ def transformed(logarithm: Twofold, power: Lane) -> Lane:
 
 
 def exprel_slope(x: Lane) -> Lane:
-    """The slope of (exp(x) - 1) / x: its power series for |x| < 1, else by its definition."""
-    terms = 18 if x.is_double else 10
+    """The slope of (exp(x) - 1) / x: its power series from -3/2 to 1, else by its definition."""
+    terms = 22 if x.is_double else 14
     near = paired([1 / (math.factorial(k) * (k + 2)) for k in range(terms)], x)
     is_large, within = x > format_of(x).largest - 9.0, where(x < -1e3, -1e3, x)
     power = exp_of(twofold.of(where(is_large, within - 64.0, within)))
     product = power._replace(value=power.value.times(within - 1.0)).total()
     inverse = 1.0 / x
     far = (product + 1.0) * inverse * inverse * where(is_large, x.number(math.exp(64.0)), 1.0)
-    return where(abs(x) < 1.0, near, where(x < 1e3, far, x + INF))
+    return where(abs(x + 0.25) < 1.25, near, where(x < 1e3, far, x + INF))
