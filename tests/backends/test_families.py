@@ -116,6 +116,25 @@ def test_loops_on_several_threads_share_it(compiled: list[Kernel]) -> None:
     assert "numbers_i64" in plain_text(compiled[-1])
 
 
+@pytest.mark.slow
+def test_layers_that_are_alike_share_it(compiled: list[Kernel]) -> None:
+    """Two have code of their own; from the third on it is that of all."""
+
+    def deep(layers: Any, x: Any) -> Any:
+        for layer in layers:
+            centred = x - np.mean(x, axis=-1, keepdims=True)
+            normal = centred / np.sqrt(np.mean(centred**2, axis=-1, keepdims=True) + 1e-5)
+            scores = np.exp(normal @ layer["w"] @ np.swapaxes(normal, -1, -2))
+            x = x + np.tanh((scores / np.sum(scores, axis=-1, keepdims=True)) @ x @ layer["v"])
+        return np.mean(x**2)
+
+    def layers(count: int) -> Any:
+        return [{name: RNG.standard_normal((16, 16)) / 4 for name in "wv"} for _ in range(count)]
+
+    agree(fnad.grad(deep), [(layers(9), RNG.standard_normal((4, 8, 16)))])
+    assert len(compiled) <= 6
+
+
 def test_constants_are_numbers_too(compiled: list[Kernel]) -> None:
     """New functions run the code of those before; one that differs in more of its constants is generalized."""
     kept = []

@@ -13,7 +13,8 @@ from fnad.backends.llvm.emitter import Builder, Value
 from fnad.backends.llvm.instructions import add_function, arrays_in_frame
 from fnad.kernel.layout import Layout
 from fnad.kernel.python_source import plain_text
-from fnad.kernel.statements import SCRATCH, STATUS, Kernel, Name
+from fnad.kernel.statements import SCRATCH, STATUS, Kernel, Name, assigned
+from fnad.scalar.operation import Pointer
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +41,10 @@ def compile_kernel(kernel: Kernel, text: str = "") -> NativeFunction:
 
 
 def by_position(kernel: Kernel) -> Kernel:
-    """A kernel with its parameters named by their positions, but for what parallel loops need: status and scratch."""
+    """A kernel with its arrays named by their positions, but for what parallel loops need: status and scratch."""
     names = {p.name: f"a{n}" for n, p in enumerate(kernel.parameters) if p not in (STATUS, SCRATCH)}
+    made = dict.fromkeys(target.name for target in assigned(kernel.body) if isinstance(target.kind, Pointer))
+    names |= {name: f"l{n}" for n, name in enumerate(made)}
     parameters = tuple(
         Name(names.get(parameter.name, parameter.name), parameter.kind) for parameter in kernel.parameters
     )
