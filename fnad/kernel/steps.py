@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from fnad.lower.loop_ir import BufferStore, Control, Item, LibraryCall, effects, touched
 from fnad.lower.nodes import Buffer
@@ -35,32 +35,68 @@ class PythonControl:
 Step: TypeAlias = Chunk | LibraryCall | PythonControl
 
 
+class Group(NamedTuple):
+    """Items that belong to one chunk, and the number of their effects."""
+
+    items: list[Item]
+    size: int
+
+
 def cut(items: Iterable[Item], largest: int, depth: int = 0) -> list[Step]:
     """The steps of a sequence of items within this many loops; a chunk has no more than `largest` effects.
 
     Loops may make it twice as large: what they carry stays in registers if the chunk has all that reads it.
     """
     steps: list[Step] = []
-    chunk: list[Item] = []
-    weight = 0
+    native: list[Group] = []
     for group in _groups(items):
         item = group[-1]
-        native = is_native(item)
-        size = sum(1 for each in group for _ in effects(each))
-        grown = weight + size
-        is_full = grown > largest and (grown > 2 * largest or not _shares_number(chunk, item))
-        if chunk and (not native or is_full):
-            steps.append(Chunk(chunk, depth))
-            chunk, weight = [], 0
-        if native:
-            chunk += group
-            weight += size
-        elif isinstance(item, LibraryCall):
+        if is_native(item):
+            native.append(Group(group, sum(1 for each in group for _ in effects(each))))
+            continue
+        steps += _chunks(native, largest, depth)
+        native = []
+        if isinstance(item, LibraryCall):
             steps.append(item)
         else:
             assert isinstance(item, Control)
             steps.append(PythonControl(item, tuple(cut(body, largest, depth + 1) for body in item.bodies)))
-    return [*steps, Chunk(chunk, depth)] if chunk else steps
+    return [*steps, *_chunks(native, largest, depth)]
+
+
+def _chunks(groups: Iterable[Group], largest: int, depth: int) -> Iterator[Chunk]:
+    """The chunks of native items.
+
+    Where one is full, it ends before its last large item. So the chunks of layers that are alike begin at the same item
+    of each layer, and share their code (`fnad.backends.cpu.families`).
+    """
+    chunk: list[Group] = []
+    for group in groups:
+        while chunk and _is_full(chunk, group, largest):
+            end = _last_large(chunk, largest)
+            yield Chunk(_items(chunk[:end]), depth)
+            chunk = chunk[end:]
+        chunk.append(group)
+    if chunk:
+        yield Chunk(_items(chunk), depth)
+
+
+def _is_full(chunk: Sequence[Group], group: Group, largest: int) -> bool:
+    grown = group.size + sum(each.size for each in chunk)
+    return grown > largest and (grown > 2 * largest or not _shares_number(_items(chunk), group.items[-1]))
+
+
+def _last_large(chunk: Sequence[Group], largest: int) -> int:
+    """The place of the last item that has more than half of the effects of a chunk, or the end."""
+    for place in range(len(chunk) - 1, 0, -1):
+        items, size = chunk[place]
+        if 2 * size > largest and not _shares_number(_items(chunk[:place]), items[-1]):
+            return place
+    return len(chunk)
+
+
+def _items(groups: Iterable[Group]) -> list[Item]:
+    return [item for group in groups for item in group.items]
 
 
 def _groups(items: Iterable[Item]) -> Iterator[list[Item]]:
