@@ -14,7 +14,7 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, I64, Aval
 from fnad.numpy.bodies import BodyOf
 from fnad.numpy.joining import alike, rows
-from fnad.numpy.manipulation import fresh
+from fnad.numpy.manipulation import fresh, layout
 from fnad.numpy.operands import (
     WeakSymbol,
     as_array,
@@ -270,9 +270,10 @@ def _checked(index: Symbol, n: int, message: str, remedy: str = "clip it, or tak
 
 def _by_significance(axes: list[Any], order: str) -> list[Any]:
     """The axes from that of the largest stride on."""
-    if order not in ("C", "F"):
+    named = layout(order)
+    if named not in ("C", "F"):
         raise DomainError("only 'C' or 'F' order is permitted")
-    return axes if order == "C" else axes[::-1]
+    return axes if named == "C" else axes[::-1]
 
 
 @implements(np.unravel_index)

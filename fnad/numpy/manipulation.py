@@ -44,7 +44,7 @@ from fnad.ops.sliding_windows import windows
 @implements(np.reshape)
 def reshape(a: Any, shape: Any, order: str, copy: Any) -> ArrayView:
     x = as_symbol(a)
-    if order == "K":
+    if layout(order) == "K":
         raise DomainError("order 'K' is not permitted for reshaping", remedy="give 'C' or 'F'")
     view = ArrayView(x, reshape_steps(x.shape, full_shape(shape, x.aval.size), order))
     return fresh(view.read()) if copy else view
@@ -70,10 +70,20 @@ def full_shape(shape: Any, size: int) -> Shape:
     return wanted
 
 
-def reshape_steps(shape: Shape, wanted: Shape, order: str, *, certain: bool | None = None) -> Steps:
+def layout(order: str | None, default: str = "C") -> str:
+    """The order of elements that an option names: "C", "F", or "A" or "K", which depend on the layout in memory."""
+    if order is None:
+        return default
+    if order not in tuple("CFAKcfak"):
+        raise DomainError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})", remedy="give 'C' or 'F'")
+    return order.upper()
+
+
+def reshape_steps(shape: Shape, wanted: Shape, order: str | None, *, certain: bool | None = None) -> Steps:
     """The steps of a reshape, which is surely a view of one axis, or where only axes of size 1 come and go."""
     if certain is None:
         certain = len(shape) <= 1 or without_ones(shape) == without_ones(wanted)
+    order = layout(order)
     if order == "F":
         return (Permute(backwards(len(shape))), Reshape(wanted[::-1], certain), Permute(backwards(len(wanted))))
     if order != "C" and len(shape) > 1:

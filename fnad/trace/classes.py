@@ -13,6 +13,7 @@ import numpy as np
 from fnad.errors import UnsupportedFunctionError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Dtype
+from fnad.numpy.manipulation import layout
 from fnad.numpy.operands import as_symbol
 from fnad.trace.dispatch import call, call_function, on_traced
 
@@ -46,7 +47,7 @@ def iterated(op: Any, flags: Any = None, op_flags: Any = None, **options: Any) -
 
     Raises `UnsupportedFunctionError` for its options, and of more than one dimension for the order in memory.
     """
-    order = options.pop("order", "K")
+    order = layout(options.pop("order", "K"), "K")
     if flags or op_flags or options:
         raise UnsupportedFunctionError.here(
             "numpy.nditer has no rule for its flags and operand flags", remedy="write the loop with np.ndenumerate"

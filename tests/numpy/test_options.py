@@ -228,3 +228,18 @@ def test_axes_are_integers_of_any_kind(kind):
 def test_the_method_transpose_takes_all_axes_or_none():
     check(lambda x: (x.transpose(), x.transpose(None), x.transpose(1, 0), x.transpose((1, 0))), sample((2, 3), "f64"))
     check_error(lambda x: x.transpose(()), sample((2, 3), "f64"))
+
+
+@pytest.mark.parametrize("order", ["c", "f", None, "C", "F", "Z"])
+def test_an_order_of_elements_is_named_in_either_case_or_not_at_all(order):
+    calls = (
+        lambda x: (x.reshape((3, 2), order=order), np.reshape(x, (2, -1), order=order)),
+        lambda x: (np.ravel(x.reshape(2, 3), order), x.reshape(2, 3).flatten(order)),
+        lambda x: x[np.ravel_multi_index((1, 1), (2, 3), order=order)],
+        lambda x: np.unravel_index(x.astype(int), (2, 3), order=order),
+    )
+    for call in calls:
+        if order == "Z":
+            check_error(call, np.arange(6.0))
+        else:
+            check(call, np.arange(6.0))
