@@ -8,9 +8,9 @@ in `status` and the number of a fault for each way in which it can: where a matr
 nothing, and that number is stored in status[0]. Without faults nothing is reported.
 
 Most are NumPy's generalized ufuncs (`numpy.linalg._umath_linalg`), those behind the functions of `np.linalg`, whose
-values they are to the bit. One that a version of NumPy has not, or has with another signature, is left out. Triangular
-systems are solved by substitution, as trsm of the BLAS does; LU and QR factorizations are those of LAPACK's getrf,
-getc2 and geqrf.
+values they are to the bit, or up to rounding where a backend has code of its own. One that a version of NumPy has not,
+or has with another signature, is left out. Triangular systems are solved by substitution, as trsm of the BLAS does; LU
+and QR factorizations are those of LAPACK's getrf, getc2 and geqrf.
 """
 
 from __future__ import annotations
