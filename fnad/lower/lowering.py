@@ -6,6 +6,7 @@ from fnad.ir.program import Program
 from fnad.lower.across import across, of_one_item
 from fnad.lower.control_flow import Regions
 from fnad.lower.expressions import Shared
+from fnad.lower.interchange import columns_inside
 from fnad.lower.loop_ir import LoopProgram, touched
 from fnad.lower.nodes import Buffer
 from fnad.lower.row_tiles import by_tiles
@@ -27,7 +28,7 @@ def lower(program: Program, target: Target) -> LoopProgram:
     items = values.items()
     if target.grid is None:
         own = of_one_item(items, shared.temporaries)
-        items = [by_tiles(item, own, shared) for item in items]
+        items = [columns_inside(by_tiles(item, own, shared)) for item in items]
     items = across(items, shared.temporaries, target.costs)
     used = {buffer for item in items for buffer in touched(item)}
     temporaries = tuple(buffer for buffer in shared.temporaries if buffer in used)
