@@ -35,7 +35,7 @@ class PythonControl:
 Step: TypeAlias = Chunk | LibraryCall | PythonControl
 
 
-class Group(NamedTuple):
+class Portion(NamedTuple):
     """Items that belong to one chunk, and the number of their effects."""
 
     items: list[Item]
@@ -48,11 +48,11 @@ def cut(items: Iterable[Item], largest: int, depth: int = 0) -> list[Step]:
     Loops may make it twice as large: what they carry stays in registers if the chunk has all that reads it.
     """
     steps: list[Step] = []
-    native: list[Group] = []
+    native: list[Portion] = []
     for group in _groups(items):
         item = group[-1]
         if is_native(item):
-            native.append(Group(group, sum(1 for each in group for _ in effects(each))))
+            native.append(Portion(group, sum(1 for each in group for _ in effects(each))))
             continue
         steps += _chunks(native, largest, depth)
         native = []
@@ -64,39 +64,43 @@ def cut(items: Iterable[Item], largest: int, depth: int = 0) -> list[Step]:
     return [*steps, *_chunks(native, largest, depth)]
 
 
-def _chunks(groups: Iterable[Group], largest: int, depth: int) -> Iterator[Chunk]:
-    """The chunks of native items.
-
-    Where one is full, it ends before its last large item. So the chunks of layers that are alike begin at the same item
-    of each layer, and share their code (`fnad.backends.cpu.families`).
-    """
-    chunk: list[Group] = []
-    for group in groups:
-        while chunk and _is_full(chunk, group, largest):
-            end = _last_large(chunk, largest)
+def _chunks(portions: Iterable[Portion], largest: int, depth: int) -> Iterator[Chunk]:
+    """The chunks of native items."""
+    chunk: list[Portion] = []
+    size = 0
+    for portion in portions:
+        while chunk and _is_full(chunk, size, portion, largest):
+            end = _end([*chunk, portion], largest)
             yield Chunk(_items(chunk[:end]), depth)
             chunk = chunk[end:]
-        chunk.append(group)
+            size = sum(each.size for each in chunk)
+        chunk.append(portion)
+        size += portion.size
     if chunk:
         yield Chunk(_items(chunk), depth)
 
 
-def _is_full(chunk: Sequence[Group], group: Group, largest: int) -> bool:
-    grown = group.size + sum(each.size for each in chunk)
-    return grown > largest and (grown > 2 * largest or not _shares_number(_items(chunk), group.items[-1]))
+def _is_full(chunk: Sequence[Portion], size: int, portion: Portion, largest: int) -> bool:
+    grown = size + portion.size
+    return grown > largest and (grown > 2 * largest or not _shares_number(_items(chunk), portion.items[-1]))
 
 
-def _last_large(chunk: Sequence[Group], largest: int) -> int:
-    """The place of the last item that has more than half of the effects of a chunk, or the end."""
-    for place in range(len(chunk) - 1, 0, -1):
-        items, size = chunk[place]
-        if 2 * size > largest and not _shares_number(_items(chunk[:place]), items[-1]):
-            return place
-    return len(chunk)
+def _end(portions: Sequence[Portion], largest: int) -> int:
+    """The place where a full chunk ends: before the largest portion that ends in its last third, or before the last.
+
+    So the chunks of layers that are alike begin at the same item of each layer, and share their code
+    (`fnad.backends.cpu.families`).
+    """
+    end, most, grown = len(portions) - 1, portions[-1].size, portions[0].size
+    for place, (items, size) in enumerate(portions[1:-1], 1):
+        grown += size
+        if 3 * grown > 2 * largest and size > most and not _shares_number(_items(portions[:place]), items[-1]):
+            end, most = place, size
+    return end
 
 
-def _items(groups: Iterable[Group]) -> list[Item]:
-    return [item for group in groups for item in group.items]
+def _items(portions: Iterable[Portion]) -> list[Item]:
+    return [item for portion in portions for item in portion.items]
 
 
 def _groups(items: Iterable[Item]) -> Iterator[list[Item]]:
