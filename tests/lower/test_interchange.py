@@ -63,7 +63,7 @@ def test_folds_in_a_loop_are_those_of_numpy(dtype: Any) -> None:
 
         return np.max(fnad.scan(step, seen[0], seen[1:])[0])
 
-    v, paths = np.float64(seen[0]), [[n] for n in range(12)]
+    v, paths = seen[0].astype(np.float64), [[n] for n in range(12)]
     for e in seen[1:]:
         scores = v[:, None] + moves
         paths = [[*paths[n], k] for k, n in enumerate(np.argmax(scores, axis=0))]
