@@ -148,7 +148,7 @@ def exprel_slope(x: Any) -> Any:
     with np.errstate(all="ignore"):
         near, within = np.polyval(EXPREL_SLOPE[::-1], wide), np.clip(wide, -1e3, 1e3)
         shift = np.where(wide < 700.0, 0.0, 64.0)
-        far = (np.exp(within - shift) * (within - 1.0) + 1.0) / np.square(wide) * np.exp(shift)
+        far = (np.exp(within - shift) * (within - 1.0) + 1.0) / wide / wide * np.exp(shift)
         return np.where(np.abs(wide) < 1.0, near, np.where(wide == np.inf, wide, far)).astype(x.dtype)[()]
 
 
