@@ -29,7 +29,7 @@ from fnad.trace.sourceless import watched_code
 from fnad.upward import UPWARD
 
 SERIES = "numpy.polynomial."
-"""The begin of the modules of NumPy whose classes have operators in Python."""
+"""The first part of the names of NumPy's modules whose classes have operators in Python."""
 
 
 def is_converted(kind: type) -> bool:

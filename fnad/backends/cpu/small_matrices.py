@@ -29,7 +29,7 @@ VECTOR = 64
 
 Rows: TypeAlias = list[list[Lane]]
 Found: TypeAlias = tuple[Rows, list[Lane]]
-"""The elements of a result, and conditions each of which says that there is none."""
+"""The elements of a result, and conditions: there is no result where one of them holds."""
 
 
 class Vector(Lane):
