@@ -259,8 +259,7 @@ def _insert(positions: list[int], position: int) -> None:
 
 def _costs_threads(member: Member, new: Member) -> bool:
     """True if a product would be on one thread for the sake of what is merged with it."""
-    is_given_up = member.footprint.products and not new.is_parallel
-    return bool(is_given_up or (new.footprint.products and not member.is_parallel))
+    return any(one.footprint.products and not other.is_parallel for one, other in ((member, new), (new, member)))
 
 
 def _costs_vectors(member: Member, item: NestLoop) -> bool:
