@@ -138,17 +138,27 @@ def end_threads() -> None:
     while within and monotonic() < until:
         import ctypes  # noqa: PLC0415 - hardly ever needed
 
-        for number in within:
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(number), ctypes.py_object(SystemExit))
+        for number, frame in within.items():
+            if _may_end(frame):
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(number), ctypes.py_object(SystemExit))
         sleep(0.005)
         within = _daemons_within()
 
 
-def _daemons_within() -> list[int]:
-    """The daemon threads that run fnad's code, or what that calls."""
+def _daemons_within() -> dict[int, FrameType]:
+    """The innermost frames of the daemon threads that run fnad's code, or what that calls, by the threads' numbers."""
     frames = sys._current_frames()  # pyright: ignore[reportPrivateUsage]
     daemons = [thread for thread in threading.enumerate() if thread.daemon and not thread.name.startswith("fnad-")]
-    return [number for thread in daemons if (number := thread.ident) in frames and _is_within(frames[number])]
+    found = {number: frames[number] for thread in daemons if (number := thread.ident) in frames}
+    return {number: frame for number, frame in found.items() if _is_within(frame)}
+
+
+def _may_end(frame: FrameType) -> bool:
+    """True if a thread of fnad may end here: not where a `with` takes its lock, which would stay taken."""
+    inner: FrameType | None = frame
+    while inner is not None and inner.f_code.co_name not in ("__enter__", "__exit__"):
+        inner = inner.f_back
+    return not _is_within(inner)
 
 
 def _is_within(frame: FrameType | None) -> bool:

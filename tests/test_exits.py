@@ -63,6 +63,7 @@ def threads_within_fnad():
 
 import numpy as np
 import fnad
+from llvmlite.binding import ffi
 
 def work(number):
     for n in count():
@@ -76,13 +77,19 @@ for number in range(3):
     Thread(target=work, args=(number,), daemon=True).start()
 while len(compiled) < 3:
     time.sleep(0.01)
+WAIT
+time.sleep(0.1)
 """
 
 
 @pytest.mark.slow
-def test_daemon_threads_that_compile_at_the_exit() -> None:
-    """Python ends a thread where it takes the GIL: within C++ code that aborted one process in three."""
-    done = ended(DAEMONS)
+@pytest.mark.parametrize("wait", ["", "ffi.register_lock_callback(lambda: time.sleep(0.002), lambda: None)"])
+def test_daemon_threads_that_compile_at_the_exit(wait: str) -> None:
+    """Python ends a thread where it takes the GIL: within C++ code that aborted one process in three.
+
+    A thread that is ended while it takes llvmlite's lock never gives it back, and the others wait for it.
+    """
+    done = ended(DAEMONS.replace("WAIT", wait))
     assert (done.returncode, done.stderr) == (0, "")
 
 
