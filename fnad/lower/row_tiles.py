@@ -119,8 +119,10 @@ def _columns(buffer: Buffer, item: NestLoop) -> Columns | None:
     stored = [address for effect in effects(item) for other, address in writes(effect) if other is buffer]
     fixed = [] if stored else [address for address in addresses if not address.coefficient(row)]
     is_known = len(moving) + len(fixed) == len(found) and all(other is buffer for other, _ in found)
-    if not is_known or not aligned(moving, item.depth, item.extent):
+    if not (is_known and moving and aligned(moving, item.depth, item.extent)) or is_size(buffer.aval.size):
         return None
+    if min(a.range[0] for a in moving) < 0 or max(a.range[1] for a in moving) >= buffer.aval.size:
+        return None  # they are read under a condition, where copies would be made without it
     if any(not isinstance(atom, Counter) for address in fixed for atom, _ in address.terms):
         return None
     stride = moving[0].coefficient(row)

@@ -15,6 +15,7 @@ from fnad.backends.cpu.target import CPU
 from fnad.lower.loop_ir import NestLoop
 from fnad.lower.lowering import lower
 from fnad.lower.row_tiles import TILE
+from fnad.testing import assert_close, tolerance
 from tests.lower.test_across import across_in, check, program_of, run
 
 RNG = np.random.default_rng(1)
@@ -110,6 +111,41 @@ def test_others_do_not(function: Callable[..., Any], columns: int, rows: int) ->
 @pytest.mark.parametrize("columns", [2, 3, 4, 5, 8, 9, 16, 17, 31, 32])
 def test_any_number_of_columns(columns: int) -> None:
     check(lambda x, w: (softmax(x, w), grad(total(softmax))(x, w)), arguments(columns), CPU)
+
+
+def of_rows_taken(x: Any) -> Any:
+    """Rows at places that arrays hold, all read and added to."""
+    first, second = (np.arange(len(x)) * factor % len(x) for factor in (7, 11))
+    edges = x[first] - x[second]
+    forces = edges / np.sqrt(np.sum(np.exp(edges), axis=1, keepdims=True))
+    sums = np.zeros(x.shape)
+    np.add.at(sums, first, forces)
+    return sums
+
+
+@pytest.mark.parametrize("columns", [3, 5, 9, 10, 31])
+@pytest.mark.parametrize(
+    "rows",
+    [
+        lambda x: np.concatenate([x, x[:-3]]),
+        lambda x: np.concatenate([np.exp(x), np.sin(x)]),
+        lambda x: np.roll(x, 2, axis=0),
+        lambda x: np.pad(x, ((3, 2), (0, 0))),
+        lambda x: np.diff(x, axis=0, prepend=x[:1]),
+        of_rows_taken,
+    ],
+)
+def test_rows_of_several_places(rows: Callable[..., Any], columns: int) -> None:
+    """A copy of a row is made without the condition under which its place is read, so the place must be there."""
+    x = RNG.standard_normal((ROWS, columns))
+    weights = np.arange(columns)
+    both = fnad.value_and_grad(lambda x: np.sum(softmax(rows(x), weights)))
+    with fnad.config.override(executor="compiled"):
+        found = jit(both)(x)
+    with fnad.config.override(executor="interpreter"):
+        expected = both(x)
+    for one, other in zip(found, expected, strict=True):
+        assert_close(one, other, tolerance(np.dtype("f8"), 1), scale=1)
 
 
 def test_each_argument_and_result_is_copied_once() -> None:
